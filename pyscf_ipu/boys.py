@@ -1,0 +1,84 @@
+"""The Boys function F_n(t) = int_0^1 u^(2n) exp(-t u^2) du for n = 0..L, at every t >= 0.
+
+The highest order comes from one Chebyshev series, without a branch or a table look-up, so that
+it vectorises on any device: with u = (t - a)/(t + a) in [-1, 1], the function
+F_L(t) (t + b)^(L + 1/2) is smooth, and of order one if b makes its two ends comparable.  Lower
+orders follow by the downward recursion, whose terms are all positive and so lose nothing
+(Helgaker, Jorgensen, Olsen, Molecular Electronic-Structure Theory, eq. 9.8.14).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+from numpy.polynomial import chebyshev
+from scipy import special
+
+T_MAX = 1e6  # largest argument for which the orders must not underflow on the way
+
+
+def boys_reference(order: int, t: np.ndarray) -> np.ndarray:
+    """F_order(t) in float64 to a few ulp, on the host."""
+    t = np.asarray(t, np.float64)
+    small = np.minimum(t, 35.0)
+    term = np.full_like(t, 1.0 / (2 * order + 1))
+    series = term.copy()
+    for k in range(1, 200):
+        term = term * (2.0 * small / (2 * order + 2 * k + 1))
+        series += term
+    half = order + 0.5
+    large = np.maximum(t, 1.0)
+    asymptotic = special.gammainc(half, large) * math.gamma(half) / (2.0 * large**half)
+    return np.where(t < 35.0, np.exp(-small) * series, asymptotic)
+
+
+@functools.cache
+def boys_fit(order: int, is_float32: bool) -> tuple[float, float, tuple[float, ...]]:
+    """Map parameter a, shift b and Chebyshev coefficients of the fit for F_order."""
+    half = order + 0.5
+    shift = (math.gamma(half) / 2.0 * (2 * order + 1)) ** (1.0 / half)
+    scale = (5.0 if is_float32 else 8.0) * (1.0 + order / 4.0)
+    nodes = np.cos(np.pi * (np.arange(256) + 0.5) / 256)
+    t = scale * (1 + nodes) / (1 - nodes)
+    values = boys_reference(order, t) * (t + shift) ** half
+    degree = 20 + 2 * order if is_float32 else 56 + order
+    series = chebyshev.chebfit(nodes, values, degree)
+    return scale, shift, tuple(float(c) for c in series)
+
+
+def boys(order: int, t: Float[Array, ...]) -> list[Float[Array, ...]]:
+    """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0)."""
+    scale, shift, coefficients = boys_fit(order, t.dtype == jnp.float32)
+    u = (t - scale) / (t + scale)
+    twice = u + u
+    b1 = jnp.zeros_like(t)
+    b2 = b1
+    for c in coefficients[:0:-1]:
+        b1, b2 = twice * b1 + (c - b2), b1
+    root = 1.0 / jnp.sqrt(t + shift)
+    top = (u * b1 + (coefficients[0] - b2)) * root
+    for _ in range(order):
+        top = top * (root * root)
+    decay = jnp.exp(-t)
+    values = [top]
+    for n in range(order, 0, -1):
+        values.append((2.0 * t * values[-1] + decay) * (1.0 / (2 * n - 1)))
+    values.reverse()
+    if T_MAX ** (order + 0.5) > 1.0 / float(jnp.finfo(t.dtype).tiny):
+        values = _guard_underflow(values, t)
+    return values
+
+
+def _guard_underflow(values: list[Array], t: Array) -> list[Array]:
+    """Where F_order would underflow, go up from F_0 = sqrt(pi/t)/2 (exp(-t) is 0 there)."""
+    far = t > 200.0
+    safe = jnp.where(far, t, 200.0)
+    up = [0.5 * math.sqrt(math.pi) / jnp.sqrt(safe)]
+    for n in range(1, len(values)):
+        up.append(up[-1] * ((n - 0.5) / safe))
+    return [jnp.where(far, a, v) for a, v in zip(up, values, strict=True)]

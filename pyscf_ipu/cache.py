@@ -1,0 +1,54 @@
+"""JAX's compilation cache on disk: a program compiled once is loaded from then on.
+
+Applications call `enable_disk_cache` (the `qm1b` command does); importing the library does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import jax
+import jax.monitoring
+
+
+def default_cache_directory() -> Path:
+    """$PYSCF_IPU_CACHE, or pyscf_ipu under $XDG_CACHE_HOME (default ~/.cache)."""
+    named = os.environ.get("PYSCF_IPU_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "pyscf_ipu"
+
+
+def enable_disk_cache(directory: str | Path | None = None) -> Path:
+    """Keep every compiled program in `directory`; a setting of the whole process.
+
+    Raises OSError if the directory cannot be made.
+    """
+    path = Path(directory) if directory is not None else default_cache_directory()
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    # By default JAX skips programs that compile quickly, and a run would compile them each time.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return path
+
+
+class CacheHits:
+    """Counts how often a program came from the disk cache in this process."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        jax.monitoring.register_event_listener(self._listen)
+
+    def _listen(self, event: str, **_: object) -> None:
+        if event == "/jax/compilation_cache/cache_hits":
+            self.count += 1
+
+
+@functools.lru_cache(maxsize=1)
+def cache_hits() -> CacheHits:
+    """The one counter of the process: JAX offers no way to take a listener back."""
+    return CacheHits()

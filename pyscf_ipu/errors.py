@@ -1,0 +1,17 @@
+"""A user's errors: every message says what was wrong, what is allowed and what to do."""
+
+
+class InvalidMolecule(ValueError):
+    """The molecule cannot be computed by a restricted (closed-shell) calculation."""
+
+
+class UnknownBasis(ValueError):
+    """The basis set is not offered, or has no functions for an element of the molecule."""
+
+
+class UnknownFunctional(ValueError):
+    """The exchange-correlation functional is not offered."""
+
+
+class ConvergenceError(RuntimeError):
+    """A self-consistent field did not converge, or became non-finite."""

@@ -1,0 +1,152 @@
+"""One molecule made ready for the SCF: everything that depends on the geometry, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pyscf_ipu.exchange_correlation import GridBlocks, atom_data, exchange_correlation, grid_blocks
+from pyscf_ipu.integrals import OneElectron, eri_blocks, nuclear_repulsion, one_electron
+from pyscf_ipu.jk import (
+    full_matrix,
+    pack_density,
+    packed_indices,
+    repulsion_energy,
+    supermatrix,
+    unpack,
+)
+from pyscf_ipu.layout import Layout
+from pyscf_ipu.pairs import gather_shells
+from pyscf_ipu.precision import Pair, compensated_dot, compensated_sum
+from pyscf_ipu.strips import pair_strips
+from pyscf_ipu.tables import ClassTable, Conformer
+from pyscf_ipu.tiles import TilePlan
+from pyscf_ipu.xc import Functional
+
+# Padded AOs sit this far above everything that can be occupied.  Far larger shifts would swamp
+# real eigenvalues: the error of eigh grows with the norm of the matrix.
+PADDING_SHIFT = 50.0
+
+
+class EnergyTerms(NamedTuple):
+    """Contributions to the total energy in Hartree, each a Pair.
+
+    kinetic, nuclear_attraction, electron_repulsion (Coulomb and exact exchange),
+    exchange_correlation (semilocal part), nuclear_repulsion.
+    """
+
+    kinetic: Pair
+    nuclear_attraction: Pair
+    electron_repulsion: Pair
+    exchange_correlation: Pair
+    nuclear_repulsion: Pair
+
+    def total(self) -> Pair:
+        return compensated_sum(
+            Pair(jnp.stack([t.hi for t in self]), jnp.stack([t.lo for t in self]))
+        )
+
+
+@dataclass(frozen=True)
+class Hamiltonian:
+    """Overlap, one-electron integrals, supermatrix and grid of one molecule.
+
+    overlap [N, N] (1 on the diagonal of padded AOs); one: packed OneElectron [P];
+    g [P, P] supermatrix; padded [N] marks AOs of empty slots; nuclear: Pair.
+    """
+
+    functional: Functional
+    overlap: Array
+    one: OneElectron
+    g: Array
+    blocks: list[GridBlocks]
+    padded: Array
+    nuclear: Pair
+
+    def fock(self, density: Array) -> tuple[Array, Pair]:
+        """Fock matrix [N, N] and energy (Hartree) at a density matrix [N, N]."""
+        return self._evaluate(density, lambda d, f: compensated_dot(0.5 * d, f))
+
+    def energy_terms(self, density: Array) -> tuple[Array, EnergyTerms]:
+        """Fock matrix and the energy's parts, with every sum in twice the working precision."""
+        matrix, terms = self._terms(density, lambda d, f: repulsion_energy(self.g, d))
+        return matrix, terms
+
+    def dipole(self, density: Array) -> Array:
+        """Electronic dipole moment [3] in e Bohr, about the origin of the conformer's frame."""
+        d = pack_density(density)
+        return -jnp.stack([compensated_dot(d, x).value() for x in self.one.dipole])
+
+    def _evaluate(
+        self, density: Array, repulsion: Callable[[Array, Array], Pair]
+    ) -> tuple[Array, Pair]:
+        matrix, terms = self._terms(density, repulsion)
+        return matrix, terms.total()
+
+    def _terms(
+        self, density: Array, repulsion: Callable[[Array, Array], Pair]
+    ) -> tuple[Array, EnergyTerms]:
+        d = pack_density(density)
+        two_electron = jnp.matmul(self.g, d, precision="highest")
+        xc_energy, xc_matrix = exchange_correlation(self.functional, self.blocks, density)
+        packed = self.one.kinetic + self.one.nuclear + two_electron
+        matrix = unpack(packed, density.shape[0]) + xc_matrix
+        shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
+        terms = EnergyTerms(
+            compensated_dot(d, self.one.kinetic),
+            compensated_dot(d, self.one.nuclear),
+            repulsion(d, two_electron),
+            xc_energy,
+            self.nuclear,
+        )
+        return matrix + jnp.diag(shift), terms
+
+
+def hamiltonian(
+    plan: TilePlan,
+    functional: Functional,
+    tables: tuple[ClassTable, ...],
+    mol: Conformer,
+    dtype: type,
+) -> Hamiltonian:
+    """All integrals of one molecule in `dtype`."""
+    layout = plan.layout
+    charge, _, _ = atom_data(layout, tables, mol)
+    nuclei = mol.positions.astype(dtype)
+    charge = charge.astype(dtype)
+    strips = pair_strips(plan, tables, mol, dtype)
+    n = layout.shape.n_ao
+    i, j = packed_indices(n)
+    rows = plan.row_of[i, j]
+    one = OneElectron(*(x[..., rows] for x in one_electron(plan, strips, charge, nuclei)))
+    padded = (charge == 0)[layout.ao_atom]
+    g = supermatrix(plan, full_matrix(plan, eri_blocks(plan, strips)), functional.exact_exchange)
+    shells = gather_shells(layout, tables, mol, dtype)
+    return Hamiltonian(
+        functional,
+        unpack(one.overlap, n) + jnp.diag(padded.astype(dtype)),
+        one,
+        g,
+        grid_blocks(layout, functional, tables, shells, mol, dtype),
+        padded,
+        nuclear_repulsion(charge, nuclei),
+    )
+
+
+def guess_density(layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer) -> Array:
+    """Superposition of atomic densities: block diagonal [N, N]."""
+    n = layout.shape.n_ao
+    owner = layout.shape.slot_class()
+    out = jnp.zeros((n, n), tables[0].guess.dtype)
+    for c, table in enumerate(tables):
+        slots = np.nonzero(owner == c)[0]
+        blocks = table.guess[mol.element[slots]]
+        first = np.array([np.argmax(layout.ao_atom == s) for s in slots])
+        index = first[:, None] + np.arange(table.guess.shape[-1])
+        out = out.at[index[:, :, None], index[:, None, :]].set(blocks)
+    return out

@@ -1,0 +1,122 @@
+"""Electron repulsion integrals (ab|cd), one tile block at a time.
+
+(ab|cd) = sum_pq 2 pi^(5/2) / (p q sqrt(p + q)) sum_h sum_k E^ab_h (-1)^|k| E^cd_k R_{h+k}(alpha, P-Q),
+alpha = p q / (p + q) (McMurchie & Davidson 1978; Helgaker, Jorgensen, Olsen, eq. 9.9.33).  The
+constant and 1/p (1/q) are folded into E on both sides, and the sign into the ket's.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from pyscf_ipu.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.strips import StripData
+from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray, tile_gather, tile_map
+
+SMALL_SUM = 12  # contractions up to this length are written out; a matrix product costs more
+
+
+def eri_blocks(plan: TilePlan, strips: tuple[StripData, ...]) -> list[TileShardedArray]:
+    """The blocks of every class pair, in the order of `plan.blocks`: each [T, mb*f, mb'*f'].
+
+    Rows of a block are the AO products of its bra strip, columns those of its ket strip.
+    """
+    sides = [_side(d) for d in strips]
+    return [_class_blocks(plan, block, sides) for block in plan.blocks]
+
+
+def _side(data: StripData) -> tuple[Array, ...]:
+    """(p, centre high and low, E with its prefactor) of one class, strips leading."""
+    scale = math.sqrt(2.0) * math.pi**1.25
+    e = data.hermite * (scale / data.p)[..., None, None]
+    return data.p, data.centre.hi, data.centre.lo, e
+
+
+def _class_blocks(plan: TilePlan, block: Block, sides: list) -> TileShardedArray:
+    bra, ket = plan.strips[block.bra], plan.strips[block.ket]
+    vertex = partial(eri_vertex, bra.pair_class.order, ket.pair_class.order)
+    bra_rows = [tile_gather(x, block.bra_strip, block.tiles) for x in sides[block.bra]]
+    ket_rows = [tile_gather(x, block.ket_strip, block.tiles) for x in sides[block.ket]]
+    name = f"eri_{_letters(bra)}_{_letters(ket)}"
+    chunks = tile_map(vertex, *bra_rows, *ket_rows, name=name)
+    return TileShardedArray(_sum_chunks(bra, ket, block, chunks.array), block.tiles)
+
+
+def _letters(strips: Strips) -> str:
+    return "".join("spd"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
+
+
+def eri_vertex(
+    order_bra: int,
+    order_ket: int,
+    p: Array,
+    p_hi: Array,
+    p_lo: Array,
+    e_bra: Array,
+    q: Array,
+    q_hi: Array,
+    q_lo: Array,
+    e_ket: Array,
+) -> Array:
+    """One block: [nb, c] bra and [nk, c'] ket primitive pairs -> [nb, f, nk, f'] AO products.
+
+    p, q exponents; *_hi, *_lo centres [.., 3] Bohr; e_bra [nb, c, f, h], e_ket [nk, c', f', h'].
+    """
+    n_ket, c_ket = q.shape
+    lanes = n_ket * c_ket
+    q, q_hi, q_lo = (
+        q.T.ravel(),
+        q_hi.transpose(2, 1, 0).reshape(3, -1),
+        q_lo.transpose(2, 1, 0).reshape(3, -1),
+    )
+    rows = product_index(order_bra, order_ket)
+
+    def chunk(bra: tuple[Array, Array, Array, Array]) -> Array:
+        """One bra chunk against the whole ket strip: [f, h', c', nk]."""
+        p, hi, lo, e = bra
+        total = p[:, None] + q
+        alpha = p[:, None] * q / total
+        r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
+        table = hermite_coulomb(order_bra + order_ket, alpha, 1.0 / jnp.sqrt(total), r)
+        return _contract_bra(e, table, rows).reshape(e.shape[1], -1, lanes)
+
+    half = lax.map(chunk, (p, p_hi, p_lo, e_bra))  # [nb, f, h', lanes]
+    half = half.reshape(*half.shape[:3], c_ket, n_ket)
+    signed = e_ket * jnp.asarray(hermite_sign(order_ket), e_ket.dtype)
+    return _contract_ket(half, signed.transpose(2, 3, 1, 0))
+
+
+def _contract_bra(e: Array, table: Array, rows: Array) -> Array:
+    """sum over chunk and bra Hermites: e [c, f, h], table [h+h', c, lanes] -> [f, h', lanes]."""
+    c, f, h = e.shape
+    if c * h <= SMALL_SUM and f == 1:
+        return sum(e[i, 0, j] * table[rows[j], i] for i in range(c) for j in range(h))[None]
+    expanded = table[rows].transpose(0, 2, 1, 3).reshape(h * c, -1)
+    weights = e.transpose(1, 2, 0).reshape(f, h * c)
+    return jnp.matmul(weights, expanded, precision="highest")
+
+
+def _contract_ket(half: Array, e: Array) -> Array:
+    """half [nb, f, h', c', nk], e [f', h', c', nk] -> [nb, f, nk, f']."""
+    return jnp.einsum("bfhck,ghck->bfkg", half, e, precision="highest")
+
+
+def _sum_chunks(bra: Strips, ket: Strips, block: Block, chunks: Array) -> Array:
+    """[T, nb, f, nk, f'] -> [T, mb*f, mb'*f'], summing the chunks of each shell pair."""
+    if not bra.one_chunk_per_pair:
+        chunks = jnp.einsum(
+            "tmb,tb...->tm...", _onto(bra, block.bra_strip, chunks), chunks, precision="highest"
+        )
+    if not ket.one_chunk_per_pair:
+        onto = _onto(ket, block.ket_strip, chunks)
+        chunks = jnp.einsum("tmk,tbfkg->tbfmg", onto, chunks, precision="highest")
+    t, nb, f, nk, g = chunks.shape
+    return chunks.reshape(t, nb * f, nk * g)
+
+
+def _onto(strips: Strips, which: Array, like: Array) -> Array:
+    return jnp.asarray(strips.onto()[which], like.dtype)

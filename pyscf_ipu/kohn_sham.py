@@ -1,0 +1,91 @@
+"""`rks`: energies and orbitals of one molecule or of a mixed list, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+from pyscf_ipu.molecule import Molecule
+from pyscf_ipu.result import RKSResult, Row, invalid_row, single, stack_rows, unstack
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shape import Shape
+from pyscf_ipu.solver import Solver
+
+
+def rks(
+    molecules: Molecule | Sequence[Molecule],
+    basis: str = "sto-3g",
+    xc: str = "b3lyp",
+    grid_level: int = 0,
+    precision: str = "float32",
+    cart: bool = False,
+    max_cycles: int = 50,
+    throw: bool = False,
+    orbitals: bool = False,
+    solver: Solver | None = None,
+) -> RKSResult:
+    """Restricted Kohn-Sham (or Hartree-Fock) energies.
+
+    molecules   one Molecule, or a list that may mix molecules of any shape.
+    basis       a PySCF basis-set name (s, p, d shells; H to Cl).
+    xc          "hf", "lda", "pbe", "blyp", "b3lyp", "b3lyp5" or "pbe0".
+    grid_level  0 to 9, PySCF's grids.
+    precision   "float32", "mixed" (float32 SCF, float64 energy) or "float64".
+    cart        cartesian d functions.
+    throw       raise on the first molecule that is invalid or does not converge.
+    orbitals    also return mo_coeff and density_matrix.
+    solver      reuse compiled programs of an earlier `Solver` (its settings then apply).
+
+    One program is compiled per shape of molecule; keep a Solver to call again without compiling.
+
+    Raises ValueError for unusable settings, and InvalidMolecule (a ValueError) for a single
+    molecule that cannot be computed; in a list such an entry has status "invalid: ..." and energy
+    NaN.  With `throw`, ConvergenceError for the first molecule that does not converge.
+    """
+    alone = isinstance(molecules, Molecule)
+    mols: list[Molecule] = [molecules] if alone else list(molecules)
+    for i, mol in enumerate(mols):
+        if not isinstance(mol, Molecule):
+            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
+    if solver is None:
+        solver = Solver(Settings(basis, xc, grid_level, precision, cart, max_cycles))
+    rows, groups = _group(mols, solver, throw or alone)
+    for shape, members in groups.items():
+        size = solver.batch_size(shape)
+        for start in range(0, len(members), size):
+            part = members[start : start + size]
+            found = unstack(solver.run(shape, [mols[i] for i in part], orbitals=orbitals))
+            for i, row in zip(part, found, strict=True):
+                rows[i] = row
+    done = [row for row in rows if row is not None]
+    if throw:
+        _throw_unconverged(done, mols, solver.settings)
+    result = stack_rows(done, orbitals)
+    return single(result) if alone else result
+
+
+def _group(
+    mols: list[Molecule], solver: Solver, strict: bool
+) -> tuple[list[Row | None], dict[Shape, list[int]]]:
+    """Sort molecules by shape; rows of those that cannot be computed are ready at once."""
+    rows: list[Row | None] = [None] * len(mols)
+    groups: dict[Shape, list[int]] = {}
+    for i, mol in enumerate(mols):
+        try:
+            mol.check()
+            groups.setdefault(solver.shape(mol), []).append(i)
+        except InvalidMolecule as error:
+            if strict:
+                raise
+            rows[i] = invalid_row(str(error))
+    return rows, groups
+
+
+def _throw_unconverged(rows: list[Row], mols: list[Molecule], settings: Settings) -> None:
+    for i, (row, mol) in enumerate(zip(rows, mols, strict=True)):
+        if not row.converged:
+            raise ConvergenceError(
+                f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} of "
+                f"{settings.max_cycles} cycles with commutator {row.commutator_norm:.1e} Hartree: "
+                "raise max_cycles, try precision='float64', or check the geometry"
+            )

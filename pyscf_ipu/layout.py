@@ -1,0 +1,110 @@
+"""Where everything lies inside a shape: shells by kind, AOs, and shell pairs by class.
+
+Computed once per shape, on the host, in NumPy.  A *pair class* collects all shell pairs whose
+angular momenta agree; one vertex program serves a class, whatever the primitives are.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyscf_ipu.basis import ShellKind
+from pyscf_ipu.shape import Shape
+
+
+@dataclass(frozen=True)
+class ShellGroup:
+    """All shells of one kind: `source` (slot class, shell index in the class) per run of shells,
+    `atom` [n] slot of each shell, `ao` [n] its first AO."""
+
+    kind: ShellKind
+    source: tuple[tuple[int, int], ...]
+    atom: np.ndarray
+    ao: np.ndarray
+
+    @property
+    def n_shells(self) -> int:
+        return len(self.atom)
+
+
+@dataclass(frozen=True)
+class KindPair:
+    """Shell pairs (first[i], second[i]) between two groups, as indices into the groups."""
+
+    a: int
+    b: int
+    first: np.ndarray
+    second: np.ndarray
+
+
+@dataclass(frozen=True)
+class PairClass:
+    """Shell pairs of one angular type."""
+
+    ls_a: tuple[int, ...]
+    ls_b: tuple[int, ...]
+    members: tuple[KindPair, ...]
+
+    @property
+    def order(self) -> int:
+        """Highest Hermite order of a product."""
+        return max(self.ls_a) + max(self.ls_b)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Groups, classes and AO bookkeeping of a shape."""
+
+    shape: Shape
+    groups: tuple[ShellGroup, ...]
+    classes: tuple[PairClass, ...]
+    ao_atom: np.ndarray  # [N] slot of every AO
+
+
+@functools.lru_cache(maxsize=256)
+def layout_of(shape: Shape) -> Layout:
+    """Lay a shape out; cached."""
+    groups = _groups(shape)
+    ao_atom = np.repeat(
+        np.arange(shape.n_atoms), [shape.classes[c].n_ao for c in shape.slot_class()]
+    )
+    return Layout(shape, groups, _classes(groups), ao_atom)
+
+
+def _groups(shape: Shape) -> tuple[ShellGroup, ...]:
+    slots = shape.slot_class()
+    sizes = np.array([shape.classes[c].n_ao for c in slots], np.int64)
+    first_ao = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+    found: dict[ShellKind, list] = {}
+    for c, slot in enumerate(shape.classes):
+        offset = 0
+        for s, kind in enumerate(slot.kinds):
+            atoms = np.nonzero(slots == c)[0]
+            found.setdefault(kind, []).append(((c, s), atoms, first_ao[atoms] + offset))
+            offset += kind.n_functions
+    return tuple(
+        ShellGroup(
+            kind,
+            tuple(source for source, _, _ in runs),
+            np.concatenate([atoms for _, atoms, _ in runs]),
+            np.concatenate([ao for _, _, ao in runs]),
+        )
+        for kind, runs in sorted(found.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
+    )
+
+
+def _classes(groups: tuple[ShellGroup, ...]) -> tuple[PairClass, ...]:
+    found: dict[tuple, list[KindPair]] = {}
+    for a, group_a in enumerate(groups):
+        for b in range(a, len(groups)):
+            first, second = np.meshgrid(
+                np.arange(group_a.n_shells), np.arange(groups[b].n_shells), indexing="ij"
+            )
+            keep = first >= second if a == b else np.ones_like(first, bool)
+            pair = KindPair(a, b, first[keep], second[keep])
+            found.setdefault((group_a.kind.ls, groups[b].kind.ls), []).append(pair)
+    classes = [PairClass(la, lb, tuple(pairs)) for (la, lb), pairs in found.items()]
+    return tuple(sorted(classes, key=lambda c: (c.order, c.ls_a, c.ls_b)))

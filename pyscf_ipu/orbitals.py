@@ -1,0 +1,103 @@
+"""Values and gradients of the AOs on grid points.
+
+Distances come from a point's position relative to its own nucleus plus a difference of nuclei,
+so that float32 rounds lengths of a few Bohr and never a position in the molecule.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pyscf_ipu.basis import ShellKind
+from pyscf_ipu.layout import Layout, ShellGroup
+from pyscf_ipu.pairs import Shells, radial_index
+from pyscf_ipu.precision import Pair
+
+
+def ao_values(
+    layout: Layout,
+    shells: tuple[Shells, ...],
+    local: Float[Array, "G 3"],
+    owner: Pair,
+    gradient: bool,
+) -> Float[Array, "D N G"]:
+    """AOs at the points owner + local (Bohr): D = 1 (values), or 4 with d/dx, d/dy, d/dz."""
+    parts = [
+        _group_values(group, s, local, owner, gradient)
+        for group, s in zip(layout.groups, shells, strict=True)
+    ]
+    stacked = jnp.concatenate(parts, axis=1)
+    return stacked[:, _ao_rows(layout)]
+
+
+def _ao_rows(layout: Layout) -> np.ndarray:
+    """Row of every AO in the group-by-group stack, where a group is [function, shell]."""
+    rows = np.empty(layout.shape.n_ao, np.int32)
+    offset = 0
+    for group in layout.groups:
+        f = np.arange(group.kind.n_functions)[:, None]
+        rows[group.ao[None, :] + f] = offset + f * group.n_shells + np.arange(group.n_shells)
+        offset += group.kind.n_functions * group.n_shells
+    return rows
+
+
+def _group_values(
+    group: ShellGroup, shells: Shells, local: Array, owner: Pair, gradient: bool
+) -> Array:
+    """[D, functions * shells, G] of one group."""
+    shift = (owner.hi - shells.centre.hi) + (owner.lo - shells.centre.lo)  # [n, 3]
+    r = [local[None, :, d] + shift[:, d, None] for d in range(3)]  # [n, G] each
+    r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
+    n_prim, n_radial = shells.coefficients.shape[1:]
+    gauss = [jnp.exp(-shells.exponents[:, k, None] * r2) for k in range(n_prim)]
+
+    def radial(column: int, order: int) -> Array:
+        """The contraction (order 0) or its derivative by r^2 times 2 (order 1): [n, G]."""
+        factor = shells.coefficients[..., column]
+        if order:
+            factor = -2.0 * shells.exponents * factor
+        # Written out: XLA's reduction over a leading axis of a product is many times slower.
+        return sum(factor[:, k, None] * gauss[k] for k in range(n_prim))
+
+    value = [radial(c, 0) for c in range(n_radial)]
+    slope = [radial(c, 1) for c in range(n_radial)] if gradient else []
+    columns = radial_index(group)
+    rows = [
+        jnp.stack([_component(power, value[c], r) for power, c in _columns(group.kind, columns)])
+    ]
+    for d in range(3 if gradient else 0):
+        rows.append(
+            jnp.stack(
+                [
+                    _component(power, slope[c], r) * r[d] + _derivative(power, d, value[c], r)
+                    for power, c in _columns(group.kind, columns)
+                ]
+            )
+        )
+    stacked = jnp.stack(rows)  # [D, components, n, G]
+    transform = jnp.asarray(group.kind.transform(), stacked.dtype)
+    out = jnp.einsum("fc,dcng->dfng", transform, stacked, precision="highest")
+    return out.reshape(len(rows), -1, local.shape[0])
+
+
+def _columns(kind: ShellKind, columns: np.ndarray) -> list[tuple[tuple[int, int, int], int]]:
+    return [(power, int(c)) for power, c in zip(kind.components, columns, strict=True)]
+
+
+def _component(power: tuple[int, int, int], radial: Array, r: list[Array]) -> Array:
+    """x^i y^j z^k times a radial function."""
+    for d in range(3):
+        for _ in range(power[d]):
+            radial = radial * r[d]
+    return radial
+
+
+def _derivative(power: tuple[int, int, int], d: int, radial: Array, r: list[Array]) -> Array:
+    """The radial function times d/dx_d of x^i y^j z^k."""
+    if power[d] == 0:
+        return jnp.zeros_like(radial)
+    lowered = tuple(n - (k == d) for k, n in enumerate(power))
+    return float(power[d]) * _component(lowered, radial, r)

@@ -1,0 +1,142 @@
+"""The compiled function of a shape: conformers in, energies and orbitals out, no host round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from pyscf_ipu.exchange_correlation import atom_data
+from pyscf_ipu.hamiltonian import EnergyTerms, guess_density, hamiltonian
+from pyscf_ipu.precision import Pair
+from pyscf_ipu.scf import density_of, orthonormal, scf
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shape import Shape
+from pyscf_ipu.tables import ClassTable, Conformer
+from pyscf_ipu.tiles import tile_plan
+from pyscf_ipu.xc import functional
+
+
+class Solution(NamedTuple):
+    """What the device returns for one conformer, in slot order and atomic units.
+
+    terms         EnergyTerms of the converged density.
+    orbital_energy [N] ascending, padded AOs last; orbitals [N, N]; density [N, N].
+    dipole        [3] about the origin of the conformer's frame.
+    converged, cycles, commutator; energies: Pair [5], the latest cycles, newest first.
+    """
+
+    terms: EnergyTerms
+    orbital_energy: Array
+    orbitals: Array
+    density: Array
+    dipole: Array
+    converged: Array
+    cycles: Array
+    commutator: Array
+    energies: Pair
+
+
+Driver = Callable[[tuple[ClassTable, ...], Conformer, Array], Solution]
+
+
+def restricted_kohn_sham(
+    shape: Shape, settings: Settings, tables: tuple[ClassTable, ...], mol: Conformer
+) -> Solution:
+    """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
+
+    The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
+    converged orbitals, re-orthonormalised in `energy_dtype`: the energy is variational, so the
+    orbitals' remaining error enters squared, but only if the density is idempotent.
+    """
+    numerics = settings.numerics
+    plan = tile_plan(shape)
+    xc = functional(settings.xc)
+    problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype)
+    basis = orthonormal(problem.overlap)
+    guess = guess_density(plan.layout, tables, mol)
+    run = scf(problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics)
+    if numerics.refines:
+        problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
+        basis = orthonormal(problem.overlap)
+    orbitals = reorthonormalise(run.orbitals.astype(numerics.energy_dtype), problem.overlap)
+    density = density_of(orbitals, mol.n_occupied)
+    fock, terms = problem.energy_terms(density)
+    energy, vectors = jnp.linalg.eigh(_similar(fock, basis.inverse))
+    energy, vectors = _padding_last(energy, vectors, problem.padded)
+    charge, _, _ = atom_data(plan.layout, tables, mol)
+    nuclear = charge[:, None].astype(density.dtype) * mol.positions.astype(density.dtype).value()
+    return Solution(
+        terms,
+        energy,
+        jnp.matmul(basis.inverse, vectors, precision="highest"),
+        density,
+        problem.dipole(density) + nuclear.sum(0),
+        run.converged,
+        run.cycles,
+        run.commutator,
+        run.energies,
+    )
+
+
+def _padding_last(energy: Array, vectors: Array, padded: Array) -> tuple[Array, Array]:
+    """Move the orbitals of padded AOs to the end, with infinite energy."""
+    weight = jnp.sum(jnp.where(padded[:, None], vectors * vectors, 0.0), axis=0)
+    energy = jnp.where(weight > 0.5, jnp.inf, energy)
+    order = jnp.argsort(energy)
+    return energy[order], vectors[:, order]
+
+
+def reorthonormalise(orbitals: Array, overlap: Array) -> Array:
+    """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2."""
+    eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
+    for _ in range(3):
+        metric = _similar(overlap, orbitals)
+        orbitals = jnp.matmul(orbitals, 1.5 * eye - 0.5 * metric, precision="highest")
+    return orbitals
+
+
+def _similar(matrix: Array, x: Array) -> Array:
+    return jnp.matmul(jnp.matmul(x.T, matrix, precision="highest"), x, precision="highest")
+
+
+def sequential(shape: Shape, settings: Settings) -> Driver:
+    """A batch driver for CPUs: molecules one after another, only the first `count` of them.
+
+    One supermatrix at a time stays in cache, a converged molecule costs nothing more, and one
+    compiled program serves every batch size.
+    """
+
+    def run(tables: tuple[ClassTable, ...], mols: Conformer, count: Array) -> Solution:
+        def one(index: Array) -> Solution:
+            mol = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False), mols)
+            return restricted_kohn_sham(shape, settings, tables, mol)
+
+        batch = mols.element.shape[0]
+        empty = jax.tree.map(
+            lambda s: jnp.zeros((batch, *s.shape), s.dtype),
+            jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int32)),
+        )
+
+        def step(index: Array, out: Solution) -> Solution:
+            return jax.tree.map(lambda o, x: o.at[index].set(x), out, one(index))
+
+        return lax.fori_loop(0, count, step, empty)
+
+    return run
+
+
+def side_by_side(shape: Shape, settings: Settings) -> Driver:
+    """A batch driver for GPUs: all molecules at once; those beyond `count` are computed in vain."""
+
+    def run(tables: tuple[ClassTable, ...], mols: Conformer, count: Array) -> Solution:
+        del count
+        return jax.vmap(lambda mol: restricted_kohn_sham(shape, settings, tables, mol))(mols)
+
+    return run
+
+
+DRIVERS = {"cpu": sequential, "gpu": side_by_side}

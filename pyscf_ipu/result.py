@@ -1,0 +1,142 @@
+"""Results on the host: NumPy arrays in float64, atoms and AOs in the order the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+TERM_NAMES = (
+    "kinetic",
+    "nuclear_attraction",
+    "electron_repulsion",
+    "exchange_correlation",
+    "nuclear_repulsion",
+)
+
+
+@dataclass(frozen=True)
+class RKSResult:
+    """One molecule (scalars), or a list of B molecules (leading axis B, in the order given).
+
+    energy           Hartree; NaN where the status is not a result.
+    homo, lumo, gap  Hartree; lumo and gap are NaN where there is no empty orbital.
+    dipole           [3] or [B, 3], e Bohr, about the origin of the coordinates.
+    converged        whether energy and commutator met the precision's thresholds.
+    cycles           SCF cycles used.
+    commutator_norm  largest element of the last commutator [F, D], Hartree.
+    energy_std       standard deviation of the last five cycle energies, Hartree.
+    energy_terms     parts of the energy, Hartree, by name.
+    status           "converged", "not_converged", "nan" or "invalid: ...".
+    mo_energy        Hartree, [N] ascending; for a list a sequence of [N_b].
+    mo_coeff, density_matrix  [N, N] in PySCF's AO order if asked for (orbitals=True), else None.
+    """
+
+    energy: np.ndarray
+    homo: np.ndarray
+    lumo: np.ndarray
+    gap: np.ndarray
+    dipole: np.ndarray
+    converged: np.ndarray
+    cycles: np.ndarray
+    commutator_norm: np.ndarray
+    energy_std: np.ndarray
+    energy_terms: dict[str, np.ndarray]
+    status: list[str] | str
+    mo_energy: Sequence[np.ndarray] | np.ndarray
+    mo_coeff: Sequence[np.ndarray] | np.ndarray | None = None
+    density_matrix: Sequence[np.ndarray] | np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One molecule of a result, before rows are put together."""
+
+    energy: float
+    homo: float
+    lumo: float
+    dipole: np.ndarray
+    converged: bool
+    cycles: int
+    commutator_norm: float
+    energy_std: float
+    terms: tuple[float, ...]
+    status: str
+    mo_energy: np.ndarray
+    mo_coeff: np.ndarray | None = None
+    density_matrix: np.ndarray | None = None
+
+
+def invalid_row(reason: str) -> Row:
+    """The row of a molecule that was not computed."""
+    nan = float("nan")
+    none = np.zeros(0)
+    terms = (nan,) * len(TERM_NAMES)
+    return Row(
+        nan, nan, nan, np.full(3, nan), False, 0, nan, nan, terms, f"invalid: {reason}", none,
+        np.zeros((0, 0)), np.zeros((0, 0)),
+    )  # fmt: skip
+
+
+def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
+    """Rows as one result with a leading axis B."""
+
+    def column(name: str, dtype: type = np.float64) -> np.ndarray:
+        return np.array([getattr(row, name) for row in rows], dtype)
+
+    homo, lumo = column("homo"), column("lumo")
+    terms = np.array([row.terms for row in rows]).reshape(len(rows), len(TERM_NAMES))
+    return RKSResult(
+        energy=column("energy"),
+        homo=homo,
+        lumo=lumo,
+        gap=lumo - homo,
+        dipole=column("dipole").reshape(len(rows), 3),
+        converged=column("converged", bool),
+        cycles=column("cycles", np.int64),
+        commutator_norm=column("commutator_norm"),
+        energy_std=column("energy_std"),
+        energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
+        status=[row.status for row in rows],
+        mo_energy=[row.mo_energy for row in rows],
+        mo_coeff=[row.mo_coeff for row in rows] if orbitals else None,
+        density_matrix=[row.density_matrix for row in rows] if orbitals else None,
+    )
+
+
+def unstack(result: RKSResult) -> list[Row]:
+    """The rows of a result with a leading axis B."""
+
+    def entry(column: Sequence[np.ndarray] | np.ndarray | None, b: int) -> np.ndarray | None:
+        return None if column is None else column[b]
+
+    return [
+        Row(
+            energy=float(result.energy[b]),
+            homo=float(result.homo[b]),
+            lumo=float(result.lumo[b]),
+            dipole=result.dipole[b],
+            converged=bool(result.converged[b]),
+            cycles=int(result.cycles[b]),
+            commutator_norm=float(result.commutator_norm[b]),
+            energy_std=float(result.energy_std[b]),
+            terms=tuple(float(result.energy_terms[name][b]) for name in TERM_NAMES),
+            status=result.status[b],
+            mo_energy=result.mo_energy[b],
+            mo_coeff=entry(result.mo_coeff, b),
+            density_matrix=entry(result.density_matrix, b),
+        )
+        for b in range(len(result.energy))
+    ]
+
+
+def single(result: RKSResult) -> RKSResult:
+    """The result of a list of one, as scalars."""
+    values = {}
+    for name, value in vars(result).items():
+        if isinstance(value, dict):
+            values[name] = {key: column[0] for key, column in value.items()}
+        else:
+            values[name] = None if value is None else value[0]
+    return RKSResult(**values)

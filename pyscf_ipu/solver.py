@@ -1,0 +1,157 @@
+"""Shapes, compiled programs and batches: what stands between a list of molecules and the device."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from pyscf_ipu import tables as host_tables
+from pyscf_ipu.cache import cache_hits
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule import Molecule
+from pyscf_ipu.precision import to_float64
+from pyscf_ipu.program import DRIVERS, Solution
+from pyscf_ipu.result import RKSResult, Row, stack_rows
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shape import Shape, count_ao, shape_of
+
+BATCH_SIZES = ((64, 16), (100, 8), (160, 2))  # up to so many AOs: so many conformers per call
+
+
+@dataclass(frozen=True)
+class CompileEvent:
+    """A program became ready: how long it took, and whether it came from the disk cache."""
+
+    shape: Shape
+    seconds: float
+    cached: bool
+
+
+class Solver:
+    """Runs molecules of any shape at one level of theory; compiles each shape once.
+
+    Cheap to make: nothing is compiled before `compile` or `run`.
+    Raises ValueError for settings that cannot be used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings.check()
+        self._programs: dict[Shape, jax.stages.Compiled] = {}
+        self._tables: dict[Shape, tuple] = {}
+
+    def shape(self, mol: Molecule) -> Shape:
+        """The bucket of a molecule, from its atomic numbers.
+
+        Raises InvalidMolecule if the basis lacks an element or the molecule is too large for the
+        memory of this machine.
+        """
+        shape = shape_of(
+            mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
+        )
+        needed, there = memory_bytes(shape, self.settings), physical_memory_bytes()
+        if needed > 0.8 * there:
+            raise InvalidMolecule(
+                f"too large: {shape.n_ao} AOs need about {needed / 2**30:.0f} GiB and this machine "
+                f"has {there / 2**30:.0f}; use a smaller molecule or basis"
+            )
+        return shape
+
+    def n_ao(self, numbers: Sequence[int] | np.ndarray) -> int:
+        """Number of AOs of a molecule, from atomic numbers alone.
+
+        Raises InvalidMolecule if the basis lacks an element.
+        """
+        return count_ao(numbers, self.settings.basis, self.settings.cart)
+
+    def batch_size(self, shape: Shape) -> int:
+        """Conformers per call; fixed for a shape, so that one program serves every call."""
+        return next((n for limit, n in BATCH_SIZES if shape.n_ao <= limit), 1)
+
+    def compile(self, shape: Shape) -> CompileEvent | None:
+        """Make the program of a shape ready; None if it is already."""
+        if shape in self._programs:
+            return None
+        start, hits = time.perf_counter(), cache_hits().count
+        driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(shape, self.settings)
+        with self.settings.numerics.scope():
+            tables = host_tables.shape_tables(shape, self.settings)
+            example = host_tables.empty_batch(shape, self.settings, self.batch_size(shape))
+            self._programs[shape] = jax.jit(driver).lower(tables, example, np.int32(1)).compile()
+            self._tables[shape] = jax.device_put(tables)
+        seconds = time.perf_counter() - start
+        return CompileEvent(shape, seconds, cached=cache_hits().count > hits)
+
+    def run(self, shape: Shape, mols: Sequence[Molecule], orbitals: bool = False) -> RKSResult:
+        """Compute 1 to `batch_size(shape)` molecules of one shape; results in the order given.
+
+        Raises ValueError for an empty or too long list.  The molecules must have passed
+        `Molecule.check`; one that fails to converge only changes its own row.
+        """
+        size = self.batch_size(shape)
+        if not 1 <= len(mols) <= size:
+            raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {size}")
+        self.compile(shape)
+        batch = host_tables.batch(mols, shape, self.settings, size)
+        with self.settings.numerics.scope():
+            out = self._programs[shape](self._tables[shape], batch, np.int32(len(mols)))
+            if not orbitals:
+                empty = np.zeros((size, 0, 0))
+                out = out._replace(orbitals=empty, density=empty)
+            out = jax.device_get(out)
+        rows = [_row(out, b, mol, shape, self.settings, orbitals) for b, mol in enumerate(mols)]
+        return stack_rows(rows, orbitals)
+
+
+def memory_bytes(shape: Shape, settings: Settings) -> int:
+    """Estimated peak memory of a program: ERIs, their blocks, the supermatrix and AO values."""
+    numerics = settings.numerics
+    word = np.dtype(numerics.energy_dtype).itemsize
+    both = 1.5 if numerics.refines else 1.0
+    matrices = 4.5 * shape.n_pairs**2
+    grid = 5.0 * shape.n_ao * shape.n_grid
+    return int(both * word * (matrices + grid)) + 300 * 2**20
+
+
+def physical_memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _row(
+    out: Solution, b: int, mol: Molecule, shape: Shape, settings: Settings, orbitals: bool
+) -> Row:
+    """Molecule b of a batch: words added up in float64, padding cut off, AOs in PySCF's order."""
+    n = count_ao(mol.numbers, settings.basis, settings.cart)
+    terms = tuple(float(to_float64(t)[b]) for t in out.terms)
+    mo_energy = np.asarray(out.orbital_energy[b], np.float64)[:n]
+    occupied = mol.n_electrons // 2
+    cycles = int(out.cycles[b])
+    energies = to_float64(out.energies)[b][:cycles]
+    finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
+    converged = bool(out.converged[b]) and finite
+    # Coordinates were centred; a charged molecule's dipole moment notices.
+    dipole = np.asarray(out.dipole[b], np.float64) + mol.charge * mol.positions.mean(axis=0)
+    coefficients = density = None
+    if orbitals:
+        order = host_tables.ao_order(mol.numbers, shape, settings)
+        coefficients = np.asarray(out.orbitals[b], np.float64)[order][:, :n]
+        density = np.asarray(out.density[b], np.float64)[np.ix_(order, order)]
+    return Row(
+        energy=sum(terms),
+        homo=mo_energy[occupied - 1],
+        lumo=mo_energy[occupied] if occupied < n else float("nan"),
+        dipole=dipole,
+        converged=converged,
+        cycles=cycles,
+        commutator_norm=float(out.commutator[b]),
+        energy_std=float(np.std(energies)) if cycles else float("nan"),
+        terms=terms,
+        status="converged" if converged else "not_converged" if finite else "nan",
+        mo_energy=mo_energy,
+        mo_coeff=coefficients,
+        density_matrix=density,
+    )

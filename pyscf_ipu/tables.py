@@ -1,0 +1,163 @@
+"""What a compiled program reads: tables per slot class (shared by a batch) and one conformer.
+
+Tables hold every element that a slot class may hold, plus a last row for a padded slot whose
+functions, charge and grid weights are zero.  A conformer is then only element indices,
+coordinates and an electron count.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from pyscf import gto, scf
+
+from pyscf_ipu.basis import element_basis, symbol
+from pyscf_ipu.grid import atomic_grid, bragg_adjust
+from pyscf_ipu.molecule import Molecule
+from pyscf_ipu.precision import Pair, split
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shape import Shape, SlotClass, class_members, slot_class
+
+
+class ClassTable(NamedTuple):
+    """Per slot class, E elements and the padding row.
+
+    exponents     per shell, Pair [E+1, K] in 1/Bohr^2.
+    coefficients  per shell, Pair [E+1, K, contractions], normalised.
+    points        Pair [E+1, Gs, 3] Bohr, relative to the nucleus.
+    weights       Pair [E+1, Gs] Bohr^3, atomic quadrature weights (0 where padded).
+    charge        [E+1] nuclear charge; 0 marks padding.
+    radius        [E+1] sqrt(Bohr), atomic size in the Becke partition.
+    guess         [E+1, n, n] spherically averaged density matrix of the free atom.
+    """
+
+    exponents: tuple[Pair, ...]
+    coefficients: tuple[Pair, ...]
+    points: Pair
+    weights: Pair
+    charge: Array
+    radius: Array
+    guess: Array
+
+
+class Conformer(NamedTuple):
+    """One molecule in the slots of a shape: element row [A], positions Pair [A, 3] Bohr, and the
+    number of doubly occupied orbitals."""
+
+    element: Array
+    positions: Pair
+    n_occupied: Array
+
+
+def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
+    """Tables for every class of a shape, as NumPy arrays in the words of the SCF dtype."""
+    dtype = np.dtype(settings.numerics.scf_dtype).name
+    return tuple(
+        _class_table(c, settings.basis, settings.cart, settings.grid_level, dtype)
+        for c in shape.classes
+    )
+
+
+@functools.cache
+def _class_table(
+    slot: SlotClass, basis: str, cart: bool, grid_level: int, dtype: str
+) -> ClassTable:
+    members = class_members(slot.family, slot.kinds, basis, cart)
+    bases = [element_basis(z, basis, cart) for z in members]
+    grids = [atomic_grid(z, grid_level) for z in members]
+    n_grid = slot.n_grid
+
+    def stack(rows: list[np.ndarray], pad_value: float) -> Pair:
+        return split(np.stack([*rows, np.full_like(rows[0], pad_value)]), dtype)
+
+    def fill(a: np.ndarray) -> np.ndarray:
+        return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
+
+    shells = range(len(slot.kinds))
+    return ClassTable(
+        exponents=tuple(stack([b.exponents[s] for b in bases], 1.0) for s in shells),
+        coefficients=tuple(stack([b.coefficients[s] for b in bases], 0.0) for s in shells),
+        points=stack([fill(g.points) for g in grids], 0.0),
+        weights=stack([fill(g.weights) for g in grids], 0.0),
+        charge=np.array([*members, 0], dtype),
+        radius=bragg_adjust(np.array([*members, 0])).astype(dtype),
+        guess=np.stack(
+            [atomic_density(z, basis, cart) for z in members] + [np.zeros((slot.n_ao, slot.n_ao))]
+        ).astype(dtype),
+    )
+
+
+@functools.cache
+def atomic_density(number: int, basis: str, cart: bool) -> np.ndarray:
+    """Density matrix [n, n] of a spherical free atom, in the AO order of `element_basis`."""
+    table = element_basis(number, basis, cart)
+    atom = gto.M(
+        atom=[[symbol(number), (0.0, 0.0, 0.0)]],
+        basis={symbol(number): gto.basis.load(basis, symbol(number))},
+        spin=number % 2,
+        cart=cart,
+        verbose=0,
+    )
+    density = scf.hf.init_guess_by_atom(atom)
+    order = table.pyscf_order
+    return np.asarray(density)[np.ix_(order, order)]
+
+
+def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
+    """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
+    dtype = settings.numerics.scf_dtype
+    order = slot_order(mol.numbers, shape, settings)
+    slots = shape.slot_class()
+    element = np.empty(shape.n_atoms, np.int32)
+    positions = np.zeros((shape.n_atoms, 3))
+    # Coordinates near the origin keep the low words small; the energy does not depend on it.
+    centre = mol.positions.mean(axis=0)
+    for slot, atom in enumerate(order):
+        kind = shape.classes[slots[slot]]
+        members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
+        element[slot] = members.index(int(mol.numbers[atom])) if atom >= 0 else len(members)
+        if atom >= 0:
+            positions[slot] = mol.positions[atom] - centre
+    return Conformer(element, split(positions, dtype), np.int32(mol.n_electrons // 2))
+
+
+def batch(mols: Sequence[Molecule], shape: Shape, settings: Settings, size: int) -> Conformer:
+    """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
+    rows = [conformer(mol, shape, settings) for mol in mols]
+    rows += [rows[0]] * (size - len(rows))
+    return jax.tree.map(lambda *x: np.stack(x), *rows)
+
+
+def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
+    """Arrays of the right shapes and dtypes, to compile with."""
+    a, dtype = shape.n_atoms, settings.numerics.scf_dtype
+    words = np.zeros((size, a, 3), dtype)
+    return Conformer(np.zeros((size, a), np.int32), Pair(words, words), np.zeros(size, np.int32))
+
+
+def slot_order(numbers: np.ndarray, shape: Shape, settings: Settings) -> np.ndarray:
+    """Which atom of the molecule sits in each slot: [A], -1 for a padded slot."""
+    free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
+    for atom, z in enumerate(numbers):
+        key = slot_class(int(z), settings.basis, settings.cart, settings.grid_level)
+        free[key].append(atom)
+    order = []
+    for c, n in zip(shape.classes, shape.counts, strict=True):
+        order += free[c] + [-1] * (n - len(free[c]))
+    return np.array(order)
+
+
+def ao_order(numbers: np.ndarray, shape: Shape, settings: Settings) -> np.ndarray:
+    """Index of the slot AO for every AO of PySCF's order: [N of the molecule]."""
+    tables = [element_basis(int(z), settings.basis, settings.cart) for z in numbers]
+    sizes = [shape.classes[c].n_ao for c in shape.slot_class()]
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    start = {atom: first[slot] for slot, atom in enumerate(slot_order(numbers, shape, settings))}
+    return np.concatenate(
+        [start[a] + np.argsort(t.pyscf_order) for a, t in enumerate(tables)]
+    ).astype(np.int64)

@@ -1,0 +1,28 @@
+"""Tile-partitioned execution: a plan made from shapes, and `tile_map` to run vertices over it.
+
+The vocabulary is TessellateIPU's (Graphcore Research): a `TileShardedArray` has one leading row
+per tile, and `tile_map` is one compute set with one vertex per row.
+"""
+
+from pyscf_ipu.tiles.array import (
+    TileShardedArray,
+    tile_data_barrier,
+    tile_gather,
+    tile_put_replicated,
+    tile_put_sharded,
+)
+from pyscf_ipu.tiles.map import tile_map
+from pyscf_ipu.tiles.plan import Block, Strips, TilePlan, tile_plan
+
+__all__ = [
+    "Block",
+    "Strips",
+    "TilePlan",
+    "TileShardedArray",
+    "tile_data_barrier",
+    "tile_gather",
+    "tile_map",
+    "tile_plan",
+    "tile_put_replicated",
+    "tile_put_sharded",
+]

@@ -1,0 +1,197 @@
+"""`tile_map`: one compute set, one vertex per tile, as a JAX primitive.
+
+The primitive keeps the compute set visible in the jaxpr, where a simulator can price it.  Its
+lowering decides how the vertices run: one after another on a CPU, whose caches are small and
+whose threads serve whole molecules, and side by side on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax import Array, lax
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+from pyscf_ipu.tiles.array import TileShardedArray
+
+tile_map_p = Primitive("tile_map")
+tile_map_p.multiple_results = True
+
+
+def tile_map(vertex: Callable[..., Any], *args: TileShardedArray, name: str | None = None) -> Any:
+    """Run `vertex` once per tile on the rows of `args`; one compute set.
+
+    vertex  function of arrays (one row of each argument) to a pytree of arrays; must be pure.
+    args    sharded over identical `tiles`; a repeated tile id is another worker of that tile.
+    name    what to call the compute set in profiles; default: the vertex's own name.
+
+    Returns the vertex's pytree with a TileShardedArray at every leaf.
+    Raises ValueError if there is no argument or the tiles differ (there is no implicit exchange).
+    """
+    if not args:
+        raise ValueError("tile_map needs at least one TileShardedArray to know its tiles")
+    tiles = args[0].tiles
+    for a in args[1:]:
+        if a.tiles != tiles:
+            raise ValueError(
+                "tile_map arguments lie on different tiles: bring them together with tile_gather"
+            )
+    rows = [jax.ShapeDtypeStruct(a.tile_shape, a.dtype) for a in args]
+    closed, out_shape = jax.make_jaxpr(vertex, return_shape=True)(*rows)
+    label = name or getattr(vertex, "__name__", "vertex")
+    outs = tile_map_p.bind(
+        *closed.consts,
+        *[a.array for a in args],
+        **_params(closed, tiles, label, len(closed.consts)),
+    )
+    leaves = [TileShardedArray(o, tiles) for o in outs]
+    return jax.tree.unflatten(jax.tree.structure(out_shape), leaves)
+
+
+def _params(closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int) -> dict:
+    """Parameters of the primitive; captured arrays become leading, replicated operands."""
+    return {"jaxpr": _close(closed), "tiles": tiles, "name": name, "n_consts": n_consts}
+
+
+def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
+    if not closed.consts:
+        return closed
+    jaxpr = closed.jaxpr
+    return ClosedJaxpr(
+        jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=None), []
+    )
+
+
+def _run(*operands: Array, jaxpr: ClosedJaxpr, tiles: tuple, name: str, n_consts: int) -> list:
+    """Vertices one after another."""
+    vertex = jaxpr_as_fun(jaxpr)
+    consts, rows = operands[:n_consts], operands[n_consts:]
+    return list(lax.map(lambda row: tuple(vertex(*consts, *row)), tuple(rows)))
+
+
+def _run_side_by_side(
+    *operands: Array, jaxpr: ClosedJaxpr, tiles: tuple, name: str, n_consts: int
+) -> list:
+    vertex = jaxpr_as_fun(jaxpr)
+    axes = [None] * n_consts + [0] * (len(operands) - n_consts)
+    return list(jax.vmap(vertex, in_axes=axes)(*operands))
+
+
+def _abstract(*operands: Any, jaxpr: ClosedJaxpr, tiles: tuple, **_: Any) -> list:
+    return [a.update(shape=(len(tiles), *a.shape)) for a in jaxpr.out_avals]
+
+
+def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params: Any) -> Any:
+    """A batch of molecules: each vertex does its part for the whole batch."""
+    moved, axes = [], []
+    for i, (x, d) in enumerate(zip(args, dims, strict=True)):
+        shared = i < n_consts
+        if d is batching.not_mapped:
+            moved.append(x)
+            axes.append(None)
+        else:
+            moved.append(batching.moveaxis(x, d, 0 if shared else 1))
+            axes.append(0)
+    rows = [
+        jax.ShapeDtypeStruct(x.shape if i < n_consts else x.shape[1:], x.dtype)
+        for i, x in enumerate(moved)
+    ]
+    batched = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(jaxpr), in_axes=axes))(*rows)
+    outs = tile_map_p.bind(
+        *batched.consts,
+        *moved,
+        jaxpr=_close(batched),
+        n_consts=len(batched.consts) + n_consts,
+        **params,
+    )
+    return outs, [1] * len(outs)
+
+
+def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params: Any) -> Any:
+    """Tangents are one more compute set, linear in the tangent operands."""
+    outs = tile_map_p.bind(*primals, jaxpr=jaxpr, n_consts=n_consts, **params)
+    live = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
+    if any(i < n_consts for i in live):
+        raise NotImplementedError(
+            "tile_map vertices cannot be differentiated with respect to captured arrays: "
+            "pass them as arguments (tile_put_replicated)"
+        )
+    vertex = jaxpr_as_fun(jaxpr)
+    n = len(primals)
+
+    def tangent_vertex(*operands: Array) -> tuple:
+        values, moving = operands[:n], dict(zip(live, operands[n:], strict=True))
+        directions = [moving.get(i, ad.Zero.from_primal_value(v)) for i, v in enumerate(values)]
+        dense = [ad.instantiate_zeros(d) for d in directions]
+        return tuple(jax.jvp(lambda *v: tuple(vertex(*v)), values, tuple(dense))[1])
+
+    rows = [x if i < n_consts else x[0] for i, x in enumerate(primals)]
+    moving_rows = [tangents[i][0] for i in live]
+    closed = jax.make_jaxpr(tangent_vertex)(*rows, *moving_rows)
+    d_outs = tile_map_p.bind(
+        *closed.consts,
+        *primals,
+        *[tangents[i] for i in live],
+        jaxpr=_close(closed),
+        n_consts=n_consts + len(closed.consts),
+        **params,
+    )
+    return outs, d_outs
+
+
+def _transpose(
+    cotangents: Any, *operands: Any, jaxpr: ClosedJaxpr, n_consts: int, **params: Any
+) -> list:
+    """Transpose a linear compute set: the cotangents meet the same residuals, tile by tile."""
+    linear = [i for i, x in enumerate(operands) if ad.is_undefined_primal(x)]
+    known = [x for x in operands if not ad.is_undefined_primal(x)]
+    vertex = jaxpr_as_fun(jaxpr)
+    n_known = len(known)
+
+    def transposed(*rows: Array) -> tuple:
+        residuals, cts = iter(rows[:n_known]), list(rows[n_known:])
+        fixed = [None if i in linear else next(residuals) for i in range(len(operands))]
+
+        def forward(*moving: Array) -> tuple:
+            values = list(fixed)
+            for i, m in zip(linear, moving, strict=True):
+                values[i] = m
+            return tuple(vertex(*values))
+
+        avals = [
+            jax.ShapeDtypeStruct(jaxpr.in_avals[i].shape, jaxpr.in_avals[i].dtype) for i in linear
+        ]
+        return tuple(jax.linear_transpose(forward, *avals)(tuple(cts)))
+
+    cts = [ad.instantiate_zeros(c) for c in cotangents]
+    rows = [
+        x if i < n_consts else x[0] for i, x in enumerate(operands) if not ad.is_undefined_primal(x)
+    ]
+    closed = jax.make_jaxpr(transposed)(*rows, *[c[0] for c in cts])
+    outs = iter(
+        tile_map_p.bind(
+            *closed.consts,
+            *known,
+            *cts,
+            jaxpr=_close(closed),
+            n_consts=n_consts + len(closed.consts),
+            **params,
+        )
+    )
+    return [next(outs) if i in linear else None for i in range(len(operands))]
+
+
+tile_map_p.def_impl(lambda *operands, **params: jax.jit(partial(_run, **params))(*operands))
+tile_map_p.def_abstract_eval(_abstract)
+batching.primitive_batchers[tile_map_p] = _batch
+ad.primitive_jvps[tile_map_p] = _jvp
+ad.primitive_transposes[tile_map_p] = _transpose
+mlir.register_lowering(tile_map_p, mlir.lower_fun(_run, multiple_results=True))
+for _platform in ("cuda", "rocm"):
+    mlir.register_lowering(
+        tile_map_p, mlir.lower_fun(_run_side_by_side, multiple_results=True), platform=_platform
+    )

@@ -1,0 +1,225 @@
+"""The tile plan: which pair strips meet in which block, what a block costs, and on which tile.
+
+A plan is made once per shape, from shapes alone, in NumPy.  The shell pairs of a class are cut
+into *strips* of equal size; a *block* is a bra strip against a ket strip, the work of one vertex.
+Blocks go to tiles by longest processing time first (R. L. Graham, SIAM J. Appl. Math. 17, 416
+(1969), doi:10.1137/0117039).
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyscf_ipu.hermite import n_hermite
+from pyscf_ipu.layout import KindPair, Layout, PairClass, layout_of
+from pyscf_ipu.shape import Shape
+
+STRIP_PRIMITIVES = 288  # primitive pairs of a strip: 9 x 288 lanes of float32 work stay in L2
+CHUNK_OVERHEAD = 0.5  # cost of starting a chunk, in primitive pairs
+
+
+@dataclass(frozen=True)
+class Strips:
+    """One pair class cut into S strips of nb chunks (mb shell pairs).
+
+    A *chunk* is up to `chunk` primitive pairs of one shell pair; contraction depths that differ
+    inside a class thus share one array shape.
+
+    source      [S, nb] row of the class's chunk list; its length = an all-zero chunk.
+    segment     [S, nb] which of the strip's pairs a chunk belongs to.
+    pair_strip  [pairs] strip of every shell pair; pair_place [pairs] its place there.
+    n_products  AO products per pair (the class's maximum).
+    first_row   row of the class's first product in the supermatrix's index space.
+    """
+
+    pair_class: PairClass
+    chunk: int
+    source: np.ndarray
+    segment: np.ndarray
+    pair_strip: np.ndarray
+    pair_place: np.ndarray
+    pairs_per_strip: int
+    n_products: int
+    first_row: int
+
+    @property
+    def n_strips(self) -> int:
+        return self.source.shape[0]
+
+    @property
+    def chunks_per_strip(self) -> int:
+        return self.source.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_strips * self.pairs_per_strip * self.n_products
+
+    @property
+    def one_chunk_per_pair(self) -> bool:
+        return self.chunks_per_strip == self.pairs_per_strip and bool(
+            np.all(self.segment == np.arange(self.chunks_per_strip))
+        )
+
+    def onto(self) -> np.ndarray:
+        """Which chunk belongs to which pair, per strip: [S, mb, nb] booleans."""
+        return self.segment[:, None, :] == np.arange(self.pairs_per_strip)[None, :, None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """All blocks of one class pair: strip indices [T], cost of each, tile of each [T]."""
+
+    bra: int
+    ket: int
+    bra_strip: np.ndarray
+    ket_strip: np.ndarray
+    cost: float
+    tiles: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """Strips per class, blocks per class pair, and where each AO pair's row lies.
+
+    row_of  [N, N] row of the product of two AOs in the index space of the supermatrix.
+    """
+
+    layout: Layout
+    strips: tuple[Strips, ...]
+    blocks: tuple[Block, ...]
+    row_of: np.ndarray
+    n_tiles: int
+
+    @property
+    def n_rows(self) -> int:
+        return sum(s.n_rows for s in self.strips)
+
+    def load(self) -> np.ndarray:
+        """Estimated work per tile: [n_tiles], in primitive quartet operations."""
+        out = np.zeros(self.n_tiles)
+        for block in self.blocks:
+            np.add.at(out, np.array(block.tiles), block.cost)
+        return out
+
+    def balance(self) -> float:
+        """Mean over largest load of a tile; 1 is perfect."""
+        load = self.load()
+        return float(load.mean() / load.max())
+
+
+@functools.lru_cache(maxsize=256)
+def tile_plan(shape: Shape, n_tiles: int = 1, strip_primitives: int = STRIP_PRIMITIVES) -> TilePlan:
+    """Partition the ERIs of a shape over `n_tiles`."""
+    layout = layout_of(shape)
+    strips: list[Strips] = []
+    for pair_class in layout.classes:
+        first_row = strips[-1].first_row + strips[-1].n_rows if strips else 0
+        strips.append(_cut(layout, pair_class, strip_primitives, first_row))
+    return TilePlan(layout, tuple(strips), _place(strips, n_tiles), _rows(layout, strips), n_tiles)
+
+
+def primitives_of(layout: Layout, member: KindPair) -> int:
+    return layout.groups[member.a].kind.n_prim * layout.groups[member.b].kind.n_prim
+
+
+def products_of(layout: Layout, member: KindPair) -> int:
+    return layout.groups[member.a].kind.n_functions * layout.groups[member.b].kind.n_functions
+
+
+def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row: int) -> Strips:
+    depth = np.concatenate(
+        [np.full(len(m.first), primitives_of(layout, m)) for m in pair_class.members]
+    )
+    chunk = min(
+        range(1, int(depth.max()) + 1),
+        key=lambda c: float(np.sum(np.ceil(depth / c)) * (c + CHUNK_OVERHEAD)),
+    )
+    chunks = np.ceil(depth / chunk).astype(int)
+    first_chunk = np.concatenate([[0], np.cumsum(chunks)])
+    n_strips = max(1, int(np.ceil(chunks.sum() * chunk / strip_primitives)))
+    # Deal the pairs out, deepest first, back and forth: strips end up equal in both counts.
+    turn = np.arange(len(depth))
+    back_and_forth = np.where(
+        (turn // n_strips) % 2 == 0, turn % n_strips, n_strips - 1 - turn % n_strips
+    )
+    hands: list[list[int]] = [[] for _ in range(n_strips)]
+    for pair, strip in zip(np.argsort(-chunks, kind="stable"), back_and_forth, strict=True):
+        hands[strip].append(int(pair))
+    width = max(int(chunks[h].sum()) for h in hands)
+    source = np.full((n_strips, width), first_chunk[-1], np.int32)
+    segment = np.zeros((n_strips, width), np.int32)
+    pair_strip, pair_place = np.zeros((2, len(depth)), np.int64)
+    for s, hand in enumerate(hands):
+        rows = [
+            (c, place)
+            for place, q in enumerate(hand)
+            for c in range(first_chunk[q], first_chunk[q + 1])
+        ]
+        source[s, : len(rows)] = [c for c, _ in rows]
+        segment[s, : len(rows)] = [place for _, place in rows]
+        segment[s, len(rows) :] = (
+            np.arange(len(rows), width) if width == max(map(len, hands)) else 0
+        )
+        pair_strip[hand], pair_place[hand] = s, np.arange(len(hand))
+    products = max(products_of(layout, m) for m in pair_class.members)
+    return Strips(
+        pair_class, chunk, source, segment, pair_strip, pair_place,
+        max(map(len, hands)), products, first_row,
+    )  # fmt: skip
+
+
+def quartet_cost(order_bra: int, order_ket: int) -> float:
+    """Relative cost of one primitive quartet: the Hermite recursion plus both contractions."""
+    recursion = sum(n_hermite(n) for n in range(order_bra + order_ket + 1))
+    return 20.0 + recursion + n_hermite(order_bra) * n_hermite(order_ket)
+
+
+def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
+    found = []
+    for a, bra in enumerate(strips):
+        for b in range(a, len(strips)):
+            ket = strips[b]
+            first, second = np.meshgrid(
+                np.arange(bra.n_strips), np.arange(ket.n_strips), indexing="ij"
+            )
+            keep = first <= second if a == b else np.ones_like(first, bool)
+            size = bra.source.shape[1] * bra.chunk * ket.source.shape[1] * ket.chunk
+            cost = size * quartet_cost(bra.pair_class.order, ket.pair_class.order)
+            found.append((a, b, first[keep], second[keep], cost))
+    heap = [(0.0, t) for t in range(n_tiles)]
+    tiles: dict[int, tuple[int, ...]] = {}
+    for i in sorted(range(len(found)), key=lambda i: -found[i][4]):
+        chosen = []
+        for _ in found[i][2]:
+            load, tile = heapq.heappop(heap)
+            chosen.append(tile)
+            heapq.heappush(heap, (load + found[i][4], tile))
+        tiles[i] = tuple(chosen)
+    return tuple(Block(*block, tiles[i]) for i, block in enumerate(found))
+
+
+def _rows(layout: Layout, strips: list[Strips]) -> np.ndarray:
+    n = layout.shape.n_ao
+    row_of = np.full((n, n), -1, np.int32)
+    for s in strips:
+        offset = 0
+        for m in s.pair_class.members:
+            a, b = layout.groups[m.a], layout.groups[m.b]
+            pairs = np.arange(offset, offset + len(m.first))
+            offset += len(m.first)
+            start = (
+                s.first_row
+                + (s.pair_strip[pairs] * s.pairs_per_strip + s.pair_place[pairs]) * s.n_products
+            )
+            fa, fb = np.arange(a.kind.n_functions), np.arange(b.kind.n_functions)
+            i = a.ao[m.first][:, None, None] + fa[None, :, None] + 0 * fb
+            j = b.ao[m.second][:, None, None] + 0 * fa[None, :, None] + fb
+            rows = start[:, None, None] + fa[None, :, None] * len(fb) + fb
+            row_of[i, j] = rows
+            row_of[j, i] = rows
+    # Inside one shell both (a, b) and (b, a) exist; make the table symmetric by the lower one.
+    return np.minimum(row_of, row_of.T)

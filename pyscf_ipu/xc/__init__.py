@@ -1,0 +1,6 @@
+"""Exchange-correlation functionals of closed-shell densities: :func:`functional` finds one."""
+
+from pyscf_ipu.xc.functionals import Functional
+from pyscf_ipu.xc.registry import FUNCTIONALS, functional
+
+__all__ = ["FUNCTIONALS", "Functional", "functional"]

@@ -1,0 +1,43 @@
+"""Exchange energies per electron, closed shell.
+
+Each function takes :class:`~pyscf_ipu.xc.variables.Variables` and returns Hartree per electron at
+every grid point; the energy density per volume is rho times that.
+"""
+
+import math
+
+from jaxtyping import Array, Float
+
+from pyscf_ipu.xc.variables import Variables, x_arcsinh_x
+
+
+def slater(v: Variables) -> Float[Array, "*grid"]:
+    """Dirac-Slater exchange of the uniform electron gas, libxc LDA_X (1).
+
+    P. A. M. Dirac, Math. Proc. Camb. Phil. Soc. 26, 376 (1930), doi:10.1017/S0305004100016108.
+    """
+    return -0.75 * (3 / math.pi) ** (1 / 3) * v.cbrt
+
+
+def b88(v: Variables) -> Float[Array, "*grid"]:
+    """Becke's 1988 exchange, Slater part included, libxc GGA_X_B88 (106).
+
+    A. D. Becke, Phys. Rev. A 38, 3098 (1988), eq. 8, doi:10.1103/PhysRevA.38.3098.  The paper's x
+    belongs to one spin: with half the density and half the gradient, x^2 = 2^(2/3) sigma/rho^(8/3).
+    """
+    beta = 0.0042
+    x2 = 2 ** (2 / 3) * v.x2
+    gradient = -beta * 2 ** (-1 / 3) * v.cbrt * x2 / (1 + 6 * beta * x_arcsinh_x(x2))
+    return slater(v) + gradient
+
+
+def pbe_exchange(v: Variables) -> Float[Array, "*grid"]:
+    """Perdew-Burke-Ernzerhof exchange, libxc GGA_X_PBE (101).
+
+    J. P. Perdew, K. Burke, M. Ernzerhof, Phys. Rev. Lett. 77, 3865 (1996), eqs. 10-14,
+    doi:10.1103/PhysRevLett.77.3865; mu with the digits of libxc (beta pi^2 / 3).
+    """
+    kappa = 0.8040
+    mu = 0.2195149727645171
+    s2 = v.x2 / (4 * (3 * math.pi**2) ** (2 / 3))
+    return slater(v) * (1 + kappa - kappa / (1 + mu / kappa * s2))

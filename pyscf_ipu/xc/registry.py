@@ -1,0 +1,83 @@
+"""The functionals users can ask for, by name."""
+
+from types import MappingProxyType
+
+from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
+from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
+from pyscf_ipu.xc.functionals import Functional, Term
+
+
+def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
+    """Becke's three-parameter hybrid around one of the local correlation energies.
+
+    P. J. Stephens et al., J. Phys. Chem. 98, 11623 (1994), doi:10.1021/j100096a001.
+    """
+    return Functional(
+        name=name,
+        kind="gga",
+        exact_exchange=0.20,
+        definition=f"libxc {libxc}: 0.20 HF + 0.08 LDA_X(1) + 0.72 GGA_X_B88(106)"
+        f" + 0.81 GGA_C_LYP(131) + 0.19 {local_name}",
+        pyscf_name=name,
+        terms=(Term(0.08, slater), Term(0.72, b88), Term(0.81, lyp), local),
+    )
+
+
+_ALL = (
+    Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
+    Functional(
+        name="lda",
+        kind="lda",
+        exact_exchange=0.0,
+        definition="LDA_X(1) + LDA_C_VWN(7) of libxc",
+        pyscf_name="lda,vwn",
+        terms=(Term(1.0, slater), Term(1.0, vwn5)),
+    ),
+    Functional(
+        name="pbe",
+        kind="gga",
+        exact_exchange=0.0,
+        definition="GGA_X_PBE(101) + GGA_C_PBE(130) of libxc",
+        pyscf_name="pbe,pbe",
+        terms=(Term(1.0, pbe_exchange), Term(1.0, pbe_correlation)),
+    ),
+    Functional(
+        name="blyp",
+        kind="gga",
+        exact_exchange=0.0,
+        definition="GGA_X_B88(106) + GGA_C_LYP(131) of libxc",
+        pyscf_name="b88,lyp",
+        terms=(Term(1.0, b88), Term(1.0, lyp)),
+    ),
+    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
+    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
+    # C. Adamo, V. Barone, J. Chem. Phys. 110, 6158 (1999), doi:10.1063/1.478522.
+    Functional(
+        name="pbe0",
+        kind="gga",
+        exact_exchange=0.25,
+        definition="libxc 406 (HYB_GGA_XC_PBEH): 0.25 HF + 0.75 GGA_X_PBE(101)"
+        " + 1.00 GGA_C_PBE(130)",
+        pyscf_name="pbe0",
+        terms=(Term(0.75, pbe_exchange), Term(1.0, pbe_correlation)),
+    ),
+)
+
+_BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
+
+FUNCTIONALS: tuple[str, ...] = tuple(_BY_NAME)
+"""Names accepted by :func:`functional`."""
+
+
+def functional(name: str) -> Functional:
+    """The functional called ``name``; upper and lower case are the same.
+
+    "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
+    with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
+
+    Raises:
+        ValueError: if there is no functional of that name.
+    """
+    if name.lower() not in _BY_NAME:
+        raise ValueError(f"unknown functional {name!r}: choose one of {', '.join(FUNCTIONALS)}")
+    return _BY_NAME[name.lower()]

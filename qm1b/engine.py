@@ -1,0 +1,47 @@
+"""The engine as the generator sees it: an object made by a named factory.
+
+The factory is named by a string ("module:function") because workers are separate processes that
+import it themselves, and because tests and other devices bring their own. It gets the fields of a
+`Level` as keywords and returns a solver with `shape`, `n_ao`, `batch_size`, `compile` and `run`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .presets import Level
+
+DEFAULT = "qm1b.engine:pyscf_ipu_solver"
+
+
+def pyscf_ipu_solver(**level: Any) -> Any:
+    """The project's own engine.
+
+    Raises:
+        ValueError: a setting is not offered; the message names what is.
+    """
+    from pyscf_ipu.cache import enable_disk_cache
+    from pyscf_ipu.settings import Settings
+    from pyscf_ipu.solver import Solver
+
+    solver = Solver(Settings(**level))
+    enable_disk_cache()
+    return solver
+
+
+def build(factory: str, level: Level) -> Any:
+    """The solver that `factory` makes for a level of theory."""
+    module, _, name = factory.partition(":")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySCF adds advice of its own to an unknown basis
+        return getattr(importlib.import_module(module), name)(**vars(level))
+
+
+def definition(xc: str) -> str:
+    """What a functional's name means, with libxc ids."""
+    from pyscf_ipu.xc import functional
+
+    return functional(xc).definition

@@ -1,0 +1,58 @@
+"""What a finished or interrupted run holds, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from pyscf_ipu.units import HARTREE_TO_EV
+
+from . import store
+from .schema import CONVERGED, DROP_REASONS
+
+
+def describe(folder: Path) -> str:
+    """Settings, counts, reasons and ranges of a run, from its manifest and shards.
+
+    Raises:
+        UserError: the folder holds no run, or a shard is damaged.
+    """
+    manifest = store.read_manifest(folder)
+    settings = manifest["settings"]
+    status: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    gaps: list[np.ndarray] = []
+    aos: list[np.ndarray] = []
+    molecules = 0
+    for path in store.shards(folder):
+        shard = store.read_shard(path)
+        good = shard["status"] == CONVERGED
+        status.update(s.split(":")[0] for s in shard["status"])
+        reasons.update(drop.reason for drop in store.read_drops(path))
+        gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
+        aos.append(shard["n_ao"])
+        molecules += len(np.unique(shard["line"]))
+    lines = [
+        f"{folder}: {manifest['status']}, {len(store.shards(folder))} shards",
+        f"  input        {manifest['input']['path']} ({manifest['input']['lines']} lines)",
+        f"  level        {settings['xc']}/{settings['basis']}, grid level "
+        f"{settings['grid_level']}, {settings['precision']}",
+        f"  functional   {manifest['functional_definition']}",
+        f"  conformers   {settings['conformers']} a molecule, seed {settings['seed']}",
+        f"  fingerprint  {manifest['fingerprint']}",
+        f"  molecules    {molecules}",
+        f"  rows         {status.total()}",
+        *(f"    {name:<18} {count}" for name, count in status.most_common()),
+        f"  dropped      {reasons.total()}",
+        *(f"    {r:<18} {n:<8} {DROP_REASONS.get(r, '')}" for r, n in reasons.most_common()),
+    ]
+    gap = np.concatenate([*gaps, []])
+    n_ao = np.concatenate([*aos, np.array([], dtype=int)])
+    if gap.size:
+        lines.append(
+            f"  gap          {gap.min():.3f} to {gap.max():.3f} eV, median {np.median(gap):.3f} eV"
+        )
+        lines.append(f"  size         {n_ao.min()} to {n_ao.max()} AOs")
+    return "\n".join(lines)

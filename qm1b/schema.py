@@ -1,0 +1,166 @@
+"""The one place that says what a row is: fields, dtypes, units and texts, in HDF5 and in Parquet.
+
+Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+VERSION = 1
+"""Raised when the meaning of a stored field changes."""
+
+CONVERGED = "converged"
+
+Ragged = Literal["", "atom", "orbital"]
+
+
+@dataclass(frozen=True)
+class Conformer:
+    """A geometry that is to become a row. Positions are float32 numbers, so that what is stored is
+    exactly what was computed."""
+
+    line: int
+    smiles: str
+    conformer: int
+    seed: int
+    charge: int
+    numbers: UInt8[np.ndarray, " A"]
+    positions: Float[np.ndarray, "A 3"]
+    """Bohr, float64 array of float32 values."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the engine found for one conformer, in Hartree and e*Bohr."""
+
+    status: str
+    n_ao: int
+    energy: float = float("nan")
+    homo: float = float("nan")
+    lumo: float = float("nan")
+    energy_std: float = float("nan")
+    dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
+    converged: bool = False
+    cycles: int = 0
+    commutator_norm: float = float("nan")
+    mo_energy: tuple[float, ...] = ()
+    """[N], or empty if the calculation gave none."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A conformer and its result."""
+
+    conformer: Conformer
+    result: Result
+
+
+@dataclass(frozen=True)
+class Drop:
+    """An input line, or a part of one (`fewer_conformers`), that did not become rows."""
+
+    line: int
+    smiles: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A dataset of a shard. `ragged` fields are flat over all rows: the values of row r lie between
+    `<ragged>_offset[r]` and `<ragged>_offset[r + 1]`."""
+
+    name: str
+    dtype: str
+    unit: str
+    description: str
+    ragged: Ragged = ""
+    width: int = 1
+    """Numbers of one entry: 3 for a vector."""
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
+    Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
+    Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
+    Field("charge", "int8", "e", "total charge of the molecule"),
+    Field("n_ao", "int32", "1", "number of atomic orbitals of the molecule"),
+    Field("status", "str", "text", "converged, not_converged, nan, 'invalid: ...' or 'error: ...'"),
+    Field("converged", "bool", "1", "whether the self-consistent field converged"),
+    Field("cycles", "int32", "1", "self-consistent-field cycles done"),
+    Field("commutator_norm", "float64", "hartree", "norm of the DIIS error FDS - SDF at the end"),
+    Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
+    Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
+    Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
+    Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),
+    Field("dipole", "float64", "e*bohr", "electric dipole moment", width=3),
+    Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
+    Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
+    Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
+    Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
+    Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
+)
+
+DROP_FIELDS: tuple[Field, ...] = (
+    Field("line", "int64", "1", "line number in the input file, from 1"),
+    Field("smiles", "str", "text", "the SMILES as it stood there, shortened if very long"),
+    Field("reason", "str", "text", "reason code"),
+    Field("detail", "str", "text", "what exactly was wrong"),
+)
+
+DROP_REASONS: dict[str, str] = {
+    "empty": "the line holds no SMILES",
+    "too_long": "the line is longer than any molecule that could be computed",
+    "unparsable": "RDKit cannot read it: syntax or valence",
+    "unsupported_element": "an element that the basis, or the engine, does not have",
+    "multi_fragment": "more than one molecule (a salt or a mixture)",
+    "too_large": "more atomic orbitals than --max-aos",
+    "radical": "unpaired electrons",
+    "charged": "not neutral, and --keep-charged was not given",
+    "odd_electrons": "an odd number of electrons",
+    "duplicate": "the same molecule stands on an earlier line",
+    "embed_failed": "RDKit found no conformer",
+    "embed_timeout": "RDKit took longer than the time limit",
+    "embed_crash": "the RDKit process died on this molecule",
+    "fewer_conformers": "only some of the conformers asked for were found; those are in the data",
+    "invalid": "the engine cannot compute this molecule",
+    "interrupted": "the run was stopped before the molecule was finished",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the Parquet export; `arrow` is its Arrow type."""
+
+    name: str
+    arrow: str
+    unit: str
+    description: str
+
+
+# QM1B's own columns, in its order and with its types, then ours.
+COLUMNS: tuple[Column, ...] = (
+    Column("smile", "string", "text", "canonical SMILES"),
+    Column("atoms", "string", "text", "element symbols, heavy atoms first"),
+    Column("z", "list<uint8>", "1", "atomic numbers, in the order of atoms"),
+    Column("energy", "double", "eV", "total energy"),
+    Column("homo", "float", "eV", "energy of the highest occupied orbital"),
+    Column("lumo", "float", "eV", "energy of the lowest unoccupied orbital"),
+    Column("N", "uint8", "1", "number of atomic orbitals"),
+    Column("std", "float", "eV", "standard deviation of the last five cycle energies"),
+    Column("y", "double", "eV", "gap, lumo - homo"),
+    Column("pos", "list<float>", "bohr", "positions x, y, z, flat, in the order of atoms"),
+    Column("status", "string", "text", "how the calculation ended"),
+    Column("converged", "bool", "1", "whether the self-consistent field converged"),
+    Column("cycles", "int32", "1", "self-consistent-field cycles"),
+    Column("commutator_norm", "float", "hartree", "norm of the DIIS error FDS - SDF"),
+    Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
+    Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
+    Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
+)

@@ -1,0 +1,145 @@
+"""Molecules: what the constructor and `check` refuse, and where molecules come from."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule import Molecule
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+WATER = [[0.0, 0.0, 0.2], [0.0, 1.4, -0.9], [0.0, -1.4, -0.9]]
+
+
+def test_lists_become_read_only_arrays():
+    water = Molecule([8, 1, 1], WATER)
+    assert water.numbers.dtype == np.int64
+    assert water.positions.dtype == np.float64
+    assert water.n_electrons == 10
+    assert Molecule([8, 1], WATER[:2], charge=-1).n_electrons == 10
+    with pytest.raises(ValueError, match="read-only"):
+        water.positions[0] = 0.0
+    again = pickle.loads(pickle.dumps(water))
+    np.testing.assert_array_equal(again.positions, water.positions)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "positions"),
+    [
+        ([8, 1], WATER),
+        ([[8, 1, 1]], WATER),
+        ([8.5, 1, 1], WATER),
+        ([float("inf"), 1, 1], WATER),
+        (["O", "H", "H"], WATER),
+        ([8, 1, 1], np.zeros((3, 2))),
+        ([8, 1, 1], "here"),
+    ],
+)
+def test_wrong_shapes_are_refused_at_once(numbers, positions):
+    with pytest.raises(ValueError, match="must be"):
+        Molecule(numbers, positions)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "positions", "charge", "words"),
+    [
+        ([], [], 0, "no atoms"),
+        ([26], [[0, 0, 0]], 0, r"Fe \(26\) at atom 0.*H to Cl"),
+        ([0, 1], [[0, 0, 0], [0, 0, 2]], 0, "element number 0"),
+        ([999], [[0, 0, 0]], 0, "element number 999"),
+        ([2], [[0, np.nan, 0]], 0, "finite"),
+        ([1, 1], [[0, 0, 0], [0, 0, 0.1]], 0, r"0 \(H\) and 1 \(H\) only 0.1 Bohr"),
+        ([8, 1], [[0, 0, 0], [0, 0, 2]], 0, r"odd number of electrons \(9\).*charge="),
+        ([1], [[0, 0, 0]], 1, "no electrons"),
+    ],
+)
+def test_check_says_what_is_wrong(numbers, positions, charge, words):
+    molecule = Molecule(numbers, positions, charge)
+    with pytest.raises(InvalidMolecule, match=words):
+        molecule.check()
+
+
+def test_check_accepts_atoms_ions_and_noble_gases():
+    Molecule([2], [[0, 0, 0]]).check()
+    Molecule([17], [[0, 0, 0]], charge=-1).check()
+    Molecule([8, 1, 1], WATER).check()
+
+
+def test_from_smiles_is_seeded_and_puts_hydrogens_last():
+    ethanol = Molecule.from_smiles("CCO", seed=3)
+    assert ethanol.symbols == ["C", "C", "O", *["H"] * 6]
+    bond = np.linalg.norm(ethanol.positions[0] - ethanol.positions[1]) * BOHR_TO_ANGSTROM
+    assert 1.4 < bond < 1.6
+    np.testing.assert_array_equal(ethanol.positions, Molecule.from_smiles("CCO", 3).positions)
+    assert np.any(ethanol.positions != Molecule.from_smiles("CCO", 4).positions)
+    assert Molecule.from_smiles("C[NH3+]").charge == 1
+
+
+@pytest.mark.parametrize(
+    ("smiles", "words"),
+    [("C(C", "cannot be read"), ("", "cannot be read"), ("[CH3]", "unpaired"), ("C[Fe]", "Fe")],
+)
+def test_from_smiles_refuses(smiles, words):
+    with pytest.raises(InvalidMolecule, match=words):
+        Molecule.from_smiles(smiles)
+
+
+def test_from_xyz_reads_plain_and_extended_files(tmp_path):
+    plain = tmp_path / "water.xyz"
+    plain.write_text("3\n\nO 0 0 0.1\nh 0 0.75 -0.47\nH1 0 -0.75 -0.47\n3\nsecond\n")
+    extended = tmp_path / "extended.xyz"
+    extended.write_text(
+        '3\nProperties=id:I:1:pos:R:3:species:S:1 pbc="F F F"\n'
+        "1 0 0 0.1 O\n2 0 0.75 -0.47 H\n3 0 -0.75 -0.47 H\n"
+    )
+    for path in (plain, extended):
+        water = Molecule.from_xyz(path)
+        assert water.numbers.tolist() == [8, 1, 1]
+        assert water.positions[1, 1] == pytest.approx(0.75 / 0.529177210903)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("two\n", "number of atoms"),
+        ("2\n\nO 0 0 0\n", "ends after 1 of 2"),
+        ("1\n\nO 0 0\n", "line 3"),
+        ("1\n\nQq 0 0 0\n", "line 3"),
+        ('1\npbc="T T T"\nHe 0 0 0\n', "periodic"),
+    ],
+)
+def test_from_xyz_names_the_line(tmp_path, text, words):
+    path = tmp_path / "bad.xyz"
+    path.write_text(text)
+    with pytest.raises(InvalidMolecule, match=words):
+        Molecule.from_xyz(path)
+
+
+def test_from_xyz_without_a_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Molecule.from_xyz(tmp_path / "none.xyz")
+
+
+def test_from_pyscf():
+    from pyscf import gto
+
+    mole = gto.M(atom=[("O", WATER[0]), ("H", WATER[1])], unit="Bohr", charge=-1)
+    molecule = Molecule.from_pyscf(mole)
+    assert molecule.numbers.tolist() == [8, 1]
+    assert molecule.charge == -1
+    np.testing.assert_allclose(molecule.positions, WATER[:2], atol=1e-12)
+    with pytest.raises(InvalidMolecule, match="spin"):
+        Molecule.from_pyscf(gto.M(atom="O 0 0 0", spin=2))
+
+
+def test_from_ase():
+    ase = pytest.importorskip("ase")
+    atoms = ase.Atoms("OH2", positions=np.array(WATER) * 0.529177210903)
+    molecule = Molecule.from_ase(atoms)
+    assert molecule.numbers.tolist() == [8, 1, 1]
+    np.testing.assert_allclose(molecule.positions, WATER, atol=1e-12)
+    atoms.pbc = True
+    with pytest.raises(InvalidMolecule, match="periodic"):
+        Molecule.from_ase(atoms)

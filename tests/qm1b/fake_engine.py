@@ -1,0 +1,85 @@
+"""An engine that computes nothing, for tests of everything around it.
+
+Worker processes import it by name. Two molecules are traps: helium kills the process, neon raises.
+"""
+
+import multiprocessing
+import os
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 18), 9)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    n_ao: int
+
+    @property
+    def label(self):
+        return f"{self.n_ao} AOs"
+
+
+@dataclass(frozen=True)
+class CompileEvent:
+    shape: Shape
+    seconds: float
+    cached: bool
+
+
+class Solver:
+    def __init__(self, **level):
+        if level["basis"] != "sto-3g":
+            raise ValueError(f"unknown basis {level['basis']!r}: use one of sto-3g")
+        self.compiled = set()
+
+    def n_ao(self, numbers):
+        return sum(AOS[int(z)] for z in numbers)
+
+    def shape(self, molecule):
+        return Shape(-(-self.n_ao(molecule.numbers) // 8) * 8)
+
+    def batch_size(self, shape):
+        return 4
+
+    def compile(self, shape):
+        if shape in self.compiled:
+            return None
+        self.compiled.add(shape)
+        return CompileEvent(shape, 0.01, cached=False)
+
+    def run(self, shape, molecules):
+        assert 1 <= len(molecules) <= self.batch_size(shape)
+        if any(list(m.numbers) == [2] for m in molecules):
+            os._exit(3)
+        if any(list(m.numbers) == [10] for m in molecules):
+            raise RuntimeError("neon lights")
+        n = len(molecules)
+        spread = np.array([np.sum(m.positions**2) for m in molecules])
+        energy = np.array([-float(np.sum(m.numbers**2.0)) for m in molecules]) + 1e-3 * spread
+        argon_like = np.array([17 in m.numbers for m in molecules])  # chlorine: does not converge
+        return SimpleNamespace(
+            energy=energy,
+            homo=np.full(n, -0.3),
+            lumo=np.full(n, 0.2),
+            gap=np.full(n, 0.5),
+            dipole=np.array([m.positions.sum(axis=0) for m in molecules]),
+            converged=~argon_like,
+            cycles=np.where(argon_like, 50, 9),
+            commutator_norm=np.full(n, 1e-5),
+            energy_std=np.full(n, 1e-6),
+            status=["not_converged" if a else "converged" for a in argon_like],
+            mo_energy=[np.linspace(-10, 1, self.n_ao(m.numbers)) for m in molecules],
+        )
+
+
+def refuse(**level):
+    raise ValueError("unknown basis 'x': use one of sto-3g")
+
+
+def only_in_the_parent(**level):
+    if multiprocessing.parent_process() is not None:
+        raise ImportError("no such engine here")
+    return Solver(**level)

@@ -1,0 +1,59 @@
+"""The command: settings from flags, and one sentence for a user's mistake."""
+
+import subprocess
+import sys
+
+import pytest
+
+from qm1b.cli import Generate, main, run_settings
+from qm1b.errors import UserError
+
+
+def command(*arguments, **options):
+    line = [sys.executable, "-m", "qm1b.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=600, **options)
+
+
+def test_flags_override_the_preset():
+    settings = run_settings(Generate(basis="6-31g", conformers=7))
+    assert (settings.level.basis, settings.level.xc, settings.conformers) == ("6-31g", "b3lyp5", 7)
+    assert settings.fingerprint != run_settings(Generate()).fingerprint
+    assert run_settings(Generate(workers=3)).fingerprint == run_settings(Generate()).fingerprint
+
+
+@pytest.mark.parametrize("field", ["conformers", "max_aos", "limit"])
+def test_numbers_out_of_range(field):
+    with pytest.raises(UserError, match="must be at least 1"):
+        run_settings(Generate(**{field: 0}))
+
+
+def test_mistakes_are_one_sentence(tmp_path, capsys):
+    empty = tmp_path / "empty.smi"
+    empty.touch()
+    out = str(tmp_path / "out")
+    cases = [
+        (["generate", str(tmp_path / "none.smi"), "--out", out], "does not exist"),
+        (["generate", str(empty), "--out", out], "is empty"),
+        (["generate", "--out", out, "--conformers", "0"], "at least 1"),
+        (["export", out, str(tmp_path / "a.parquet")], "does not exist"),
+        (["info", str(tmp_path)], "holds no run"),
+    ]
+    for arguments, words in cases:
+        assert main(arguments) == 2
+        message = capsys.readouterr().err
+        assert words in message
+        assert message.count("\n") == 1
+
+
+def test_import_is_light():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, qm1b.cli; print({'jax', 'rdkit', 'pyscf', 'pandas'} & {*sys.modules})",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "set()"

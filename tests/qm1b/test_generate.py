@@ -1,0 +1,114 @@
+"""The main path, with an engine that computes nothing: nothing vanishes or depends on luck."""
+
+import csv
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import LINES, fake_run
+
+from qm1b import store
+from qm1b.errors import UserError
+from qm1b.info import describe
+from qm1b.progress import Stats
+from qm1b.schema import FIELDS
+
+
+def all_rows(folder):
+    return [store.read_shard(path) for path in store.shards(folder)]
+
+
+def dropped(folder):
+    with open(folder / store.DROPPED, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_line_ends_as_rows_or_with_a_reason(finished):
+    out, summary = finished
+    lines = {int(n) for shard in all_rows(out) for n in shard["line"]}
+    drops = {int(d["line"]): d["reason"] for d in dropped(out)}
+    assert lines == {1, 2, 3, 4, 5, 6, 12}
+    assert drops == {
+        7: "unparsable",
+        8: "empty",
+        9: "radical",
+        10: "duplicate",
+        11: "multi_fragment",
+        13: "too_large",
+    }
+    assert not summary.interrupted
+    manifest = store.read_manifest(out)
+    assert manifest["status"] == "complete"
+    assert manifest["counts"]["rows"] == 14
+    assert manifest["fingerprint"]
+    assert "libxc" in manifest["functional_definition"]
+
+
+def test_a_lost_batch_is_retried_and_only_the_culprit_has_an_error(finished):
+    out, _ = finished
+    status = {}
+    for shard in all_rows(out):
+        for line, text in zip(shard["line"], shard["status"], strict=True):
+            status.setdefault(int(line), set()).add(text)
+    assert status[1] == status[2] == status[3] == status[12] == {"converged"}
+    assert status[4] == {"error: the compute process died, exit code 3"}
+    assert status[5] == {"error: RuntimeError: neon lights"}
+    assert status[6] == {"not_converged"}
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(finished, tmp_path):
+    one, _ = fake_run(tmp_path, workers=1)
+    for ours, theirs in zip(all_rows(one), all_rows(finished[0]), strict=True):
+        for field in FIELDS:
+            np.testing.assert_array_equal(ours[field.name], theirs[field.name], err_msg=field.name)
+
+
+def test_info(finished):
+    text = describe(finished[0])
+    assert "complete" in text
+    assert "not_converged" in text
+    assert "too_large" in text
+
+
+def test_refusals(finished, tmp_path):
+    out, _ = finished
+    with pytest.raises(UserError, match="already holds a run"):
+        fake_run(out.parent)
+    with pytest.raises(UserError, match="unknown"):
+        fake_run(tmp_path, factory="fake_engine:refuse")
+
+
+def test_interrupt_finishes_cleanly(tmp_path):
+    def interrupt():
+        while not list(tmp_path.glob("out-2/shard-*.h5")):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    text = "\n".join("C" * n + "O" * m for n in range(1, 12) for m in range(2)) + "\n" + LINES
+    out, summary = fake_run(tmp_path, text, conformers=40)
+    manifest = store.read_manifest(out)
+    assert summary.interrupted
+    assert manifest["status"] == "interrupted"
+    lines = {int(n) for shard in all_rows(out) for n in shard["line"]}
+    covered = lines | {int(d["line"]) for d in dropped(out)}
+    assert covered == set(range(1, manifest["counts"]["lines_read"] + 1))
+
+
+def test_the_estimate_counts_only_what_will_come():
+    stats = Stats(n_lines=100, conformers=10)
+    assert stats.expected == 1000
+    stats.lines_read, stats.molecules, stats.missing = 50, 25, 3
+    assert stats.expected == 497
+    assert stats.eta == "-:--:--"
+
+
+def test_a_run_that_never_started_may_be_tried_again(tmp_path):
+    with pytest.raises(UserError, match="cannot start"):
+        fake_run(tmp_path, "O\n", factory="fake_engine:only_in_the_parent")
+    out, summary = fake_run(tmp_path, "O\n")
+    assert store.read_manifest(out)["status"] == "complete"
+    assert summary.stats.rows == 2

@@ -1,0 +1,76 @@
+"""Shards and manifests: whole or absent, with a unit on every dataset."""
+
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+from qm1b import store
+from qm1b.errors import UserError
+from qm1b.schema import Conformer, Drop, Result, Row
+
+
+def rows():
+    water = np.array([8, 1, 1], np.uint8)
+    first = Conformer(1, "O", 0, 5, 0, water, np.arange(9.0).reshape(3, 3))
+    second = Conformer(2, "[He]", 0, 6, 0, np.array([2], np.uint8), np.ones((1, 3)))
+    good = Result(
+        "converged", 7, -75.3, -0.4, 0.6, 1e-6, (0.0, 0.0, 0.7), True, 9, 1e-5, (-20.0, -0.4)
+    )
+    return [Row(first, good), Row(second, Result("error: lost", 1))]
+
+
+def test_round_trip_and_units(tmp_path):
+    drops = [Drop(3, "C\0", "unparsable", "d\u00e9tail \udcff")]
+    path = store.write_shard(tmp_path, 0, rows(), drops, {"fingerprint": "f", "settings": {"a": 1}})
+    shard = store.read_shard(path)
+    assert shard["smiles"].tolist() == ["O", "[He]"]
+    assert shard["energy"][0] == -75.3
+    assert np.isnan(shard["energy"][1])
+    assert shard["atom_offset"].tolist() == [0, 3, 4]
+    assert shard["positions"].shape == (4, 3)
+    assert shard["orbital_offset"].tolist() == [0, 2, 2]
+    assert store.read_drops(path)[0].reason == "unparsable"
+    assert store.read_attributes(path)["fingerprint"] == "f"
+    with h5py.File(path) as file:
+        for group in file.values():
+            for data in group.values():
+                assert data.attrs["units"]
+                assert data.attrs["description"]
+    assert [p.name for p in tmp_path.iterdir()] == ["shard-00000.h5"]
+
+
+def test_empty_shard(tmp_path):
+    shard = store.read_shard(store.write_shard(tmp_path, 3, [], [], {}))
+    assert shard["positions"].shape == (0, 3)
+    assert shard["atom_offset"].tolist() == [0]
+
+
+def test_damage_is_noticed(tmp_path):
+    path = store.write_shard(tmp_path, 0, rows(), [], {})
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(UserError, match="damaged"):
+        store.read_shard(path)
+
+
+def test_folders(tmp_path):
+    store.prepare(tmp_path / "new" / "deep")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        store.prepare(tmp_path / "file" / "out")
+    store.write_manifest(tmp_path, {"a": 1})
+    with pytest.raises(UserError, match="already holds a run"):
+        store.prepare(tmp_path)
+    with pytest.raises(UserError, match="holds no run"):
+        store.read_manifest(tmp_path / "new")
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    def write(stream):
+        stream.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(UserError, match="No space left"):
+        store.atomic_write(tmp_path / "shard-00000.h5", write)
+    assert list(tmp_path.iterdir()) == []
