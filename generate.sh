@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Make a dataset: sets up .venv in this checkout if there is none, then runs `qm1b generate`.
-#   ./generate.sh                                        the bundled sample of GDB-11
-#   ./generate.sh my.smi --conformers 20 --out data/mine any options of `qm1b generate`
+#   ./generate.sh                                          the bundled sample of GDB-11
+#   ./generate.sh my.smi --conformers 20 --out data/mine   any options of `qm1b generate`
+#   ./generate.sh --help                                   what they are
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-
 # shellcheck source=setup.sh
-source "$here/setup.sh"
-exec "$here/.venv/bin/qm1b" generate "$@"
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+exec "$venv/bin/qm1b" generate "$@"

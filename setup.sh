@@ -1,17 +1,28 @@
-# Sourced by generate.sh and test.sh: makes .venv beside this file, with all that both need.
-# Set PYTHON to choose the interpreter (3.11 or newer).
-_checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-_stamp="$_checkout/.venv/.installed"
-if [ ! -e "$_stamp" ] || [ "$_checkout/pyproject.toml" -nt "$_stamp" ]; then
-    _python=${PYTHON:-python3}
-    if ! "$_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        echo "error: '$_python' is missing or older than Python 3.11; set PYTHON to a newer one" >&2
+# Sourced by generate.sh and test.sh: makes a virtual environment with all that both need, if there
+# is none, and leaves its path in `venv`.
+#   PYTHON          interpreter to make it from (3.11 or newer; default python3)
+#   PYSCF_IPU_VENV  where it lies (default: .venv beside this file)
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+venv=${PYSCF_IPU_VENV:-$checkout/.venv}
+
+# Installed again when pyproject.toml is newer than the last complete installation.
+if [ ! -e "$venv/.installed" ] || [ "$checkout/pyproject.toml" -nt "$venv/.installed" ]; then
+    if ! "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        echo "error: '${PYTHON:-python3}' is missing or older than Python 3.11: set PYTHON to a newer one" >&2
         exit 2
     fi
-    echo "Setting up $_checkout/.venv (once; a few minutes, about 1.5 GB) ..."
-    [ -x "$_checkout/.venv/bin/python" ] || "$_python" -m venv "$_checkout/.venv"
-    "$_checkout/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --editable "$_checkout[test]"
-    touch "$_stamp"
+    echo "Setting up $venv (once: a few minutes, 1.5 GB) ..."
+    if [ ! -x "$venv/bin/python" ] && ! "${PYTHON:-python3}" -m venv "$venv"; then
+        rm -rf "$venv"
+        echo "error: no virtual environment could be made in $venv: check that the folder is writable" \
+            "and that Python's venv module is installed (Debian, Ubuntu: apt install python3-venv)" >&2
+        exit 2
+    fi
+    if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --editable "$checkout[test]"; then
+        echo "error: the packages could not be installed into $venv (pip's message stands above):" \
+            "check the network and run the command again" >&2
+        exit 2
+    fi
+    touch "$venv/.installed"
 fi
-unset _checkout _stamp _python

@@ -3,9 +3,7 @@
 #   ./test.sh                    the whole suite
 #   ./test.sh -m "not slow"      any options of pytest
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-
 # shellcheck source=setup.sh
-source "$here/setup.sh"
-cd "$here"
-exec .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope "$@"
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+cd "$checkout"
+exec "$venv/bin/python" -m pytest -n "$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)" --dist loadscope "$@"

@@ -23,7 +23,16 @@ _HOME = {
     "rks": "kohn_sham",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "ConvergenceError",
+    "InvalidMolecule",
+    "Molecule",
+    "RKSResult",
+    "Settings",
+    "Solver",
+    "enable_disk_cache",
+    "rks",
+]
 
 if TYPE_CHECKING:
     from pyscf_ipu.cache import enable_disk_cache

@@ -87,11 +87,12 @@ def n_spherical(l: int, cart: bool) -> int:
 
 
 def to_functions(l: int, cart: bool) -> np.ndarray:
-    """Cartesian powers -> functions of one l: [n_functions, n_cartesian], PySCF's conventions."""
-    if l < 2:  # one and the same set; only the constant of Y_lm differs from 1
-        return np.eye(2 * l + 1) * np.sqrt((2 * l + 1) / (4 * np.pi))
-    if cart:
-        return np.eye(n_spherical(l, True))
+    """Cartesian powers -> functions of one l: [n_functions, n_cartesian], PySCF's conventions.
+
+    The identity for s and p: their constant is part of the coefficients.
+    """
+    if cart or l < 2:
+        return np.eye((l + 1) * (l + 2) // 2)
     return np.asarray(gto.cart2sph(l, normalized="sp")).T
 
 
@@ -142,7 +143,9 @@ def _radial(atom: gto.Mole, i: int) -> tuple[int, np.ndarray, np.ndarray]:
     """(l, exponents [K], coefficients [K, contractions]) of r^l exp(-a r^2), normalised."""
     exponents = atom.bas_exp(i)
     l = int(atom.bas_angular(i))
-    return l, exponents, atom.bas_ctr_coeff(i) * gto.gto_norm(l, exponents)[:, None]
+    constant = np.sqrt((2 * l + 1) / (4 * np.pi)) if l < 2 else 1.0  # of the solid harmonic
+    norm = constant * gto.gto_norm(l, exponents)
+    return l, exponents, atom.bas_ctr_coeff(i) * norm[:, None]
 
 
 def _fuse(raw: list) -> list[list[tuple[int, int, np.ndarray, np.ndarray]]]:

@@ -19,6 +19,8 @@ from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy import special
 
+from pyscf_ipu.precision import scaled, split
+
 T_MAX = 1e6  # largest argument for which the orders must not underflow on the way
 
 
@@ -42,6 +44,7 @@ def boys_fit(order: int, is_float32: bool) -> tuple[float, float, tuple[float, .
     """Map parameter a, shift b and Chebyshev coefficients of the fit for F_order."""
     half = order + 0.5
     shift = (math.gamma(half) / 2.0 * (2 * order + 1)) ** (1.0 / half)
+    shift = float(np.float32(shift))  # exact in both dtypes: the fit absorbs the difference
     scale = (5.0 if is_float32 else 8.0) * (1.0 + order / 4.0)
     nodes = np.cos(np.pi * (np.arange(256) + 0.5) / 256)
     t = scale * (1 + nodes) / (1 - nodes)
@@ -61,13 +64,15 @@ def boys(order: int, t: Float[Array, ...]) -> list[Float[Array, ...]]:
     for c in coefficients[:0:-1]:
         b1, b2 = twice * b1 + (c - b2), b1
     root = 1.0 / jnp.sqrt(t + shift)
-    top = (u * b1 + (coefficients[0] - b2)) * root
+    # The leading coefficient in two words: its rounding would be a bias of every value.
+    lead = split(np.asarray(coefficients[0]), t.dtype)
+    top = ((lead.hi - b2) + (u * b1 + lead.lo)) * root
     for _ in range(order):
         top = top * (root * root)
     decay = jnp.exp(-t)
     values = [top]
     for n in range(order, 0, -1):
-        values.append((2.0 * t * values[-1] + decay) * (1.0 / (2 * n - 1)))
+        values.append(scaled(2.0 * t * values[-1] + decay, 1.0 / (2 * n - 1)))
     values.reverse()
     if T_MAX ** (order + 0.5) > 1.0 / float(jnp.finfo(t.dtype).tiny):
         values = _guard_underflow(values, t)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
 
 
 class Diis(NamedTuple):
@@ -22,7 +23,7 @@ class Diis(NamedTuple):
     norm: Array
 
 
-def diis_start(depth: int, n: int, dtype: type) -> Diis:
+def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
     return Diis(
         jnp.zeros((depth, n, n), dtype), jnp.zeros((depth, n * n), dtype), jnp.zeros(depth, dtype)
     )

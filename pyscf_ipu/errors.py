@@ -5,6 +5,10 @@ class InvalidMolecule(ValueError):
     """The molecule cannot be computed by a restricted (closed-shell) calculation."""
 
 
+class TooLarge(InvalidMolecule):
+    """The molecule needs more memory than this machine has."""
+
+
 class UnknownBasis(ValueError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 

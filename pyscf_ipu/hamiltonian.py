@@ -22,15 +22,24 @@ from pyscf_ipu.jk import (
 )
 from pyscf_ipu.layout import Layout
 from pyscf_ipu.pairs import gather_shells
-from pyscf_ipu.precision import Pair, compensated_dot, compensated_sum
+from pyscf_ipu.precision import Pair, add, compensated_dot, compensated_sum, pair_dot
 from pyscf_ipu.strips import pair_strips
-from pyscf_ipu.tables import ClassTable, Conformer
+from pyscf_ipu.tables import ClassTable, Conformer, OneCentre
 from pyscf_ipu.tiles import TilePlan
 from pyscf_ipu.xc import Functional
 
 # Padded AOs sit this far above everything that can be occupied.  Far larger shifts would swamp
 # real eigenvalues: the error of eigh grows with the norm of the matrix.
 PADDING_SHIFT = 50.0
+
+
+class PackedIntegrals(NamedTuple):
+    """One-electron integrals over AO pairs: Pairs [P] in Hartree; dipole [3, P] in e Bohr."""
+
+    overlap: Pair
+    kinetic: Pair
+    nuclear: Pair
+    dipole: Array
 
 
 class EnergyTerms(NamedTuple):
@@ -56,13 +65,13 @@ class EnergyTerms(NamedTuple):
 class Hamiltonian:
     """Overlap, one-electron integrals, supermatrix and grid of one molecule.
 
-    overlap [N, N] (1 on the diagonal of padded AOs); one: packed OneElectron [P];
+    overlap Pair [N, N] (1 on the diagonal of padded AOs); one: PackedIntegrals;
     g [P, P] supermatrix; padded [N] marks AOs of empty slots; nuclear: Pair.
     """
 
     functional: Functional
-    overlap: Array
-    one: OneElectron
+    overlap: Pair
+    one: PackedIntegrals
     g: Array
     blocks: list[GridBlocks]
     padded: Array
@@ -94,12 +103,12 @@ class Hamiltonian:
         d = pack_density(density)
         two_electron = jnp.matmul(self.g, d, precision="highest")
         xc_energy, xc_matrix = exchange_correlation(self.functional, self.blocks, density)
-        packed = self.one.kinetic + self.one.nuclear + two_electron
+        packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
         terms = EnergyTerms(
-            compensated_dot(d, self.one.kinetic),
-            compensated_dot(d, self.one.nuclear),
+            pair_dot(d, self.one.kinetic),
+            pair_dot(d, self.one.nuclear),
             repulsion(d, two_electron),
             xc_energy,
             self.nuclear,
@@ -121,21 +130,60 @@ def hamiltonian(
     charge = charge.astype(dtype)
     strips = pair_strips(plan, tables, mol, dtype)
     n = layout.shape.n_ao
-    i, j = packed_indices(n)
-    rows = plan.row_of[i, j]
-    one = OneElectron(*(x[..., rows] for x in one_electron(plan, strips, charge, nuclei)))
+    one = _packed(plan, tables, mol, one_electron(plan, strips, charge, nuclei))
     padded = (charge == 0)[layout.ao_atom]
     g = supermatrix(plan, full_matrix(plan, eri_blocks(plan, strips)), functional.exact_exchange)
     shells = gather_shells(layout, tables, mol, dtype)
     return Hamiltonian(
         functional,
-        unpack(one.overlap, n) + jnp.diag(padded.astype(dtype)),
+        Pair(unpack(one.overlap.hi, n) + jnp.diag(padded.astype(dtype)), unpack(one.overlap.lo, n)),
         one,
         g,
         grid_blocks(layout, functional, tables, shells, mol, dtype),
         padded,
         nuclear_repulsion(charge, nuclei),
     )
+
+
+def _packed(
+    plan: TilePlan, tables: tuple[ClassTable, ...], mol: Conformer, computed: OneElectron
+) -> PackedIntegrals:
+    """Computed integrals over AO pairs, with the one-centre blocks from the tables."""
+    layout = plan.layout
+    i, j = packed_indices(layout.shape.n_ao)
+    found = OneElectron(*(x[..., plan.row_of[i, j]] for x in computed))
+    dtype = found.overlap.dtype
+    zero = jnp.zeros_like(found.overlap)
+    exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
+    one_centre = np.zeros(len(i), bool)
+    for c, (first, table) in enumerate(zip(class_aos(layout), tables, strict=True)):
+        slots = np.nonzero(layout.shape.slot_class() == c)[0]
+        a, b = np.tril_indices(table.guess.shape[-1])
+        high, low = first[:, None] + a, first[:, None] + b
+        place = high * (high + 1) // 2 + low  # [slots, products]
+        one_centre[place] = True
+        for name, values in table.one_centre._asdict().items():
+            block = values.astype(dtype).at((mol.element[slots][:, None], a, b))
+            exact[name] = Pair(
+                *(w.at[place].set(x) for w, x in zip(exact[name], block, strict=True))
+            )
+
+    def replace(name: str, value: Array) -> Pair:
+        kept = jnp.where(one_centre, exact[name].hi, value)
+        return Pair(kept, exact[name].lo)
+
+    nuclear = add(exact["nuclear"], Pair(found.nuclear, zero))
+    overlap = replace("overlap", found.overlap)
+    return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, found.dipole)
+
+
+def class_aos(layout: Layout) -> list[np.ndarray]:
+    """First AO of every slot, class by class."""
+    owner = layout.shape.slot_class()
+    return [
+        np.array([np.argmax(layout.ao_atom == s) for s in np.nonzero(owner == c)[0]])
+        for c in range(len(layout.shape.classes))
+    ]
 
 
 def guess_density(layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer) -> Array:
@@ -146,7 +194,7 @@ def guess_density(layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer
     for c, table in enumerate(tables):
         slots = np.nonzero(owner == c)[0]
         blocks = table.guess[mol.element[slots]]
-        first = np.array([np.argmax(layout.ao_atom == s) for s in slots])
+        first = class_aos(layout)[c]
         index = first[:, None] + np.arange(table.guess.shape[-1])
         out = out.at[index[:, :, None], index[:, None, :]].set(blocks)
     return out

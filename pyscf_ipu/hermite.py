@@ -58,7 +58,7 @@ def hermite_sign(order: int) -> np.ndarray:
 
 def hermite_coulomb(
     order: int, alpha: Float[Array, "*k"], prefactor: Float[Array, "*k"], r: list[Array]
-) -> Float[Array, h * k]:
+) -> Float[Array, " h *k"]:
     """prefactor * R_tuv(alpha, r) for all t+u+v <= order.
 
     alpha in 1/Bohr^2, r = [x, y, z] in Bohr, all of one shape.

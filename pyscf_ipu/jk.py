@@ -8,6 +8,8 @@ F = G d, with d the packed density whose off-diagonal elements count twice
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -39,7 +41,7 @@ def unpack(packed: Array, n: int) -> Array:
 def full_matrix(plan: TilePlan, blocks: list[TileShardedArray]) -> Array:
     """Assemble the blocks into the symmetric matrix M of all ERIs: [R, R] over plan rows."""
     n = len(plan.strips)
-    grid: list[list[Array | None]] = [[None] * n for _ in range(n)]
+    grid: list[list[Any]] = [[None] * n for _ in range(n)]  # filled completely below
     for block, values in zip(plan.blocks, blocks, strict=True):
         bra, ket = plan.strips[block.bra], plan.strips[block.ket]
         square = _arrange(bra, ket, block, values.array)

@@ -51,16 +51,18 @@ def _group_values(
     shift = (owner.hi - shells.centre.hi) + (owner.lo - shells.centre.lo)  # [n, 3]
     r = [local[None, :, d] + shift[:, d, None] for d in range(3)]  # [n, G] each
     r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
-    n_prim, n_radial = shells.coefficients.shape[1:]
-    gauss = [jnp.exp(-shells.exponents[:, k, None] * r2) for k in range(n_prim)]
+    exponents, coefficients = shells.exponents.value(), shells.coefficients.value()
+    n_prim, n_radial = coefficients.shape[1:]
+    gauss = [jnp.exp(-exponents[:, k, None] * r2) for k in range(n_prim)]
 
     def radial(column: int, order: int) -> Array:
         """The contraction (order 0) or its derivative by r^2 times 2 (order 1): [n, G]."""
-        factor = shells.coefficients[..., column]
+        factor = coefficients[..., column]
         if order:
-            factor = -2.0 * shells.exponents * factor
+            factor = -2.0 * exponents * factor
         # Written out: XLA's reduction over a leading axis of a product is many times slower.
-        return sum(factor[:, k, None] * gauss[k] for k in range(n_prim))
+        terms = [factor[:, k, None] * gauss[k] for k in range(n_prim)]
+        return sum(terms[1:], terms[0])
 
     value = [radial(c, 0) for c in range(n_radial)]
     slope = [radial(c, 1) for c in range(n_radial)] if gradient else []
@@ -78,9 +80,11 @@ def _group_values(
             )
         )
     stacked = jnp.stack(rows)  # [D, components, n, G]
-    transform = jnp.asarray(group.kind.transform(), stacked.dtype)
-    out = jnp.einsum("fc,dcng->dfng", transform, stacked, precision="highest")
-    return out.reshape(len(rows), -1, local.shape[0])
+    transform = group.kind.transform()
+    if not np.array_equal(transform, np.eye(len(transform))):
+        matrix = jnp.asarray(transform, stacked.dtype)
+        stacked = jnp.einsum("fc,dcng->dfng", matrix, stacked, precision="highest")
+    return stacked.reshape(len(rows), -1, local.shape[0])
 
 
 def _columns(kind: ShellKind, columns: np.ndarray) -> list[tuple[tuple[int, int, int], int]]:
@@ -99,5 +103,5 @@ def _derivative(power: tuple[int, int, int], d: int, radial: Array, r: list[Arra
     """The radial function times d/dx_d of x^i y^j z^k."""
     if power[d] == 0:
         return jnp.zeros_like(radial)
-    lowered = tuple(n - (k == d) for k, n in enumerate(power))
+    lowered = power[0] - (d == 0), power[1] - (d == 1), power[2] - (d == 2)
     return float(power[d]) * _component(lowered, radial, r)

@@ -17,15 +17,15 @@ from jax import Array
 
 from pyscf_ipu.hermite import hermite_powers
 from pyscf_ipu.layout import Layout, PairClass, ShellGroup
-from pyscf_ipu.precision import Pair, difference, two_sum
+from pyscf_ipu.precision import Pair, difference, scaled, split, two_product, two_sum
 from pyscf_ipu.tables import ClassTable, Conformer
 
 
 class Shells(NamedTuple):
     """The shells of one group: exponents [n, K], coefficients [n, K, contractions], centres."""
 
-    exponents: Array
-    coefficients: Array
+    exponents: Pair
+    coefficients: Pair
     centre: Pair  # [n, 3] Bohr
 
 
@@ -35,7 +35,7 @@ class PairData(NamedTuple):
     p        [n, k] total exponent.
     centre   Pair [n, k, 3] Bohr.
     hermite  [n, k, f, h] coefficients E.
-    kinetic  [n, f] integral -1/2 <a| nabla^2 |b>, contracted.
+    kinetic  [n, f] integral 1/2 <grad a | grad b>, contracted.
     """
 
     p: Array
@@ -54,12 +54,12 @@ def gather_shells(
         exponents, coefficients = [], []
         for c, s in group.source:
             rows = mol.element[np.nonzero(slots == c)[0]]
-            exponents.append(tables[c].exponents[s].astype(dtype).value()[rows])
-            coefficients.append(tables[c].coefficients[s].astype(dtype).value()[rows])
+            exponents.append(tables[c].exponents[s].astype(dtype).at(rows))
+            coefficients.append(tables[c].coefficients[s].astype(dtype).at(rows))
         out.append(
             Shells(
-                jnp.concatenate(exponents),
-                jnp.concatenate(coefficients),
+                concatenate(exponents),
+                concatenate(coefficients),
                 mol.positions.at(group.atom).astype(dtype),
             )
         )
@@ -82,13 +82,14 @@ def class_pairs(
 
 
 def _take(shells: Shells, index: np.ndarray) -> Shells:
-    return Shells(shells.exponents[index], shells.coefficients[index], shells.centre.at(index))
+    return Shells(*(words.at(index) for words in shells))
 
 
 def _pair_data(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -> PairData:
     kind_a, kind_b = group_a.kind, group_b.kind
-    ea, eb = a.exponents[:, :, None], b.exponents[:, None, :]
-    p = ea + eb
+    ea, eb = a.exponents.hi[:, :, None], b.exponents.hi[:, None, :]
+    p, p_error = two_sum(ea, eb)
+    p_error = p_error + a.exponents.lo[:, :, None] + b.exponents.lo[:, None, :]
     ab = difference(a.centre, b.centre)  # [n, 3]
     overlap = jnp.exp(-(ea * eb / p) * jnp.sum(ab * ab, -1)[:, None, None])
     # P - A and P - B from A - B: no cancellation.  The centre itself keeps its rounding error in
@@ -99,13 +100,17 @@ def _pair_data(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -
     rounded = two_sum(jnp.broadcast_to(hi, pa.shape), pa)
     centre = Pair(rounded.hi, rounded.lo + a.centre.lo[:, None, None, :])
 
-    table = hermite_table(kind_a.l_max, kind_b.l_max + 2, p, pa, pb)  # [i][j] -> [t, n, Ka, Kb, 3]
+    table = hermite_table(
+        kind_a.l_max + 1, kind_b.l_max + 1, p, pa, pb
+    )  # [i][j] -> [t, n, Ka, Kb, 3]
     products = _hermite_products(
         table, kind_a.components, kind_b.components, kind_a.l_max + kind_b.l_max
     )
-    kinetic = _kinetic(table, kind_a.components, kind_b.components, eb) * (math.pi / p) ** 1.5
+    kinetic = _kinetic(table, kind_a.components, kind_b.components, ea, eb) * gaussian_integral(p)
     both = jnp.concatenate([products, kinetic[:, :, None]], axis=2) * overlap
-    both = _contract(both, group_a, group_b, a.coefficients, b.coefficients)
+    # What is computed with is exp(-p r^2) with the rounded p; keep the charge of the true one.
+    charge = -1.5 * p_error / p
+    both = _contract(both, group_a, group_b, a.coefficients, b.coefficients, charge)
 
     n, k = p.shape[0], p.shape[1] * p.shape[2]
     f, h = both.shape[0], both.shape[1]
@@ -116,6 +121,11 @@ def _pair_data(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -
         both[..., :-1],
         both[..., -1].sum(1),
     )
+
+
+def gaussian_integral(p: Array) -> Array:
+    """(pi/p)^(3/2): the integral of a Gaussian of exponent p."""
+    return scaled(1.0 / (p * jnp.sqrt(p)), math.pi**1.5)
 
 
 def hermite_table(la: int, lb: int, p: Array, pa: Array, pb: Array) -> list[list[list[Array]]]:
@@ -148,7 +158,7 @@ Powers = tuple[tuple[int, int, int], ...]
 
 def _hermite_products(table: list, comps_a: Powers, comps_b: Powers, order: int) -> Array:
     """E_tuv of every product of cartesian components: [ca, cb, h, n, Ka, Kb]."""
-    n_i, n_j, n_t = len(table), len(table[0]) - 2, order + 1
+    n_i, n_j, n_t = len(table) - 1, len(table[0]) - 1, order + 1
     zero = jnp.zeros_like(table[0][0][0])
     dense = jnp.stack(
         [
@@ -164,13 +174,21 @@ def _hermite_products(table: list, comps_a: Powers, comps_b: Powers, order: int)
     return dimension(0) * dimension(1) * dimension(2)
 
 
-def _kinetic(table: list, comps_a: Powers, comps_b: Powers, eb: Array) -> Array:
-    """-1/2 nabla^2 on the ket, without the factor (pi/p)^(3/2): [ca, cb, n, Ka, Kb]."""
-    b = eb[..., None]
+def _kinetic(table: list, comps_a: Powers, comps_b: Powers, ea: Array, eb: Array) -> Array:
+    """1/2 <grad a | grad b> without the factor (pi/p)^(3/2): [ca, cb, n, Ka, Kb].
+
+    The symmetric form has no cancellation between tight and diffuse primitives; applying nabla^2
+    to one side costs a factor b/a in relative accuracy, which float32 does not have.
+    """
+    a, b = ea[..., None], eb[..., None]
 
     def one(i: int, j: int) -> Array:
-        value = -2.0 * b * b * table[i][j + 2][0] + (2 * j + 1.0) * b * table[i][j][0]
-        return value - 0.5 * j * (j - 1) * table[i][j - 2][0] if j > 1 else value
+        value = 2.0 * a * b * table[i + 1][j + 1][0]
+        if j:
+            value = value - j * a * table[i + 1][j - 1][0]
+        if i:
+            value = value - i * b * table[i - 1][j + 1][0]
+        return value + 0.5 * i * j * table[i - 1][j - 1][0] if i and j else value
 
     rows = []
     for x in comps_a:
@@ -182,19 +200,47 @@ def _kinetic(table: list, comps_a: Powers, comps_b: Powers, eb: Array) -> Array:
 
 
 def _contract(
-    values: Array, group_a: ShellGroup, group_b: ShellGroup, coeff_a: Array, coeff_b: Array
+    values: Array,
+    group_a: ShellGroup,
+    group_b: ShellGroup,
+    coeff_a: Pair,
+    coeff_b: Pair,
+    charge: Array,
 ) -> Array:
-    """Fold coefficients and spherical transform in: [ca, cb, h, n, Ka, Kb] -> [fa*fb, h, n, Ka*Kb]."""
-    ca = jnp.moveaxis(coeff_a[..., radial_index(group_a)], -1, 0)  # [ca, n, Ka]
-    cb = jnp.moveaxis(coeff_b[..., radial_index(group_b)], -1, 0)
-    values = values * ca[:, None, None, :, :, None] * cb[None, :, None, :, None, :]
-    for axis, group in ((0, group_a), (1, group_b)):
-        matrix = jnp.asarray(group.kind.transform(), values.dtype)
-        values = jnp.moveaxis(
-            jnp.tensordot(matrix, values, ((1,), (axis,)), precision="highest"), 0, axis
-        )
+    """Fold coefficients and spherical transform in: [ca, cb, h, n, Ka, Kb] -> [fa*fb, h, n, Ka*Kb].
+
+    The product of two coefficients, and the relative correction `charge` [n, Ka, Kb], enter in two
+    words: they scale a whole charge distribution, the same in every molecule.
+    """
+    a = _components(coeff_a, group_a, (slice(None), None, slice(None), slice(None), None))
+    b = _components(coeff_b, group_b, (None, slice(None), slice(None), None, slice(None)))
+    weight = two_product(*jnp.broadcast_arrays(a.hi, b.hi))
+    rest = weight.lo + a.hi * b.lo + a.lo * b.hi + weight.hi * charge
+    values = values * weight.hi[:, :, None] + values * rest[:, :, None]
+    values = _to_functions(group_a, values, 0)
+    values = _to_functions(group_b, values, 1)
     fa, fb, h, n, ka, kb = values.shape
     return values.reshape(fa * fb, h, n, ka * kb)
+
+
+def _to_functions(group: ShellGroup, values: Array, axis: int) -> Array:
+    """Cartesian components to the shell's functions along one axis; the matrix in two words."""
+    transform = group.kind.transform()
+    if np.array_equal(transform, np.eye(len(transform))):
+        return values
+    words = split(transform, values.dtype)
+    both = [jnp.tensordot(w, values, ((1,), (axis,)), precision="highest") for w in words]
+    return jnp.moveaxis(both[0] + both[1], 0, axis)
+
+
+def _components(coefficients: Pair, group: ShellGroup, axes: tuple) -> Pair:
+    """Coefficients [n, K, contractions] per cartesian component, with axes put in place."""
+    column = radial_index(group)
+    return Pair(*(jnp.moveaxis(w[..., column], -1, 0)[axes] for w in coefficients))
+
+
+def concatenate(parts: list[Pair]) -> Pair:
+    return Pair(*(jnp.concatenate(words) for words in zip(*parts, strict=True)))
 
 
 def radial_index(group: ShellGroup) -> np.ndarray:

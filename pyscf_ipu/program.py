@@ -1,4 +1,4 @@
-"""The compiled function of a shape: conformers in, energies and orbitals out, no host round trip."""
+"""The compiled function of a shape: conformers in, energies out, no host round trip."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def restricted_kohn_sham(
     plan = tile_plan(shape)
     xc = functional(settings.xc)
     problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype)
-    basis = orthonormal(problem.overlap)
+    basis = orthonormal(problem.overlap.hi)
     guess = guess_density(plan.layout, tables, mol)
     run = scf(problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics)
     if numerics.refines:
         problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
-        basis = orthonormal(problem.overlap)
+        basis = orthonormal(problem.overlap.hi)
     orbitals = reorthonormalise(run.orbitals.astype(numerics.energy_dtype), problem.overlap)
     density = density_of(orbitals, mol.n_occupied)
     fock, terms = problem.energy_terms(density)
@@ -90,11 +90,11 @@ def _padding_last(energy: Array, vectors: Array, padded: Array) -> tuple[Array, 
     return energy[order], vectors[:, order]
 
 
-def reorthonormalise(orbitals: Array, overlap: Array) -> Array:
+def reorthonormalise(orbitals: Array, overlap: Pair) -> Array:
     """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2."""
     eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
     for _ in range(3):
-        metric = _similar(overlap, orbitals)
+        metric = _similar(overlap.hi, orbitals) + _similar(overlap.lo, orbitals)
         orbitals = jnp.matmul(orbitals, 1.5 * eye - 0.5 * metric, precision="highest")
     return orbitals
 

@@ -87,6 +87,10 @@ def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
 
     homo, lumo = column("homo"), column("lumo")
     terms = np.array([row.terms for row in rows]).reshape(len(rows), len(TERM_NAMES))
+
+    def matrices(name: str) -> list[np.ndarray] | None:
+        return [getattr(row, name) for row in rows] if orbitals else None
+
     return RKSResult(
         energy=column("energy"),
         homo=homo,
@@ -100,8 +104,8 @@ def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
         status=[row.status for row in rows],
         mo_energy=[row.mo_energy for row in rows],
-        mo_coeff=[row.mo_coeff for row in rows] if orbitals else None,
-        density_matrix=[row.density_matrix for row in rows] if orbitals else None,
+        mo_coeff=matrices("mo_coeff"),
+        density_matrix=matrices("density_matrix"),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyscf_ipu import tables as host_tables
 from pyscf_ipu.cache import cache_hits
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import TooLarge
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import to_float64
 from pyscf_ipu.program import DRIVERS, Solution
@@ -47,15 +47,15 @@ class Solver:
     def shape(self, mol: Molecule) -> Shape:
         """The bucket of a molecule, from its atomic numbers.
 
-        Raises InvalidMolecule if the basis lacks an element or the molecule is too large for the
-        memory of this machine.
+        Raises InvalidMolecule if the basis lacks an element, and TooLarge (an InvalidMolecule) if
+        the molecule needs more than the memory of this machine.
         """
         shape = shape_of(
             mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
         )
-        needed, there = memory_bytes(shape, self.settings), physical_memory_bytes()
+        needed, there = self.memory_bytes(shape), physical_memory_bytes()
         if needed > 0.8 * there:
-            raise InvalidMolecule(
+            raise TooLarge(
                 f"too large: {shape.n_ao} AOs need about {needed / 2**30:.0f} GiB and this machine "
                 f"has {there / 2**30:.0f}; use a smaller molecule or basis"
             )
@@ -67,6 +67,10 @@ class Solver:
         Raises InvalidMolecule if the basis lacks an element.
         """
         return count_ao(numbers, self.settings.basis, self.settings.cart)
+
+    def memory_bytes(self, shape: Shape) -> int:
+        """Estimated peak memory of a call, whose molecules run one after another."""
+        return memory_bytes(shape, self.settings)
 
     def batch_size(self, shape: Shape) -> int:
         """Conformers per call; fixed for a shape, so that one program serves every call."""

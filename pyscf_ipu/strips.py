@@ -61,7 +61,7 @@ def _deal(strips: Strips, members: list[PairData]) -> StripData:
     return StripData(p, Pair(hi, lo), hermite, _kinetic_rows(strips, members))
 
 
-def _chunks(data: PairData, strips: Strips) -> tuple[Array, Array, Array, Array]:
+def _chunks(data: PairData, strips: Strips) -> tuple[Array, ...]:
     """Cut the primitive pairs of each shell pair into chunks: [n * chunks, c, ...]."""
     n, k = data.p.shape
     c = strips.chunk

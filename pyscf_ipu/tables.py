@@ -19,9 +19,22 @@ from pyscf import gto, scf
 from pyscf_ipu.basis import element_basis, symbol
 from pyscf_ipu.grid import atomic_grid, bragg_adjust
 from pyscf_ipu.molecule import Molecule
-from pyscf_ipu.precision import Pair, split
+from pyscf_ipu.precision import Pair, on_device, split
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape, SlotClass, class_members, slot_class
+
+
+class OneCentre(NamedTuple):
+    """Integrals of one atom in the field of its own nucleus: constants of an element.
+
+    They are the largest one-electron integrals of a molecule and the same for each atom of an
+    element, so that computing them in float32 would give every molecule a bias; tabulated in
+    float64 they cost nothing.
+    """
+
+    overlap: Pair
+    kinetic: Pair
+    nuclear: Pair
 
 
 class ClassTable(NamedTuple):
@@ -34,6 +47,7 @@ class ClassTable(NamedTuple):
     charge        [E+1] nuclear charge; 0 marks padding.
     radius        [E+1] sqrt(Bohr), atomic size in the Becke partition.
     guess         [E+1, n, n] spherically averaged density matrix of the free atom.
+    one_centre    OneCentre of Pairs [E+1, n, n].
     """
 
     exponents: tuple[Pair, ...]
@@ -43,6 +57,7 @@ class ClassTable(NamedTuple):
     charge: Array
     radius: Array
     guess: Array
+    one_centre: OneCentre
 
 
 class Conformer(NamedTuple):
@@ -79,33 +94,48 @@ def _class_table(
         return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
 
     shells = range(len(slot.kinds))
+    densities = [atomic_density(z, basis, cart) for z in members]
+    integrals = [one_centre_integrals(z, basis, cart) for z in members]
     return ClassTable(
         exponents=tuple(stack([b.exponents[s] for b in bases], 1.0) for s in shells),
         coefficients=tuple(stack([b.coefficients[s] for b in bases], 0.0) for s in shells),
         points=stack([fill(g.points) for g in grids], 0.0),
         weights=stack([fill(g.weights) for g in grids], 0.0),
-        charge=np.array([*members, 0], dtype),
-        radius=bragg_adjust(np.array([*members, 0])).astype(dtype),
-        guess=np.stack(
-            [atomic_density(z, basis, cart) for z in members] + [np.zeros((slot.n_ao, slot.n_ao))]
-        ).astype(dtype),
+        charge=on_device(np.array([*members, 0], dtype)),
+        radius=on_device(bragg_adjust(np.array([*members, 0])).astype(dtype)),
+        guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
+        one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
     )
 
 
 @functools.cache
 def atomic_density(number: int, basis: str, cart: bool) -> np.ndarray:
     """Density matrix [n, n] of a spherical free atom, in the AO order of `element_basis`."""
-    table = element_basis(number, basis, cart)
-    atom = gto.M(
+    order = element_basis(number, basis, cart).pyscf_order
+    density = scf.hf.init_guess_by_atom(_atom(number, basis, cart))
+    return np.asarray(density)[np.ix_(order, order)]
+
+
+@functools.cache
+def one_centre_integrals(number: int, basis: str, cart: bool) -> tuple[np.ndarray, ...]:
+    """Overlap, kinetic energy and attraction by the own nucleus: three [n, n], Hartree."""
+    order = element_basis(number, basis, cart).pyscf_order
+    atom = _atom(number, basis, cart)
+    return tuple(
+        np.asarray(atom.intor(name))[np.ix_(order, order)]
+        for name in ("int1e_ovlp", "int1e_kin", "int1e_nuc")
+    )
+
+
+def _atom(number: int, basis: str, cart: bool) -> gto.Mole:
+    """A free atom for PySCF."""
+    return gto.M(
         atom=[[symbol(number), (0.0, 0.0, 0.0)]],
         basis={symbol(number): gto.basis.load(basis, symbol(number))},
         spin=number % 2,
         cart=cart,
         verbose=0,
     )
-    density = scf.hf.init_guess_by_atom(atom)
-    order = table.pyscf_order
-    return np.asarray(density)[np.ix_(order, order)]
 
 
 def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
@@ -123,7 +153,8 @@ def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
         element[slot] = members.index(int(mol.numbers[atom])) if atom >= 0 else len(members)
         if atom >= 0:
             positions[slot] = mol.positions[atom] - centre
-    return Conformer(element, split(positions, dtype), np.int32(mol.n_electrons // 2))
+    occupied = np.int32(mol.n_electrons // 2)
+    return Conformer(on_device(element), split(positions, dtype), on_device(occupied))
 
 
 def batch(mols: Sequence[Molecule], shape: Shape, settings: Settings, size: int) -> Conformer:
@@ -136,8 +167,9 @@ def batch(mols: Sequence[Molecule], shape: Shape, settings: Settings, size: int)
 def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     """Arrays of the right shapes and dtypes, to compile with."""
     a, dtype = shape.n_atoms, settings.numerics.scf_dtype
-    words = np.zeros((size, a, 3), dtype)
-    return Conformer(np.zeros((size, a), np.int32), Pair(words, words), np.zeros(size, np.int32))
+    words = on_device(np.zeros((size, a, 3), dtype))
+    element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
+    return Conformer(on_device(element), Pair(words, words), on_device(occupied))
 
 
 def slot_order(numbers: np.ndarray, shape: Shape, settings: Settings) -> np.ndarray:

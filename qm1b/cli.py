@@ -5,6 +5,7 @@ A user's mistake ends in one sentence on stderr and exit code 2, never in a trac
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -163,18 +164,19 @@ def _generate(command: Generate) -> int:
     dropped = ", ".join(f"{n} {reason}" for reason, n in stats.drops.most_common()) or "none"
     print(
         f"{stats.rows} conformers of {stats.molecules} molecules in {stats.seconds:.0f} s "
-        f"({stats.rows / max(stats.seconds, 1e-3):.1f}/s), {stats.not_converged} not converged\n"
+        f"({stats.rows / max(stats.seconds, 1e-3):.1f}/s, compiling included), "
+        f"{stats.not_converged} not converged\n"
         f"dropped: {dropped}\n"
         f"programs: {len(not_cached)} compiled in "
-        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s, "
-        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache"
+        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
+        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
     )
     _print_first_rows(out)
-    print(f"The data lies in {out} (dropped.csv says what was left out and why).")
+    print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
     if summary.interrupted:
         print("Interrupted: what was finished is there; lines not finished are in dropped.csv.")
         return EXIT_INTERRUPTED
-    print(f"As one table: qm1b export {out} {out}.parquet")
+    print(f"As one table: {_this_command()} export {out} {out}.parquet")
     return 0
 
 
@@ -192,6 +194,17 @@ def _info(command: Info) -> int:
 
     print(describe(command.folder))
     return 0
+
+
+def _this_command() -> str:
+    """How to call `qm1b` again from here."""
+    if shutil.which("qm1b"):
+        return "qm1b"
+    script = Path(sys.argv[0])
+    if script.name != "qm1b":
+        return "python -m qm1b.cli"
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
 
 
 def _free_folder(source: Path) -> Path:

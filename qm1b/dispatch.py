@@ -2,10 +2,12 @@
 
 A program is compiled on as few workers as possible: a worker prefers shapes that it has, then
 shapes that nobody has; it takes over another's shape only once that program lies in the disk cache.
+Batches that together need more memory than the machine has do not run at the same time.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +25,9 @@ from .workers import Worker, cores
 JOB_SECONDS = 3600.0
 """A batch that takes longer has hung; compiling included."""
 
+MEMORY_SHARE = 0.8
+"""Part of the machine's memory that running batches may need together."""
+
 MAX_FAILURES = 8
 """Failures of a shape, with no success ever, after which its conformers are not tried any more."""
 
@@ -38,14 +43,26 @@ class CompileEvent:
 
 
 class ComputePool:
-    """The compute workers, and the batches that they have."""
+    """The compute workers, and the batches that they have.
+
+    n_ao gives the AOs of atomic numbers, memory_bytes what a batch of a shape needs.
+    """
 
     def __init__(
-        self, n: int, factory: str, level: Level, log: Path, n_ao: Callable[[Any], int]
+        self,
+        n: int,
+        factory: str,
+        level: Level,
+        log: Path,
+        n_ao: Callable[[Any], int],
+        memory_bytes: Callable[[Hashable], int],
+        machine_bytes: int,
     ) -> None:
         available = cores()
         self._log = log
         self._n_ao = n_ao
+        self._memory_bytes = memory_bytes
+        self._memory_limit = MEMORY_SHARE * machine_bytes
         self.workers = [
             Worker(
                 serve=compute.serve,
@@ -62,6 +79,7 @@ class ComputePool:
         self._failures: Counter[Hashable] = Counter()
         self._worked: set[Hashable] = set()
         self._unready_deaths = 0
+        self._compiling: dict[int, tuple[str, float]] = {}
         for worker in self.workers:
             worker.start()
 
@@ -70,6 +88,12 @@ class ComputePool:
         """Conformers that are on a worker or wait for a second try."""
         jobs = [worker.job for worker in self.workers if worker.job] + list(self._retries)
         return sum(len(job.conformers) for job in jobs)
+
+    @property
+    def compiling(self) -> list[tuple[str, float]]:
+        """Shapes whose programs are being made, and for how many seconds already."""
+        now = time.monotonic()
+        return [(label, now - since) for label, since in self._compiling.values()]
 
     def dispatch(self, buckets: Buckets, flush: Callable[[], Iterable[Hashable]]) -> Iterator[Row]:
         """Give every idle worker a batch; yields rows for conformers of given-up shapes.
@@ -116,9 +140,9 @@ class ComputePool:
         self, index: int, buckets: Buckets, flush: Callable[[], Iterable[Hashable]]
     ) -> Job | None:
         if self._retries:
-            return self._retries.popleft()
+            return self._retries.popleft() if self._fits(self._retries[0].shape) else None
         for shapes in (buckets.full(), flush()):
-            shape = self._choose(index, list(shapes))
+            shape = self._choose(index, [s for s in shapes if self._fits(s)])
             if shape is not None:
                 return Job(shape, buckets.take(shape))
         return None
@@ -129,6 +153,11 @@ class ComputePool:
         free = [s for s in shapes if s in self._on_disk]
         return next(iter(mine + nobodys + free), None)
 
+    def _fits(self, shape: Hashable) -> bool:
+        """Whether a batch fits into memory beside those that run; one alone always may."""
+        used = sum(self._memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
+        return not used or used + self._memory_bytes(shape) <= self._memory_limit
+
     def _handle(self, index: int, message: Any) -> Iterator[Row | CompileEvent]:
         worker = self.workers[index]
         job: Job = worker.job
@@ -137,16 +166,20 @@ class ComputePool:
                 worker.fresh = False
                 self._unready_deaths = 0
             case Compiling(shape):
+                self._compiling[index] = _label(shape), time.monotonic()
                 yield CompileEvent(index, _label(shape))
             case Compiled(shape, seconds, cached):
+                self._compiling.pop(index, None)
                 self._on_disk.add(shape)
                 yield CompileEvent(index, _label(shape), seconds, cached)
             case Done(results):
+                self._compiling.pop(index, None)
                 self._on_disk.add(job.shape)
                 self._worked.add(job.shape)
                 worker.job = None
                 yield from map(Row, job.conformers, results)
             case Failed(error):
+                self._compiling.pop(index, None)
                 worker.job = None
                 yield from self._failed(job, error)
 
@@ -155,6 +188,7 @@ class ComputePool:
         job: Job | None = worker.job
         code = worker.stop()
         self._have[index].clear()
+        self._compiling.pop(index, None)
         if worker.fresh:
             self._unready_deaths += 1
             if self._unready_deaths > 2 * len(self.workers):

@@ -2,7 +2,8 @@
 
 The factory is named by a string ("module:function") because workers are separate processes that
 import it themselves, and because tests and other devices bring their own. It gets the fields of a
-`Level` as keywords and returns a solver with `shape`, `n_ao`, `batch_size`, `compile` and `run`.
+`Level` as keywords and returns a solver with `shape`, `n_ao`, `batch_size`, `memory_bytes`,
+`compile` and `run`, all as in `pyscf_ipu.solver.Solver`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
+
+from .errors import UserError
 
 if TYPE_CHECKING:
     from .presets import Level
@@ -22,13 +25,20 @@ def pyscf_ipu_solver(**level: Any) -> Any:
 
     Raises:
         ValueError: a setting is not offered; the message names what is.
+        UserError: there is no folder for compiled programs.
     """
     from pyscf_ipu.cache import enable_disk_cache
     from pyscf_ipu.settings import Settings
     from pyscf_ipu.solver import Solver
 
     solver = Solver(Settings(**level))
-    enable_disk_cache()
+    try:
+        enable_disk_cache()
+    except OSError as error:
+        raise UserError(
+            f"compiled programs cannot be kept in {error.filename} ({error.strerror}); "
+            "set PYSCF_IPU_CACHE to a folder that can be written."
+        ) from None
     return solver
 
 

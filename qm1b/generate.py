@@ -81,6 +81,7 @@ class _Generation:
     ) -> None:
         self.run, self.settings, self.display = run, run.settings, display
         self.solver = solver
+        self.memory_bytes = functools.cache(solver.memory_bytes)
         self.n_ao = functools.partial(_n_ao, functools.cache(lambda z: solver.n_ao([z])))
         n_lines = min(source.n_lines, self.settings.limit or source.n_lines)
         self.stats = Stats(n_lines, self.settings.conformers)
@@ -94,6 +95,8 @@ class _Generation:
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; then write what is left and the manifest."""
+        from pyscf_ipu.solver import physical_memory_bytes
+
         self._write_manifest("running")
         store.write_dropped(self.run.out, [])
         n = self.run.workers or len(cores())
@@ -101,7 +104,15 @@ class _Generation:
         s = self.settings
         status = "failed"
         with self.display, interrupts() as interrupt:
-            compute = ComputePool(n, self.run.factory, s.level, log, self.n_ao)
+            compute = ComputePool(
+                n,
+                self.run.factory,
+                s.level,
+                log,
+                self.n_ao,
+                self.memory_bytes,
+                physical_memory_bytes(),
+            )
             embed = EmbedPool(max(1, n // 8), s.conformers, s.seed, s.embed_timeout, log)
             try:
                 self._loop(embed, compute, interrupt)
@@ -140,6 +151,7 @@ class _Generation:
                     self._compile_event(event)
                 else:
                     self._row(event)
+            self.stats.compiling = compute.compiling
             for unit in self.ledger.closed(self.all_read):
                 self._write(unit)
             self.display.update(self.stats)
@@ -178,11 +190,15 @@ class _Generation:
                     self.buckets.add(shape, conformer)
         if drop is not None:
             self.stats.count_drop(drop)
-        self.stats.missing += self.settings.conformers - len(conformers)
+        if conformers:
+            self.stats.missing += self.settings.conformers - len(conformers)
+        else:
+            self.stats.molecules -= 1
         self.ledger.embedded(result.line, len(conformers), drop)
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
         """The engine's shape for a molecule; a Drop if it cannot take it."""
+        from pyscf_ipu.errors import TooLarge
         from pyscf_ipu.molecule import Molecule
 
         first = result.conformers[0]
@@ -192,7 +208,8 @@ class _Generation:
             try:
                 self.shape_of[key] = self.solver.shape(molecule)
             except ValueError as error:
-                return Drop(result.line, first.smiles, "invalid", str(error))
+                reason = "too_large" if isinstance(error, TooLarge) else "invalid"
+                return Drop(result.line, first.smiles, reason, str(error))
         return self.shape_of[key]
 
     def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:
@@ -212,13 +229,11 @@ class _Generation:
 
     def _compile_event(self, event: CompileEvent) -> None:
         if event.seconds is None:
-            self.display.say(f"worker {event.worker}: compiling shape {event.label}")
+            self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return
         self.stats.compiles.append(event)
         how = "loaded from the disk cache" if event.cached else "compiled"
-        self.display.say(
-            f"worker {event.worker}: {how} in {event.seconds:.1f} s: shape {event.label}"
-        )
+        self.display.say(f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s")
 
     def _write(self, unit: Unit) -> None:
         """Close a unit: its shard first, which is what counts, then the readable dropped.csv."""

@@ -7,14 +7,17 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
 
 from .dispatch import CompileEvent
 from .schema import CONVERGED, Drop, Row
 
 WINDOW_SECONDS = 60.0
 PLAIN_SECONDS = 10.0
+COMPILING_SHOWN = 4
 
 
 @dataclass
@@ -27,13 +30,16 @@ class Stats:
     """Conformers asked for, per molecule."""
     lines_read: int = 0
     molecules: int = 0
-    """Lines that passed the filters."""
+    """Lines kept: they passed the filters and, as far as is known, have conformers."""
     missing: int = 0
-    """Conformers that RDKit did not find for them."""
+    """Conformers of theirs that RDKit did not find."""
     rows: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
     compiles: list[CompileEvent] = field(default_factory=list)
+    """Programs that are ready."""
+    compiling: list[tuple[str, float]] = field(default_factory=list)
+    """Programs that are being made, and for how many seconds already."""
     start: float = field(default_factory=time.monotonic)
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
@@ -85,9 +91,8 @@ class Stats:
     @property
     def pace(self) -> str:
         """How far, how fast, how long."""
-        return (
-            f"{self.rows}/{self.expected} conformers, {self.rate:.1f} conformers/s, ETA {self.eta}"
-        )
+        rate = f"{self.rate:.1f}" if self.rate >= 1 else f"{self.rate:.2f}"
+        return f"{self.rows}/{self.expected} conformers, {rate} conformers/s, ETA {self.eta}"
 
     @property
     def outcome(self) -> str:
@@ -96,6 +101,17 @@ class Stats:
             f"{self.molecules} molecules kept, {self.lines_read - self.molecules} dropped, "
             f"{self.not_converged} not converged"
         )
+
+    @property
+    def activity(self) -> list[str]:
+        """What keeps rows from coming, a line each; nothing while they come."""
+        lines = [f"compiling {label}: {seconds:.0f} s" for label, seconds in self.compiling]
+        if len(lines) > COMPILING_SHOWN:
+            more = len(lines) - COMPILING_SHOWN + 1
+            lines[COMPILING_SHOWN - 1 :] = [f"compiling {more} more programs"]
+        if not lines and not self.rows and not self.compiles:
+            lines = ["starting the worker processes"]
+        return lines
 
 
 @runtime_checkable
@@ -111,6 +127,9 @@ class Display(Protocol):
 
     def say(self, text: str) -> None:
         """An event worth a line of its own."""
+
+    def begin(self, text: str) -> None:
+        """Something long has begun; worth a line where nothing else would show it."""
 
 
 class Quiet:
@@ -128,6 +147,9 @@ class Quiet:
     def say(self, text: str) -> None:
         """Show nothing."""
 
+    def begin(self, text: str) -> None:
+        """Show nothing."""
+
 
 class Plain(Quiet):
     """A line every ten seconds, for logs."""
@@ -140,43 +162,45 @@ class Plain(Quiet):
         """A line, if it is time for one."""
         if time.monotonic() - self._last >= self._every:
             self._last = time.monotonic()
-            self.say(f"{stats.pace}, {stats.outcome}")
+            self.say("; ".join([stats.pace, stats.outcome, *stats.activity]))
 
     def say(self, text: str) -> None:
         """Print at once: logs are read while they are written."""
         print(text, flush=True)
 
+    def begin(self, text: str) -> None:
+        """Print at once."""
+        self.say(text)
 
-class Bar:
-    """A live progress bar."""
+
+class Bar(Quiet):
+    """A live progress bar, and below it what has come out so far and what is being compiled."""
 
     def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=16),
-            TextColumn("{task.description}"),
-            console=console,
-            refresh_per_second=4,
+        self._bar = Progress(
+            SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}")
         )
-        self._task = self._progress.add_task("starting", total=None)
+        self._task = self._bar.add_task("starting", total=None)
+        self._below = Text()
+        self._live = Live(Group(self._bar, self._below), console=console, refresh_per_second=4)
 
     def __enter__(self) -> Bar:
-        self._progress.start()
+        self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self._live.stop()
 
     def update(self, stats: Stats) -> None:
         """Move the bar."""
-        text = f"{stats.pace}\n{stats.outcome}"
-        self._progress.update(
-            self._task, completed=stats.rows, total=stats.expected, description=text
+        self._bar.update(
+            self._task, completed=stats.rows, total=stats.expected, description=stats.pace
         )
+        self._below.plain = "\n".join(f"  {line}" for line in [stats.outcome, *stats.activity])
 
     def say(self, text: str) -> None:
         """A line above the bar."""
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._live.console.print(text, highlight=False, markup=False)
 
 
 def display_for(console: Console) -> Display:

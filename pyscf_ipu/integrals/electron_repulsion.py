@@ -1,8 +1,9 @@
 """Electron repulsion integrals (ab|cd), one tile block at a time.
 
-(ab|cd) = sum_pq 2 pi^(5/2) / (p q sqrt(p + q)) sum_h sum_k E^ab_h (-1)^|k| E^cd_k R_{h+k}(alpha, P-Q),
-alpha = p q / (p + q) (McMurchie & Davidson 1978; Helgaker, Jorgensen, Olsen, eq. 9.9.33).  The
-constant and 1/p (1/q) are folded into E on both sides, and the sign into the ket's.
+(ab|cd) = sum_pq 2 pi^(5/2) / (p q sqrt(p + q)) sum_h sum_k E^ab_h (-1)^|k| E^cd_k
+R_{h+k}(alpha, P-Q), alpha = p q / (p + q) (McMurchie & Davidson 1978; Helgaker, Jorgensen, Olsen,
+eq. 9.9.33).  The constant and 1/p (1/q) are folded into E on both sides, and the sign into the
+ket's.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import math
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.precision import scaled
 from pyscf_ipu.strips import StripData
 from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray, tile_gather, tile_map
 
@@ -31,8 +34,8 @@ def eri_blocks(plan: TilePlan, strips: tuple[StripData, ...]) -> list[TileSharde
 
 def _side(data: StripData) -> tuple[Array, ...]:
     """(p, centre high and low, E with its prefactor) of one class, strips leading."""
-    scale = math.sqrt(2.0) * math.pi**1.25
-    e = data.hermite * (scale / data.p)[..., None, None]
+    scale = scaled(1.0 / data.p, math.sqrt(2.0) * math.pi**1.25)
+    e = data.hermite * scale[..., None, None]
     return data.p, data.centre.hi, data.centre.lo, e
 
 
@@ -90,11 +93,12 @@ def eri_vertex(
     return _contract_ket(half, signed.transpose(2, 3, 1, 0))
 
 
-def _contract_bra(e: Array, table: Array, rows: Array) -> Array:
+def _contract_bra(e: Array, table: Array, rows: np.ndarray) -> Array:
     """sum over chunk and bra Hermites: e [c, f, h], table [h+h', c, lanes] -> [f, h', lanes]."""
     c, f, h = e.shape
     if c * h <= SMALL_SUM and f == 1:
-        return sum(e[i, 0, j] * table[rows[j], i] for i in range(c) for j in range(h))[None]
+        terms = [e[i, 0, j] * table[rows[j], i] for i in range(c) for j in range(h)]
+        return sum(terms[1:], terms[0])[None]
     expanded = table[rows].transpose(0, 2, 1, 3).reshape(h * c, -1)
     weights = e.transpose(1, 2, 0).reshape(f, h * c)
     return jnp.matmul(weights, expanded, precision="highest")
@@ -118,5 +122,5 @@ def _sum_chunks(bra: Strips, ket: Strips, block: Block, chunks: Array) -> Array:
     return chunks.reshape(t, nb * f, nk * g)
 
 
-def _onto(strips: Strips, which: Array, like: Array) -> Array:
+def _onto(strips: Strips, which: np.ndarray, like: Array) -> Array:
     return jnp.asarray(strips.onto()[which], like.dtype)

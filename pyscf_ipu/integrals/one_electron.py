@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from pyscf_ipu.hermite import hermite_coulomb, n_hermite
-from pyscf_ipu.precision import Pair, add, compensated_sum, difference, two_sum
+from pyscf_ipu.pairs import gaussian_integral
+from pyscf_ipu.precision import Pair, add, compensated_sum, difference, scaled, two_sum
 from pyscf_ipu.strips import StripData, sum_to_pairs
 from pyscf_ipu.tiles import Strips, TilePlan
 
@@ -17,17 +18,15 @@ from pyscf_ipu.tiles import Strips, TilePlan
 class OneElectron(NamedTuple):
     """Integrals over the rows R of a plan (atomic units).
 
-    overlap [R], kinetic [R], nuclear [R] (attraction by all nuclei, negative), dipole [3, R]
-    (of +r, about the origin of the conformer's frame).
+    overlap [R], kinetic [R], nuclear [R] (attraction by the nuclei, negative), dipole [3, R]
+    (of +r, about the origin of the conformer's frame).  A product of two AOs of one atom does not
+    see that atom's nucleus here: see `tables.OneCentre`.
     """
 
     overlap: Array
     kinetic: Array
     nuclear: Array
     dipole: Array
-
-    def map(self, take: object) -> OneElectron:
-        return OneElectron(*(take(x) for x in self))
 
 
 def one_electron(
@@ -40,7 +39,7 @@ def one_electron(
 
 def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> OneElectron:
     e = data.hermite
-    gauss = (math.pi / data.p) ** 1.5
+    gauss = gaussian_integral(data.p)
     overlap = (e[..., 0] * gauss[..., None]).sum(2)
     centre = data.centre.value()
     # <x> = (E_100 + P_x E_000) (pi/p)^(3/2); an s pair has no E_100.
@@ -53,7 +52,7 @@ def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> On
             for d in range(3)
         ]
     )
-    potential = _potential(plan.pair_class.order, data, charges, nuclei)
+    potential = _potential(plan, data, charges, nuclei)
     nuclear = jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
     return OneElectron(
         sum_to_pairs(plan, overlap, 1).ravel(),
@@ -63,16 +62,19 @@ def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> On
     )
 
 
-def _potential(order: int, data: StripData, charges: Array, nuclei: Pair) -> Array:
+def _potential(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> Array:
     """-sum_C Z_C (2 pi / p) R_tuv(p, P - C): [h, S, nb, c].
 
     Summed over the nuclei in twofold precision: forty nuclei at -30 Ha each would otherwise cost
     the last digits of a float32.
     """
-    prefactor = 2.0 * math.pi / data.p
+    order = plan.pair_class.order
+    prefactor = scaled(1.0 / data.p, 2.0 * math.pi)
+    own = jnp.asarray(plan.atom)[..., None]
 
     def nucleus(total: Pair, atom: tuple) -> tuple[Pair, None]:
-        charge, hi, lo = atom
+        index, charge, hi, lo = atom
+        charge = jnp.where(own == index, 0.0, charge)
         r = [
             difference(Pair(data.centre.hi[..., d], data.centre.lo[..., d]), Pair(hi[d], lo[d]))
             for d in range(3)
@@ -82,7 +84,8 @@ def _potential(order: int, data: StripData, charges: Array, nuclei: Pair) -> Arr
 
     shape = (n_hermite(order), *data.p.shape)
     zero = jnp.zeros(shape, data.p.dtype)
-    total, _ = lax.scan(nucleus, Pair(zero, zero), (charges, nuclei.hi, nuclei.lo))
+    index = jnp.arange(charges.shape[0], dtype=jnp.int32)
+    total, _ = lax.scan(nucleus, Pair(zero, zero), (index, charges, nuclei.hi, nuclei.lo))
     return total.value()
 
 

@@ -32,6 +32,7 @@ class Strips:
     source      [S, nb] row of the class's chunk list; its length = an all-zero chunk.
     segment     [S, nb] which of the strip's pairs a chunk belongs to.
     pair_strip  [pairs] strip of every shell pair; pair_place [pairs] its place there.
+    atom        [S, nb] atom slot of a chunk whose two shells share their atom, else -1.
     n_products  AO products per pair (the class's maximum).
     first_row   row of the class's first product in the supermatrix's index space.
     """
@@ -40,6 +41,7 @@ class Strips:
     chunk: int
     source: np.ndarray
     segment: np.ndarray
+    atom: np.ndarray
     pair_strip: np.ndarray
     pair_place: np.ndarray
     pairs_per_strip: int
@@ -167,9 +169,19 @@ def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row
         pair_strip[hand], pair_place[hand] = s, np.arange(len(hand))
     products = max(products_of(layout, m) for m in pair_class.members)
     return Strips(
-        pair_class, chunk, source, segment, pair_strip, pair_place,
+        pair_class, chunk, source, segment,
+        np.append(np.repeat(_shared_atom(layout, pair_class), chunks), -1)[source].astype(np.int32), pair_strip, pair_place,
         max(map(len, hands)), products, first_row,
     )  # fmt: skip
+
+
+def _shared_atom(layout: Layout, pair_class: PairClass) -> np.ndarray:
+    """Atom slot of every shell pair that lies on one atom, else -1: [pairs]."""
+    found = []
+    for m in pair_class.members:
+        a, b = layout.groups[m.a].atom[m.first], layout.groups[m.b].atom[m.second]
+        found.append(np.where(a == b, a, -1))
+    return np.concatenate(found)
 
 
 def quartet_cost(order_bra: int, order_ket: int) -> float:
@@ -199,7 +211,10 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
             chosen.append(tile)
             heapq.heappush(heap, (load + found[i][4], tile))
         tiles[i] = tuple(chosen)
-    return tuple(Block(*block, tiles[i]) for i, block in enumerate(found))
+    return tuple(
+        Block(a, b, first, second, cost, tiles[i])
+        for i, (a, b, first, second, cost) in enumerate(found)
+    )
 
 
 def _rows(layout: Layout, strips: list[Strips]) -> np.ndarray:

@@ -11,7 +11,7 @@ sys.path.insert(0, str(HERE))  # worker processes inherit sys.path and find fake
 from qm1b.generate import Run, generate  # noqa: E402
 from qm1b.presets import PRESETS, RunSettings  # noqa: E402
 
-LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" + "C" * 60
+LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" + "C" * 60 + "\nP"
 
 
 def settings(**changes):

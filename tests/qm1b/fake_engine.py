@@ -1,6 +1,7 @@
 """An engine that computes nothing, for tests of everything around it.
 
-Worker processes import it by name. Two molecules are traps: helium kills the process, neon raises.
+Worker processes import it by name. Some molecules are traps: helium kills the process, neon raises,
+chlorine does not converge, phosphorus is too large for the memory.
 """
 
 import multiprocessing
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
+
+from pyscf_ipu.errors import TooLarge
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 18), 9)}
 
@@ -39,10 +42,15 @@ class Solver:
         return sum(AOS[int(z)] for z in numbers)
 
     def shape(self, molecule):
+        if 15 in molecule.numbers:
+            raise TooLarge("too large: phosphorus needs 900 GiB")
         return Shape(-(-self.n_ao(molecule.numbers) // 8) * 8)
 
     def batch_size(self, shape):
         return 4
+
+    def memory_bytes(self, shape):
+        return 1
 
     def compile(self, shape):
         if shape in self.compiled:
@@ -59,18 +67,18 @@ class Solver:
         n = len(molecules)
         spread = np.array([np.sum(m.positions**2) for m in molecules])
         energy = np.array([-float(np.sum(m.numbers**2.0)) for m in molecules]) + 1e-3 * spread
-        argon_like = np.array([17 in m.numbers for m in molecules])  # chlorine: does not converge
+        chlorine = np.array([17 in m.numbers for m in molecules])
         return SimpleNamespace(
             energy=energy,
             homo=np.full(n, -0.3),
             lumo=np.full(n, 0.2),
             gap=np.full(n, 0.5),
             dipole=np.array([m.positions.sum(axis=0) for m in molecules]),
-            converged=~argon_like,
-            cycles=np.where(argon_like, 50, 9),
+            converged=~chlorine,
+            cycles=np.where(chlorine, 50, 9),
             commutator_norm=np.full(n, 1e-5),
             energy_std=np.full(n, 1e-6),
-            status=["not_converged" if a else "converged" for a in argon_like],
+            status=["not_converged" if a else "converged" for a in chlorine],
             mo_energy=[np.linspace(-10, 1, self.n_ao(m.numbers)) for m in molecules],
         )
 

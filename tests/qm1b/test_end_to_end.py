@@ -1,35 +1,78 @@
-"""The real command with the real engine, on a handful of molecules."""
+"""The real command with the real engine, on a handful of molecules: two programs."""
 
 import pandas as pd
 import pytest
+from pyscf import dft, gto
 from test_cli import command
 
 from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b import store
 
-pytest.importorskip("pyscf_ipu.solver")
+SMILES = "O\t1\t1\nC\nN\nC#N\nC=O\n[CH3]\nO\n" + "C" * 200 + "\n"
+CONFORMERS = 2
 
-SMILES = "O\t1\t1\nC\nN\nC#N\nC=O\n[CH3]\nO\n"
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A finished run: its folder, what it printed, and the environment with its disk cache."""
+    folder = tmp_path_factory.mktemp("real")
+    source, out = folder / "tiny.smi", folder / "out"
+    source.write_text(SMILES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSCF_IPU_CACHE", str(folder / "cache"))
+        arguments = ("--conformers", CONFORMERS, "--seed", 3)
+        done = command("generate", source, "--out", out, *arguments)
+        assert done.returncode == 0, done.stderr
+        yield (
+            out,
+            done.stdout,
+            lambda name: command("generate", source, "--out", folder / name, *arguments),
+        )
+
+
+@pytest.fixture(scope="module")
+def table(real, tmp_path_factory):
+    parquet = tmp_path_factory.mktemp("export") / "tiny.parquet"
+    assert command("export", real[0], parquet).returncode == 0
+    return pd.read_parquet(parquet)
 
 
 @pytest.mark.slow
-def test_generate_export_info(tmp_path):
-    source = tmp_path / "tiny.smi"
-    source.write_text(SMILES)
-    out, parquet = tmp_path / "out", tmp_path / "tiny.parquet"
-    done = command("generate", source, "--out", out, "--conformers", 2, "--seed", 3)
-    assert done.returncode == 0, done.stderr
-    assert "10 conformers of 5 molecules" in done.stdout
-    assert str(out) in done.stdout
-    assert "[CH3],radical" in (out / "dropped.csv").read_text()
-    again = command("generate", source, "--out", out)
-    assert again.returncode == 2
-    assert "already holds a run" in again.stderr
+def test_what_the_command_says_and_leaves(real):
+    out, text, _ = real
+    assert "10 conformers of 5 molecules" in text
+    assert "programs: 2 compiled" in text
+    assert f"The data lies in {out}" in text
+    drops = pd.read_csv(out / store.DROPPED)
+    assert drops["line"].tolist() == [6, 7, 8]
+    assert drops["reason"].tolist() == ["radical", "duplicate", "too_large"]
+    described = command("info", out).stdout
+    assert "complete" in described
+    assert "475" in described
 
-    assert command("export", out, parquet).returncode == 0
-    table = pd.read_parquet(parquet)
-    assert len(table) == 10
-    water = table[table["smile"] == "O"].iloc[0]
-    # B3LYP/STO-3G water lies near -75.3 Hartree whatever the geometry of the force field.
-    assert water["energy"] / HARTREE_TO_EV == pytest.approx(-75.28, abs=0.1)
-    assert (table["y"] > 0).all()
-    assert "complete" in command("info", out).stdout
+
+@pytest.mark.slow
+def test_a_second_run_compiles_nothing_and_finds_the_same(real):
+    out, _, again = real
+    done = again("again")
+    assert "programs: 0 compiled" in done.stdout
+    first, second = (store.read_shard(store.shards(f)[0]) for f in (out, out.parent / "again"))
+    assert first["energy"].tolist() == second["energy"].tolist()
+    refused = again("again")
+    assert refused.returncode == 2
+    assert "already holds a run" in refused.stderr
+
+
+@pytest.mark.slow
+def test_rows_are_b3lyp5_energies_of_their_positions(table):
+    assert len(table) == 5 * CONFORMERS
+    for _, row in table.drop_duplicates("smile").iterrows():
+        positions = row["pos"].astype(float).reshape(-1, 3)
+        atoms = [(int(z), xyz) for z, xyz in zip(row["z"], positions, strict=True)]
+        method = dft.RKS(gto.M(atom=atoms, unit="Bohr", basis="sto-3g", verbose=0), xc="b3lyp5")
+        method.grids.level = 0
+        assert row["energy"] == pytest.approx(method.kernel() * HARTREE_TO_EV, abs=5e-3)
+        occupied = method.mol.nelectron // 2
+        homo, lumo = method.mo_energy[occupied - 1 : occupied + 1] * HARTREE_TO_EV
+        assert row["homo"] == pytest.approx(homo, abs=2e-3)
+        assert row["y"] == pytest.approx(lumo - homo, abs=2e-3)

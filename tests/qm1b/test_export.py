@@ -72,6 +72,6 @@ def test_refusals(finished, tmp_path):
         export(tmp_path / "none", tmp_path / "a.parquet")
     with pytest.raises(UserError, match="does not exist"):
         export(finished[0], tmp_path / "none" / "a.parquet")
+    (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match="cannot write"):
-        (tmp_path / "folder").mkdir()
         export(finished[0], tmp_path / "folder")

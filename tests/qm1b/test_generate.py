@@ -38,6 +38,7 @@ def test_every_line_ends_as_rows_or_with_a_reason(finished):
         10: "duplicate",
         11: "multi_fragment",
         13: "too_large",
+        14: "too_large",
     }
     assert not summary.interrupted
     manifest = store.read_manifest(out)
@@ -104,6 +105,18 @@ def test_the_estimate_counts_only_what_will_come():
     stats.lines_read, stats.molecules, stats.missing = 50, 25, 3
     assert stats.expected == 497
     assert stats.eta == "-:--:--"
+
+
+def test_the_screen_says_what_it_waits_for():
+    stats = Stats(n_lines=1, conformers=1)
+    assert stats.activity == ["starting the worker processes"]
+    stats.compiling = [(f"shape {i}", 3.2) for i in range(9)]
+    assert stats.activity == [
+        *(f"compiling shape {i}: 3 s" for i in range(3)),
+        "compiling 6 more programs",
+    ]
+    stats.compiling, stats.rows = [], 1
+    assert stats.activity == []
 
 
 def test_a_run_that_never_started_may_be_tried_again(tmp_path):

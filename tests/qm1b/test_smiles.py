@@ -53,6 +53,7 @@ def test_endless_lines_are_cut(tmp_path):
         (b"", "is empty"),
         (gzip.compress(b"C\n" * 99)[:-9], "cannot be read"),
     ],
+    ids=["missing", "empty", "damaged"],
 )
 def test_unusable_files_are_one_sentence(tmp_path, content, words):
     path = tmp_path / "input.smi"

@@ -1,0 +1,49 @@
+"""A library must leave JAX as it found it."""
+
+import json
+import subprocess
+import sys
+
+PROBE = """
+import json, sys
+import pyscf_ipu
+loaded = "jax" in sys.modules
+import jax
+import jax.numpy as jnp
+before = {k: repr(v) for k, v in jax.config.values.items()}
+from pyscf_ipu import Molecule, rks
+mol = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
+energies = [float(rks(mol, xc="hf", precision=p).energy) for p in ("float64", "float32")]
+after = {k: repr(v) for k, v in jax.config.values.items()}
+changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+print(json.dumps({
+    "loaded": loaded, "changed": changed, "energies": energies,
+    "dtypes": [str(jnp.ones(1).dtype), str(jnp.arange(1).dtype)],
+}))
+"""
+
+
+def test_importing_and_running_in_float64_changes_no_setting():
+    run = subprocess.run(
+        [sys.executable, "-c", PROBE], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    report = json.loads(run.stdout.splitlines()[-1])
+    assert report["loaded"] is False, "the package imports JAX only when it is needed"
+    assert report["changed"] == []
+    assert report["dtypes"] == ["float32", "int32"]
+    assert abs(report["energies"][0] - report["energies"][1]) < 1e-4
+
+
+def test_public_names():
+    import pyscf_ipu
+
+    for name in pyscf_ipu.__all__:
+        assert getattr(pyscf_ipu, name).__name__ == name
+    assert set(pyscf_ipu.__all__) <= set(dir(pyscf_ipu))
+    try:
+        pyscf_ipu.uks  # noqa: B018
+    except AttributeError as error:
+        assert "no attribute 'uks'" in str(error)
+    else:
+        raise AssertionError("an unknown name must raise")

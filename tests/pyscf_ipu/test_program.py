@@ -1,0 +1,144 @@
+"""What a compiled program consists of, read off the jaxpr and the compiled code."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax.extend import core
+from oracle import HYDROGEN, METHYL_CHLORIDE
+
+from pyscf_ipu import Settings, Solver, tables
+from pyscf_ipu.program import DRIVERS, reorthonormalise, sequential, side_by_side
+from pyscf_ipu.xc import FUNCTIONALS
+
+
+def trace(driver=sequential, mol=METHYL_CHLORIDE, **changes):
+    """The jaxpr of a batch driver, nothing compiled."""
+    settings = Settings(**changes)
+    shape = Solver(settings).shape(mol)
+    with settings.numerics.scope():
+        arrays = tables.shape_tables(shape, settings), tables.empty_batch(shape, settings, 2)
+        return jax.make_jaxpr(driver(shape, settings))(*arrays, np.int32(2))
+
+
+def inner_jaxprs(value):
+    """Jaxprs inside an equation's parameter."""
+    if isinstance(value, core.ClosedJaxpr):
+        yield value.jaxpr
+    elif isinstance(value, core.Jaxpr):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from inner_jaxprs(item)
+
+
+def equations(jaxpr):
+    """All equations, those of loops, branches and vertices included."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in inner_jaxprs(value):
+                yield from equations(inner)
+
+
+def dtypes(jaxpr):
+    variables = [v for e in equations(jaxpr) for v in (*e.invars, *e.outvars)]
+    return {np.dtype(v.aval.dtype) for v in (*variables, *jaxpr.invars) if hasattr(v.aval, "dtype")}
+
+
+LEVELS = [
+    {"xc": "b3lyp"},
+    {"xc": "pbe", "basis": "6-31g*"},
+    {"xc": "hf", "precision": "mixed"},
+    {"xc": "lda", "precision": "float64", "basis": "cc-pvdz"},
+]
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=str)
+def test_every_dot_product_has_the_highest_precision(level):
+    """A GPU would otherwise be free to use TF32, with three decimal digits."""
+    found = [e for e in equations(trace(**level).jaxpr) if e.primitive is lax.dot_general_p]
+    assert len(found) > 10
+    highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
+    for equation in found:
+        assert equation.params["precision"] == highest, equation
+
+
+@pytest.mark.parametrize("driver", [sequential, side_by_side])
+@pytest.mark.parametrize("xc", ["b3lyp", "pbe0"])
+def test_float32_holds_no_float64(xc, driver):
+    """Read off with 64-bit types allowed, where a forgotten dtype would show."""
+    settings = Settings(xc=xc)
+    shape = Solver(settings).shape(METHYL_CHLORIDE)
+    arrays = tables.shape_tables(shape, settings), tables.empty_batch(shape, settings, 2)
+    jaxpr = jax.make_jaxpr(driver(shape, settings))(*arrays, np.int32(2)).jaxpr
+    found = dtypes(jaxpr)
+    assert np.dtype(np.float32) in found
+    assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
+
+
+def test_mixed_refines_in_float64():
+    found = dtypes(trace(xc="hf", precision="mixed").jaxpr)
+    assert {np.dtype(np.float32), np.dtype(np.float64)} <= found
+
+
+@pytest.mark.parametrize("xc", FUNCTIONALS)
+def test_no_step_calls_the_host(xc):
+    names = {e.primitive.name for e in equations(trace(xc=xc).jaxpr)}
+    assert "tile_map" in names
+    assert not {n for n in names if "callback" in n or n in ("infeed", "outfeed", "debug_print")}
+
+
+def test_the_compiled_program_calls_no_python():
+    solver = Solver(Settings(xc="lda"))
+    shape = solver.shape(HYDROGEN)
+    solver.compile(shape)
+    (program,) = solver._programs.values()
+    text = program.as_text()
+    assert "custom-call" in text  # LAPACK, so the words below would be seen
+    assert "callback" not in text
+    assert "host" not in {
+        line.split("(")[0].split()[-1] for line in text.splitlines() if "(" in line
+    }
+
+
+def test_the_compute_sets_have_names():
+    names = {e.params["name"] for e in equations(trace().jaxpr) if e.primitive.name == "tile_map"}
+    assert {"xc", "eri_ss_ss"} <= names
+    assert any(name.startswith("eri_spsp") for name in names)
+
+
+def test_there_is_a_driver_for_each_kind_of_device():
+    assert DRIVERS["cpu"] is sequential
+    assert DRIVERS["gpu"] is side_by_side
+
+
+@pytest.mark.slow
+def test_both_drivers_agree():
+    settings = Settings(xc="lda")
+    solver = Solver(settings)
+    shape = solver.shape(HYDROGEN)
+    class_tables = tables.shape_tables(shape, settings)
+    stretched = type(HYDROGEN)(HYDROGEN.numbers, 1.3 * HYDROGEN.positions)
+    batch = tables.batch([HYDROGEN, stretched], shape, settings, 2)
+    one, other = (
+        jax.jit(driver(shape, settings))(class_tables, batch, np.int32(2))
+        for driver in (sequential, side_by_side)
+    )
+    assert np.all(np.asarray(one.converged))
+    np.testing.assert_allclose(one.orbital_energy, other.orbital_energy, atol=1e-5)
+    np.testing.assert_allclose(one.energies.hi[:, 0], other.energies.hi[:, 0], atol=1e-5)
+    assert abs(float(one.energies.hi[0, 0] - one.energies.hi[1, 0])) > 1e-3
+
+
+def test_reorthonormalise():
+    rng = np.random.default_rng(0)
+    overlap = np.eye(5) + 0.05 * rng.normal(size=(5, 5))
+    overlap = overlap @ overlap.T
+    values, vectors = np.linalg.eigh(overlap)
+    exact = vectors / np.sqrt(values)
+    with jax.enable_x64(True):
+        found = reorthonormalise(
+            jax.numpy.asarray(exact + 1e-4 * rng.normal(size=(5, 5))), jax.numpy.asarray(overlap)
+        )
+    np.testing.assert_allclose(found.T @ overlap @ found, np.eye(5), atol=1e-14)

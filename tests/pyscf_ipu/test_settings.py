@@ -1,0 +1,39 @@
+"""Settings: checked once, hashable, and with a policy for every precision."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from pyscf_ipu import Settings
+from pyscf_ipu.errors import UnknownBasis
+
+
+def test_defaults_are_usable_and_hashable():
+    settings = Settings()
+    assert settings.check() is settings
+    assert len({settings, Settings(), Settings(xc="hf")}) == 2
+    assert settings.numerics.scf_dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"xc": "b3lyp6"}, "unknown functional 'b3lyp6': use one of hf"),
+        ({"precision": "double"}, "unknown precision 'double': use one of float32"),
+        ({"grid_level": -1}, "grid_level -1"),
+        ({"grid_level": True}, "grid_level True"),
+        ({"grid_level": 2.5}, "grid_level 2.5"),
+        ({"max_cycles": 0}, "max_cycles 0 must be at least 1"),
+    ],
+)
+def test_what_is_not_offered_names_what_is(changes, words):
+    with pytest.raises(ValueError, match=words):
+        Settings(**changes).check()
+
+
+def test_unknown_basis():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(UnknownBasis, match="nonsense"):
+            Settings(basis="nonsense").check()

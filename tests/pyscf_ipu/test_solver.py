@@ -1,0 +1,131 @@
+"""Programs: compiled once per shape, kept on disk, refused when they would not fit."""
+
+import subprocess
+import sys
+
+import jax.monitoring
+import numpy as np
+import pytest
+from oracle import HYDROGEN, SMALL, small
+
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu import solver as solver_module
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.solver import memory_bytes
+
+LEVEL = Settings(xc="hf")
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.fixture(scope="module")
+def compilations():
+    """Counts what XLA compiles in this process: JAX offers no way to take a listener back."""
+    seen = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: seen.append(seconds) if event == COMPILED else None
+    )
+    return seen
+
+
+@pytest.fixture(scope="module")
+def solver(compilations):
+    solver = Solver(LEVEL)
+    event = solver.compile(solver.shape(HYDROGEN))
+    assert event.shape == solver.shape(HYDROGEN)
+    assert event.seconds > 0
+    assert compilations, "the listener must hear of compilations"
+    return solver
+
+
+def stretched(factor):
+    return Molecule(HYDROGEN.numbers, factor * HYDROGEN.positions)
+
+
+def test_a_shape_is_compiled_once(solver, compilations):
+    """Other geometries, other batch sizes, another call: no compilation of anything."""
+    rks(HYDROGEN, solver=solver, orbitals=True)
+    before = len(compilations)
+    assert solver.compile(solver.shape(HYDROGEN)) is None
+    rks([stretched(f) for f in np.linspace(0.9, 1.4, 40)], solver=solver, orbitals=True)
+    rks(stretched(1.1), solver=solver)
+    assert len(compilations) == before
+    assert len(solver._programs) == 1
+
+
+def test_all_small_molecules_are_one_program():
+    solver = Solver(LEVEL)
+    assert len({solver.shape(small(name)) for name in SMALL}) == 1
+
+
+def test_a_batch_is_checked(solver):
+    shape = solver.shape(HYDROGEN)
+    size = solver.batch_size(shape)
+    for wrong in (0, size + 1):
+        with pytest.raises(ValueError, match=f"{wrong} molecules in a batch.*1 to {size}"):
+            solver.run(shape, [HYDROGEN] * wrong)
+
+
+def test_a_full_batch_and_a_part_of_one_agree(solver):
+    shape = solver.shape(HYDROGEN)
+    size = solver.batch_size(shape)
+    assert size > 1
+    mols = [stretched(1 + 0.02 * i) for i in range(size)]
+    full = solver.run(shape, mols)
+    part = solver.run(shape, mols[-2:])
+    np.testing.assert_array_equal(full.energy[-2:], part.energy)
+    assert len(set(full.energy.tolist())) == size
+
+
+def test_number_of_aos(solver):
+    assert solver.n_ao([6, 1, 1, 1, 1]) == 9
+    assert Solver(Settings(basis="6-31g*")).n_ao([6, 1, 1, 1, 1]) == 23
+
+
+def test_too_large_for_the_memory(monkeypatch, solver):
+    monkeypatch.setattr(solver_module, "physical_memory_bytes", lambda: 2**30)
+    rng = np.random.default_rng(0)
+    large = Molecule([6] * 40 + [1] * 82, rng.normal(size=(122, 3)) * 10)
+    with pytest.raises(InvalidMolecule, match=r"too large: 282 AOs need about \d+ GiB.*smaller"):
+        solver.shape(large)
+    row = rks([large, HYDROGEN], solver=solver)
+    assert row.status[0].startswith("invalid: ")
+    assert row.status[1] == "converged"
+
+
+def test_the_memory_estimate_grows_with_the_work():
+    small_shape = Solver(LEVEL).shape(small("methanol"))
+    large_shape = Solver(LEVEL).shape(Molecule([6] * 9 + [1] * 20, np.random.rand(29, 3) * 9))
+    assert memory_bytes(large_shape, LEVEL) > memory_bytes(small_shape, LEVEL)
+    doubled = Settings(xc="hf", precision="float64")
+    assert memory_bytes(large_shape, doubled) > 1.5 * memory_bytes(large_shape, LEVEL) - 3e8
+
+
+def test_unusable_settings_are_refused_before_anything_is_compiled():
+    with pytest.raises(ValueError, match="unknown functional"):
+        Solver(Settings(xc="m06"))
+
+
+CACHED = """
+import sys
+from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
+print(enable_disk_cache(sys.argv[1]))
+solver = Solver(Settings(xc="hf"))
+mol = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
+event = solver.compile(solver.shape(mol))
+print(event.cached, solver.run(event.shape, [mol]).energy[0].hex())
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    def run():
+        command = [sys.executable, "-c", CACHED, str(tmp_path / "cache")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        folder, line = done.stdout.splitlines()[-2:]
+        assert folder == str(tmp_path / "cache")
+        return line.split()
+
+    first, second = run(), run()
+    assert first[0] == "False"
+    assert second[0] == "True"
+    assert first[1] == second[1], "a cached program must give the same bits"
