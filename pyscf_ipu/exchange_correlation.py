@@ -1,6 +1,6 @@
 """The semilocal exchange-correlation energy and matrix, by blocks of grid points.
 
-A block is a part of one atom's grid: its AO values stay in cache while the density, the functional
+The AO values of a block stay in cache while the density, the functional
 and its contribution to the matrix are computed (J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem.
 Phys. Lett. 199, 557 (1992), doi:10.1016/0009-2614(92)85009-Y).
 """
@@ -25,11 +25,11 @@ from pyscf_ipu.tables import ClassTable, Conformer
 from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, tile_put_sharded
 from pyscf_ipu.xc import Functional
 
-BLOCK_POINTS = 1700  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
+BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
 
 
 class GridBlocks(NamedTuple):
-    """T blocks of one slot class: AO values [T, D, N, Gb] and weights [T, Gb] (Bohr^3)."""
+    """T blocks of grid points: AO values [T, D, N, Gb] and weights [T, Gb] (Bohr^3)."""
 
     ao: Array
     weights: Array
@@ -42,24 +42,28 @@ def grid_blocks(
     shells: tuple[Shells, ...],
     mol: Conformer,
     dtype: type,
-) -> list[GridBlocks]:
-    """The molecular grid with its AO values, per slot class; empty without a semilocal part."""
+) -> GridBlocks | None:
+    """The molecular grid with its AO values; None without a semilocal functional."""
     if functional.kind == "hf":
-        return []
+        return None
     charge, radius, owner = atom_data(layout, tables, mol)
     nuclei = mol.positions.astype(dtype)
-    blocks = []
+    points, weights, atoms = [], [], []
     for c, table in enumerate(tables):
         slots = np.nonzero(owner == c)[0]
         element = mol.element[slots]
-        points = table.points.astype(dtype).value()[element]
+        local = table.points.astype(dtype).value()[element]
         volume = table.weights.astype(dtype).value()[element]
-        weights = becke_weights(
-            points, volume, slots, nuclei.hi, nuclei.lo, radius.astype(dtype), charge > 0
+        weight = becke_weights(
+            local, volume, slots, nuclei.hi, nuclei.lo, radius.astype(dtype), charge > 0
         )
-        values = partial(ao_values, layout, shells, gradient=functional.kind == "gga")
-        blocks.append(_cut(points, weights, nuclei.at(slots), values))
-    return blocks
+        points.append(local.reshape(-1, 3))
+        weights.append(weight.ravel())
+        atoms.append(np.repeat(slots, local.shape[1]))
+    values = partial(ao_values, layout, shells, gradient=functional.kind == "gga")
+    return _cut(
+        jnp.concatenate(points), jnp.concatenate(weights), np.concatenate(atoms), nuclei, values
+    )
 
 
 def atom_data(
@@ -73,43 +77,43 @@ def atom_data(
     return charge, radius, owner
 
 
-def _cut(points: Array, weights: Array, owner: Pair, values: Callable[..., Array]) -> GridBlocks:
-    """Cut every slot's points into blocks and evaluate the AOs on each."""
-    slots, n = weights.shape
-    pieces = -(-n // BLOCK_POINTS)
-    size = -(-n // pieces)
-    pad = pieces * size - n
-    points = jnp.pad(points, ((0, 0), (0, pad), (0, 0))).reshape(slots * pieces, size, 3)
-    weights = jnp.pad(weights, ((0, 0), (0, pad))).reshape(slots * pieces, size)
-    repeat = np.repeat(np.arange(slots), pieces)
-    tiles = range(len(repeat))
+def _cut(
+    points: Array, weights: Array, atoms: np.ndarray, nuclei: Pair, values: Callable[..., Array]
+) -> GridBlocks:
+    """Cut the points into equal blocks, across atoms, and evaluate the AOs on each."""
+    count = -(-len(atoms) // BLOCK_POINTS)
+    size = -(-len(atoms) // count)
+    pad = count * size - len(atoms)
+    owner = nuclei.at(np.pad(atoms, (0, pad)))
+    tiles = range(count)
 
     def vertex(local: Array, hi: Array, lo: Array) -> Array:
         return values(local=local, owner=Pair(hi, lo))
 
-    args = [tile_put_sharded(x, tiles) for x in (points, owner.hi[repeat], owner.lo[repeat])]
+    args = [
+        tile_put_sharded(x.reshape(count, size, 3), tiles)
+        for x in (jnp.pad(points, ((0, pad), (0, 0))), owner.hi, owner.lo)
+    ]
+    weights = jnp.pad(weights, (0, pad)).reshape(count, size)
     return GridBlocks(tile_map(vertex, *args, name="ao_values").array, weights)
 
 
 def exchange_correlation(
-    functional: Functional, blocks: list[GridBlocks], density: Float[Array, "N N"]
+    functional: Functional, grid: GridBlocks | None, density: Float[Array, "N N"]
 ) -> tuple[Pair, Float[Array, "N N"]]:
     """Semilocal energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix."""
-    zero = jnp.zeros((), density.dtype)
-    energy = [Pair(zero, zero)]
-    matrix = jnp.zeros_like(density)
-    for block in blocks:
-        tiles = range(block.weights.shape[0])
-        args: list[TileShardedArray] = [
-            tile_put_sharded(block.ao, tiles),
-            tile_put_sharded(block.weights, tiles),
-            tile_put_replicated(density, tiles),
-        ]
-        hi, lo, v = tile_map(partial(xc_vertex, functional), *args, name="xc")
-        energy.append(compensated_sum(Pair(hi.array, lo.array)))
-        matrix = matrix + v.array.sum(0)
-    stacked = Pair(jnp.stack([e.hi for e in energy]), jnp.stack([e.lo for e in energy]))
-    return compensated_sum(stacked), matrix + matrix.T
+    if grid is None:
+        zero = jnp.zeros((), density.dtype)
+        return Pair(zero, zero), jnp.zeros_like(density)
+    tiles = range(grid.weights.shape[0])
+    args: list[TileShardedArray] = [
+        tile_put_sharded(grid.ao, tiles),
+        tile_put_sharded(grid.weights, tiles),
+        tile_put_replicated(density, tiles),
+    ]
+    hi, lo, half = tile_map(partial(xc_vertex, functional), *args, name="xc")
+    matrix = half.array.sum(0)
+    return compensated_sum(Pair(hi.array, lo.array)), matrix + matrix.T
 
 
 def xc_vertex(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ from pyscf_ipu.jk import (
     full_matrix,
     pack_density,
     packed_indices,
-    repulsion_energy,
+    repulsion,
+    row_blocks,
     supermatrix,
     unpack,
 )
@@ -66,54 +66,38 @@ class Hamiltonian:
     """Overlap, one-electron integrals, supermatrix and grid of one molecule.
 
     overlap Pair [N, N] (1 on the diagonal of padded AOs); one: PackedIntegrals;
-    g [P, P] supermatrix; padded [N] marks AOs of empty slots; nuclear: Pair.
+    g: row blocks of the supermatrix; grid: AO values and weights; padded [N] marks AOs of empty slots; nuclear: Pair.
     """
 
     functional: Functional
     overlap: Pair
     one: PackedIntegrals
     g: Array
-    blocks: list[GridBlocks]
+    grid: GridBlocks | None
     padded: Array
     nuclear: Pair
 
-    def fock(self, density: Array) -> tuple[Array, Pair]:
-        """Fock matrix [N, N] and energy (Hartree) at a density matrix [N, N]."""
-        return self._evaluate(density, lambda d, f: compensated_dot(0.5 * d, f))
-
-    def energy_terms(self, density: Array) -> tuple[Array, EnergyTerms]:
-        """Fock matrix and the energy's parts, with every sum in twice the working precision."""
-        matrix, terms = self._terms(density, lambda d, f: repulsion_energy(self.g, d))
-        return matrix, terms
-
-    def dipole(self, density: Array) -> Array:
-        """Electronic dipole moment [3] in e Bohr, about the origin of the conformer's frame."""
+    def fock(self, density: Array) -> tuple[Array, EnergyTerms]:
+        """Fock matrix [N, N] and the energy's parts at a density matrix [N, N]."""
         d = pack_density(density)
-        return -jnp.stack([compensated_dot(d, x).value() for x in self.one.dipole])
-
-    def _evaluate(
-        self, density: Array, repulsion: Callable[[Array, Array], Pair]
-    ) -> tuple[Array, Pair]:
-        matrix, terms = self._terms(density, repulsion)
-        return matrix, terms.total()
-
-    def _terms(
-        self, density: Array, repulsion: Callable[[Array, Array], Pair]
-    ) -> tuple[Array, EnergyTerms]:
-        d = pack_density(density)
-        two_electron = jnp.matmul(self.g, d, precision="highest")
-        xc_energy, xc_matrix = exchange_correlation(self.functional, self.blocks, density)
+        two_electron, repulsion_energy = repulsion(self.g, d)
+        xc_energy, xc_matrix = exchange_correlation(self.functional, self.grid, density)
         packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
         terms = EnergyTerms(
             pair_dot(d, self.one.kinetic),
             pair_dot(d, self.one.nuclear),
-            repulsion(d, two_electron),
+            repulsion_energy,
             xc_energy,
             self.nuclear,
         )
         return matrix + jnp.diag(shift), terms
+
+    def dipole(self, density: Array) -> Array:
+        """Electronic dipole moment [3] in e Bohr, about the origin of the conformer's frame."""
+        d = pack_density(density)
+        return -jnp.stack([compensated_dot(d, x).value() for x in self.one.dipole])
 
 
 def hamiltonian(
@@ -133,6 +117,7 @@ def hamiltonian(
     one = _packed(plan, tables, mol, one_electron(plan, strips, charge, nuclei))
     padded = (charge == 0)[layout.ao_atom]
     g = supermatrix(plan, full_matrix(plan, eri_blocks(plan, strips)), functional.exact_exchange)
+    g = row_blocks(g)
     shells = gather_shells(layout, tables, mol, dtype)
     return Hamiltonian(
         functional,

@@ -17,7 +17,7 @@ from jax import Array, lax
 from pyscf_ipu.precision import Pair, compensated_dot
 from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray
 
-ENERGY_COLUMNS = 64  # columns per partial product when the energy is evaluated
+ENERGY_ROWS = 64  # rows of the supermatrix per partial product
 
 
 def packed_indices(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,11 +95,20 @@ def supermatrix(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
     return lax.fori_loop(0, n, slab, out)[: len(i)]
 
 
-def repulsion_energy(g: Array, d: Array) -> Pair:
-    """1/2 d G d, accumulated in column blocks and then in twice the working precision."""
-    n = d.shape[0]
-    pad = -n % ENERGY_COLUMNS
-    columns = jnp.pad(g, ((0, 0), (0, pad))).reshape(n, -1, ENERGY_COLUMNS)
-    weights = jnp.pad(d, (0, pad)).reshape(-1, ENERGY_COLUMNS)
-    partial = jnp.einsum("abc,bc->ba", columns, weights, precision="highest")
-    return compensated_dot(partial, jnp.broadcast_to(0.5 * d, partial.shape))
+def row_blocks(g: Array) -> Array:
+    """G [P, P] cut into blocks of ENERGY_ROWS rows, the last padded with zeros: [nb, rows, P]."""
+    pad = -g.shape[0] % ENERGY_ROWS
+    return jnp.pad(g, ((0, pad), (0, 0))).reshape(-1, ENERGY_ROWS, g.shape[1])
+
+
+def repulsion(blocks: Array, d: Array) -> tuple[Array, Pair]:
+    """G d [P] and the energy 1/2 d G d, from `row_blocks` and the packed density [P].
+
+    Each block's product is short enough to be accurate; the blocks are added in twice the working
+    precision for the energy.
+    """
+    pad = blocks.shape[0] * blocks.shape[1] - d.shape[0]
+    weights = jnp.pad(d, (0, pad)).reshape(blocks.shape[:2])
+    partial = jnp.einsum("brp,br->bp", blocks, weights, precision="highest")
+    energy = compensated_dot(partial, jnp.broadcast_to(0.5 * d, partial.shape))
+    return partial.sum(0), energy

@@ -24,7 +24,10 @@ def ao_values(
     owner: Pair,
     gradient: bool,
 ) -> Float[Array, "D N G"]:
-    """AOs at the points owner + local (Bohr): D = 1 (values), or 4 with d/dx, d/dy, d/dz."""
+    """AOs at the points owner + local (Bohr): D = 1 (values), or 4 with d/dx, d/dy, d/dz.
+
+    owner  Pair [G, 3]: the nucleus that each point's `local` position is relative to.
+    """
     parts = [
         _group_values(group, s, local, owner, gradient)
         for group, s in zip(layout.groups, shells, strict=True)
@@ -48,8 +51,11 @@ def _group_values(
     group: ShellGroup, shells: Shells, local: Array, owner: Pair, gradient: bool
 ) -> Array:
     """[D, functions * shells, G] of one group."""
-    shift = (owner.hi - shells.centre.hi) + (owner.lo - shells.centre.lo)  # [n, 3]
-    r = [local[None, :, d] + shift[:, d, None] for d in range(3)]  # [n, G] each
+    far, near = shells.centre.hi[:, None], shells.centre.lo[:, None]  # [n, 1, 3]
+    r = [
+        local[:, d] + ((owner.hi[:, d] - far[..., d]) + (owner.lo[:, d] - near[..., d]))
+        for d in range(3)
+    ]  # [n, G] each
     r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
     exponents, coefficients = shells.exponents.value(), shells.coefficients.value()
     n_prim, n_radial = coefficients.shape[1:]

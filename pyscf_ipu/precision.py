@@ -163,8 +163,8 @@ class Precision:
 PRECISIONS: dict[str, Precision] = {
     p.name: p
     for p in (
-        Precision("float32", np.float32, np.float32, 5e-5, 2e-5),
-        Precision("mixed", np.float32, np.float64, 5e-5, 2e-5),
+        Precision("float32", np.float32, np.float32, 2e-5, 2e-5),
+        Precision("mixed", np.float32, np.float64, 2e-5, 2e-5),
         Precision("float64", np.float64, np.float64, 1e-6, 1e-9),
     )
 }

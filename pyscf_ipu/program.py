@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from pyscf_ipu.exchange_correlation import atom_data
-from pyscf_ipu.hamiltonian import EnergyTerms, guess_density, hamiltonian
+from pyscf_ipu.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.precision import Pair
-from pyscf_ipu.scf import density_of, orthonormal, scf
+from pyscf_ipu.scf import ScfRun, density_of, orthonormal, reorthonormalise, scf, similar
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape
 from pyscf_ipu.tables import ClassTable, Conformer
@@ -56,25 +56,22 @@ def restricted_kohn_sham(
     plan = tile_plan(shape)
     xc = functional(settings.xc)
     problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype)
-    basis = orthonormal(problem.overlap.hi)
+    basis = orthonormal(problem.overlap)
     guess = guess_density(plan.layout, tables, mol)
     run = scf(problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics)
     if numerics.refines:
         problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
-        basis = orthonormal(problem.overlap.hi)
-    orbitals = reorthonormalise(run.orbitals.astype(numerics.energy_dtype), problem.overlap)
-    density = density_of(orbitals, mol.n_occupied)
-    fock, terms = problem.energy_terms(density)
-    energy, vectors = jnp.linalg.eigh(_similar(fock, basis.inverse))
-    energy, vectors = _padding_last(energy, vectors, problem.padded)
+        run = _evaluate(problem, run, mol.n_occupied)
+    energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     charge, _, _ = atom_data(plan.layout, tables, mol)
-    nuclear = charge[:, None].astype(density.dtype) * mol.positions.astype(density.dtype).value()
+    positions = mol.positions.astype(energy.dtype).value()
+    nuclear = charge[:, None].astype(energy.dtype) * positions
     return Solution(
-        terms,
+        run.terms,
         energy,
-        jnp.matmul(basis.inverse, vectors, precision="highest"),
-        density,
-        problem.dipole(density) + nuclear.sum(0),
+        orbitals,
+        run.density,
+        problem.dipole(run.density) + nuclear.sum(0),
         run.converged,
         run.cycles,
         run.commutator,
@@ -82,25 +79,23 @@ def restricted_kohn_sham(
     )
 
 
-def _padding_last(energy: Array, vectors: Array, padded: Array) -> tuple[Array, Array]:
+def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Array) -> ScfRun:
+    """Energy and orbital energies once more, in the dtype of `problem`, at converged orbitals."""
+    basis = orthonormal(problem.overlap)
+    orbitals = reorthonormalise(run.orbitals.astype(basis.root.dtype), basis.overlap)
+    density = density_of(orbitals, n_occupied)
+    fock, terms = problem.fock(density)
+    energy, vectors = jnp.linalg.eigh(similar(fock, basis.inverse))
+    orbitals = jnp.matmul(basis.inverse, vectors, precision="highest")
+    return run._replace(density=density, terms=terms, energy=energy, orbitals=orbitals)
+
+
+def _padding_last(energy: Array, orbitals: Array, padded: Array) -> tuple[Array, Array]:
     """Move the orbitals of padded AOs to the end, with infinite energy."""
-    weight = jnp.sum(jnp.where(padded[:, None], vectors * vectors, 0.0), axis=0)
+    weight = jnp.sum(jnp.where(padded[:, None], orbitals * orbitals, 0.0), axis=0)
     energy = jnp.where(weight > 0.5, jnp.inf, energy)
     order = jnp.argsort(energy)
-    return energy[order], vectors[:, order]
-
-
-def reorthonormalise(orbitals: Array, overlap: Pair) -> Array:
-    """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2."""
-    eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
-    for _ in range(3):
-        metric = _similar(overlap.hi, orbitals) + _similar(overlap.lo, orbitals)
-        orbitals = jnp.matmul(orbitals, 1.5 * eye - 0.5 * metric, precision="highest")
-    return orbitals
-
-
-def _similar(matrix: Array, x: Array) -> Array:
-    return jnp.matmul(jnp.matmul(x.T, matrix, precision="highest"), x, precision="highest")
+    return energy[order], orbitals[:, order]
 
 
 def sequential(shape: Shape, settings: Settings) -> Driver:

@@ -7,8 +7,9 @@ Fock matrix comes about (stored supermatrix, direct, density fitting) is not its
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -16,26 +17,38 @@ from pyscf_ipu.diis import Diis, diis_start, diis_step
 from pyscf_ipu.precision import Pair, Precision
 
 DIIS_DEPTH = 8
+NOISE = 8.0  # rounding noise of the commutator, in units of eps times the Fock matrix
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
 
 class Orthonormal(NamedTuple):
-    """S^(-1/2) and S^(1/2): [N, N]."""
+    """S^(-1/2) and S^(1/2) [N, N], and S itself as a Pair."""
 
     inverse: Array
     root: Array
+    overlap: Pair
+
+
+class Terms(Protocol):
+    """Parts of an energy: a pytree that knows its sum in Hartree."""
+
+    def total(self) -> Pair: ...
 
 
 class ScfRun(NamedTuple):
     """How the loop ended.
 
-    density [N, N] and orbitals [N, N] (columns, ascending energy) in the AO basis.
-    energies  Pair [5], Hartree: the latest cycles, newest first (inf before there were any).
+    density [N, N] in the AO basis, and `terms`, the energy's parts at it.
+    orbitals [N, N] in the AO basis (columns) and energy [N] of the Fock matrix at that density.
+    converged, cycles (the last evaluation at converged orbitals not counted).
     commutator  largest element of [F, D] in the orthonormal basis, Hartree.
+    energies  Pair [5], Hartree: the latest cycles, newest first (inf before there were any).
     """
 
     density: Array
+    terms: Any
     orbitals: Array
+    energy: Array
     converged: Array
     cycles: Array
     commutator: Array
@@ -43,18 +56,33 @@ class ScfRun(NamedTuple):
 
 
 class _State(NamedTuple):
-    density: Array  # in the orthonormal basis
-    orbitals: Array  # of the unextrapolated Fock matrix, in the orthonormal basis
+    run: ScfRun
+    trial: Array  # density matrix of the next cycle, in the AO basis
+    orthonormal: Array  # the same in the orthonormal basis: converting it costs float32 digits
     diis: Diis
-    run: tuple[Array, Array, Array, Pair]
+    final: Array  # the last evaluation is done
 
 
-def orthonormal(overlap: Array) -> Orthonormal:
+def orthonormal(overlap: Pair) -> Orthonormal:
     """Loewdin's symmetric orthonormalisation, which disturbs the AOs least."""
-    values, vectors = jnp.linalg.eigh(overlap)
-    floor = float(jnp.finfo(overlap.dtype).eps) * overlap.shape[0]
+    values, vectors = jnp.linalg.eigh(overlap.hi)
+    floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
     root = jnp.sqrt(jnp.maximum(values, floor))
-    return Orthonormal(_product(vectors / root, vectors.T), _product(vectors * root, vectors.T))
+    inverse = _product(vectors / root, vectors.T)
+    return Orthonormal(inverse, _product(vectors * root, vectors.T), overlap)
+
+
+def reorthonormalise(orbitals: Array, overlap: Pair) -> Array:
+    """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2.
+
+    The energy is variational in the orbitals only if the density is idempotent: without this
+    step a float32 energy is wrong to first order in the rounding of the orbitals.
+    """
+    eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
+    for _ in range(2):
+        metric = similar(overlap.hi, orbitals) + similar(overlap.lo, orbitals)
+        orbitals = _product(orbitals, 1.5 * eye - 0.5 * metric)
+    return orbitals
 
 
 def density_of(orbitals: Array, n_occupied: Array) -> Array:
@@ -65,7 +93,7 @@ def density_of(orbitals: Array, n_occupied: Array) -> Array:
 
 
 def scf(
-    fock: Callable[[Array], tuple[Array, Pair]],
+    fock: Callable[[Array], tuple[Array, Terms]],
     basis: Orthonormal,
     guess: Array,
     n_occupied: Array,
@@ -74,53 +102,80 @@ def scf(
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
-    fock   density [N, N] -> (Fock matrix [N, N], energy in Hartree as a Pair).
+    fock   density [N, N] -> (Fock matrix [N, N], the energy's parts).
     guess  density matrix [N, N] in the AO basis; need not be idempotent.
-    A non-finite energy ends the loop as not converged.
+
+    Once converged, one more evaluation gives the results: at the next density, and with orbitals
+    of its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
     """
-    n, dtype = guess.shape[0], guess.dtype
 
     def unfinished(state: _State) -> Array:
-        converged, cycle, _, energies = state.run
-        sound = (cycle == 0) | jnp.isfinite(energies.hi[0])
-        return ~converged & (cycle < max_cycles) & sound
+        run = state.run
+        sound = (run.cycles == 0) | jnp.isfinite(run.energies.hi[0])
+        return ~state.final & ((run.cycles < max_cycles) | run.converged) & sound
 
     def cycle(state: _State) -> _State:
-        _, count, _, energies = state.run
-        matrix, energy = fock(_product(_product(basis.inverse, state.density), basis.inverse))
-        matrix = _product(_product(basis.inverse, matrix), basis.inverse)
-        product = _product(matrix, state.density)
+        before = state.run
+        matrix, terms = fock(state.trial)
+        energy = terms.total()
+        matrix = similar(matrix, basis.inverse)
+        product = _product(matrix, state.orthonormal)
         error = product - product.T
         commutator = jnp.max(jnp.abs(error))
-        change = jnp.abs((energy.hi - energies.hi[0]) + (energy.lo - energies.lo[0]))
-        converged = (commutator < tolerance.commutator) & (change < tolerance.energy_change)
-        diis, extrapolated = diis_step(state.diis, count, matrix, error)
-        # At convergence the orbitals of the plain Fock matrix are the answer.
-        _, orbitals = jnp.linalg.eigh(jnp.where(converged, matrix, extrapolated))
-        window = Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(energies, energy, strict=True)))
+        last = before.energies
+        change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
+        # Rounding keeps the commutator above a floor that grows with the matrix (core levels).
+        noise = NOISE * float(jnp.finfo(matrix.dtype).eps) * jnp.max(jnp.abs(matrix))
+        allowed = jnp.maximum(tolerance.commutator, noise)
+        met = (commutator < allowed) & (change < tolerance.energy_change)
+        diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
+        levels, vectors = jnp.linalg.eigh(jnp.where(before.converged, matrix, extrapolated))
+        orbitals = reorthonormalise(_product(basis.inverse, vectors), basis.overlap)
+        window = Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(last, energy, strict=True)))
+        run = ScfRun(
+            density=state.trial,
+            terms=terms,
+            orbitals=orbitals,
+            energy=levels,
+            converged=before.converged | met,
+            cycles=before.cycles + (~before.converged).astype(jnp.int32),
+            commutator=commutator,
+            energies=window,
+        )
         return _State(
+            run,
             density_of(orbitals, n_occupied),
-            orbitals,
+            density_of(vectors, n_occupied),
             diis,
-            (converged, count + 1, commutator, window),
+            before.converged,
         )
 
-    start = _State(
-        _product(_product(basis.root, guess), basis.root),
-        jnp.zeros((n, n), dtype),
-        diis_start(DIIS_DEPTH, n, dtype),
-        (
-            jnp.zeros((), bool),
-            jnp.zeros((), jnp.int32),
-            jnp.full((), jnp.inf, dtype),
-            Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
-        ),
+    start = _start(fock, guess, similar(guess, basis.root))
+    return lax.while_loop(unfinished, cycle, start).run
+
+
+def _start(
+    fock: Callable[[Array], tuple[Array, Terms]], guess: Array, orthonormal: Array
+) -> _State:
+    n, dtype = guess.shape[0], guess.dtype
+    shapes = jax.eval_shape(fock, guess)[1]
+    run = ScfRun(
+        density=guess,
+        terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
+        orbitals=jnp.zeros((n, n), dtype),
+        energy=jnp.zeros(n, dtype),
+        converged=jnp.zeros((), bool),
+        cycles=jnp.zeros((), jnp.int32),
+        commutator=jnp.full((), jnp.inf, dtype),
+        energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
     )
-    end = lax.while_loop(unfinished, cycle, start)
-    orbitals = _product(basis.inverse, end.orbitals)
-    converged, cycles, commutator, energies = end.run
-    density = density_of(orbitals, n_occupied)
-    return ScfRun(density, orbitals, converged, cycles, commutator, energies)
+    diis = diis_start(DIIS_DEPTH, n, dtype)
+    return _State(run, guess, orthonormal, diis, jnp.zeros((), bool))
+
+
+def similar(matrix: Array, x: Array) -> Array:
+    """X^T M X."""
+    return _product(_product(x.T, matrix), x)
 
 
 def _product(a: Array, b: Array) -> Array:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -31,21 +31,22 @@ class Generate:
     smiles_file: tyro.conf.Positional[Path] = SAMPLE
     """SMILES, one a line: .smi, .smi.gz, or GDB with trailing columns."""
     out: Path | None = None
-    """New folder for the dataset [default: data/NAME of the input, numbered if it exists]."""
+    """New folder for the dataset; if not given, data/NAME of the input, numbered if it exists."""
     conformers: int = 4
     """Conformers for each molecule."""
     seed: int = 0
     """Seed of the conformers; the same seed gives the same rows."""
-    preset: Literal["qm1b"] = "qm1b"
-    """Level of theory: B3LYP with VWN5 (b3lyp5), STO-3G, grid level 0, float32."""
+    preset: str = "qm1b"
+    """Level of theory. qm1b: B3LYP with VWN5 (b3lyp5), STO-3G, grid level 0, float32."""
     basis: str | None = None
     """Basis set instead of the preset's."""
     xc: str | None = None
-    """Functional instead of the preset's."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional."""
     grid_level: int | None = None
     """Integration grid, 0 to 9, instead of the preset's."""
-    precision: Literal["float32", "mixed", "float64"] | None = None
-    """Arithmetic instead of the preset's."""
+    precision: str | None = None
+    """float32, mixed (float32, with the final energy in float64) or float64 instead of the
+    preset's."""
     limit: int | None = None
     """Read only the first N lines."""
     max_aos: int = 128
@@ -111,7 +112,7 @@ def run_settings(command: Generate) -> RunSettings:
     """The settings of a run: the preset, overridden by the flags that were given.
 
     Raises:
-        UserError: a number is out of range.
+        UserError: a number is out of range, or there is no such preset.
     """
     allowed = {
         "conformers": (command.conformers, 1),
@@ -124,6 +125,8 @@ def run_settings(command: Generate) -> RunSettings:
     for name, (value, least) in allowed.items():
         if value < least:
             raise UserError(f"--{name} is {value}: it must be at least {least}.")
+    if command.preset not in PRESETS:
+        raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}.")
     flags = {
         "basis": command.basis,
         "xc": command.xc,
@@ -151,12 +154,6 @@ def _generate(command: Generate) -> int:
     settings = run_settings(command)
     out = command.out or _free_folder(command.smiles_file)
     console = Console()
-    level = settings.level
-    print(
-        f"{command.smiles_file} -> {out}: {settings.conformers} conformers a molecule, "
-        f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}",
-        flush=True,
-    )
     run = Run(command.smiles_file, out, settings, command.workers)
     summary = generate(run, display_for(console))
     stats = summary.stats
@@ -176,7 +173,8 @@ def _generate(command: Generate) -> int:
     if summary.interrupted:
         print("Interrupted: what was finished is there; lines not finished are in dropped.csv.")
         return EXIT_INTERRUPTED
-    print(f"As one table: {_this_command()} export {out} {out}.parquet")
+    if stats.rows:
+        print(f"As one table: {_this_command()} export {out} {out}.parquet")
     return 0
 
 

@@ -1,7 +1,8 @@
 """The engine in worker processes, one a core: batches in, results and compile events out.
 
-Each worker is pinned to its core and single-threaded: for molecules this small, one program a core
-beats one program on all cores, and nothing is shared that could make a result depend on the rest.
+Each worker is single-threaded: for molecules this small, one program a core beats one program on
+all cores, and nothing is shared that could make a result depend on the rest. Workers are not pinned
+to cores: on a machine with other work one would wait while a core stands idle.
 """
 
 from __future__ import annotations
@@ -67,12 +68,17 @@ class Failed:
 
 
 def environment() -> dict[str, str]:
-    """What makes numpy, its BLAS and XLA single-threaded; must be set before they are imported."""
+    """What makes numpy, its BLAS and XLA single-threaded; must be set before they are imported.
+
+    XLA's remarks about the CPU features of programs from the disk cache are kept out of the log.
+    """
     flags = os.environ.get("XLA_FLAGS", "")
     return {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
+        "NPROC": "1",
+        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),
         "XLA_FLAGS": f"{flags} --xla_cpu_multi_thread_eigen=false".strip(),
     }
 

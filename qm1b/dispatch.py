@@ -20,7 +20,7 @@ from .compute import Compiled, Compiling, Done, Failed, Job, Ready
 from .errors import UserError
 from .presets import Level
 from .schema import Conformer, Result, Row
-from .workers import Worker, cores
+from .workers import Worker
 
 JOB_SECONDS = 3600.0
 """A batch that takes longer has hung; compiling included."""
@@ -58,7 +58,6 @@ class ComputePool:
         memory_bytes: Callable[[Hashable], int],
         machine_bytes: int,
     ) -> None:
-        available = cores()
         self._log = log
         self._n_ao = n_ao
         self._memory_bytes = memory_bytes
@@ -69,9 +68,8 @@ class ComputePool:
                 args=(factory, level),
                 log=log,
                 env=compute.environment(),
-                core=available[i % len(available)],
             )
-            for i in range(n)
+            for _ in range(n)
         ]
         self._have: list[set[Hashable]] = [set() for _ in self.workers]
         self._on_disk: set[Hashable] = set()

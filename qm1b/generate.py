@@ -24,7 +24,7 @@ from .presets import RunSettings
 from .progress import Display, Quiet, Stats
 from .schema import Drop, Row
 from .smiles import Candidate, InputSummary, Screen
-from .workers import cores, wait
+from .workers import n_cores, wait
 
 MAX_WAITING = 4096
 """Conformers in memory that wait for the engine, about; then no more lines are read."""
@@ -46,6 +46,15 @@ class Run:
     workers: int = 0
     """Compute processes; 0 for one a core."""
     factory: str = engine.DEFAULT
+
+    @property
+    def title(self) -> str:
+        """From where to where, and what is computed."""
+        level, count = self.settings.level, self.settings.conformers
+        return (
+            f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} a molecule, "
+            f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
+        )
 
 
 @dataclass(frozen=True)
@@ -99,11 +108,12 @@ class _Generation:
 
         self._write_manifest("running")
         store.write_dropped(self.run.out, [])
-        n = self.run.workers or len(cores())
+        n = self.run.workers or n_cores()
         log = self.run.out / store.LOG
         s = self.settings
         status = "failed"
         with self.display, interrupts() as interrupt:
+            self.display.say(self.run.title)
             compute = ComputePool(
                 n,
                 self.run.factory,

@@ -200,7 +200,7 @@ class Bar(Quiet):
 
     def say(self, text: str) -> None:
         """A line above the bar."""
-        self._live.console.print(text, highlight=False, markup=False)
+        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def display_for(console: Console) -> Display:

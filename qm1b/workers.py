@@ -1,6 +1,6 @@
 """One worker process with a pipe: started, watched, killed and replaced.
 
-Used for RDKit (which may hang or crash on a SMILES) and for the engine (which must own a core).
+Used for RDKit (which may hang or crash on a SMILES) and for the engine (a single thread a core).
 A worker handles one job at a time, so what is lost with it is known. Workers die with their parent,
 whatever kills it, and leave Ctrl-C to it.
 """
@@ -31,15 +31,14 @@ _CONTEXT = mp.get_context("spawn")  # fork and the threads of RDKit, XLA and ric
 class Worker:
     """A process running `serve(connection, *args)`.
 
-    core pins it to one core; env is set before the process starts, hence before any import in it;
-    its stdout and stderr are appended to `log`.
+    env is set before the process starts, hence before any import in it; its stdout and stderr are
+    appended to `log`.
     """
 
     serve: Serve
     args: tuple[Any, ...]
     log: Path
     env: Mapping[str, str] = field(default_factory=dict)
-    core: int | None = None
     job: Any = None
     deadline: float = float("inf")
     fresh: bool = True
@@ -50,7 +49,7 @@ class Worker:
         self.conn, theirs = _CONTEXT.Pipe()
         self.process = _CONTEXT.Process(
             target=_child,
-            args=(theirs, os.getpid(), self.core, str(self.log), self.serve, self.args),
+            args=(theirs, os.getpid(), str(self.log), self.serve, self.args),
             daemon=True,
         )
         with _environment(self.env), _interrupts_ignored():
@@ -95,21 +94,17 @@ def wait(workers: Iterable[Worker], timeout: float) -> None:
     connection.wait([worker.conn for worker in workers], timeout)
 
 
-def cores() -> list[int]:
-    """The cores this process may use; [0, 1, ...] where the system cannot say."""
+def n_cores() -> int:
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def _child(
-    conn: Connection, parent: int, core: int | None, log: str, serve: Serve, args: Sequence[Any]
-) -> None:
+def _child(conn: Connection, parent: int, log: str, serve: Serve, args: Sequence[Any]) -> None:
     """What runs in the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with(parent)
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
     # A warning of a library must not tear the progress bar; a crash must leave its last words.
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(descriptor, 1)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
@@ -60,10 +61,13 @@ def _params(closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: in
 def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not closed.consts:
         return closed
-    jaxpr = closed.jaxpr
-    return ClosedJaxpr(
-        jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=None), []
-    )
+    n = len(closed.consts)
+
+    def vertex(*operands: Array) -> list:
+        return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, operands[:n]))(*operands[n:])
+
+    consts = [jax.ShapeDtypeStruct(c.shape, c.dtype) for c in closed.consts]
+    return jax.make_jaxpr(vertex)(*consts, *closed.in_avals)
 
 
 def _run(*operands: Array, jaxpr: ClosedJaxpr, tiles: tuple, name: str, n_consts: int) -> list:
@@ -94,7 +98,7 @@ def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params:
             moved.append(x)
             axes.append(None)
         else:
-            moved.append(batching.moveaxis(x, d, 0 if shared else 1))
+            moved.append(jnp.moveaxis(x, d, 0 if shared else 1))
             axes.append(0)
     rows = [
         jax.ShapeDtypeStruct(x.shape if i < n_consts else x.shape[1:], x.dtype)
@@ -124,10 +128,14 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **pa
     n = len(primals)
 
     def tangent_vertex(*operands: Array) -> tuple:
-        values, moving = operands[:n], dict(zip(live, operands[n:], strict=True))
-        directions = [moving.get(i, ad.Zero.from_primal_value(v)) for i, v in enumerate(values)]
-        dense = [ad.instantiate_zeros(d) for d in directions]
-        return tuple(jax.jvp(lambda *v: tuple(vertex(*v)), values, tuple(dense))[1])
+        values, directions = list(operands[:n]), operands[n:]
+
+        def along(*moving: Array) -> tuple:
+            for i, m in zip(live, moving, strict=True):
+                values[i] = m
+            return tuple(vertex(*values))
+
+        return tuple(jax.jvp(along, tuple(values[i] for i in live), directions)[1])
 
     rows = [x if i < n_consts else x[0] for i, x in enumerate(primals)]
     moving_rows = [tangents[i][0] for i in live]

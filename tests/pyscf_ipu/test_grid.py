@@ -114,7 +114,8 @@ def test_atomic_grids_from_hydrogen_to_chlorine(level):
         table = atomic_grid(number, level)
         size = len(table)
         # PySCF pads to a multiple of eight with points of zero weight.
-        assert 0 <= len(grids.weights) - size < 8 and np.all(grids.weights[size:] == 0)
+        assert 0 <= len(grids.weights) - size < 8
+        assert np.all(grids.weights[size:] == 0)
         np.testing.assert_array_equal(table.points, grids.coords[:size])
         np.testing.assert_array_equal(table.weights, grids.weights[:size])
 

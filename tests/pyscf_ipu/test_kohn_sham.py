@@ -4,13 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from oracle import HYDROGEN, SMALL, WATER, ground_state, mole_of, small
+from oracle import HYDROGEN, SMALL, ground_state, mole_of, small
 
 import pyscf_ipu as pi
 from pyscf_ipu import Molecule, rks
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UnknownBasis
 from pyscf_ipu.result import TERM_NAMES
-from pyscf_ipu.xc import FUNCTIONALS
 
 NAMES = tuple(SMALL)
 
@@ -48,12 +47,10 @@ def test_orbital_energies_and_gap(table, references):
 
 def test_dipole_of_neutral_and_charged_molecules(table, references):
     """A cation's dipole depends on the origin: it is that of the coordinates given."""
-    charged = NAMES.index("methylammonium")
-    assert small("methylammonium").charge == 1
+    assert sorted({small(name).charge for name in NAMES}) == [0, 1]
     for b, reference in enumerate(references):
         expected = reference.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
-        tolerance = 2e-5 if b != charged else 2e-5
-        np.testing.assert_allclose(table.dipole[b], expected, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(table.dipole[b], expected, rtol=0, atol=2e-5)
 
 
 def test_energy_terms(table, references):
@@ -199,55 +196,6 @@ def test_something_that_is_no_molecule(solver):
 
 def test_a_solver_makes_the_level_of_theory(solver):
     assert rks(HYDROGEN, solver=solver, xc="hf").energy == rks(HYDROGEN, solver=solver).energy
-
-
-def test_no_empty_orbital_no_lumo(solver_of):
-    """Helium has one AO: there is a HOMO and nothing above it."""
-    helium = rks(Molecule([2], [[0, 0, 0]]), solver=solver_of(precision="float64", xc="hf"))
-    assert helium.energy == pytest.approx(-2.807784, abs=1e-6)
-    assert helium.homo < 0
-    assert np.isnan(helium.lumo)
-    assert np.isnan(helium.gap)
-
-
-def test_szabo_ostlund_hydrogen(solver_of):
-    """A. Szabo, N. S. Ostlund, Modern Quantum Chemistry, sec. 3.5.2: H2, STO-3G, R = 1.4 Bohr."""
-    result = rks(HYDROGEN, solver=solver_of(precision="float64", xc="hf"))
-    assert result.energy == pytest.approx(-1.1167, abs=5e-5)
-    assert result.homo == pytest.approx(-0.578, abs=5e-4)
-    assert result.lumo == pytest.approx(0.670, abs=5e-4)
-    assert result.energy_terms["nuclear_repulsion"] == pytest.approx(1 / 1.4, abs=1e-12)
-
-
-def test_water_of_the_programming_project(solver_of):
-    """D. Crawford's programming project 3: RHF/STO-3G water, whose energy psi4 confirms."""
-    positions = [
-        [0.000000000000, -0.143225816552, 0.000000000000],
-        [1.638036840407, 1.136548822547, 0.000000000000],
-        [-1.638036840407, 1.136548822547, 0.000000000000],
-    ]
-    water = Molecule([8, 1, 1], positions)
-    result = rks(water, solver=solver_of(precision="float64", xc="hf"))
-    assert result.energy == pytest.approx(-74.942079928192, abs=1e-7)
-    assert result.energy_terms["nuclear_repulsion"] == pytest.approx(8.002367061810450, abs=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("xc", [xc for xc in FUNCTIONALS if xc not in ("b3lyp", "hf")])
-def test_other_functionals(solver_of, xc):
-    result = rks(WATER, solver=solver_of(precision="float64", xc=xc))
-    reference = ground_state(WATER, xc=xc)
-    assert result.energy == pytest.approx(reference.e_tot, abs=1e-7)
-    np.testing.assert_allclose(result.mo_energy, reference.mo_energy, rtol=0, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_d_shells_end_to_end(solver_of):
-    result = rks(WATER, solver=solver_of(precision="float64", basis="6-31g*"), orbitals=True)
-    reference = ground_state(WATER, basis="6-31g*")
-    assert result.energy == pytest.approx(reference.e_tot, abs=1e-7)
-    np.testing.assert_allclose(result.mo_energy, reference.mo_energy, rtol=0, atol=1e-6)
-    assert reference.energy_tot(dm=result.density_matrix) == pytest.approx(result.energy, abs=1e-8)
 
 
 def test_the_package_is_the_api():

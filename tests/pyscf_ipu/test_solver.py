@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import jax
 import jax.monitoring
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_a_full_batch_and_a_part_of_one_agree(solver):
 
 def test_number_of_aos(solver):
     assert solver.n_ao([6, 1, 1, 1, 1]) == 9
-    assert Solver(Settings(basis="6-31g*")).n_ao([6, 1, 1, 1, 1]) == 23
+    assert Solver(Settings(basis="6-31g*")).n_ao([6, 1, 1, 1, 1]) == 22
 
 
 def test_too_large_for_the_memory(monkeypatch, solver):
@@ -98,6 +99,22 @@ def test_the_memory_estimate_grows_with_the_work():
     assert memory_bytes(large_shape, LEVEL) > memory_bytes(small_shape, LEVEL)
     doubled = Settings(xc="hf", precision="float64")
     assert memory_bytes(large_shape, doubled) > 1.5 * memory_bytes(large_shape, LEVEL) - 3e8
+
+
+def test_a_nan_is_a_status_of_its_own(solver):
+    """Whatever the device returns for one molecule, the host must say so and keep the rest."""
+    broken = Solver(LEVEL)
+    shape = solver.shape(HYDROGEN)
+
+    def program(*args):
+        out = solver._programs[shape](*args)
+        terms = jax.tree.map(lambda x: x.at[0].set(np.nan), out.terms)
+        return out._replace(terms=terms)
+
+    broken._programs[shape], broken._tables[shape] = program, solver._tables[shape]
+    found = broken.run(shape, [HYDROGEN, stretched(1.1)])
+    assert found.status == ["nan", "converged"]
+    assert not found.converged[0]
 
 
 def test_unusable_settings_are_refused_before_anything_is_compiled():

@@ -72,19 +72,15 @@ def test_free_atoms_are_spherical_and_hold_their_electrons(number, basis):
 )
 def test_ao_order_is_a_permutation_that_keeps_atoms_together(settings):
     mol = METHYL_CHLORIDE
-    found = tables.ao_order(mol.numbers, shape(mol, settings), settings)
+    slots = shape(mol, settings)
+    found = tables.ao_order(mol.numbers, slots, settings)
     mole = mole_of(mol, settings.basis, settings.cart)
     assert len(found) == len(set(found.tolist())) == mole.nao
-    owners = np.repeat(
-        np.arange(shape(mol, settings).n_atoms),
-        [shape(mol, settings).classes[c].n_ao for c in shape(mol, settings).slot_class()],
-    )
-    slot_of = {
-        atom: s
-        for s, atom in enumerate(tables.slot_order(mol.numbers, shape(mol, settings), settings))
-    }
+    sizes = [slots.classes[c].n_ao for c in slots.slot_class()]
+    owners = np.repeat(np.arange(slots.n_atoms), sizes)
+    in_slot = tables.slot_order(mol.numbers, slots, settings)
     for atom, (_, _, start, stop) in enumerate(mole.aoslice_by_atom()):
-        np.testing.assert_array_equal(owners[found[start:stop]], slot_of[atom])
+        np.testing.assert_array_equal(in_slot[owners[found[start:stop]]], atom)
 
 
 def test_a_batch_is_filled_up():

@@ -35,6 +35,12 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         (["generate", str(tmp_path / "none.smi"), "--out", out], "does not exist"),
         (["generate", str(empty), "--out", out], "is empty"),
         (["generate", "--out", out, "--conformers", "0"], "at least 1"),
+        (["generate", "--out", out, "--preset", "qm2b"], "use qm1b"),
+        (["generate", "--out", out, "--precision", "half"], "use one of float32"),
+        (["generate", "--out", out, "--basis", "sto-3"], "unknown basis"),
+        (["generate", "--out", out, "--xc", "b3"], "unknown functional"),
+        (["generate", "--out", out, "--grid-level", "10"], "0 to 9"),
+        (["generate", "--out", str(empty)], "cannot be written"),
         (["export", out, str(tmp_path / "a.parquet")], "does not exist"),
         (["info", str(tmp_path)], "holds no run"),
     ]
@@ -43,6 +49,7 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         message = capsys.readouterr().err
         assert words in message
         assert message.count("\n") == 1
+    assert capsys.readouterr().out == ""
 
 
 def test_import_is_light():

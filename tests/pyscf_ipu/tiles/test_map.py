@@ -129,7 +129,7 @@ def test_captured_arrays_refuse_derivatives():
 
 
 def test_no_implicit_exchange():
-    with pytest.raises(ValueError, match="different tiles.*tile_gather"):
+    with pytest.raises(ValueError, match=r"different tiles.*tile_gather"):
         tile_map(vertex, tile_put_sharded(X, TILES), tile_put_sharded(Y, (0, 1, 2, 3)))
     with pytest.raises(ValueError, match="at least one"):
         tile_map(lambda: jnp.float32(0))

@@ -146,8 +146,10 @@ def test_exact_exchange_is_that_of_libxc(name):
 
 
 def test_definition_tells_the_two_b3lyp_apart():
-    assert "402" in functional("b3lyp").definition and "RPA(8)" in functional("b3lyp").definition
-    assert "475" in functional("B3LYP5").definition and "VWN(7)" in functional("b3lyp5").definition
+    assert "402" in functional("b3lyp").definition
+    assert "RPA(8)" in functional("b3lyp").definition
+    assert "475" in functional("B3LYP5").definition
+    assert "VWN(7)" in functional("b3lyp5").definition
 
 
 def test_unknown_name_lists_the_choices():
@@ -197,7 +199,7 @@ def test_nan_is_not_taken_for_empty_space(name):
     assert np.isnan(energy[0])
 
 
-@pytest.mark.parametrize("dtype,tolerance", [(np.float32, 3e-7), (np.float64, 5e-16)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-7), (np.float64, 5e-16)])
 def test_elementary_functions(dtype, tolerance):
     grid = np.linspace(0, 2, 2001).astype(dtype)
     positive = np.logspace(-10, 6, 2001).astype(dtype)

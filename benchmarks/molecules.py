@@ -1,0 +1,47 @@
+"""The molecules of the benchmarks: one seeded conformer for each line of the bundled files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyscf_ipu import Molecule
+from pyscf_ipu.errors import InvalidMolecule
+
+DATA = Path(__file__).parent / "data"
+GDB = DATA / "gdb11_mixed_200.smi"  # 5 to 8 heavy atoms in turn
+QM9 = DATA / "qm9_9heavy_100.smi"  # 9 heavy atoms
+
+# One heavy atom, two heavy atoms, two with a chlorine: three shapes, hence three programs a level.
+SMALL = (
+    "C N O F [NH4+] [OH3+] "
+    "CC C=C C#C CO C=O CN C=N C#N CF N#N [C-]#[O+] OO NN OF NF FF NO N=O N=N C[NH3+] C=[NH2+] "
+    "CCl ClF OCl NCl [NH3+]Cl"
+).split()
+# For the larger basis sets: all of one shape, and two chlorine compounds of another.
+FEW = "CO C=O CN C#N CF C[NH3+] C=C NO".split()
+CHLORINE = ["CCl", "OCl"]
+
+
+def smiles_of(path: Path, limit: int | None = None) -> list[str]:
+    """First column of a SMILES file, at most `limit` lines."""
+    lines = [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+    return lines[:limit]
+
+
+def embed(smiles: Iterable[str], seed: int = 0) -> list[Molecule]:
+    """A conformer of each SMILES; those that cannot be embedded are named and left out."""
+    found = []
+    for text in smiles:
+        try:
+            found.append(Molecule.from_smiles(text, seed=seed))
+        except InvalidMolecule as error:
+            print(f"left out: {error}")
+    return found
+
+
+def mixed(limit: int, n_gdb: int = 120) -> list[Molecule]:
+    """Molecules of 5 to 9 heavy atoms; any `limit` has the same shares of GDB-11 and QM9."""
+    gdb, qm9 = smiles_of(GDB, n_gdb), smiles_of(QM9)
+    share = min(limit, len(gdb) + len(qm9)) / (len(gdb) + len(qm9))
+    return embed(gdb[: round(share * len(gdb))] + qm9[: round(share * len(qm9))])
