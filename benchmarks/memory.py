@@ -24,7 +24,7 @@ from pyscf_ipu import Settings, Solver
 from qm1b import compute, engine
 from qm1b.presets import PRESETS
 from qm1b.schema import Conformer
-from qm1b.workers import Worker, cores, wait
+from qm1b.workers import Worker, wait
 
 MAX_GROWTH = 1.05
 SMILES = ("CO", "O")
@@ -35,7 +35,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "worker.log"
         worker = Worker(
-            compute.serve, (engine.DEFAULT, PRESETS["qm1b"]), log, compute.environment(), cores()[0]
+            compute.serve, (engine.DEFAULT, PRESETS["qm1b"]), log, compute.environment()
         )
         worker.start()
         try:

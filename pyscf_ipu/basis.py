@@ -19,6 +19,10 @@ from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
 MAX_ELEMENT = 17  # H-Cl
 MAX_L = 2
+_ALLOWED = (
+    "use a PySCF basis name with s, p and d shells, "
+    "for example sto-3g, 6-31g, 6-31g*, def2-svp or cc-pvdz"
+)
 
 
 @dataclass(frozen=True)
@@ -104,12 +108,11 @@ def symbol(number: int) -> str:
 def supported_basis(basis: str) -> str:
     """Return the name if PySCF knows it for carbon; raise UnknownBasis otherwise."""
     try:
-        gto.basis.load(basis, "C")
+        shells = gto.basis.load(basis, "C")
     except (KeyError, RuntimeError, ValueError) as error:
-        raise UnknownBasis(
-            f"unknown basis {basis!r}: use a PySCF basis name with s, p and d shells, "
-            "for example sto-3g, 6-31g, 6-31g*, def2-svp or cc-pvdz"
-        ) from error
+        raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
+    if max(shell[0] for shell in shells) > MAX_L:
+        raise UnknownBasis(f"basis {basis!r} has shells beyond d: {_ALLOWED}")
     return basis
 
 

@@ -6,7 +6,9 @@ Applications call `enable_disk_cache` (the `qm1b` command does); importing the l
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import platform
 from pathlib import Path
 
 import jax
@@ -14,12 +16,24 @@ import jax.monitoring
 
 
 def default_cache_directory() -> Path:
-    """$PYSCF_IPU_CACHE, or pyscf_ipu under $XDG_CACHE_HOME (default ~/.cache)."""
+    """$PYSCF_IPU_CACHE, or pyscf_ipu/<processor> under $XDG_CACHE_HOME (default ~/.cache).
+
+    Compiled code uses all that a processor has: machines that share a home folder must not share
+    it, unless they are alike.
+    """
     named = os.environ.get("PYSCF_IPU_CACHE")
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "pyscf_ipu"
+    return Path(base) / "pyscf_ipu" / _processor()
+
+
+def _processor() -> str:
+    """A name for the instruction sets of this machine."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    flags = next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
+    return f"{platform.machine()}-{hashlib.sha256(flags.encode()).hexdigest()[:8]}"
 
 
 def enable_disk_cache(directory: str | Path | None = None) -> Path:

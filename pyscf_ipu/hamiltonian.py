@@ -66,7 +66,8 @@ class Hamiltonian:
     """Overlap, one-electron integrals, supermatrix and grid of one molecule.
 
     overlap Pair [N, N] (1 on the diagonal of padded AOs); one: PackedIntegrals;
-    g: row blocks of the supermatrix; grid: AO values and weights; padded [N] marks AOs of empty slots; nuclear: Pair.
+    g: row blocks of the supermatrix; grid: AO values and weights;
+    padded [N] marks AOs of empty slots; nuclear: Pair.
     """
 
     functional: Functional

@@ -130,7 +130,7 @@ def pair_dot(a: Array, b: Pair) -> Pair:
 
 def to_float64(pair: Pair) -> np.ndarray:
     """Host side: the value of a Pair in float64."""
-    return np.asarray(pair.hi, np.float64) + np.asarray(pair.lo, np.float64)
+    return np.asarray(np.asarray(pair.hi, np.float64) + np.asarray(pair.lo, np.float64))
 
 
 @dataclass(frozen=True)

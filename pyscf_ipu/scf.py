@@ -105,8 +105,8 @@ def scf(
     fock   density [N, N] -> (Fock matrix [N, N], the energy's parts).
     guess  density matrix [N, N] in the AO basis; need not be idempotent.
 
-    Once converged, one more evaluation gives the results: at the next density, and with orbitals
-    of its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
+    Once converged, one more evaluation gives the results: at the next density, with orbitals of
+    its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
     """
 
     def unfinished(state: _State) -> Array:

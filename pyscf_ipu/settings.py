@@ -31,7 +31,7 @@ class Settings:
     def check(self) -> Settings:
         """Raise ValueError with the allowed values if a field is not usable; else return self."""
         supported_basis(self.basis)
-        if self.xc not in FUNCTIONALS:
+        if self.xc.lower() not in FUNCTIONALS:
             raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")
         if self.precision not in PRECISIONS:
             raise ValueError(

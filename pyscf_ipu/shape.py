@@ -144,6 +144,7 @@ def shape_of(
     found = Counter(slot_class(int(z), basis, cart, grid_level) for z in numbers)
     n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
+    pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
     target = padded_hydrogens(n_heavy, n_hydrogen) if pad else n_hydrogen
     if target:
         found[slot_class(1, basis, cart, grid_level)] = target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +10,10 @@ import jax
 import numpy as np
 
 from pyscf_ipu import tables as host_tables
+from pyscf_ipu import traced
 from pyscf_ipu.cache import cache_hits
 from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.memory import available_bytes, program_bytes
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import to_float64
 from pyscf_ipu.program import DRIVERS, Solution
@@ -53,7 +54,7 @@ class Solver:
         shape = shape_of(
             mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
         )
-        needed, there = self.memory_bytes(shape), physical_memory_bytes()
+        needed, there = self.memory_bytes(shape), available_bytes()
         if needed > 0.8 * there:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs need about {needed / 2**30:.0f} GiB and this machine "
@@ -70,7 +71,7 @@ class Solver:
 
     def memory_bytes(self, shape: Shape) -> int:
         """Estimated peak memory of a call, whose molecules run one after another."""
-        return memory_bytes(shape, self.settings)
+        return program_bytes(shape, self.settings)
 
     def batch_size(self, shape: Shape) -> int:
         """Conformers per call; fixed for a shape, so that one program serves every call."""
@@ -85,7 +86,9 @@ class Solver:
         with self.settings.numerics.scope():
             tables = host_tables.shape_tables(shape, self.settings)
             example = host_tables.empty_batch(shape, self.settings, self.batch_size(shape))
-            self._programs[shape] = jax.jit(driver).lower(tables, example, np.int32(1)).compile()
+            key = f"{shape!r} {self.settings!r}"
+            lowered = traced.lower(driver, key, (tables, example, np.int32(1)))
+            self._programs[shape] = lowered.compile()
             self._tables[shape] = jax.device_put(tables)
         seconds = time.perf_counter() - start
         return CompileEvent(shape, seconds, cached=cache_hits().count > hits)
@@ -109,20 +112,6 @@ class Solver:
             out = jax.device_get(out)
         rows = [_row(out, b, mol, shape, self.settings, orbitals) for b, mol in enumerate(mols)]
         return stack_rows(rows, orbitals)
-
-
-def memory_bytes(shape: Shape, settings: Settings) -> int:
-    """Estimated peak memory of a program: ERIs, their blocks, the supermatrix and AO values."""
-    numerics = settings.numerics
-    word = np.dtype(numerics.energy_dtype).itemsize
-    both = 1.5 if numerics.refines else 1.0
-    matrices = 4.5 * shape.n_pairs**2
-    grid = 5.0 * shape.n_ao * shape.n_grid
-    return int(both * word * (matrices + grid)) + 300 * 2**20
-
-
-def physical_memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _row(

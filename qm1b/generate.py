@@ -104,7 +104,7 @@ class _Generation:
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; then write what is left and the manifest."""
-        from pyscf_ipu.solver import physical_memory_bytes
+        from pyscf_ipu.memory import available_bytes
 
         self._write_manifest("running")
         store.write_dropped(self.run.out, [])
@@ -121,7 +121,7 @@ class _Generation:
                 log,
                 self.n_ao,
                 self.memory_bytes,
-                physical_memory_bytes(),
+                available_bytes(),
             )
             embed = EmbedPool(max(1, n // 8), s.conformers, s.seed, s.embed_timeout, log)
             try:

@@ -167,10 +167,11 @@ def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row
             np.arange(len(rows), width) if width == max(map(len, hands)) else 0
         )
         pair_strip[hand], pair_place[hand] = s, np.arange(len(hand))
+    shared = np.append(np.repeat(_shared_atom(layout, pair_class), chunks), -1).astype(np.int32)
     products = max(products_of(layout, m) for m in pair_class.members)
     return Strips(
         pair_class, chunk, source, segment,
-        np.append(np.repeat(_shared_atom(layout, pair_class), chunks), -1)[source].astype(np.int32), pair_strip, pair_place,
+        shared[source], pair_strip, pair_place,
         max(map(len, hands)), products, first_row,
     )  # fmt: skip
 

@@ -25,13 +25,6 @@ class Shape:
         return f"{self.n_ao} AOs"
 
 
-@dataclass(frozen=True)
-class CompileEvent:
-    shape: Shape
-    seconds: float
-    cached: bool
-
-
 class Solver:
     def __init__(self, **level):
         if level["basis"] != "sto-3g":
@@ -56,7 +49,7 @@ class Solver:
         if shape in self.compiled:
             return None
         self.compiled.add(shape)
-        return CompileEvent(shape, 0.01, cached=False)
+        return SimpleNamespace(shape=shape, seconds=0.01, cached=False)
 
     def run(self, shape, molecules):
         assert 1 <= len(molecules) <= self.batch_size(shape)

@@ -1,0 +1,35 @@
+"""How much memory a program needs, and how much there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shape import Shape
+
+BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
+
+
+def program_bytes(shape: Shape, settings: Settings) -> int:
+    """Estimated peak memory of a call, whose molecules run one after another on a CPU.
+
+    4.5 matrices over AO pairs (ERI blocks, the assembled ERIs, the supermatrix and its parts) and
+    the AO values with their gradients.
+    """
+    numerics = settings.numerics
+    word = np.dtype(numerics.energy_dtype).itemsize
+    both = 1.5 if numerics.refines else 1.0
+    matrices = 4.5 * shape.n_pairs**2
+    grid = 5.0 * shape.n_ao * shape.n_grid
+    return int(both * word * (matrices + grid)) + BASE_BYTES
+
+
+def available_bytes() -> int:
+    """Memory of this machine, or of the container that the process runs in."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.exists() else "max"
+    return physical if text == "max" else min(physical, int(text))
