@@ -140,6 +140,7 @@ class Precision:
     `scf_dtype`     integrals, Fock matrices and orbitals of the iterations.
     `energy_dtype`  integrals and energy of the one evaluation at the converged density.
     `commutator`    largest allowed element of the orbital commutator [F, D] in Hartree.
+    `rounding_floor` the same, once the commutator has stopped shrinking.
     `energy_change` largest allowed change of the energy between two cycles in Hartree.
     """
 
@@ -147,6 +148,7 @@ class Precision:
     scf_dtype: type
     energy_dtype: type
     commutator: float
+    rounding_floor: float
     energy_change: float
 
     @property
@@ -163,8 +165,8 @@ class Precision:
 PRECISIONS: dict[str, Precision] = {
     p.name: p
     for p in (
-        Precision("float32", np.float32, np.float32, 2e-5, 2e-5),
-        Precision("mixed", np.float32, np.float64, 2e-5, 2e-5),
-        Precision("float64", np.float64, np.float64, 1e-6, 1e-9),
+        Precision("float32", np.float32, np.float32, 2e-5, 2e-4, 2e-5),
+        Precision("mixed", np.float32, np.float64, 2e-5, 2e-4, 2e-5),
+        Precision("float64", np.float64, np.float64, 1e-6, 1e-6, 1e-9),
     )
 }

@@ -17,7 +17,7 @@ from pyscf_ipu.diis import Diis, diis_start, diis_step
 from pyscf_ipu.precision import Pair, Precision
 
 DIIS_DEPTH = 8
-NOISE = 8.0  # rounding noise of the commutator, in units of eps times the Fock matrix
+STALLED = 4  # cycles without a smaller commutator after which it is taken for rounding noise
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
 
@@ -60,6 +60,8 @@ class _State(NamedTuple):
     trial: Array  # density matrix of the next cycle, in the AO basis
     orthonormal: Array  # the same in the orthonormal basis: converting it costs float32 digits
     diis: Diis
+    best: Array  # smallest commutator so far that was clearly smaller than the one before
+    stalled: Array  # cycles since then
     final: Array  # the last evaluation is done
 
 
@@ -102,6 +104,9 @@ def scf(
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
+    Rounding keeps the commutator above a floor that depends on the basis and the elements.  Once
+    it has stopped shrinking, the wider `rounding_floor` of the precision decides.
+
     fock   density [N, N] -> (Fock matrix [N, N], the energy's parts).
     guess  density matrix [N, N] in the AO basis; need not be idempotent.
 
@@ -124,10 +129,10 @@ def scf(
         commutator = jnp.max(jnp.abs(error))
         last = before.energies
         change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
-        # Rounding keeps the commutator above a floor that grows with the matrix (core levels).
-        noise = NOISE * float(jnp.finfo(matrix.dtype).eps) * jnp.max(jnp.abs(matrix))
-        allowed = jnp.maximum(tolerance.commutator, noise)
-        met = (commutator < allowed) & (change < tolerance.energy_change)
+        better = commutator < 0.7 * state.best
+        stalled = jnp.where(better, 0, state.stalled + 1)
+        small = jnp.where(stalled < STALLED, tolerance.commutator, tolerance.rounding_floor)
+        met = (commutator < small) & (change < tolerance.energy_change)
         diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
         levels, vectors = jnp.linalg.eigh(jnp.where(before.converged, matrix, extrapolated))
         orbitals = reorthonormalise(_product(basis.inverse, vectors), basis.overlap)
@@ -147,6 +152,8 @@ def scf(
             density_of(orbitals, n_occupied),
             density_of(vectors, n_occupied),
             diis,
+            jnp.where(better, commutator, state.best),
+            stalled,
             before.converged,
         )
 
@@ -170,7 +177,9 @@ def _start(
         energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
     )
     diis = diis_start(DIIS_DEPTH, n, dtype)
-    return _State(run, guess, orthonormal, diis, jnp.zeros((), bool))
+    never = jnp.full((), jnp.inf, dtype)
+    count = jnp.zeros((), jnp.int32)
+    return _State(run, guess, orthonormal, diis, never, count, jnp.zeros((), bool))
 
 
 def similar(matrix: Array, x: Array) -> Array:
