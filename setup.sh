@@ -12,8 +12,10 @@ if [ ! -e "$venv/.installed" ] || [ "$checkout/pyproject.toml" -nt "$venv/.insta
         exit 2
     fi
     echo "Setting up $venv (once: a few minutes, 1.5 GB) ..."
+    fresh=1
+    [ -e "$venv" ] && fresh=0 # somebody's folder: never removed
     if [ ! -x "$venv/bin/python" ] && ! "${PYTHON:-python3}" -m venv "$venv"; then
-        rm -rf "$venv"
+        [ "$fresh" = 1 ] && rm -rf "$venv"
         echo "error: no virtual environment could be made in $venv: check that the folder is writable" \
             "and that Python's venv module is installed (Debian, Ubuntu: apt install python3-venv)" >&2
         exit 2

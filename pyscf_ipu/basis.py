@@ -129,6 +129,11 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
             f"element {number} is not supported: use H to Cl (1 to {MAX_ELEMENT})"
         )
     name = symbol(number)
+    if _has_core_potential(basis, name):
+        raise InvalidMolecule(
+            f"basis {basis!r} replaces core electrons of {name} by a potential: "
+            "use an all-electron basis"
+        )
     try:
         entry = gto.basis.load(basis, name)
     except (KeyError, RuntimeError, ValueError) as error:
@@ -140,6 +145,16 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
     if max(l for l, _, _ in raw) > MAX_L:
         raise InvalidMolecule(f"basis {basis!r} has shells beyond d for {name}: s, p and d only")
     return _assemble(_fuse(raw), atom, cart)
+
+
+def _has_core_potential(basis: str, name: str) -> bool:
+    """Whether the set is meant for an effective core potential, which the engine does not have."""
+    if basis.lower().startswith(("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")):
+        return True
+    try:
+        return bool(gto.basis.load_ecp(basis, name))
+    except (KeyError, RuntimeError, ValueError):  # PySCF knows no potential of that name
+        return False
 
 
 def _radial(atom: gto.Mole, i: int) -> tuple[int, np.ndarray, np.ndarray]:

@@ -47,6 +47,8 @@ def molecule_from_smiles(smiles: str, seed: int = 0) -> Molecule:
     numbers = [atom.GetAtomicNum() for atom in graph.GetAtoms()]
     line = np.arange(len(numbers))[:, None] * np.array([[9.0, 0.0, 0.0]])
     Molecule(numbers, line, charge, smiles=smiles).check()
+    if not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise ValueError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
     sorted_numbers, positions = embed(graph, 1, seed)
     if not len(positions):
         raise InvalidMolecule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
 from pyscf_ipu.molecule import Molecule
@@ -14,12 +15,12 @@ from pyscf_ipu.solver import Solver
 
 def rks(
     molecules: Molecule | Sequence[Molecule],
-    basis: str = "sto-3g",
-    xc: str = "b3lyp",
-    grid_level: int = 0,
-    precision: str = "float32",
-    cart: bool = False,
-    max_cycles: int = 50,
+    basis: str | None = None,
+    xc: str | None = None,
+    grid_level: int | None = None,
+    precision: str | None = None,
+    cart: bool | None = None,
+    max_cycles: int | None = None,
     throw: bool = False,
     orbitals: bool = False,
     solver: Solver | None = None,
@@ -27,14 +28,15 @@ def rks(
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
     molecules   one Molecule, or a list that may mix molecules of any shape.
-    basis       a PySCF basis-set name (s, p, d shells; H to Cl).
-    xc          "hf", "lda", "pbe", "blyp", "b3lyp", "b3lyp5" or "pbe0".
-    grid_level  0 to 9, PySCF's grids.
-    precision   "float32", "mixed" (float32 SCF, float64 energy) or "float64".
-    cart        cartesian d functions.
+    basis       a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
+    xc          "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0".
+    grid_level  0 (default) to 9, PySCF's grids.
+    precision   "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
+    cart        cartesian d functions; default False.
+    max_cycles  SCF cycles at most; default 50.
     throw       raise on the first molecule that is invalid or does not converge.
     orbitals    also return mo_coeff and density_matrix.
-    solver      reuse compiled programs of an earlier `Solver` (its settings then apply).
+    solver      reuse the compiled programs of a `Solver`; its settings stand in place of the above.
 
     One program is compiled per shape of molecule; keep a Solver to call again without compiling.
 
@@ -47,8 +49,15 @@ def rks(
     for i, mol in enumerate(mols):
         if not isinstance(mol, Molecule):
             raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
-    if solver is None:
-        solver = Solver(Settings(basis, xc, grid_level, precision, cart, max_cycles))
+    level = {
+        "basis": basis,
+        "xc": xc,
+        "grid_level": grid_level,
+        "precision": precision,
+        "cart": cart,
+        "max_cycles": max_cycles,
+    }
+    solver = _solver(solver, {name: value for name, value in level.items() if value is not None})
     rows, groups = _group(mols, solver, throw or alone)
     for shape, members in groups.items():
         size = solver.batch_size(shape)
@@ -64,6 +73,19 @@ def rks(
     return single(result) if alone else result
 
 
+def _solver(solver: Solver | None, level: dict[str, Any]) -> Solver:
+    """The given solver, or a new one; ValueError if a setting contradicts the given one."""
+    if solver is None:
+        return Solver(Settings(**level))
+    for name, value in level.items():
+        if getattr(solver.settings, name) != value:
+            raise ValueError(
+                f"{name}={value!r} contradicts the solver, which was made with "
+                f"{name}={getattr(solver.settings, name)!r}: leave one of them out"
+            )
+    return solver
+
+
 def _group(
     mols: list[Molecule], solver: Solver, strict: bool
 ) -> tuple[list[Row | None], dict[Shape, list[int]]]:
@@ -76,7 +98,9 @@ def _group(
             groups.setdefault(solver.shape(mol), []).append(i)
         except InvalidMolecule as error:
             if strict:
-                raise
+                raise type(error)(
+                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
+                ) from error
             rows[i] = invalid_row(str(error))
     return rows, groups
 

@@ -137,6 +137,10 @@ def scf(
         levels, vectors = jnp.linalg.eigh(jnp.where(before.converged, matrix, extrapolated))
         orbitals = reorthonormalise(_product(basis.inverse, vectors), basis.overlap)
         window = Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(last, energy, strict=True)))
+        # The evaluation after convergence is not a cycle.
+        window = Pair(
+            *(jnp.where(before.converged, old, new) for old, new in zip(last, window, strict=True))
+        )
         run = ScfRun(
             density=state.trial,
             terms=terms,

@@ -30,6 +30,9 @@ class Settings:
 
     def check(self) -> Settings:
         """Raise ValueError with the allowed values if a field is not usable; else return self."""
+        for name in ("basis", "xc", "precision"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
         supported_basis(self.basis)
         if self.xc.lower() not in FUNCTIONALS:
             raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")
@@ -37,10 +40,10 @@ class Settings:
             raise ValueError(
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
             )
-        if isinstance(self.grid_level, bool) or self.grid_level not in range(10):
+        if type(self.grid_level) is not int or self.grid_level not in range(10):
             raise ValueError(f"grid_level {self.grid_level!r} is not an integer from 0 to 9")
-        if self.max_cycles < 1:
-            raise ValueError(f"max_cycles {self.max_cycles!r} must be at least 1")
+        if type(self.max_cycles) is not int or self.max_cycles < 1:
+            raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         return self
 
     @property

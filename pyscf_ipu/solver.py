@@ -46,11 +46,18 @@ class Solver:
         self._tables: dict[Shape, tuple] = {}
 
     def shape(self, mol: Molecule) -> Shape:
-        """The bucket of a molecule, from its atomic numbers.
+        """The bucket of a molecule.
 
-        Raises InvalidMolecule if the basis lacks an element, and TooLarge (an InvalidMolecule) if
-        the molecule needs more than the memory of this machine.
+        Raises InvalidMolecule if the basis lacks an element or has too few functions for the
+        electrons, and TooLarge (an InvalidMolecule) if the molecule needs more than the memory of
+        this machine.
         """
+        pairs, room = mol.n_electrons // 2, self.n_ao(mol.numbers)
+        if pairs > room:
+            raise InvalidMolecule(
+                f"charge {mol.charge} gives {mol.n_electrons} electrons, and the {room} functions "
+                f"of {self.settings.basis} hold at most {2 * room}: check the charge"
+            )
         shape = shape_of(
             mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
         )
@@ -123,7 +130,7 @@ def _row(
     mo_energy = np.asarray(out.orbital_energy[b], np.float64)[:n]
     occupied = mol.n_electrons // 2
     cycles = int(out.cycles[b])
-    energies = to_float64(out.energies)[b][:cycles]
+    energies = to_float64(out.energies)[b][:cycles]  # inf beyond the cycles that there were
     finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
     converged = bool(out.converged[b]) and finite
     # Coordinates were centred; a charged molecule's dipole moment notices.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from pyscf_ipu.precision import Pair
 from pyscf_ipu.program import Solution
 from pyscf_ipu.tables import ClassTable, Conformer, OneCentre
 
+DIGEST_BYTES = 32  # SHA-256 in front of the program
+
 
 def lower(function: Callable[..., Any], key: str, args: tuple) -> jax.stages.Lowered:
     """`jax.jit(function).lower(*args)`, by way of the disk if a compilation cache is set."""
@@ -31,16 +34,36 @@ def lower(function: Callable[..., Any], key: str, args: tuple) -> jax.stages.Low
     _register()
     name = hashlib.sha256(f"{key} {jax.__version__} {_source()}".encode()).hexdigest()[:40]
     path = Path(directory) / f"traced-{jax.default_backend()}-{name}"
-    if path.exists():
-        traced = export.deserialize(bytearray(path.read_bytes()))
-    else:
+    traced = _read(path)
+    if traced is None:
         traced = export.export(jax.jit(function))(*args)
-        # Another process may write the same program: each has its own file, the last rename wins.
-        scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        scratch.write_bytes(traced.serialize())
-        scratch.rename(path)
+        _write(path, traced)
     # Compiling what was written, also the first time, gives the compiled cache one key for both.
     return jax.jit(traced.call).lower(*args)
+
+
+def _read(path: Path) -> export.Exported | None:
+    """The program in a file whose checksum is right, else None: it is then traced again."""
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        return None
+    return export.deserialize(bytearray(body))
+
+
+def _write(path: Path, traced: export.Exported) -> None:
+    """Keep a program.  A cache that cannot be written costs time, not the run."""
+    body = bytes(traced.serialize())
+    # Another process may write the same program: each has its own file, the last rename wins.
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_bytes(hashlib.sha256(body).digest() + body)
+        scratch.rename(path)
+    except OSError as error:
+        warnings.warn(f"the traced program was not kept: {error}", stacklevel=2)
 
 
 @functools.cache

@@ -106,6 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"qm1b: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        print("qm1b: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
 
 
 def run_settings(command: Generate) -> RunSettings:

@@ -100,7 +100,7 @@ def serve(conn: Connection, factory: str, level: Level) -> None:
             start = time.perf_counter()
             results = _run(solver, job)
             conn.send(Done(results, time.perf_counter() - start))
-        except OSError:
+        except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())

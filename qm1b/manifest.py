@@ -27,7 +27,7 @@ def describe(
         "settings": settings.to_dict(),
         "functional_definition": definition,
         "input": {
-            "path": str(path),
+            "name": path.name,
             "sha256": source.sha256,
             "lines": source.n_lines,
         },

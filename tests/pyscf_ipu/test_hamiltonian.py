@@ -64,6 +64,11 @@ def host(x):
     return np.asarray(to_float64(x) if isinstance(x, Pair) else x, np.float64)
 
 
+def square(blocks):
+    """The supermatrix [P, P] from its row blocks."""
+    return blocks.reshape(-1, blocks.shape[-1])[: blocks.shape[-1]]
+
+
 def build(mol, bounds, **changes):
     settings = Settings(**changes)
     mol = Molecule(mol.numbers, mol.positions - mol.positions.mean(0), mol.charge)
@@ -78,10 +83,10 @@ def build(mol, bounds, **changes):
     def run(class_tables, conformer, density):
         xc = functional(settings.xc)
         problem = hamiltonian(tile_plan(shape), xc, class_tables, conformer, dtype)
-        fock, terms = problem.energy_terms(density)
+        fock, terms = problem.fock(density)
         one = problem.one._replace(overlap=problem.overlap)
         return {
-            **one._asdict(), "g": problem.g, "fock": fock, "terms": terms._asdict(),
+            **one._asdict(), "g": square(problem.g), "fock": fock, "terms": terms._asdict(),
             "energy": terms.total(), "moment": problem.dipole(density),
             "padded": problem.padded,
         }  # fmt: skip

@@ -29,7 +29,7 @@ def values(settings, owner_atom, local, gradient):
         return ao_values(layout, shells, local, owner, gradient)
 
     with settings.numerics.scope():
-        owner = jax.tree.map(jnp.asarray, split(mol.positions[owner_atom] - centre, dtype))
+        owner = split(np.tile(mol.positions[owner_atom] - centre, (len(local), 1)), dtype)
         found = jax.jit(run)(
             tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings),
             jnp.asarray(local, dtype), owner,

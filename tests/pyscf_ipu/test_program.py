@@ -8,7 +8,7 @@ from jax.extend import core
 from oracle import HYDROGEN, METHYL_CHLORIDE
 
 from pyscf_ipu import Settings, Solver, tables
-from pyscf_ipu.program import DRIVERS, reorthonormalise, sequential, side_by_side
+from pyscf_ipu.program import DRIVERS, sequential, side_by_side
 from pyscf_ipu.xc import FUNCTIONALS
 
 
@@ -126,16 +126,3 @@ def test_both_drivers_agree():
     np.testing.assert_allclose(one.orbital_energy, other.orbital_energy, atol=1e-5)
     np.testing.assert_allclose(one.energies.hi[:, 0], other.energies.hi[:, 0], atol=1e-5)
     assert abs(float(one.energies.hi[0, 0] - one.energies.hi[1, 0])) > 1e-3
-
-
-def test_reorthonormalise():
-    rng = np.random.default_rng(0)
-    overlap = np.eye(5) + 0.05 * rng.normal(size=(5, 5))
-    overlap = overlap @ overlap.T
-    values, vectors = np.linalg.eigh(overlap)
-    exact = vectors / np.sqrt(values)
-    with jax.enable_x64(True):
-        found = reorthonormalise(
-            jax.numpy.asarray(exact + 1e-4 * rng.normal(size=(5, 5))), jax.numpy.asarray(overlap)
-        )
-    np.testing.assert_allclose(found.T @ overlap @ found, np.eye(5), atol=1e-14)

@@ -12,7 +12,7 @@ from oracle import HYDROGEN, SMALL, small
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu import solver as solver_module
 from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.solver import memory_bytes
+from pyscf_ipu.memory import program_bytes
 
 LEVEL = Settings(xc="hf")
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -83,7 +83,7 @@ def test_number_of_aos(solver):
 
 
 def test_too_large_for_the_memory(monkeypatch, solver):
-    monkeypatch.setattr(solver_module, "physical_memory_bytes", lambda: 2**30)
+    monkeypatch.setattr(solver_module, "available_bytes", lambda: 2**30)
     rng = np.random.default_rng(0)
     large = Molecule([6] * 40 + [1] * 82, rng.normal(size=(122, 3)) * 10)
     with pytest.raises(InvalidMolecule, match=r"too large: 282 AOs need about \d+ GiB.*smaller"):
@@ -96,9 +96,9 @@ def test_too_large_for_the_memory(monkeypatch, solver):
 def test_the_memory_estimate_grows_with_the_work():
     small_shape = Solver(LEVEL).shape(small("methanol"))
     large_shape = Solver(LEVEL).shape(Molecule([6] * 9 + [1] * 20, np.random.rand(29, 3) * 9))
-    assert memory_bytes(large_shape, LEVEL) > memory_bytes(small_shape, LEVEL)
+    assert program_bytes(large_shape, LEVEL) > program_bytes(small_shape, LEVEL)
     doubled = Settings(xc="hf", precision="float64")
-    assert memory_bytes(large_shape, doubled) > 1.5 * memory_bytes(large_shape, LEVEL) - 3e8
+    assert program_bytes(large_shape, doubled) > 1.5 * program_bytes(large_shape, LEVEL) - 3e8
 
 
 def test_a_nan_is_a_status_of_its_own(solver):
