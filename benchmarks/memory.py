@@ -45,9 +45,8 @@ def main() -> int:
         finally:
             worker.stop()
     growth = seen[-1][1] / seen[0][1]
-    print(
-        f"from conformer {seen[0][0]} to {seen[-1][0]} the memory grew by {100 * growth - 100:.1f} %"
-    )
+    percent = 100 * growth - 100
+    print(f"from conformer {seen[0][0]} to {seen[-1][0]} the memory grew by {percent:.1f} %")
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps({"mib": seen, "growth": growth}))
     print("ok" if growth <= MAX_GROWTH else "MISSED: more than 5 %")

@@ -153,7 +153,7 @@ def _has_core_potential(basis: str, name: str) -> bool:
         return True
     try:
         return bool(gto.basis.load_ecp(basis, name))
-    except (KeyError, RuntimeError, ValueError):  # PySCF knows no potential of that name
+    except (KeyError, RuntimeError, ValueError, TypeError):  # PySCF has no such potential
         return False
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Values = np.ndarray | np.generic  # [B], or the scalar of a single molecule
+
 TERM_NAMES = (
     "kinetic",
     "nuclear_attraction",
@@ -34,16 +36,16 @@ class RKSResult:
     mo_coeff, density_matrix  [N, N] in PySCF's AO order if asked for (orbitals=True), else None.
     """
 
-    energy: np.ndarray
-    homo: np.ndarray
-    lumo: np.ndarray
-    gap: np.ndarray
+    energy: Values
+    homo: Values
+    lumo: Values
+    gap: Values
     dipole: np.ndarray
-    converged: np.ndarray
-    cycles: np.ndarray
-    commutator_norm: np.ndarray
-    energy_std: np.ndarray
-    energy_terms: dict[str, np.ndarray]
+    converged: Values
+    cycles: Values
+    commutator_norm: Values
+    energy_std: Values
+    energy_terms: dict[str, Values]
     status: list[str] | str
     mo_energy: Sequence[np.ndarray] | np.ndarray
     mo_coeff: Sequence[np.ndarray] | np.ndarray | None = None

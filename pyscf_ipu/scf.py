@@ -81,7 +81,7 @@ def reorthonormalise(orbitals: Array, overlap: Pair) -> Array:
     step a float32 energy is wrong to first order in the rounding of the orbitals.
     """
     eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
-    for _ in range(2):
+    for _ in range(3):
         metric = similar(overlap.hi, orbitals) + similar(overlap.lo, orbitals)
         orbitals = _product(orbitals, 1.5 * eye - 0.5 * metric)
     return orbitals
@@ -131,7 +131,8 @@ def scf(
         change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
         better = commutator < 0.7 * state.best
         stalled = jnp.where(better, 0, state.stalled + 1)
-        small = jnp.where(stalled < STALLED, tolerance.commutator, tolerance.rounding_floor)
+        floor = max(tolerance.commutator, tolerance.rounding_floor)
+        small = jnp.where(stalled < STALLED, tolerance.commutator, floor)
         met = (commutator < small) & (change < tolerance.energy_change)
         diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
         levels, vectors = jnp.linalg.eigh(jnp.where(before.converged, matrix, extrapolated))

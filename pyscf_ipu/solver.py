@@ -12,7 +12,7 @@ import numpy as np
 from pyscf_ipu import tables as host_tables
 from pyscf_ipu import traced
 from pyscf_ipu.cache import cache_hits
-from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.memory import available_bytes, program_bytes
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import to_float64

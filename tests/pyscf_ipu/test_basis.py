@@ -58,7 +58,7 @@ def test_counts_and_order_are_those_of_pyscf(number, basis, cart):
 
 @pytest.mark.parametrize("basis", BASES)
 def test_radial_functions_are_normalised(basis):
-    """Int R^2 r^2 dr = 1 for every contraction, from the table's own numbers."""
+    """Int R^2 r^2 dr = 1 for every contraction, times the constant of Y_lm that s and p carry."""
     for number in (1, 8, 16):
         table = element_basis(number, basis, False)
         for kind, a, c in zip(table.kinds, table.exponents, table.coefficients, strict=True):
@@ -66,7 +66,8 @@ def test_radial_functions_are_normalised(basis):
             for column, l in enumerate(columns):
                 overlap = gto.gaussian_int(2 * l + 2, a[:, None] + a[None])
                 norm = c[:, column] @ overlap @ c[:, column]
-                assert norm == pytest.approx(1.0, abs=1e-9)
+                constant = (2 * l + 1) / (4 * np.pi) if l < 2 else 1.0
+                assert norm == pytest.approx(constant, abs=1e-9)
 
 
 def test_shell_transform_is_block_diagonal():
@@ -93,13 +94,18 @@ def test_unknown_basis_names_the_choices():
             supported_basis("sto-9g")
 
 
+def test_a_basis_beyond_d_is_refused_as_a_whole():
+    with pytest.raises(UnknownBasis, match="'cc-pvtz' has shells beyond d: use a PySCF basis"):
+        supported_basis("cc-pvtz")
+
+
 @pytest.mark.parametrize(
     ("number", "basis", "words"),
     [
         (26, "sto-3g", "element 26 is not supported: use H to Cl"),
         (0, "sto-3g", "element 0"),
         (1, "cc-pcvdz", "'cc-pcvdz' has no functions for H: choose another basis"),
-        (6, "cc-pvtz", "beyond d for C"),
+        (17, "lanl2dz", "replaces core electrons of Cl by a potential"),
     ],
 )
 def test_elements_that_a_basis_cannot_serve(number, basis, words):
