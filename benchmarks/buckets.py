@@ -45,8 +45,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         for name in ("cold", "warm"):
             report[name] = compile_all(settings, list(shapes), cache, args.workers)
-    if args.sample:
-        report["padding"] = padding(settings, mols, args)
+        if args.sample:
+            report["padding"] = padding(settings, mols, cache, args)
     reached = verdict(report)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(report | {"reached": reached}, indent=1))
@@ -104,12 +104,14 @@ def compile_one(settings: Settings, shape: Shape, cache: str) -> dict[str, Any]:
     return {"shape": shape.label, "seconds": event.seconds, "cached": event.cached}
 
 
-def padding(settings: Settings, mols: list[Molecule], args: argparse.Namespace) -> dict[str, Any]:
+def padding(
+    settings: Settings, mols: list[Molecule], cache: str, args: argparse.Namespace
+) -> dict[str, Any]:
     """Time in padded shapes over time in exact shapes, summed over a random sample."""
     chosen = random.Random(0).sample(mols, min(args.sample, len(mols)))
     rows: list[Any] = []
     with Pool(args.workers) as pool:
-        tasks = [(settings, mol, args.repeat) for mol in chosen]
+        tasks = [(settings, mol, cache, args.repeat) for mol in chosen]
         for i, (padded, exact, label) in pool.each(time_padding, tasks):
             rows.append({"smiles": chosen[i].smiles, "padded": padded, "exact": exact})
             print(
@@ -122,8 +124,11 @@ def padding(settings: Settings, mols: list[Molecule], args: argparse.Namespace) 
     return {"ratio": ratio, "rows": rows}
 
 
-def time_padding(settings: Settings, mol: Molecule, repeat: int) -> tuple[float, float, str]:
+def time_padding(
+    settings: Settings, mol: Molecule, cache: str, repeat: int
+) -> tuple[float, float, str]:
     """In a worker: seconds per conformer in the padded and in the exact shape."""
+    enable_disk_cache(cache)
     solver = Solver(settings)
     level = (settings.basis, settings.cart, settings.grid_level)
     padded, exact = solver.shape(mol), shape_of(mol.numbers, *level, pad=False)

@@ -13,6 +13,8 @@ SINGLE = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    # XLA's notes on loading a cached program would bury the tables.
+    "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 
 

@@ -195,7 +195,9 @@ def test_something_that_is_no_molecule(solver):
 
 
 def test_a_solver_makes_the_level_of_theory(solver):
-    assert rks(HYDROGEN, solver=solver, xc="hf").energy == rks(HYDROGEN, solver=solver).energy
+    assert rks(HYDROGEN, solver=solver, xc="b3lyp").energy == rks(HYDROGEN, solver=solver).energy
+    with pytest.raises(ValueError, match="xc='hf' contradicts the solver"):
+        rks(HYDROGEN, solver=solver, xc="hf")
 
 
 def test_the_package_is_the_api():
