@@ -50,7 +50,7 @@ def grid_blocks(
     nuclei = mol.positions.astype(dtype)
     points, weights, atoms = [], [], []
     for c, table in enumerate(tables):
-        slots = np.nonzero(owner == c)[0]
+        slots = np.flatnonzero(owner == c).astype(np.int32)
         element = mol.element[slots]
         local = table.points.astype(dtype).value()[element]
         volume = table.weights.astype(dtype).value()[element]
@@ -71,7 +71,7 @@ def atom_data(
 ) -> tuple[Array, Array, np.ndarray]:
     """Charge [A] and Becke size [A] of the atoms, and the class of every slot (static)."""
     owner = layout.shape.slot_class()
-    rows = [mol.element[np.nonzero(owner == c)[0]] for c in range(len(tables))]
+    rows = [mol.element[np.flatnonzero(owner == c).astype(np.int32)] for c in range(len(tables))]
     charge = jnp.concatenate([t.charge[r] for t, r in zip(tables, rows, strict=True)])
     radius = jnp.concatenate([t.radius[r] for t, r in zip(tables, rows, strict=True)])
     return charge, radius, owner

@@ -143,8 +143,8 @@ def _packed(
     exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
     one_centre = np.zeros(len(i), bool)
     for c, (first, table) in enumerate(zip(class_aos(layout), tables, strict=True)):
-        slots = np.nonzero(layout.shape.slot_class() == c)[0]
-        a, b = np.tril_indices(table.guess.shape[-1])
+        slots = np.flatnonzero(layout.shape.slot_class() == c).astype(np.int32)
+        a, b = packed_indices(table.guess.shape[-1])
         high, low = first[:, None] + a, first[:, None] + b
         place = high * (high + 1) // 2 + low  # [slots, products]
         one_centre[place] = True
@@ -167,7 +167,7 @@ def class_aos(layout: Layout) -> list[np.ndarray]:
     """First AO of every slot, class by class."""
     owner = layout.shape.slot_class()
     return [
-        np.array([np.argmax(layout.ao_atom == s) for s in np.nonzero(owner == c)[0]])
+        np.array([np.argmax(layout.ao_atom == s) for s in np.flatnonzero(owner == c)], np.int32)
         for c in range(len(layout.shape.classes))
     ]
 
@@ -178,9 +178,9 @@ def guess_density(layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer
     owner = layout.shape.slot_class()
     out = jnp.zeros((n, n), tables[0].guess.dtype)
     for c, table in enumerate(tables):
-        slots = np.nonzero(owner == c)[0]
+        slots = np.flatnonzero(owner == c).astype(np.int32)
         blocks = table.guess[mol.element[slots]]
         first = class_aos(layout)[c]
-        index = first[:, None] + np.arange(table.guess.shape[-1])
+        index = first[:, None] + np.arange(table.guess.shape[-1], dtype=np.int32)
         out = out.at[index[:, :, None], index[:, None, :]].set(blocks)
     return out

@@ -22,7 +22,9 @@ ENERGY_ROWS = 64  # rows of the supermatrix per partial product
 
 def packed_indices(n: int) -> tuple[np.ndarray, np.ndarray]:
     """(i, j) of every AO pair i >= j, row by row: two [P] arrays."""
-    return np.tril_indices(n)
+    i, j = np.tril_indices(n)
+    # int32 whatever the x64 mode: index arrays of two widths must not meet in one trace.
+    return i.astype(np.int32), j.astype(np.int32)
 
 
 def pack_density(density: Array) -> Array:
@@ -33,7 +35,7 @@ def pack_density(density: Array) -> Array:
 
 def unpack(packed: Array, n: int) -> Array:
     """[P] -> symmetric [N, N]."""
-    i, j = np.indices((n, n))
+    i, j = np.indices((n, n), np.int32)
     high, low = np.maximum(i, j), np.minimum(i, j)
     return packed[high * (high + 1) // 2 + low]
 

@@ -82,15 +82,15 @@ def _groups(shape: Shape) -> tuple[ShellGroup, ...]:
     for c, slot in enumerate(shape.classes):
         offset = 0
         for s, kind in enumerate(slot.kinds):
-            atoms = np.nonzero(slots == c)[0]
+            atoms = np.flatnonzero(slots == c).astype(np.int32)
             found.setdefault(kind, []).append(((c, s), atoms, first_ao[atoms] + offset))
             offset += kind.n_functions
     return tuple(
         ShellGroup(
             kind,
             tuple(source for source, _, _ in runs),
-            np.concatenate([atoms for _, atoms, _ in runs]),
-            np.concatenate([ao for _, _, ao in runs]),
+            np.concatenate([atoms for _, atoms, _ in runs]).astype(np.int32),
+            np.concatenate([ao for _, _, ao in runs]).astype(np.int32),
         )
         for kind, runs in sorted(found.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
     )
@@ -101,7 +101,9 @@ def _classes(groups: tuple[ShellGroup, ...]) -> tuple[PairClass, ...]:
     for a, group_a in enumerate(groups):
         for b in range(a, len(groups)):
             first, second = np.meshgrid(
-                np.arange(group_a.n_shells), np.arange(groups[b].n_shells), indexing="ij"
+                np.arange(group_a.n_shells, dtype=np.int32),
+                np.arange(groups[b].n_shells, dtype=np.int32),
+                indexing="ij",
             )
             keep = first >= second if a == b else np.ones_like(first, bool)
             pair = KindPair(a, b, first[keep], second[keep])

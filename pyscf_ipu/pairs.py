@@ -53,7 +53,7 @@ def gather_shells(
     for group in layout.groups:
         exponents, coefficients = [], []
         for c, s in group.source:
-            rows = mol.element[np.nonzero(slots == c)[0]]
+            rows = mol.element[np.flatnonzero(slots == c).astype(np.int32)]
             exponents.append(tables[c].exponents[s].astype(dtype).at(rows))
             coefficients.append(tables[c].coefficients[s].astype(dtype).at(rows))
         out.append(

@@ -24,7 +24,7 @@ def test_defaults_are_usable_and_hashable():
         ({"grid_level": -1}, "grid_level -1"),
         ({"grid_level": True}, "grid_level True"),
         ({"grid_level": 2.5}, "grid_level 2.5"),
-        ({"max_cycles": 0}, "max_cycles 0 must be at least 1"),
+        ({"max_cycles": 0}, "max_cycles 0 is not an integer of at least 1"),
     ],
 )
 def test_what_is_not_offered_names_what_is(changes, words):
