@@ -16,8 +16,8 @@ from pyscf import gto
 from pyscf.data import elements
 
 from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
+from pyscf_ipu.molecule import MAX_ATOMIC_NUMBER
 
-MAX_ELEMENT = 17  # H-Cl
 MAX_L = 2
 _ALLOWED = (
     "use a PySCF basis name with s, p and d shells, "
@@ -124,9 +124,9 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
     UnknownBasis if there is no such basis.
     """
     supported_basis(basis)
-    if not 1 <= number <= MAX_ELEMENT:
+    if not 1 <= number <= MAX_ATOMIC_NUMBER:
         raise InvalidMolecule(
-            f"element {number} is not supported: use H to Cl (1 to {MAX_ELEMENT})"
+            f"element {number} is not supported: use H to Cl (1 to {MAX_ATOMIC_NUMBER})"
         )
     name = symbol(number)
     if _has_core_potential(basis, name):

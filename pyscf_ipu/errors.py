@@ -13,9 +13,5 @@ class UnknownBasis(ValueError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 
 
-class UnknownFunctional(ValueError):
-    """The exchange-correlation functional is not offered."""
-
-
 class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, or became non-finite."""

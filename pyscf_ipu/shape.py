@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.basis import MAX_ELEMENT, ElementBasis, ShellKind, element_basis
+from pyscf_ipu.basis import ElementBasis, ShellKind, element_basis
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.grid import atomic_grid
+from pyscf_ipu.molecule import MAX_ATOMIC_NUMBER
 
 # Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
 # because their atomic grids are smaller: a hydrogen slot must not pay for helium.
-FAMILIES = ((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, MAX_ELEMENT + 1)))
+FAMILIES = ((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, MAX_ATOMIC_NUMBER + 1)))
 
 
 @dataclass(frozen=True)
