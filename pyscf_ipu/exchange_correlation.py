@@ -46,11 +46,10 @@ def grid_blocks(
     """The molecular grid with its AO values; None without a semilocal functional."""
     if functional.kind == "hf":
         return None
-    charge, radius, owner = atom_data(layout, tables, mol)
+    charge, radius = atom_data(layout, tables, mol)
     nuclei = mol.positions.astype(dtype)
     points, weights, atoms = [], [], []
-    for c, table in enumerate(tables):
-        slots = np.flatnonzero(owner == c).astype(np.int32)
+    for slots, table in zip(layout.slots, tables, strict=True):
         element = mol.element[slots]
         local = table.points.astype(dtype).value()[element]
         volume = table.weights.astype(dtype).value()[element]
@@ -68,13 +67,12 @@ def grid_blocks(
 
 def atom_data(
     layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer
-) -> tuple[Array, Array, np.ndarray]:
-    """Charge [A] and Becke size [A] of the atoms, and the class of every slot (static)."""
-    owner = layout.shape.slot_class()
-    rows = [mol.element[np.flatnonzero(owner == c).astype(np.int32)] for c in range(len(tables))]
+) -> tuple[Array, Array]:
+    """Charge [A] and Becke size [A] of the atoms."""
+    rows = [mol.element[slots] for slots in layout.slots]
     charge = jnp.concatenate([t.charge[r] for t, r in zip(tables, rows, strict=True)])
     radius = jnp.concatenate([t.radius[r] for t, r in zip(tables, rows, strict=True)])
-    return charge, radius, owner
+    return charge, radius
 
 
 def _cut(

@@ -110,7 +110,7 @@ def hamiltonian(
 ) -> Hamiltonian:
     """All integrals of one molecule in `dtype`."""
     layout = plan.layout
-    charge, _, _ = atom_data(layout, tables, mol)
+    charge, _ = atom_data(layout, tables, mol)
     nuclei = mol.positions.astype(dtype)
     charge = charge.astype(dtype)
     strips = pair_strips(plan, tables, mol, dtype)
@@ -142,8 +142,8 @@ def _packed(
     zero = jnp.zeros_like(found.overlap)
     exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
     one_centre = np.zeros(len(i), bool)
-    for c, (first, table) in enumerate(zip(class_aos(layout), tables, strict=True)):
-        slots = np.flatnonzero(layout.shape.slot_class() == c).astype(np.int32)
+    for slots, table in zip(layout.slots, tables, strict=True):
+        first = layout.first_ao[slots]
         a, b = packed_indices(table.guess.shape[-1])
         high, low = first[:, None] + a, first[:, None] + b
         place = high * (high + 1) // 2 + low  # [slots, products]
@@ -163,24 +163,12 @@ def _packed(
     return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, found.dipole)
 
 
-def class_aos(layout: Layout) -> list[np.ndarray]:
-    """First AO of every slot, class by class."""
-    owner = layout.shape.slot_class()
-    return [
-        np.array([np.argmax(layout.ao_atom == s) for s in np.flatnonzero(owner == c)], np.int32)
-        for c in range(len(layout.shape.classes))
-    ]
-
-
 def guess_density(layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer) -> Array:
     """Superposition of atomic densities: block diagonal [N, N]."""
     n = layout.shape.n_ao
-    owner = layout.shape.slot_class()
     out = jnp.zeros((n, n), tables[0].guess.dtype)
-    for c, table in enumerate(tables):
-        slots = np.flatnonzero(owner == c).astype(np.int32)
+    for slots, table in zip(layout.slots, tables, strict=True):
         blocks = table.guess[mol.element[slots]]
-        first = class_aos(layout)[c]
-        index = first[:, None] + np.arange(table.guess.shape[-1], dtype=np.int32)
+        index = layout.first_ao[slots][:, None] + np.arange(table.guess.shape[-1], dtype=np.int32)
         out = out.at[index[:, :, None], index[:, None, :]].set(blocks)
     return out

@@ -2,6 +2,8 @@
 
 Computed once per shape, on the host, in NumPy.  A *pair class* collects all shell pairs whose
 angular momenta agree; one vertex program serves a class, whatever the primitives are.
+
+Every index array is int32, whatever JAX's x64 mode: indices of two widths must not meet in a trace.
 """
 
 from __future__ import annotations
@@ -56,41 +58,47 @@ class PairClass:
 
 @dataclass(frozen=True)
 class Layout:
-    """Groups, classes and AO bookkeeping of a shape."""
+    """Groups, classes and AO bookkeeping of a shape.
+
+    slots     per slot class, the slots that belong to it.
+    first_ao  [A] first AO of every slot; ao_atom [N] slot of every AO.
+    """
 
     shape: Shape
     groups: tuple[ShellGroup, ...]
     classes: tuple[PairClass, ...]
-    ao_atom: np.ndarray  # [N] slot of every AO
+    slots: tuple[np.ndarray, ...]
+    first_ao: np.ndarray
+    ao_atom: np.ndarray
 
 
 @functools.lru_cache(maxsize=256)
 def layout_of(shape: Shape) -> Layout:
     """Lay a shape out; cached."""
-    groups = _groups(shape)
-    ao_atom = np.repeat(
-        np.arange(shape.n_atoms), [shape.classes[c].n_ao for c in shape.slot_class()]
-    )
-    return Layout(shape, groups, _classes(groups), ao_atom)
+    owner = shape.slot_class()
+    slots = tuple(np.flatnonzero(owner == c).astype(np.int32) for c in range(len(shape.classes)))
+    sizes = np.array([shape.classes[c].n_ao for c in owner], np.int32)
+    first_ao = (np.cumsum(sizes) - sizes).astype(np.int32)
+    groups = _groups(shape, slots, first_ao)
+    ao_atom = np.repeat(np.arange(shape.n_atoms, dtype=np.int32), sizes)
+    return Layout(shape, groups, _classes(groups), slots, first_ao, ao_atom)
 
 
-def _groups(shape: Shape) -> tuple[ShellGroup, ...]:
-    slots = shape.slot_class()
-    sizes = np.array([shape.classes[c].n_ao for c in slots], np.int64)
-    first_ao = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+def _groups(
+    shape: Shape, slots: tuple[np.ndarray, ...], first_ao: np.ndarray
+) -> tuple[ShellGroup, ...]:
     found: dict[ShellKind, list] = {}
-    for c, slot in enumerate(shape.classes):
+    for c, (slot, atoms) in enumerate(zip(shape.classes, slots, strict=True)):
         offset = 0
         for s, kind in enumerate(slot.kinds):
-            atoms = np.flatnonzero(slots == c).astype(np.int32)
             found.setdefault(kind, []).append(((c, s), atoms, first_ao[atoms] + offset))
             offset += kind.n_functions
     return tuple(
         ShellGroup(
             kind,
             tuple(source for source, _, _ in runs),
-            np.concatenate([atoms for _, atoms, _ in runs]).astype(np.int32),
-            np.concatenate([ao for _, _, ao in runs]).astype(np.int32),
+            np.concatenate([atoms for _, atoms, _ in runs]),
+            np.concatenate([ao for _, _, ao in runs]),
         )
         for kind, runs in sorted(found.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
     )

@@ -48,12 +48,11 @@ def gather_shells(
     layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer, dtype: type
 ) -> tuple[Shells, ...]:
     """Look up the shells of one molecule, group by group."""
-    slots = layout.shape.slot_class()
     out = []
     for group in layout.groups:
         exponents, coefficients = [], []
         for c, s in group.source:
-            rows = mol.element[np.flatnonzero(slots == c).astype(np.int32)]
+            rows = mol.element[layout.slots[c]]
             exponents.append(tables[c].exponents[s].astype(dtype).at(rows))
             coefficients.append(tables[c].coefficients[s].astype(dtype).at(rows))
         out.append(

@@ -63,7 +63,7 @@ def restricted_kohn_sham(
         problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
         run = _evaluate(problem, run, mol.n_occupied)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
-    charge, _, _ = atom_data(plan.layout, tables, mol)
+    charge, _ = atom_data(plan.layout, tables, mol)
     positions = mol.positions.astype(energy.dtype).value()
     nuclear = charge[:, None].astype(energy.dtype) * positions
     return Solution(

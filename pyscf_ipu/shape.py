@@ -81,8 +81,8 @@ class Shape:
         )
 
     def slot_class(self) -> np.ndarray:
-        """Class index of every atom slot: [A]."""
-        return np.repeat(np.arange(len(self.classes)), self.counts)
+        """Class index of every atom slot: [A] int32."""
+        return np.repeat(np.arange(len(self.classes), dtype=np.int32), self.counts)
 
 
 def hydrogen_limits(n_heavy: int) -> tuple[int, ...]:

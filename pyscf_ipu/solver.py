@@ -137,7 +137,7 @@ def _row(
     dipole = np.asarray(out.dipole[b], np.float64) + mol.charge * mol.positions.mean(axis=0)
     coefficients = density = None
     if orbitals:
-        order = host_tables.ao_order(mol.numbers, shape, settings)
+        order = host_tables.ao_order(mol, shape, settings)
         coefficients = np.asarray(out.orbitals[b], np.float64)[order][:, :n]
         density = np.asarray(out.density[b], np.float64)[np.ix_(order, order)]
     return Row(

@@ -8,6 +8,7 @@ coordinates and an electron count.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -141,12 +142,12 @@ def _atom(number: int, basis: str, cart: bool) -> gto.Mole:
 def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
     """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
     dtype = settings.numerics.scf_dtype
-    order = slot_order(mol.numbers, shape, settings)
+    order = slot_order(mol, shape, settings)
     slots = shape.slot_class()
     element = np.empty(shape.n_atoms, np.int32)
     positions = np.zeros((shape.n_atoms, 3))
     # Coordinates near the origin keep the low words small; the energy does not depend on it.
-    centre = mol.positions.mean(axis=0)
+    centre = _centroid(mol)
     for slot, atom in enumerate(order):
         kind = shape.classes[slots[slot]]
         members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
@@ -172,24 +173,35 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     return Conformer(on_device(element), Pair(words, words), on_device(occupied))
 
 
-def slot_order(numbers: np.ndarray, shape: Shape, settings: Settings) -> np.ndarray:
-    """Which atom of the molecule sits in each slot: [A], -1 for a padded slot."""
+def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> np.ndarray:
+    """Which atom of the molecule sits in each slot: [A] int32, -1 for a padded slot.
+
+    Inside a class the atoms are sorted by element, distance from the centroid and coordinates, so
+    that the order in which a molecule lists its atoms does not reach the arithmetic.
+    """
+    from_centre = mol.positions - _centroid(mol)
+    distance = (from_centre**2).sum(axis=1)
     free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
-    for atom, z in enumerate(numbers):
-        key = slot_class(int(z), settings.basis, settings.cart, settings.grid_level)
-        free[key].append(atom)
+    for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)):
+        z = int(mol.numbers[atom])
+        free[slot_class(z, settings.basis, settings.cart, settings.grid_level)].append(int(atom))
     order = []
     for c, n in zip(shape.classes, shape.counts, strict=True):
         order += free[c] + [-1] * (n - len(free[c]))
-    return np.array(order)
+    return np.array(order, np.int32)
 
 
-def ao_order(numbers: np.ndarray, shape: Shape, settings: Settings) -> np.ndarray:
+def _centroid(mol: Molecule) -> np.ndarray:
+    """Mean of the positions, correctly rounded: the same bits in every order of the atoms."""
+    return np.array([math.fsum(x) for x in mol.positions.T]) / mol.n_atoms
+
+
+def ao_order(mol: Molecule, shape: Shape, settings: Settings) -> np.ndarray:
     """Index of the slot AO for every AO of PySCF's order: [N of the molecule]."""
-    tables = [element_basis(int(z), settings.basis, settings.cart) for z in numbers]
+    tables = [element_basis(int(z), settings.basis, settings.cart) for z in mol.numbers]
     sizes = [shape.classes[c].n_ao for c in shape.slot_class()]
     first = np.concatenate([[0], np.cumsum(sizes)])
-    start = {atom: first[slot] for slot, atom in enumerate(slot_order(numbers, shape, settings))}
+    start = {atom: first[slot] for slot, atom in enumerate(slot_order(mol, shape, settings))}
     return np.concatenate(
         [start[a] + np.argsort(t.pyscf_order) for a, t in enumerate(tables)]
     ).astype(np.int64)

@@ -36,7 +36,7 @@ def describe(folder: Path) -> str:
         molecules += len(np.unique(shard["line"]))
     lines = [
         f"{folder}: {manifest['status']}, {len(store.shards(folder))} shards",
-        f"  input        {manifest['input']['path']} ({manifest['input']['lines']} lines)",
+        f"  input        {manifest['input']['name']} ({manifest['input']['lines']} lines)",
         f"  level        {settings['xc']}/{settings['basis']}, grid level "
         f"{settings['grid_level']}, {settings['precision']}",
         f"  functional   {manifest['functional_definition']}",

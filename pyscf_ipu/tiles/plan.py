@@ -154,7 +154,7 @@ def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row
     width = max(int(chunks[h].sum()) for h in hands)
     source = np.full((n_strips, width), first_chunk[-1], np.int32)
     segment = np.zeros((n_strips, width), np.int32)
-    pair_strip, pair_place = np.zeros((2, len(depth)), np.int64)
+    pair_strip, pair_place = np.zeros((2, len(depth)), np.int32)
     for s, hand in enumerate(hands):
         rows = [
             (c, place)
@@ -197,7 +197,9 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
         for b in range(a, len(strips)):
             ket = strips[b]
             first, second = np.meshgrid(
-                np.arange(bra.n_strips), np.arange(ket.n_strips), indexing="ij"
+                np.arange(bra.n_strips, dtype=np.int32),
+                np.arange(ket.n_strips, dtype=np.int32),
+                indexing="ij",
             )
             keep = first <= second if a == b else np.ones_like(first, bool)
             size = bra.source.shape[1] * bra.chunk * ket.source.shape[1] * ket.chunk

@@ -75,7 +75,7 @@ def build(mol, bounds, **changes):
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
     mole = mole_of(mol, settings.basis, settings.cart)
     density = scf.RHF(mole).get_init_guess()
-    order = tables.ao_order(mol.numbers, shape, settings)
+    order = tables.ao_order(mol, shape, settings)
     dtype = settings.numerics.scf_dtype
     slots = np.zeros((shape.n_ao, shape.n_ao), dtype)
     slots[np.ix_(order, order)] = density

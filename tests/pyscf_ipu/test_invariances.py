@@ -40,11 +40,8 @@ def test_batch_mates(level):
             assert alone.energy == other.energy[place]
 
 
-def test_order_of_atoms(level, request):
+def test_order_of_atoms(level):
     solver, tolerance = level
-    if solver.settings.precision == "float32":
-        reason = "known: 1.3e-5 Hartree for methanol, the bound is 1e-5"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
     mol = small("methanol")
     order = np.random.default_rng(2).permutation(mol.n_atoms)
     assert list(order) != sorted(order)

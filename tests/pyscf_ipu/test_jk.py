@@ -19,7 +19,7 @@ def system():
     settings = Settings(precision="float64", basis="6-31g")
     shape = shape_of(WATER.numbers, settings.basis, False, 0, pad=False)
     plan = tile_plan(shape, 1, 40)
-    order = np.argsort(tables.ao_order(WATER.numbers, shape, settings))
+    order = np.argsort(tables.ao_order(WATER, shape, settings))
     mole = mole_of(WATER, settings.basis)
     eri = mole.intor("int2e")[np.ix_(order, order, order, order)]
     i, j = packed_indices(shape.n_ao)

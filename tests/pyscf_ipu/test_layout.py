@@ -6,6 +6,7 @@ from oracle import METHYL_CHLORIDE
 
 from pyscf_ipu.layout import layout_of
 from pyscf_ipu.shape import shape_of
+from pyscf_ipu.tiles import tile_plan
 
 
 @pytest.fixture(
@@ -45,3 +46,16 @@ def test_classes_come_in_order_of_cost(layout):
 
 def test_the_layout_of_a_shape_is_made_once(layout):
     assert layout_of(layout.shape) is layout
+
+
+def test_index_arrays_are_int32(layout):
+    """Two widths in one trace are an error as soon as a process has used both x64 modes."""
+    plan = tile_plan(layout.shape, n_tiles=2)
+    arrays = [*layout.slots, layout.first_ao, layout.ao_atom, layout.shape.slot_class()]
+    arrays += [x for g in layout.groups for x in (g.atom, g.ao)]
+    arrays += [x for c in layout.classes for m in c.members for x in (m.first, m.second)]
+    arrays += [
+        x for s in plan.strips for x in (s.source, s.segment, s.atom, s.pair_strip, s.pair_place)
+    ]
+    arrays += [x for b in plan.blocks for x in (b.bra_strip, b.ket_strip)] + [plan.row_of]
+    assert {a.dtype for a in arrays} == {np.dtype(np.int32)}

@@ -34,7 +34,7 @@ def values(settings, owner_atom, local, gradient):
             tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings),
             jnp.asarray(local, dtype), owner,
         )  # fmt: skip
-    order = tables.ao_order(mol.numbers, shape, settings)
+    order = tables.ao_order(mol, shape, settings)
     found = np.asarray(found, np.float64)
     padded = np.setdiff1d(np.arange(shape.n_ao), order)
     assert not found[:, padded].any()

@@ -1,5 +1,6 @@
 """What goes to the device: slots, padding, and the way back to PySCF's AO order."""
 
+import jax
 import numpy as np
 import pytest
 from oracle import METHYL_CHLORIDE, WATER, mole_of, small
@@ -17,15 +18,32 @@ def shape(mol, settings=FLOAT32):
 
 def test_atoms_sit_in_slots_of_their_class():
     mol = Molecule([1, 17, 1, 6, 1], METHYL_CHLORIDE.positions[[2, 1, 3, 0, 4]])
-    order = tables.slot_order(mol.numbers, shape(mol), FLOAT32)
-    np.testing.assert_array_equal(order, [1, 3, 0, 2, 4, -1, -1, -1])
+    order = tables.slot_order(mol, shape(mol), FLOAT32)
+    np.testing.assert_array_equal(order[[0, 1, 5, 6, 7]], [1, 3, -1, -1, -1])
+    assert sorted(order[2:5]) == [0, 2, 4]
+
+
+def test_a_conformer_does_not_know_the_order_of_its_atoms():
+    """Down to the last bit: float32 arithmetic would otherwise depend on it."""
+    rng = np.random.default_rng(5)
+    mol = Molecule([6, 7, 8, 1, 1, 1, 1, 1], rng.normal(size=(8, 3)) * 3.0)
+    slots = shape(mol)
+    expected = tables.conformer(mol, slots, FLOAT32)
+    for _ in range(5):
+        order = rng.permutation(mol.n_atoms)
+        moved = Molecule(mol.numbers[order], mol.positions[order])
+        jax.tree.map(
+            np.testing.assert_array_equal, tables.conformer(moved, slots, FLOAT32), expected
+        )
 
 
 def test_a_conformer_is_centred_and_padded():
     found = tables.conformer(METHYL_CHLORIDE, shape(METHYL_CHLORIDE), FLOAT32)
     positions = to_float64(found.positions)
     centred = METHYL_CHLORIDE.positions - METHYL_CHLORIDE.positions.mean(0)
-    expected = np.concatenate([centred[[1, 0, 2, 3, 4]], np.zeros((3, 3))])
+    order = tables.slot_order(METHYL_CHLORIDE, shape(METHYL_CHLORIDE), FLOAT32)
+    assert list(order[:2]) == [1, 0]
+    expected = np.concatenate([centred[order[:5]], np.zeros((3, 3))])
     np.testing.assert_allclose(positions, expected, atol=1e-13)
     assert found.positions.hi.dtype == np.float32
     assert int(found.n_occupied) == 13
@@ -73,12 +91,12 @@ def test_free_atoms_are_spherical_and_hold_their_electrons(number, basis):
 def test_ao_order_is_a_permutation_that_keeps_atoms_together(settings):
     mol = METHYL_CHLORIDE
     slots = shape(mol, settings)
-    found = tables.ao_order(mol.numbers, slots, settings)
+    found = tables.ao_order(mol, slots, settings)
     mole = mole_of(mol, settings.basis, settings.cart)
     assert len(found) == len(set(found.tolist())) == mole.nao
     sizes = [slots.classes[c].n_ao for c in slots.slot_class()]
     owners = np.repeat(np.arange(slots.n_atoms), sizes)
-    in_slot = tables.slot_order(mol.numbers, slots, settings)
+    in_slot = tables.slot_order(mol, slots, settings)
     for atom, (_, _, start, stop) in enumerate(mole.aoslice_by_atom()):
         np.testing.assert_array_equal(in_slot[owners[found[start:stop]]], atom)
 
