@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy import special
@@ -52,6 +54,13 @@ def boys_fit(order: int, is_float32: bool) -> tuple[float, float, tuple[float, .
     degree = 20 + 2 * order if is_float32 else 56 + order
     series = chebyshev.chebfit(nodes, values, degree)
     return scale, shift, tuple(float(c) for c in series)
+
+
+def packed_fits(orders: Iterable[int], dtype: DTypeLike) -> np.ndarray:
+    """The fits as native codelets read them: a, b, number of coefficients, coefficients; [n]."""
+    fits = [boys_fit(n, np.dtype(dtype) == np.float32) for n in orders]
+    rows = [(scale, shift, len(series), *series) for scale, shift, series in fits]
+    return np.array([x for row in rows for x in row], np.float64)
 
 
 def boys(order: int, t: Float[Array, ...]) -> list[Float[Array, ...]]:

@@ -1,13 +1,12 @@
 """The semilocal exchange-correlation energy and matrix, by blocks of grid points.
 
-The AO values of a block stay in cache while the density, the functional
-and its contribution to the matrix are computed (J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem.
-Phys. Lett. 199, 557 (1992), doi:10.1016/0009-2614(92)85009-Y).
+Three steps over the same blocks: the density and its gradient, the functional at every point, and
+the matrix (J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem. Phys. Lett. 199, 557 (1992),
+doi:10.1016/0009-2614(92)85009-Y).  The first and last are codelets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -16,16 +15,18 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid import becke_weights
 from pyscf_ipu.layout import Layout
-from pyscf_ipu.orbitals import ao_values
+from pyscf_ipu.orbitals import ao_blocks
 from pyscf_ipu.pairs import Shells
 from pyscf_ipu.precision import Pair, compensated_sum, two_product
 from pyscf_ipu.tables import ClassTable, Conformer
-from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, tile_put_sharded
+from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
+BLOCK_MULTIPLE = 64  # whole cache lines per row, no remainder in the native codelets
 
 
 class GridBlocks(NamedTuple):
@@ -59,10 +60,14 @@ def grid_blocks(
         points.append(local.reshape(-1, 3))
         weights.append(weight.ravel())
         atoms.append(np.repeat(slots, local.shape[1]))
-    values = partial(ao_values, layout, shells, gradient=functional.kind == "gga")
-    return _cut(
-        jnp.concatenate(points), jnp.concatenate(weights), np.concatenate(atoms), nuclei, values
-    )
+    owner = np.concatenate(atoms)
+    count = -(-len(owner) // BLOCK_POINTS)
+    size = -(-len(owner) // (count * BLOCK_MULTIPLE)) * BLOCK_MULTIPLE
+    pad = count * size - len(owner)  # points on the first nucleus, without weight
+    local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
+    owner = np.pad(owner, (0, pad)).reshape(count, size)
+    ao = ao_blocks(layout, shells, local, owner, nuclei, functional.kind == "gga")
+    return GridBlocks(ao, jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size))
 
 
 def atom_data(
@@ -75,27 +80,6 @@ def atom_data(
     return charge, radius
 
 
-def _cut(
-    points: Array, weights: Array, atoms: np.ndarray, nuclei: Pair, values: Callable[..., Array]
-) -> GridBlocks:
-    """Cut the points into equal blocks, across atoms, and evaluate the AOs on each."""
-    count = -(-len(atoms) // BLOCK_POINTS)
-    size = -(-len(atoms) // count)
-    pad = count * size - len(atoms)
-    owner = nuclei.at(np.pad(atoms, (0, pad)))
-    tiles = range(count)
-
-    def vertex(local: Array, hi: Array, lo: Array) -> Array:
-        return values(local=local, owner=Pair(hi, lo))
-
-    args = [
-        tile_put_sharded(x.reshape(count, size, 3), tiles)
-        for x in (jnp.pad(points, ((0, pad), (0, 0))), owner.hi, owner.lo)
-    ]
-    weights = jnp.pad(weights, (0, pad)).reshape(count, size)
-    return GridBlocks(tile_map(vertex, *args, name="ao_values").array, weights)
-
-
 def exchange_correlation(
     functional: Functional, grid: GridBlocks | None, density: Float[Array, "N N"]
 ) -> tuple[Pair, Float[Array, "N N"]]:
@@ -103,30 +87,64 @@ def exchange_correlation(
     if grid is None:
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
+    moments = xc_density(grid.ao, density)
     tiles = range(grid.weights.shape[0])
-    args: list[TileShardedArray] = [
-        tile_put_sharded(grid.ao, tiles),
-        tile_put_sharded(grid.weights, tiles),
-        tile_put_replicated(density, tiles),
-    ]
-    hi, lo, half = tile_map(partial(xc_vertex, functional), *args, name="xc")
-    matrix = half.array.sum(0)
+    points = (tile_put_sharded(moments, tiles), tile_put_sharded(grid.weights, tiles))
+    vertex = partial(xc_functional_vertex, functional)
+    hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True)
+    matrix = xc_potential(grid.ao, factors.array)
     return compensated_sum(Pair(hi.array, lo.array)), matrix + matrix.T
 
 
-def xc_vertex(
-    functional: Functional, ao: Array, weights: Array, density: Array
-) -> tuple[Array, Array, Array]:
-    """One block: energy (high, low) and half of the matrix; ao [D, N, Gb], weights [Gb]."""
+def xc_density(
+    ao: Float[Array, "T D N Gb"], density: Float[Array, "N N"]
+) -> Float[Array, "T D Gb"]:
+    """The density on all points and, for D = 4, its gradient."""
+
+    def portable(ao: Array, density: Array) -> Array:
+        tiles = range(ao.shape[0])
+        args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
+        return tile_map(xc_density_vertex, *args, name="xc_density").array
+
+    return codelet("xc_density", portable, ao, density)
+
+
+def xc_potential(
+    ao: Float[Array, "T D N Gb"], factors: Float[Array, "T D Gb"]
+) -> Float[Array, "N N"]:
+    """Half of the matrix: sum_g ao_0 (sum_d factors_d ao_d)^T."""
+
+    def portable(ao: Array, factors: Array) -> Array:
+        tiles = range(ao.shape[0])
+        args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
+        return tile_map(xc_potential_vertex, *args, name="xc_potential").array.sum(0)
+
+    return codelet("xc_potential", portable, ao, factors)
+
+
+def xc_density_vertex(ao: Array, density: Array) -> Array:
+    """One block: density and gradient [D, Gb] from ao [D, N, Gb]."""
     product = jnp.matmul(density, ao[0], precision="highest")  # [N, Gb]
     # Separate sums: one stacked reduction is five times slower on a CPU.
-    rho = (ao[0] * product).sum(0)
-    slope = [2.0 * (ao[d] * product).sum(0) for d in range(1, ao.shape[0])]
+    sums = [(ao[d] * product).sum(0) for d in range(ao.shape[0])]
+    return jnp.stack([sums[0], *(2.0 * s for s in sums[1:])])
+
+
+def xc_functional_vertex(
+    functional: Functional, moments: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """One block: weighted energies [Gb] in two words and the factors [D, Gb] of `xc_potential`."""
+    rho, slope = moments[0], moments[1:]
     sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
     e, v_rho, v_sigma = functional.energy_and_potential(rho, sigma)
-    weighted = (0.5 * weights * v_rho) * ao[0]
-    for d, s in enumerate(slope, start=1):
-        weighted = weighted + (2.0 * weights * v_sigma * s) * ao[d]
-    half = lax.dot_general(ao[0], weighted, (((1,), (1,)), ((), ())), precision="highest")
-    energy = compensated_sum(two_product(e, weights))
-    return energy.hi, energy.lo, half
+    energy = two_product(e, weights)
+    factors = [0.5 * weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
+    return energy.hi, energy.lo, jnp.stack(factors)
+
+
+def xc_potential_vertex(ao: Array, factors: Array) -> Array:
+    """One block's part of half the matrix, [N, N]."""
+    weighted = factors[0] * ao[0]
+    for d in range(1, ao.shape[0]):
+        weighted = weighted + factors[d] * ao[d]
+    return lax.dot_general(ao[0], weighted, (((1,), (1,)), ((), ())), precision="highest")

@@ -17,6 +17,8 @@ from pyscf import gto
 from pyscf.data import elements, radii
 from pyscf.dft import gen_grid, radi
 
+from pyscf_ipu.codelets import codelet
+
 LEVELS = range(10)
 """Grid levels of PySCF, coarse to fine."""
 
@@ -119,6 +121,23 @@ def becke_weights(
         Weights that sum over all groups to the molecular quadrature; zero for padded points and for
         all points of an empty slot.  Not meant to be differentiated.
     """
+    return codelet(
+        "becke_weights", becke_weights_vertex, points_local, volume_weights,
+        jnp.asarray(np.asarray(owner, dtype=np.int32)),
+        centers_hi, centers_lo, radius, atom_mask,
+    )  # fmt: skip
+
+
+def becke_weights_vertex(
+    points_local: Array,
+    volume_weights: Array,
+    owner: Array,
+    centers_hi: Array,
+    centers_lo: Array,
+    radius: Array,
+    atom_mask: Array,
+) -> Array:
+    """The portable form of the codelet "becke_weights"."""
     pairs = _Pairs.build(centers_hi, centers_lo, radius, atom_mask)
 
     # One slot at a time: its [A, G] arrays fit in the cache, which all slots together would not.
@@ -133,8 +152,7 @@ def becke_weights(
         share = cells[atom] / jnp.where(usable, total, 1.0)
         return jnp.where(usable & atom_mask[atom], volume * share, 0.0)
 
-    owner_index = jnp.asarray(np.asarray(owner, dtype=np.int32))
-    return lax.map(slot, (points_local, volume_weights, owner_index))
+    return lax.map(slot, (points_local, volume_weights, owner))
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ import numpy as np
 from jax import Array
 
 from pyscf_ipu.exchange_correlation import GridBlocks, atom_data, exchange_correlation, grid_blocks
-from pyscf_ipu.integrals import OneElectron, eri_blocks, nuclear_repulsion, one_electron
+from pyscf_ipu.integrals import OneElectron, eri_matrix, nuclear_repulsion, one_electron
 from pyscf_ipu.jk import (
-    full_matrix,
     pack_density,
     packed_indices,
     repulsion,
-    row_blocks,
     supermatrix,
     unpack,
 )
@@ -66,7 +64,7 @@ class Hamiltonian:
     """Overlap, one-electron integrals, supermatrix and grid of one molecule.
 
     overlap Pair [N, N] (1 on the diagonal of padded AOs); one: PackedIntegrals;
-    g: row blocks of the supermatrix; grid: AO values and weights;
+    g: half of the supermatrix (jk.supermatrix); grid: AO values and weights;
     padded [N] marks AOs of empty slots; nuclear: Pair.
     """
 
@@ -117,8 +115,7 @@ def hamiltonian(
     n = layout.shape.n_ao
     one = _packed(plan, tables, mol, one_electron(plan, strips, charge, nuclei))
     padded = (charge == 0)[layout.ao_atom]
-    g = supermatrix(plan, full_matrix(plan, eri_blocks(plan, strips)), functional.exact_exchange)
-    g = row_blocks(g)
+    g = supermatrix(plan, eri_matrix(plan, strips), functional.exact_exchange)
     shells = gather_shells(layout, tables, mol, dtype)
     return Hamiltonian(
         functional,

@@ -4,20 +4,22 @@ G[ij,kl] = (ij|kl) - x/4 [(ik|jl) + (il|jk)] with the fraction x of exact exchan
 i >= j, k >= l.  The two-electron Fock matrix is then one matrix-vector product per SCF cycle,
 F = G d, with d the packed density whose off-diagonal elements count twice
 (C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951), doi:10.1103/RevModPhys.23.69).
+
+G is symmetric and memory is what the product costs, so it is kept as its half L, L + L^T = G: the
+lower triangle, the diagonal halved, in blocks of BLOCK_ROWS rows.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.precision import Pair, compensated_dot
-from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray
+from pyscf_ipu.tiles import TilePlan
 
-ENERGY_ROWS = 64  # rows of the supermatrix per partial product
+BLOCK_ROWS = 64  # short enough that a block's products add up accurately in float32
 
 
 def packed_indices(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,37 +42,25 @@ def unpack(packed: Array, n: int) -> Array:
     return packed[high * (high + 1) // 2 + low]
 
 
-def full_matrix(plan: TilePlan, blocks: list[TileShardedArray]) -> Array:
-    """Assemble the blocks into the symmetric matrix M of all ERIs: [R, R] over plan rows."""
-    n = len(plan.strips)
-    grid: list[list[Any]] = [[None] * n for _ in range(n)]  # filled completely below
-    for block, values in zip(plan.blocks, blocks, strict=True):
-        bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-        square = _arrange(bra, ket, block, values.array)
-        grid[block.bra][block.ket] = square
-        if block.bra != block.ket:
-            grid[block.ket][block.bra] = square.T
-    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in grid], axis=0)
-
-
-def _arrange(bra: Strips, ket: Strips, block: Block, values: Array) -> Array:
-    """The blocks of one class pair as a matrix [rows of bra, rows of ket]."""
-    where = np.zeros((bra.n_strips, ket.n_strips), np.int32)
-    where[block.bra_strip, block.ket_strip] = np.arange(len(block.bra_strip))
-    if block.bra != block.ket:
-        tiles = values[where]
-    else:
-        lower = np.tril_indices(bra.n_strips, -1)
-        where[lower] = where.T[lower]
-        mirrored = np.zeros(where.shape, bool)
-        mirrored[lower] = True
-        found = values[where]
-        tiles = jnp.where(mirrored[:, :, None, None], found.swapaxes(2, 3), found)
-    return tiles.transpose(0, 2, 1, 3).reshape(bra.n_rows, ket.n_rows)
-
-
 def supermatrix(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
-    """G [P, P] from M [R, R]."""
+    """L [blocks, BLOCK_ROWS, P] from the matrix M [R, R] of all ERIs; rows behind P are zero."""
+    n_pairs = plan.layout.shape.n_pairs
+    padded = n_pairs + -n_pairs % BLOCK_ROWS
+
+    def portable(matrix: Array, row_of: Array) -> Array:
+        del row_of  # known to the plan
+        full = supermatrix_vertex(plan, matrix, exact_exchange)
+        half = jnp.tril(full) * jnp.asarray(1.0 - 0.5 * np.eye(n_pairs), full.dtype)
+        return jnp.pad(half, ((0, padded - n_pairs), (0, 0)))
+
+    half = codelet(
+        "supermatrix", portable, matrix, plan.row_of, exact_exchange=np.float64(exact_exchange)
+    )
+    return half.reshape(-1, BLOCK_ROWS, n_pairs)
+
+
+def supermatrix_vertex(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
+    """G [P, P] from M [R, R], one slab of rows after the other."""
     n = plan.layout.shape.n_ao
     row_of = plan.row_of
     i, j = packed_indices(n)
@@ -97,20 +87,20 @@ def supermatrix(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
     return lax.fori_loop(0, n, slab, out)[: len(i)]
 
 
-def row_blocks(g: Array) -> Array:
-    """G [P, P] cut into blocks of ENERGY_ROWS rows, the last padded with zeros: [nb, rows, P]."""
-    pad = -g.shape[0] % ENERGY_ROWS
-    return jnp.pad(g, ((0, pad), (0, 0))).reshape(-1, ENERGY_ROWS, g.shape[1])
+def repulsion(half: Array, d: Array) -> tuple[Array, Pair]:
+    """G d [P] and the energy 1/2 d G d, from `supermatrix` and the packed density [P].
 
-
-def repulsion(blocks: Array, d: Array) -> tuple[Array, Pair]:
-    """G d [P] and the energy 1/2 d G d, from `row_blocks` and the packed density [P].
-
-    Each block's product is short enough to be accurate; the blocks are added in twice the working
-    precision for the energy.
+    The energy is d L^T d, its blocks added in twice the working precision.
     """
-    pad = blocks.shape[0] * blocks.shape[1] - d.shape[0]
-    weights = jnp.pad(d, (0, pad)).reshape(blocks.shape[:2])
-    partial = jnp.einsum("brp,br->bp", blocks, weights, precision="highest")
-    energy = compensated_dot(partial, jnp.broadcast_to(0.5 * d, partial.shape))
-    return partial.sum(0), energy
+    y, energy = codelet("repulsion", repulsion_vertex, half, d)
+    return y, Pair(energy[0], energy[1])
+
+
+def repulsion_vertex(half: Array, d: Array) -> tuple[Array, Array]:
+    """The portable form of the codelet "repulsion": G d, and the energy's two words."""
+    pad = half.shape[0] * half.shape[1] - d.shape[0]
+    weights = jnp.pad(d, (0, pad)).reshape(half.shape[:2])
+    partial = jnp.einsum("brp,br->bp", half, weights, precision="highest")
+    down = jnp.einsum("brp,p->br", half, d, precision="highest").ravel()[: d.shape[0]]
+    energy = compensated_dot(partial, jnp.broadcast_to(d, partial.shape))
+    return partial.sum(0) + down, jnp.stack(energy)

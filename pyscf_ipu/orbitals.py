@@ -9,12 +9,91 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from pyscf_ipu.basis import ShellKind
+from pyscf_ipu.basis import ShellKind, to_functions
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.layout import Layout, ShellGroup
 from pyscf_ipu.pairs import Shells, radial_index
 from pyscf_ipu.precision import Pair
+from pyscf_ipu.tiles import tile_map, tile_put_sharded
+
+
+def ao_blocks(
+    layout: Layout,
+    shells: tuple[Shells, ...],
+    local: Float[Array, "T Gb 3"],
+    atoms: Int[np.ndarray, "T Gb"],
+    nuclei: Pair,
+    gradient: bool,
+) -> Float[Array, "T D N Gb"]:
+    """AOs on T blocks of points at nuclei[atoms] + local (Bohr); D as in `ao_values`.
+
+    nuclei  Pair [A, 3] Bohr, on which the shells are centred.
+    """
+
+    def portable(
+        local: Array, atoms: Array, hi: Array, lo: Array, exponents: Array, coefficients: Array
+    ) -> Array:
+        centres = Pair(hi, lo)
+        parts = _split_shells(layout, centres, exponents, coefficients)
+        return ao_blocks_vertex(layout, parts, local, centres.at(atoms), gradient)
+
+    kinds = [group.kind for group in layout.groups]
+    return codelet(
+        "ao_values", portable, local, jnp.asarray(atoms, np.int32), nuclei.hi, nuclei.lo,
+        jnp.concatenate([s.exponents.value().ravel() for s in shells]),
+        jnp.concatenate([s.coefficients.value().ravel() for s in shells]),
+        shells=shell_table(layout).ravel(), pure=to_functions(2, kinds[0].cart).ravel(),
+    )  # fmt: skip
+
+
+def ao_blocks_vertex(
+    layout: Layout, shells: tuple[Shells, ...], local: Array, owner: Pair, gradient: bool
+) -> Array:
+    """The portable form of the codelet "ao_values": one compute set, a vertex per block."""
+
+    def ao_values_vertex(local: Array, hi: Array, lo: Array) -> Array:
+        return ao_values(layout, shells, local, Pair(hi, lo), gradient)
+
+    tiles = range(local.shape[0])
+    args = [tile_put_sharded(x, tiles) for x in (local, owner.hi, owner.lo)]
+    return tile_map(ao_values_vertex, *args, name="ao_values").array
+
+
+def shell_table(layout: Layout) -> np.ndarray:
+    """What the codelet "ao_values" knows of every shell: [shells, 8] int32.
+
+    Atom slot, first AO, number of primitives, where its exponents and where its coefficients
+    start in the lists of all, number of contractions for l = 0, 1 and 2.  Sorted by atom.
+    """
+    rows, exponent, coefficient = [], 0, 0
+    for group in layout.groups:
+        k, parts = group.kind.n_prim, dict(group.kind.parts)
+        contractions = [parts.get(l, 0) for l in range(3)]
+        for atom, ao in zip(group.atom, group.ao, strict=True):
+            rows.append([atom, ao, k, exponent, coefficient, *contractions])
+            exponent += k
+            coefficient += k * sum(contractions)
+    table = np.array(rows, np.int32)
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
+def _split_shells(
+    layout: Layout, nuclei: Pair, exponents: Array, coefficients: Array
+) -> tuple[Shells, ...]:
+    """The shells of every group from the lists of all exponents and coefficients."""
+    out, exponent, coefficient = [], 0, 0
+    for group in layout.groups:
+        n, k = group.n_shells, group.kind.n_prim
+        columns = sum(count for _, count in group.kind.parts)
+        a = exponents[exponent : exponent + n * k].reshape(n, k)
+        c = coefficients[coefficient : coefficient + n * k * columns].reshape(n, k, columns)
+        out.append(
+            Shells(Pair(a, jnp.zeros_like(a)), Pair(c, jnp.zeros_like(c)), nuclei.at(group.atom))
+        )
+        exponent, coefficient = exponent + a.size, coefficient + c.size
+    return tuple(out)
 
 
 def ao_values(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.precision import Pair
@@ -53,7 +54,7 @@ def restricted_kohn_sham(
     orbitals' remaining error enters squared, but only if the density is idempotent.
     """
     numerics = settings.numerics
-    plan = tile_plan(shape)
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
     problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype)
     basis = orthonormal(problem.overlap)

@@ -12,6 +12,7 @@ import numpy as np
 from pyscf_ipu import tables as host_tables
 from pyscf_ipu import traced
 from pyscf_ipu.cache import cache_hits
+from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.memory import available_bytes, program_bytes
 from pyscf_ipu.molecule import Molecule
@@ -88,6 +89,8 @@ class Solver:
         """Make the program of a shape ready; None if it is already."""
         if shape in self._programs:
             return None
+        if jax.default_backend() == "cpu":
+            warn_if_missing()
         start, hits = time.perf_counter(), cache_hits().count
         driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(shape, self.settings)
         with self.settings.numerics.scope():

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 from jax import export
 
+from pyscf_ipu.codelets.loading import NAMES, library, target
 from pyscf_ipu.hamiltonian import EnergyTerms
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.program import Solution
@@ -32,11 +33,14 @@ def lower(function: Callable[..., Any], key: str, args: tuple) -> jax.stages.Low
     if not directory:
         return jax.jit(function).lower(*args)
     _register()
-    name = hashlib.sha256(f"{key} {jax.__version__} {_source()}".encode()).hexdigest()[:40]
+    name = hashlib.sha256(f"{key} {jax.__version__} {_source()} {library()}".encode()).hexdigest()[
+        :40
+    ]
     path = Path(directory) / f"traced-{jax.default_backend()}-{name}"
     traced = _read(path)
     if traced is None:
-        traced = export.export(jax.jit(function))(*args)
+        checks = [export.DisabledSafetyCheck.custom_call(target(name)) for name in NAMES]
+        traced = export.export(jax.jit(function), disabled_checks=checks)(*args)
         _write(path, traced)
     # Compiling what was written, also the first time, gives the compiled cache one key for both.
     return jax.jit(traced.call).lower(*args)

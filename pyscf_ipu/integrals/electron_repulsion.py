@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,23 +24,30 @@ from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray, tile_gath
 SMALL_SUM = 12  # contractions up to this length are written out; a matrix product costs more
 
 
-def eri_blocks(plan: TilePlan, strips: tuple[StripData, ...]) -> list[TileShardedArray]:
+class EriSide(NamedTuple):
+    """One class as bra or ket: exponents, centres in two words, and E with the prefactor
+    sqrt(2) pi^(5/4) / p; shapes as in StripData."""
+
+    p: Array
+    centre_hi: Array
+    centre_lo: Array
+    hermite: Array
+
+
+def eri_side(data: StripData) -> EriSide:
+    scale = scaled(1.0 / data.p, math.sqrt(2.0) * math.pi**1.25)
+    return EriSide(data.p, data.centre.hi, data.centre.lo, data.hermite * scale[..., None, None])
+
+
+def eri_blocks(plan: TilePlan, sides: list[EriSide]) -> list[TileShardedArray]:
     """The blocks of every class pair, in the order of `plan.blocks`: each [T, mb*f, mb'*f'].
 
     Rows of a block are the AO products of its bra strip, columns those of its ket strip.
     """
-    sides = [_side(d) for d in strips]
     return [_class_blocks(plan, block, sides) for block in plan.blocks]
 
 
-def _side(data: StripData) -> tuple[Array, ...]:
-    """(p, centre high and low, E with its prefactor) of one class, strips leading."""
-    scale = scaled(1.0 / data.p, math.sqrt(2.0) * math.pi**1.25)
-    e = data.hermite * scale[..., None, None]
-    return data.p, data.centre.hi, data.centre.lo, e
-
-
-def _class_blocks(plan: TilePlan, block: Block, sides: list) -> TileShardedArray:
+def _class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShardedArray:
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     vertex = partial(eri_vertex, bra.pair_class.order, ket.pair_class.order)
     bra_rows = [tile_gather(x, block.bra_strip, block.tiles) for x in sides[block.bra]]

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pyscf_ipu.boys import packed_fits
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.hermite import hermite_coulomb, n_hermite
 from pyscf_ipu.pairs import gaussian_integral
 from pyscf_ipu.precision import Pair, add, compensated_sum, difference, scaled, two_sum
@@ -52,8 +54,7 @@ def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> On
             for d in range(3)
         ]
     )
-    potential = _potential(plan, data, charges, nuclei)
-    nuclear = jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
+    nuclear = _attraction(plan, data, charges, nuclei)
     return OneElectron(
         sum_to_pairs(plan, overlap, 1).ravel(),
         data.kinetic,
@@ -62,28 +63,43 @@ def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> On
     )
 
 
-def _potential(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> Array:
-    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C): [h, S, nb, c].
+def _attraction(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> Array:
+    """Attraction of every chunk's AO products by the nuclei: [S, nb, f] in Hartree."""
+    order = plan.pair_class.order
+
+    def portable(
+        p: Array, hi: Array, lo: Array, e: Array, own: Array, charges: Array, *nuclei: Array
+    ) -> Array:
+        potential = _potential(order, p, Pair(hi, lo), own, charges, Pair(*nuclei))
+        return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
+
+    operands = (data.p, *data.centre, data.hermite, plan.atom, charges, *nuclei)
+    boys = packed_fits([order], data.p.dtype)
+    return codelet("nuclear_attraction", portable, *operands, boys=boys)
+
+
+def _potential(
+    order: int, p: Array, centre: Pair, own: Array, charges: Array, nuclei: Pair
+) -> Array:
+    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus: [h, S, nb, c].
 
     Summed over the nuclei in twofold precision: forty nuclei at -30 Ha each would otherwise cost
     the last digits of a float32.
     """
-    order = plan.pair_class.order
-    prefactor = scaled(1.0 / data.p, 2.0 * math.pi)
-    own = jnp.asarray(plan.atom)[..., None]
+    prefactor = scaled(1.0 / p, 2.0 * math.pi)
 
     def nucleus(total: Pair, atom: tuple) -> tuple[Pair, None]:
         index, charge, hi, lo = atom
-        charge = jnp.where(own == index, 0.0, charge)
+        charge = jnp.where(own[..., None] == index, 0.0, charge)
         r = [
-            difference(Pair(data.centre.hi[..., d], data.centre.lo[..., d]), Pair(hi[d], lo[d]))
+            difference(Pair(centre.hi[..., d], centre.lo[..., d]), Pair(hi[d], lo[d]))
             for d in range(3)
         ]
-        term = -charge * hermite_coulomb(order, data.p, prefactor, r)
+        term = -charge * hermite_coulomb(order, p, prefactor, r)
         return add(total, Pair(term, jnp.zeros_like(term))), None
 
-    shape = (n_hermite(order), *data.p.shape)
-    zero = jnp.zeros(shape, data.p.dtype)
+    shape = (n_hermite(order), *p.shape)
+    zero = jnp.zeros(shape, p.dtype)
     index = jnp.arange(charges.shape[0], dtype=jnp.int32)
     total, _ = lax.scan(nucleus, Pair(zero, zero), (index, charges, nuclei.hi, nuclei.lo))
     return total.value()

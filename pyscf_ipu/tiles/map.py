@@ -23,12 +23,19 @@ tile_map_p = Primitive("tile_map")
 tile_map_p.multiple_results = True
 
 
-def tile_map(vertex: Callable[..., Any], *args: TileShardedArray, name: str | None = None) -> Any:
+def tile_map(
+    vertex: Callable[..., Any],
+    *args: TileShardedArray,
+    name: str | None = None,
+    together: bool = False,
+) -> Any:
     """Run `vertex` once per tile on the rows of `args`; one compute set.
 
     vertex  function of arrays (one row of each argument) to a pytree of arrays; must be pure.
     args    sharded over identical `tiles`; a repeated tile id is another worker of that tile.
     name    what to call the compute set in profiles; default: the vertex's own name.
+    together  on a CPU too, compute all vertices side by side: right for elementwise vertices,
+            whose arrays are read once, so that a cache cannot help and a loop only costs.
 
     Returns the vertex's pytree with a TileShardedArray at every leaf.
     Raises ValueError if there is no argument or the tiles differ (there is no implicit exchange).
@@ -47,15 +54,23 @@ def tile_map(vertex: Callable[..., Any], *args: TileShardedArray, name: str | No
     outs = tile_map_p.bind(
         *closed.consts,
         *[a.array for a in args],
-        **_params(closed, tiles, label, len(closed.consts)),
+        **_params(closed, tiles, label, len(closed.consts), together),
     )
     leaves = [TileShardedArray(o, tiles) for o in outs]
     return jax.tree.unflatten(jax.tree.structure(out_shape), leaves)
 
 
-def _params(closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int) -> dict:
+def _params(
+    closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int, together: bool
+) -> dict:
     """Parameters of the primitive; captured arrays become leading, replicated operands."""
-    return {"jaxpr": _close(closed), "tiles": tiles, "name": name, "n_consts": n_consts}
+    return {
+        "jaxpr": _close(closed),
+        "tiles": tiles,
+        "name": name,
+        "n_consts": n_consts,
+        "together": together,
+    }
 
 
 def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -70,16 +85,18 @@ def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
     return jax.make_jaxpr(vertex)(*consts, *closed.in_avals)
 
 
-def _run(*operands: Array, jaxpr: ClosedJaxpr, tiles: tuple, name: str, n_consts: int) -> list:
-    """Vertices one after another."""
+def _run(
+    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, together: bool, **params: Any
+) -> list:
+    """Vertices one after another, unless they are to be computed together."""
+    if together:
+        return _run_side_by_side(*operands, jaxpr=jaxpr, n_consts=n_consts, **params)
     vertex = jaxpr_as_fun(jaxpr)
     consts, rows = operands[:n_consts], operands[n_consts:]
     return list(lax.map(lambda row: tuple(vertex(*consts, *row)), tuple(rows)))
 
 
-def _run_side_by_side(
-    *operands: Array, jaxpr: ClosedJaxpr, tiles: tuple, name: str, n_consts: int
-) -> list:
+def _run_side_by_side(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, **_: Any) -> list:
     vertex = jaxpr_as_fun(jaxpr)
     axes = [None] * n_consts + [0] * (len(operands) - n_consts)
     return list(jax.vmap(vertex, in_axes=axes)(*operands))

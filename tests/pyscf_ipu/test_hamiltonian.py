@@ -65,8 +65,9 @@ def host(x):
 
 
 def square(blocks):
-    """The supermatrix [P, P] from its row blocks."""
-    return blocks.reshape(-1, blocks.shape[-1])[: blocks.shape[-1]]
+    """The supermatrix [P, P] from the blocks of its half."""
+    half = blocks.reshape(-1, blocks.shape[-1])[: blocks.shape[-1]]
+    return half + half.T
 
 
 def build(mol, bounds, **changes):

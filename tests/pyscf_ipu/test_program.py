@@ -101,7 +101,7 @@ def test_the_compiled_program_calls_no_python():
 
 def test_the_compute_sets_have_names():
     names = {e.params["name"] for e in equations(trace().jaxpr) if e.primitive.name == "tile_map"}
-    assert {"xc", "eri_ss_ss"} <= names
+    assert {"eri_ss_ss", "ao_values", "xc_density", "xc_functional", "xc_potential"} <= names
     assert any(name.startswith("eri_spsp") for name in names)
 
 

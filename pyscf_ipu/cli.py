@@ -1,0 +1,36 @@
+"""The `pyscf-ipu` command: `pyscf-ipu info` says what this installation computes with."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+
+import jax
+
+import pyscf_ipu
+from pyscf_ipu.cache import default_cache_directory
+from pyscf_ipu.codelets import describe
+from pyscf_ipu.memory import available_bytes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="pyscf-ipu", description=pyscf_ipu.__doc__)
+    commands = parser.add_subparsers(required=True, metavar="info")
+    commands.add_parser("info", help="versions, devices, codelets, cache and memory")
+    parser.parse_args()
+    print(info())
+    return 0
+
+
+def info() -> str:
+    """Versions, devices, codelets in use, folder of the compiled programs, memory."""
+    devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
+    rows = {
+        "pyscf_ipu": pyscf_ipu.__version__,
+        "jax": f"{jax.__version__}, PySCF {version('pyscf')}",
+        "devices": devices,
+        "codelets": describe(),
+        "programs": f"kept in {default_cache_directory()}",
+        "memory": f"{available_bytes() / 2**30:.1f} GiB",
+    }
+    return "\n".join(f"{name:<10} {value}" for name, value in rows.items())

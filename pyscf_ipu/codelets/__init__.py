@@ -1,0 +1,20 @@
+"""Native C++ codelets for the CPU, each beside a portable JAX vertex of the same name."""
+
+from pyscf_ipu.codelets.call import codelet, codelet_p
+from pyscf_ipu.codelets.loading import (
+    Library,
+    describe,
+    library,
+    strip_primitives,
+    warn_if_missing,
+)
+
+__all__ = [
+    "Library",
+    "codelet",
+    "codelet_p",
+    "describe",
+    "library",
+    "strip_primitives",
+    "warn_if_missing",
+]

@@ -1,0 +1,180 @@
+// The primitive pairs of a class, arranged for the two roles they play in (ab|cd).
+//
+// Primitive pairs whose charge is negligible are left out, the rest sorted by size.  As kets,
+// the shell pairs of a strip are put on vector lanes, those of like depth together, so that few
+// lanes idle.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "hermite.hpp"
+#include "kernels.hpp"
+
+namespace pyscf_ipu::ISA {
+
+// A primitive quartet contributes at most about size(bra) * size(ket) Hartree; below this it is
+// left out.  Far below an ulp of the integrals that matter.
+template <class T>
+constexpr T kNegligible = std::is_same_v<T, float> ? T(1e-10) : T(1e-15);
+// No charge distribution of a normalised product is larger than this.
+template <class T>
+constexpr T kLargest = T(4);
+
+// One primitive pair: exponent, centre in two words, bound on its interactions, and its E [f, h].
+template <class T>
+struct Primitive {
+  T p, high[3], low[3], size;
+  const T* e;
+};
+
+// One shell pair of a strip: its first row in the matrix, and its primitives, largest first.
+template <class T>
+struct ShellPair {
+  std::int64_t row;
+  std::vector<Primitive<T>> primitives;
+};
+
+// One primitive of each of kWidth shell pairs, with the E of every lane: [f, h, lanes].
+template <class T>
+struct KetVector {
+  Vec<T> q, high[3], low[3];
+  T size;
+  const T* e;
+};
+
+template <class T>
+struct KetGroup {
+  int lanes, first;  // shell pairs first .. first + lanes - 1 of the strip
+  std::vector<KetVector<T>> primitives;
+};
+
+template <class T>
+struct PairStrip {
+  std::vector<ShellPair<T>> pairs;  // deepest first; those without charge are left out
+  std::vector<KetGroup<T>> groups;
+};
+
+// A class: order of its Hermites, number of AO products, which E can be other than zero
+// (occupied[h] lists products f), and its strips.
+template <class T>
+struct Side {
+  int order, products, hermites;
+  std::vector<std::vector<int>> occupied;
+  std::vector<PairStrip<T>> strips;
+  std::vector<Vec<T>> lanes;  // storage of all KetVector::e
+};
+
+// The bound of one primitive pair: |R_h| <= c_h alpha^(|h|/2), and 1/sqrt(p+q) splits into
+// (4 p q)^(-1/4).
+template <class T>
+T size_of(T p, const T* e, int products, int order) {
+  T largest = 0;
+  const T root = std::sqrt(T(2) * p);
+  for (int f = 0; f < products; ++f) {
+    T total = 0, power = 1;
+    for (int d = 0, h = 0; d <= order; ++d, power *= root)
+      for (const int end = n_hermite(d); h < end; ++h)
+        total += std::abs(e[f * n_hermite(order) + h]) * power;
+    largest = std::max(largest, total);
+  }
+  return largest / std::sqrt(root);
+}
+
+template <class T>
+PairStrip<T> strip_of(const EriClass<T>& c, int s) {
+  PairStrip<T> strip;
+  strip.pairs.resize(c.pairs);
+  for (int j = 0; j < c.pairs; ++j)
+    strip.pairs[j].row = c.first_row + (std::int64_t(s) * c.pairs + j) * c.products;
+  const int each = c.products * n_hermite(c.order);
+  for (int b = 0; b < c.chunks; ++b)
+    for (int i = 0; i < c.depth; ++i) {
+      const std::int64_t at = (std::int64_t(s) * c.chunks + b) * c.depth + i;
+      Primitive<T> one{c.p[at], {}, {}, 0, c.e + at * each};
+      for (int d = 0; d < 3; ++d) one.high[d] = c.high[3 * at + d], one.low[d] = c.low[3 * at + d];
+      one.size = size_of(one.p, one.e, c.products, c.order);
+      if (one.size * kLargest<T> >= kNegligible<T>)
+        strip.pairs[c.segment[s * c.chunks + b]].primitives.push_back(one);
+    }
+  auto& pairs = strip.pairs;
+  for (auto& pair : pairs)
+    std::sort(pair.primitives.begin(), pair.primitives.end(),
+              [](const auto& a, const auto& b) { return a.size > b.size; });
+  pairs.erase(std::remove_if(pairs.begin(), pairs.end(),
+                             [](const auto& pair) { return pair.primitives.empty(); }),
+              pairs.end());
+  std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
+    return a.primitives.size() > b.primitives.size();
+  });
+  return strip;
+}
+
+// Fills one lane of a ket vector; `e` is [f, h, lanes] and gets the ket's sign (-1)^|h|.
+template <class T>
+void fill_lane(KetVector<T>& v, T* e, int lane, const Primitive<T>& from, bool empty, int products,
+               int order) {
+  v.q[lane] = from.p;
+  for (int d = 0; d < 3; ++d) v.high[d][lane] = from.high[d], v.low[d][lane] = from.low[d];
+  if (empty) return;
+  v.size = std::max(v.size, from.size);
+  const int hermites = n_hermite(order);
+  for (int f = 0; f < products; ++f)
+    for (int d = 0, h = 0; d <= order; ++d)
+      for (const int end = n_hermite(d); h < end; ++h) {
+        const T x = from.e[f * hermites + h];
+        e[(f * hermites + h) * kWidth<T> + lane] = d % 2 ? -x : x;
+      }
+}
+
+template <class T>
+void group_lanes(Side<T>& side, PairStrip<T>& strip, std::size_t& used) {
+  const int n = static_cast<int>(strip.pairs.size()), each = side.products * side.hermites;
+  for (int first = 0; first < n; first += kWidth<T>) {
+    KetGroup<T> group{std::min(kWidth<T>, n - first), first, {}};
+    const std::size_t depth = strip.pairs[first].primitives.size();
+    for (std::size_t k = 0; k < depth; ++k, used += each) {
+      KetVector<T> v{};
+      T* e = reinterpret_cast<T*>(side.lanes.data() + used);
+      v.e = e;
+      for (int lane = 0; lane < kWidth<T>; ++lane) {
+        const auto& found = strip.pairs[std::min(first + lane, n - 1)].primitives;
+        const bool empty = lane >= group.lanes || k >= found.size();
+        fill_lane(v, e, lane, found[std::min(k, found.size() - 1)], empty, side.products,
+                  side.order);
+      }
+      group.primitives.push_back(v);
+    }
+    strip.groups.push_back(std::move(group));
+  }
+}
+
+template <class T>
+Side<T> side_of(const EriClass<T>& c) {
+  Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}};
+  std::size_t vectors = 0;
+  for (int s = 0; s < c.strips; ++s) {
+    side.strips.push_back(strip_of(c, s));
+    const auto& pairs = side.strips.back().pairs;
+    for (std::size_t first = 0; first < pairs.size(); first += kWidth<T>)
+      vectors += pairs[first].primitives.size();
+  }
+  side.lanes.assign(vectors * side.products * side.hermites, Vec<T>{});
+  std::size_t used = 0;
+  for (auto& strip : side.strips) group_lanes(side, strip, used);
+  side.occupied.resize(side.hermites);
+  for (int h = 0; h < side.hermites; ++h)
+    for (int f = 0; f < side.products; ++f) {
+      bool found = false;
+      for (const auto& strip : side.strips)
+        for (const auto& pair : strip.pairs)
+          for (const auto& one : pair.primitives)
+            found = found || one.e[f * side.hermites + h] != T(0);
+      if (found) side.occupied[h].push_back(f);
+    }
+  return side;
+}
+
+}  // namespace pyscf_ipu::ISA

@@ -1,0 +1,55 @@
+// A small matrix product in registers, and the transpose of a square of vectors.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "simd.hpp"
+
+namespace pyscf_ipu::ISA {
+
+// kRows x kColumns vectors of sums fit in the register file with the operands of one step.
+constexpr int kRows = 6;
+constexpr int kColumns = VECTOR_BYTES == 64 ? 4 : 2;
+
+// sums[r][c] = sum_k a[r][k step] b[k][c], b's rows `width` elements apart.
+template <class T, int kC>
+inline __attribute__((always_inline)) void multiply(const T* const (&a)[kRows], std::int64_t step,
+                                                    const T* b, std::int64_t width, std::int64_t n,
+                                                    Vec<T> (&sums)[kRows][kC]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < kC; ++c) sums[r][c] = Vec<T>{};
+  for (std::int64_t k = 0; k < n; ++k) {
+    Vec<T> row[kC];
+#pragma GCC unroll 4
+    for (int c = 0; c < kC; ++c) row[c] = load(b + k * width + c * kWidth<T>);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec<T> factor = splat<T>(a[r][k * step]);
+#pragma GCC unroll 4
+      for (int c = 0; c < kC; ++c) sums[r][c] += factor * row[c];
+    }
+  }
+}
+
+// Swaps, of two rows `step` apart, the off-diagonal blocks of size `step`.
+template <class T, int step, std::size_t... i>
+inline void exchange(Vec<T>& a, Vec<T>& b, std::index_sequence<i...>) {
+  constexpr int width = kWidth<T>;
+  const Vec<T> low = pick<T, (i & step ? int(i) + width - step : int(i))...>(a, b);
+  b = pick<T, (i & step ? int(i) + width : int(i) + step)...>(a, b);
+  a = low;
+}
+
+template <class T, int step = 1>
+inline void transpose(Vec<T> (&rows)[kWidth<T>]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kWidth<T>; ++r)
+    if (!(r & step))
+      exchange<T, step>(rows[r], rows[r + step], std::make_index_sequence<kWidth<T>>());
+  if constexpr (2 * step < kWidth<T>) transpose<T, 2 * step>(rows);
+}
+
+}  // namespace pyscf_ipu::ISA

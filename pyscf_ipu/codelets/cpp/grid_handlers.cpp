@@ -1,0 +1,80 @@
+// The codelets of the integration grid as XLA's foreign functions.
+#include "handlers.hpp"
+
+namespace pyscf_ipu {
+namespace {
+
+using Buffer = ffi::AnyBuffer;
+using Result = ffi::Result<ffi::AnyBuffer>;
+
+ffi::Error becke_weights(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,
+                         Buffer radius, Buffer mask, Result out) {
+  return by_type(points.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().becke_weights(data<T>(points), data<T>(volume), data<std::int32_t>(owner),
+                                 data<T>(high), data<T>(low), data<T>(radius), data<bool>(mask),
+                                 volume.dimensions()[0], volume.dimensions()[1],
+                                 radius.dimensions()[0], data<T>(*out));
+  });
+}
+
+ffi::Error ao_values(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
+                     Buffer coefficients, ffi::Span<const std::int32_t> shells,
+                     ffi::Span<const double> pure, Result out) {
+  return by_type(points.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = out->dimensions();  // [T, D, N, Gb]
+    const AoProblem<T> problem{
+        data<T>(points), data<std::int32_t>(owner), data<T>(high), data<T>(low), data<T>(exponents),
+        data<T>(coefficients), shells.begin(), std::int64_t(shells.size() / 8), pure.begin(),
+        int(pure.size() / 6), size[0], size[1], size[2], size[3]};
+    best().of<T>().ao_values(problem, data<T>(*out));
+  });
+}
+
+// Shapes of both: ao[T, D, N, Gb].
+ffi::Error xc_density(Buffer ao, Buffer density, Result out) {
+  return by_type(ao.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = ao.dimensions();
+    best().of<T>().xc_density(data<T>(ao), data<T>(density), size[0], size[1], size[2], size[3],
+                              data<T>(*out));
+  });
+}
+
+ffi::Error xc_potential(Buffer ao, Buffer factors, Result out) {
+  return by_type(ao.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = ao.dimensions();
+    best().of<T>().xc_potential(data<T>(ao), data<T>(factors), size[0], size[1], size[2], size[3],
+                                data<T>(*out));
+  });
+}
+
+}  // namespace
+
+CODELET(becke_weights, ffi::Ffi::Bind()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Arg<Buffer>()
+                           .Ret<Buffer>())
+
+CODELET(ao_values, ffi::Ffi::Bind()
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Attr<ffi::Span<const std::int32_t>>("shells")
+                       .Attr<ffi::Span<const double>>("pure")
+                       .Ret<Buffer>())
+
+CODELET(xc_density, ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>())
+CODELET(xc_potential, ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>())
+
+}  // namespace pyscf_ipu

@@ -1,0 +1,117 @@
+// The codelets as XLA's foreign functions: unpack buffers, pick the instruction set, call.
+#include <vector>
+
+#include "handlers.hpp"
+
+namespace pyscf_ipu {
+namespace {
+
+ffi::Error supermatrix(ffi::AnyBuffer matrix, ffi::AnyBuffer row_of, double exact_exchange,
+                       ffi::Result<ffi::AnyBuffer> out) {
+  return by_type(matrix.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().supermatrix(data<T>(matrix), data<std::int32_t>(row_of),
+                               row_of.dimensions()[0], matrix.dimensions()[0],
+                               static_cast<T>(exact_exchange), out->dimensions()[0],
+                               data<T>(*out));
+  });
+}
+
+// l[blocks, rows, P].
+ffi::Error repulsion(ffi::AnyBuffer l, ffi::AnyBuffer d, ffi::Result<ffi::AnyBuffer> y,
+                     ffi::Result<ffi::AnyBuffer> energy) {
+  return by_type(l.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto shape = l.dimensions();
+    best().of<T>().repulsion(data<T>(l), data<T>(d), shape[2], shape[0] * shape[1], shape[1],
+                             data<T>(*y), data<T>(*energy));
+  });
+}
+
+int order_of(std::int64_t hermites) {
+  int order = 0;
+  while ((order + 1) * (order + 2) * (order + 3) / 6 < hermites) ++order;
+  return order;
+}
+
+ffi::Error nuclear_attraction(ffi::AnyBuffer p, ffi::AnyBuffer high, ffi::AnyBuffer low,
+                              ffi::AnyBuffer e, ffi::AnyBuffer atom, ffi::AnyBuffer charge,
+                              ffi::AnyBuffer nuclei_high, ffi::AnyBuffer nuclei_low,
+                              ffi::Span<const double> boys, ffi::Result<ffi::AnyBuffer> out) {
+  return by_type(p.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto shape = e.dimensions();  // [S, chunks, depth, products, hermites]
+    best().of<T>().nuclear_attraction(
+        {order_of(shape[4]), int(shape[3]), int(shape[2]), shape[0] * shape[1] * shape[2],
+         charge.dimensions()[0], data<T>(p), data<T>(high), data<T>(low), data<T>(e),
+         data<std::int32_t>(atom), data<T>(charge), data<T>(nuclei_high), data<T>(nuclei_low),
+         boys.begin()},
+        data<T>(*out));
+  });
+}
+
+// Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and
+// first row.
+ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
+               ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
+               std::int32_t boys_orders, ffi::Result<ffi::AnyBuffer> out) {
+  std::vector<ffi::AnyBuffer> buffers;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    auto buffer = args.get<ffi::AnyBuffer>(i);
+    if (!buffer.has_value()) return buffer.error();
+    buffers.push_back(*buffer);
+  }
+  return by_type(out->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4),
+                          out->dimensions()[0], boys.begin(), boys_orders};
+    for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
+      const ffi::AnyBuffer* b = buffers.data() + 5 * c;
+      const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
+      problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]), sizes[2 * c],
+                                 sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]), data<T>(b[2]),
+                                 data<T>(b[3]), data<std::int32_t>(b[4])});
+    }
+    best().of<T>().eri(problem, data<T>(*out));
+  });
+}
+
+}  // namespace
+
+CODELET(supermatrix, ffi::Ffi::Bind()
+                         .Arg<ffi::AnyBuffer>()
+                         .Arg<ffi::AnyBuffer>()
+                         .Attr<double>("exact_exchange")
+                         .Ret<ffi::AnyBuffer>())
+
+CODELET(repulsion, ffi::Ffi::Bind()
+                       .Arg<ffi::AnyBuffer>()
+                       .Arg<ffi::AnyBuffer>()
+                       .Ret<ffi::AnyBuffer>()
+                       .Ret<ffi::AnyBuffer>())
+
+CODELET(nuclear_attraction, ffi::Ffi::Bind()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Arg<ffi::AnyBuffer>()
+                                .Attr<ffi::Span<const double>>("boys")
+                                .Ret<ffi::AnyBuffer>())
+
+CODELET(eri, ffi::Ffi::Bind()
+                 .RemainingArgs()
+                 .Attr<ffi::Span<const std::int32_t>>("sizes")
+                 .Attr<ffi::Span<const std::int32_t>>("blocks")
+                 .Attr<ffi::Span<const double>>("boys")
+                 .Attr<std::int32_t>("boys_orders")
+                 .Ret<ffi::AnyBuffer>())
+
+extern "C" __attribute__((visibility("default"))) const char* codelet_instruction_set() {
+  return best().name;
+}
+
+}  // namespace pyscf_ipu

@@ -1,0 +1,222 @@
+// The Boys function and the Hermite Coulomb integrals R_tuv on a vector of arguments: the methods
+// of boys.py and hermite.py (equations and sources there), with every loop known at compile time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace pyscf_ipu::ISA {
+
+constexpr int n_hermite(int order) { return (order + 1) * (order + 2) * (order + 3) / 6; }
+
+// Row of (t, u, v): by degree, then t descending, then u descending.
+constexpr int hermite_row(int t, int u, int v) {
+  const int d = t + u + v, rest = u + v;
+  return n_hermite(d - 1) + rest * (rest + 1) / 2 + v;
+}
+
+// How each row of degree >= 1 is raised: r[axis] * [one] + count * [two].
+template <int L>
+struct Recursion {
+  static constexpr int size = n_hermite(L);
+  std::array<int, size> axis{}, one{}, two{}, count{};
+
+  constexpr Recursion() {
+    for (int d = 1; d <= L; ++d)
+      for (int t = d; t >= 0; --t)
+        for (int u = d - t; u >= 0; --u) fill(t, u, d - t - u);
+  }
+
+ private:
+  constexpr void fill(int t, int u, int v) {
+    const int row = hermite_row(t, u, v);
+    // Along an axis of power 1 the second term vanishes.
+    const int power[3] = {t, u, v};
+    int best = -1;
+    for (int a = 0; a < 3; ++a)
+      if (power[a] > 0 && (best < 0 || power[a] < power[best])) best = a;
+    axis[row] = best;
+    one[row] = hermite_row(t - (best == 0), u - (best == 1), v - (best == 2));
+    count[row] = power[best] - 1;
+    if (count[row] > 0)
+      two[row] = hermite_row(t - 2 * (best == 0), u - 2 * (best == 1), v - 2 * (best == 2));
+  }
+};
+
+template <int L>
+inline constexpr Recursion<L> kRecursion{};
+
+// Row of the sum of a bra and a ket Hermite.
+template <int LB, int LK>
+struct ProductIndex {
+  std::array<std::array<int, n_hermite(LK)>, n_hermite(LB)> row{};
+
+  constexpr ProductIndex() {
+    for (int d = 0; d <= LB; ++d)
+      for (int t = d; t >= 0; --t)
+        for (int u = d - t; u >= 0; --u) fill(t, u, d - t - u);
+  }
+
+ private:
+  constexpr void fill(int t, int u, int v) {
+    for (int d = 0; d <= LK; ++d)
+      for (int a = d; a >= 0; --a)
+        for (int b = d - a; b >= 0; --b)
+          row[hermite_row(t, u, v)][hermite_row(a, b, d - a - b)] =
+              hermite_row(t + a, u + b, v + d - a - b);
+  }
+};
+
+template <int LB, int LK>
+inline constexpr ProductIndex<LB, LK> kProduct{};
+
+constexpr int kMaxBoysOrder = 8;
+
+// The Chebyshev fit of boys.boys_fit for one order: its map, shift and coefficients.
+template <class T>
+struct BoysFit {
+  T scale, shift, lead_low;
+  std::array<T, 80> coefficient;
+};
+
+template <class T, int L>
+constexpr int boys_degree = std::is_same_v<T, float> ? 20 + 2 * L : 56 + L;
+
+// In float32, powers of u are as accurate as Chebyshev polynomials for the lowest orders (their
+// largest coefficient is below one) and take half the operations; beyond, they lose digits.
+template <class T>
+constexpr bool by_powers(int order) { return std::is_same_v<T, float> && order <= 1; }
+
+// sum_k c_k T_k as coefficients of powers, in place.
+inline void powers_of(double* c, int terms) {
+  for (int k = 0; k + 2 < terms; ++k)  // T_j = 2 u T_(j-1) - T_(j-2), unrolled from the top
+    for (int j = terms - 1; j >= k + 2; --j) {
+      c[j - 2] -= c[j];
+      c[j] *= 2;
+    }
+}
+
+// From scale, shift, number of coefficients, coefficients; moves `from` behind them.
+template <class T>
+inline BoysFit<T> read_fit(const double*& from, int order) {
+  BoysFit<T> fit{};
+  fit.scale = T(from[0]), fit.shift = T(from[1]);
+  const int terms = static_cast<int>(from[2]);
+  double c[80];
+  std::copy_n(from + 3, terms, c);
+  if (by_powers<T>(order)) powers_of(c, terms);
+  for (int k = 0; k < terms; ++k) fit.coefficient[k] = T(c[k]);
+  fit.lead_low = T(c[0] - double(fit.coefficient[0]));
+  from += 3 + terms;
+  return fit;
+}
+
+// The fitted series at u in [-1, 1], even and odd terms apart: two short chains instead of a long one.
+template <class T, int L>
+inline Vec<T> boys_series(const BoysFit<T>& fit, Vec<T> u) {
+  constexpr int degree = boys_degree<T, L>, even = degree / 2, odd = (degree - 1) / 2;
+  const auto& c = fit.coefficient;
+  const Vec<T> square = u * u;
+  if constexpr (by_powers<T>(L)) {
+    Vec<T> g = splat<T>(c[2 * even]), h = splat<T>(c[2 * odd + 1]);
+#pragma GCC unroll 40
+    for (int k = even - 1; k >= 1; --k) g = g * square + c[2 * k];
+#pragma GCC unroll 40
+    for (int k = odd - 1; k >= 0; --k) h = h * square + c[2 * k + 1];
+    return c[0] + (h * u + (g * square + fit.lead_low));
+  } else {
+    // T_2k(u) = T_k(v) and T_2k+1(u) = u W_k(v) with v = 2 u^2 - 1 obey Clenshaw's recursion.
+    const Vec<T> twice = T(4) * square - T(2);
+    Vec<T> g1{}, g2{}, h1{}, h2{};
+#pragma GCC unroll 40
+    for (int k = even; k >= 1; --k) {
+      const Vec<T> g = twice * g1 + (c[2 * k] - g2);
+      g2 = g1, g1 = g;
+    }
+#pragma GCC unroll 40
+    for (int k = odd; k >= 1; --k) {
+      const Vec<T> h = twice * h1 + (c[2 * k + 1] - h2);
+      h2 = h1, h1 = h;
+    }
+    const Vec<T> last = (twice - T(1)) * h1 + (c[1] - h2);
+    return (c[0] - g2) + (u * last + (T(0.5) * twice * g1 + fit.lead_low));
+  }
+}
+
+// Where the top order underflows, the others come upwards from F_0 = sqrt(pi / t) / 2.
+template <class T, int L>
+inline void boys_far(Vec<T> t, Vec<T>* f) {
+  const IntVec<T> far = t > T(200);
+  const Vec<T> safe = select<T>(far, t, splat<T>(T(200)));
+  const Vec<T> inverse = T(1) / safe;
+  Vec<T> up = T(0.88622692545275801) * square_root<T>(inverse);
+  for (int n = 0; n <= L; ++n) {
+    if (n > 0) up = up * (T(n - 0.5) * inverse);
+    f[n] = select<T>(far, up, f[n]);
+  }
+}
+
+template <class T, int L>
+inline void boys(const BoysFit<T>& fit, Vec<T> t, Vec<T>* f) {
+  const Vec<T> u = (t - fit.scale) * reciprocal<T>(t + fit.scale);
+  const Vec<T> root = reciprocal_root<T>(t + fit.shift);
+  Vec<T> top = boys_series<T, L>(fit, u) * root;
+  if constexpr (L > 0) {
+    const Vec<T> square = root * root;
+    for (int n = 0; n < L; ++n) top = top * square;
+    const Vec<T> decay = exp_minus<T>(t), two_t = t + t;
+    f[L] = top;
+#pragma GCC unroll 8
+    for (int n = L; n >= 1; --n) {
+      const Vec<T> raised = two_t * f[n] + decay;
+      // 1/(2n-1) in two words, as in precision.scaled: rounded, it would be a bias.
+      constexpr long double one = 1.0L;
+      const T high = T(one / (2 * n - 1)), low = T(one / (2 * n - 1) - (long double)high);
+      f[n - 1] = n == 1 ? raised : raised * high + raised * low;
+    }
+    constexpr bool may_underflow = 6.0 * (L + 0.5) > -std::numeric_limits<T>::min_exponent10;
+    if constexpr (may_underflow) boys_far<T, L>(t, f);
+  } else {
+    f[0] = top;
+  }
+}
+
+// prefactor * R_tuv(alpha, (x, y, z)) for t + u + v <= L into r[n_hermite(L)].
+template <class T, int L>
+inline void hermite_coulomb(const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, Vec<T> x,
+                            Vec<T> y, Vec<T> z, Vec<T>* r) {
+  Vec<T> f[L + 1];
+  boys<T, L>(fit, alpha * (x * x + y * y + z * z), f);
+  const Vec<T> factor = T(-2) * alpha;
+#pragma GCC unroll 9
+  for (int n = 0; n <= L; ++n) {
+    f[n] = f[n] * prefactor;
+    prefactor = prefactor * factor;
+  }
+  const Vec<T> axis[3] = {x, y, z};
+  constexpr auto& rule = kRecursion<L>;
+  r[0] = f[L];
+  // In place: a row needs rows of lower degree only, so high degrees go first.
+  const auto level = [&](int n) __attribute__((always_inline)) {
+    const int rows = n_hermite(L - n);
+#pragma GCC unroll 64
+    for (int h = rows - 1; h >= 1; --h) {
+      Vec<T> raised = axis[rule.axis[h]] * r[rule.one[h]];
+      if (rule.count[h] > 0) raised += T(rule.count[h]) * r[rule.two[h]];
+      r[h] = raised;
+    }
+    r[0] = f[n];
+  };
+  if constexpr (L <= 4) {
+#pragma GCC unroll 4
+    for (int n = L - 1; n >= 0; --n) level(n);
+  } else {
+    for (int n = L - 1; n >= 0; --n) level(n);
+  }
+}
+
+}  // namespace pyscf_ipu::ISA

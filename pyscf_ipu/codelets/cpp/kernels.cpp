@@ -1,0 +1,27 @@
+// Compiled once per instruction set; ISA is the namespace, VECTOR_BYTES the width.
+#include "kernels.hpp"
+
+#include "becke.hpp"
+#include "eri.hpp"
+#include "orbitals.hpp"
+#include "nuclear_attraction.hpp"
+#include "repulsion.hpp"
+#include "supermatrix.hpp"
+#include "xc.hpp"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+namespace pyscf_ipu::ISA {
+
+template <class T>
+Kernels<T> table() {
+  return {supermatrix<T>, repulsion<T>, eri<T>, nuclear_attraction<T>,        becke_weights<T>,
+          ao_values<T>,     xc_density<T>, xc_potential<T>};
+}
+
+InstructionSet kernels() {
+  return {TEXT(ISA), VECTOR_BYTES, table<float>(), table<double>()};
+}
+
+}  // namespace pyscf_ipu::ISA

@@ -1,0 +1,104 @@
+// What the handlers call and the kernels define, once per instruction set.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace pyscf_ipu {
+
+constexpr int kMaxOrder = 4;  // Hermite order of a pair of d shells
+
+// One pair class as strips.StripData has it, S strips of `chunks` chunks of `depth` primitive pairs:
+// p[S, chunks, depth], centres [.., 3], e[.., products, hermites] with the prefactor
+// sqrt(2) pi^(5/4) / p; segment[S, chunks] is the shell pair, of `pairs`, that a chunk belongs to.
+template <class T>
+struct EriClass {
+  int order, products, strips, chunks, depth, pairs;
+  std::int64_t first_row;
+  const T *p, *high, *low, *e;
+  const std::int32_t* segment;
+};
+
+// blocks[n, 4]: bra class, ket class, bra strip, ket strip.
+// boys: per order 0, 1, ..: scale, shift, number of Chebyshev coefficients, coefficients.
+template <class T>
+struct EriProblem {
+  std::vector<EriClass<T>> classes;
+  const std::int32_t* blocks;
+  std::int64_t n_blocks, rows;
+  const double* boys;
+  int boys_orders;
+};
+
+// Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
+// rows of orbitals.shell_table; pure [d_functions, 6] makes d functions of x^2, xy, ...
+template <class T>
+struct AoProblem {
+  const T* points;
+  const std::int32_t* owner;
+  const T *high, *low, *exponents, *coefficients;
+  const std::int32_t* shells;
+  std::int64_t n_shells;
+  const double* pure;
+  int d_functions;
+  std::int64_t tiles, planes, n_ao, count;
+};
+
+// One pair class and the nuclei: p[primitives], centres [primitives, 3], e[primitives, products,
+// hermites], atom[primitives / depth] (own nucleus, left out, or -1), charge[atoms], nuclei [atoms, 3];
+// boys: the fit of this order.  Result: [primitives / depth, products].
+template <class T>
+struct Attraction {
+  int order, products, depth;
+  std::int64_t primitives, atoms;
+  const T *p, *high, *low, *e;
+  const std::int32_t* atom;
+  const T *charge, *nuclei_high, *nuclei_low;
+  const double* boys;
+};
+
+// Row-major arrays in and out; shapes as in the portable vertex of the same name.
+template <class T>
+struct Kernels {
+  // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see jk.supermatrix.
+  void (*supermatrix)(const T* matrix, const std::int32_t* row_of, std::int64_t n,
+                      std::int64_t rows, T exact_exchange, std::int64_t padded_rows, T* out);
+  // y[P], energy[2] from l[padded_rows, P], d[P]; see jk.repulsion.
+  void (*repulsion)(const T* l, const T* d, std::int64_t pairs, std::int64_t padded_rows,
+                    std::int64_t block, T* y, T* energy);
+  // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
+  void (*eri)(const EriProblem<T>& problem, T* matrix);
+  void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
+  // out[M, G] from points[M, G, 3], volume[M, G], owner[M] and A atoms; see grid.becke_weights.
+  void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,
+                        const T* low, const T* radius, const bool* mask, std::int64_t slots,
+                        std::int64_t count, std::int64_t atoms, T* out);
+  // out[T, D, N, Gb]: values and, for D = 4, gradients.
+  void (*ao_values)(const AoProblem<T>& problem, T* out);
+  // out[T, D, Gb] from ao[T, D, N, Gb] and density[N, N].
+  void (*xc_density)(const T* ao, const T* density, std::int64_t tiles, std::int64_t planes,
+                     std::int64_t n, std::int64_t points, T* out);
+  // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
+  void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
+                       std::int64_t n, std::int64_t points, T* out);
+};
+
+struct InstructionSet {
+  const char* name;
+  int vector_bytes;
+  Kernels<float> single_precision;
+  Kernels<double> double_precision;
+  template <class T>
+  const Kernels<T>& of() const;
+};
+
+template <>
+inline const Kernels<float>& InstructionSet::of<float>() const { return single_precision; }
+template <>
+inline const Kernels<double>& InstructionSet::of<double>() const { return double_precision; }
+
+namespace baseline { InstructionSet kernels(); }
+namespace avx2 { InstructionSet kernels(); }
+namespace avx512 { InstructionSet kernels(); }
+
+}  // namespace pyscf_ipu

@@ -1,0 +1,90 @@
+"""The native codelet "ao_values" against its portable vertex."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracle import METHYL_CHLORIDE
+
+from pyscf_ipu import Settings, tables
+from pyscf_ipu.codelets import library
+from pyscf_ipu.layout import layout_of
+from pyscf_ipu.orbitals import ao_blocks, ao_blocks_vertex, shell_table
+from pyscf_ipu.pairs import gather_shells
+from pyscf_ipu.shape import shape_of
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+
+BASES = {
+    "sto-3g": {},
+    "6-31g*": {"basis": "6-31g*"},
+    "cartesian": {"basis": "6-31g*", "cart": True},
+    "cc-pvdz": {"basis": "cc-pvdz"},  # several contractions of one shell
+}
+
+
+def both(settings, n_points, gradient, reach=0.7):
+    """Native and portable AOs on two blocks around all slots, one of which is empty."""
+    mol = METHYL_CHLORIDE
+    dtype = settings.numerics.scf_dtype
+    shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
+    assert shape.n_atoms > mol.n_atoms
+    layout = layout_of(shape)
+    rng = np.random.default_rng(n_points)
+    local = rng.normal(size=(2, n_points, 3)) * 10 ** rng.uniform(-2, reach, (2, n_points, 1))
+    atoms = np.sort(rng.integers(0, shape.n_atoms, (2, n_points)), axis=1)
+
+    def run(evaluate, class_tables, conformer, local):
+        shells = gather_shells(layout, class_tables, conformer, dtype)
+        return evaluate(shells, local, conformer.positions)
+
+    def native(shells, local, nuclei):
+        return ao_blocks(layout, shells, local, atoms, nuclei, gradient)
+
+    def portable(shells, local, nuclei):
+        owner = nuclei.at(jnp.asarray(atoms, np.int32))
+        return ao_blocks_vertex(layout, shells, local, owner, gradient)
+
+    with settings.numerics.scope():
+        args = (
+            tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings),
+            jnp.asarray(local, dtype),
+        )  # fmt: skip
+        run_jit = jax.jit(run, static_argnums=0)
+        return [np.asarray(run_jit(f, *args)) for f in (native, portable)]
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("n_points", [17, 64])
+def test_native_is_portable(basis, n_points, precision, tolerance):
+    settings = Settings(precision=precision, **BASES[basis])
+    native, portable = both(settings, n_points, gradient=True)
+    assert native.shape == portable.shape
+    assert native.dtype == settings.numerics.scf_dtype
+    scale = np.abs(portable).max(axis=(0, 3), keepdims=True) + 1e-30
+    assert np.max(np.abs(native - portable) / scale) < tolerance
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("n_points", [1, 15])
+def test_points_that_fill_no_vector(n_points, gradient):
+    native, portable = both(Settings(precision="float64"), n_points, gradient)
+    np.testing.assert_allclose(native, portable, atol=1e-13)
+
+
+@pytest.mark.parametrize(("precision", "floor"), [("float32", 1e-15), ("float64", 1e-30)])
+def test_far_points_lose_nothing_that_matters(precision, floor):
+    native, portable = both(Settings(precision=precision), 200, gradient=True, reach=1.5)
+    dropped = (native == 0) & (portable != 0)
+    assert not np.any(np.abs(portable[dropped]) > floor)
+
+
+def test_the_table_of_shells_covers_all_orbitals():
+    settings = Settings(basis="cc-pvdz")
+    layout = layout_of(shape_of(METHYL_CHLORIDE.numbers, settings.basis, settings.cart, 0))
+    table = shell_table(layout)
+    functions = table[:, 5:] @ np.array([1, 3, 5])
+    rows = np.concatenate([a + np.arange(n) for a, n in zip(table[:, 1], functions, strict=True)])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(layout.shape.n_ao))
+    assert np.all(np.diff(table[:, 0]) >= 0)

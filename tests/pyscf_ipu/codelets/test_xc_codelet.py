@@ -1,0 +1,87 @@
+"""The native codelets "xc_density" and "xc_potential" against their portable vertices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pyscf_ipu.codelets import library
+from pyscf_ipu.exchange_correlation import (
+    xc_density,
+    xc_density_vertex,
+    xc_potential,
+    xc_potential_vertex,
+)
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+
+TOLERANCE = {np.float32: 2e-6, np.float64: 1e-14}
+# Blocks, AOs, points: whole vectors, remainders of both, and fewer AOs than one register block.
+SIZES = [(2, 59, 128), (1, 7, 1), (2, 16, 15), (3, 17, 17), (1, 65, 100), (1, 90, 70), (2, 5, 192)]
+
+
+def arrays(size, planes, dtype):
+    """AO values [T, D, N, Gb], a symmetric density [N, N] and factors [T, D, Gb]."""
+    tiles, n, points = size
+    rng = np.random.default_rng(n)
+    ao = rng.normal(size=(tiles, planes, n, points))
+    density = rng.normal(size=(n, n))
+    factors = rng.normal(size=(tiles, planes, points))
+    return [x.astype(dtype) for x in (ao, density + density.T, factors)]
+
+
+def run(function, *args):
+    with jax.enable_x64(args[0].dtype == np.float64):
+        return np.asarray(jax.jit(function)(*(jnp.asarray(x) for x in args)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("planes", [1, 4])
+@pytest.mark.parametrize("size", SIZES)
+def test_density(size, planes, dtype):
+    ao, density, _ = arrays(size, planes, dtype)
+    native = run(xc_density, ao, density)
+    assert native.dtype == dtype
+    exact = np.einsum("ij,tjg,tdig->tdg", *(x.astype(np.float64) for x in (density, ao[:, 0], ao)))
+    exact[:, 1:] *= 2
+    assert np.max(np.abs(native - exact)) < TOLERANCE[dtype] * np.max(np.abs(exact))
+    portable = run(jax.vmap(xc_density_vertex, (0, None)), ao, density)
+    np.testing.assert_allclose(native, portable, atol=TOLERANCE[dtype] * np.max(np.abs(exact)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("planes", [1, 4])
+@pytest.mark.parametrize("size", SIZES)
+def test_potential(size, planes, dtype):
+    ao, _, factors = arrays(size, planes, dtype)
+    native = run(xc_potential, ao, factors)
+    assert native.dtype == dtype
+    exact = np.einsum("tig,tdg,tdjg->ij", *(x.astype(np.float64) for x in (ao[:, 0], factors, ao)))
+    assert np.max(np.abs(native - exact)) < TOLERANCE[dtype] * np.max(np.abs(exact))
+    portable = run(jax.vmap(xc_potential_vertex), ao, factors).sum(0)
+    np.testing.assert_allclose(native, portable, atol=TOLERANCE[dtype] * np.max(np.abs(exact)))
+
+
+def test_sums_over_many_points_keep_their_digits():
+    size = 17, 8, 1088
+    ao, _, factors = arrays(size, 1, np.float32)
+    ao, factors = np.abs(ao), np.abs(factors)
+    native = run(xc_potential, ao, factors)
+    exact = np.einsum(
+        "tig,tg,tjg->ij", *(x.astype(np.float64) for x in (ao[:, 0], factors[:, 0], ao[:, 0]))
+    )
+    assert np.max(np.abs(native - exact) / exact) < 5e-7
+
+
+def test_a_batch_and_a_derivative_take_the_portable_vertex():
+    ao, density, factors = arrays((2, 9, 20), 4, np.float32)
+    batch = np.stack([density, 2 * density])
+    found = run(jax.vmap(xc_density, (None, 0)), ao, batch)
+    np.testing.assert_allclose(found[1], 2 * found[0], rtol=1e-6)
+
+    def energy(density):
+        return jnp.sum(xc_density(jnp.asarray(ao), density) * factors)
+
+    slope = np.asarray(jax.jit(jax.grad(energy))(jnp.asarray(density)))
+    matrix = run(xc_potential, ao, factors * np.array([1, 2, 2, 2], np.float32)[:, None])
+    np.testing.assert_allclose(slope, matrix.T, rtol=1e-4, atol=1e-4)
