@@ -5,8 +5,14 @@
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${PYSCF_IPU_VENV:-$checkout/.venv}
 
-# Installed again when pyproject.toml is newer than the last complete installation.
-if [ ! -e "$venv/.installed" ] || [ "$checkout/pyproject.toml" -nt "$venv/.installed" ]; then
+# Installed again when the packaging or the C++ is newer than the last complete installation, or when
+# the checkout has been moved.
+stale() {
+    [ "$(cat "$venv/.installed" 2>/dev/null)" != "$checkout" ] && return 0
+    [ -n "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
+        "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
+}
+if stale; then
     if ! "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         echo "error: '${PYTHON:-python3}' is missing or older than Python 3.11: set PYTHON to a newer one" >&2
         exit 2
@@ -26,5 +32,5 @@ if [ ! -e "$venv/.installed" ] || [ "$checkout/pyproject.toml" -nt "$venv/.insta
             "check the network and run the command again" >&2
         exit 2
     fi
-    touch "$venv/.installed"
+    echo "$checkout" >"$venv/.installed"
 fi

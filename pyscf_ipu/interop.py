@@ -27,6 +27,8 @@ def molecule_from_smiles(smiles: str, seed: int = 0) -> Molecule:
             "Molecule.from_smiles needs RDKit, which is not installed: `pip install rdkit`, or "
             "give numbers and positions to Molecule(...) yourself."
         ) from error
+    if not isinstance(smiles, str):
+        raise TypeError(f"a SMILES is text such as 'CCO', not a {type(smiles).__name__}.")
     with rdBase.BlockLogs():
         graph = Chem.MolFromSmiles(smiles) if smiles.strip() else None
     if graph is None:
@@ -134,8 +136,11 @@ def molecule_from_xyz(path: str | Path, charge: int = 0) -> Molecule:
 
 def molecule_from_pyscf(mole: Any) -> Molecule:
     """See `Molecule.from_pyscf`."""
+    from pyscf import gto
     from pyscf.data.elements import charge as atomic_number
 
+    if not isinstance(mole, gto.Mole):
+        raise TypeError(f"a pyscf.gto.Mole is needed, not a {type(mole).__name__}.")
     if mole.spin:
         raise InvalidMolecule(
             f"the PySCF Mole has spin={mole.spin} unpaired electrons: the calculation is "
@@ -148,6 +153,8 @@ def molecule_from_pyscf(mole: Any) -> Molecule:
 
 def molecule_from_ase(atoms: Any, charge: int = 0) -> Molecule:
     """See `Molecule.from_ase`."""
+    if not all(hasattr(atoms, name) for name in ("pbc", "numbers", "positions")):
+        raise TypeError(f"an ase.Atoms is needed, not a {type(atoms).__name__}.")
     if np.any(atoms.pbc):
         raise InvalidMolecule(
             "the ASE Atoms are periodic: only molecules are computed; set `atoms.pbc = False` if "

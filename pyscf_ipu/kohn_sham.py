@@ -45,6 +45,9 @@ def rks(
     NaN.  With `throw`, ConvergenceError for the first molecule that does not converge.
     """
     alone = isinstance(molecules, Molecule)
+    if not alone and not isinstance(molecules, Sequence):
+        kind = type(molecules).__name__
+        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
     mols: list[Molecule] = [molecules] if alone else list(molecules)
     for i, mol in enumerate(mols):
         if not isinstance(mol, Molecule):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.codelets import library
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape
 
@@ -16,13 +17,13 @@ BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
 def program_bytes(shape: Shape, settings: Settings) -> int:
     """Estimated peak memory of a call, whose molecules run one after another on a CPU.
 
-    4.5 matrices over AO pairs (ERI blocks, the assembled ERIs, the supermatrix and its parts) and
-    the AO values with their gradients.
+    Matrices over AO pairs (the ERIs and the supermatrix; for the portable vertices also the ERI
+    blocks and their parts) and the AO values with their gradients.
     """
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    matrices = 4.5 * shape.n_pairs**2
+    matrices = (2.4 if library() is not None else 4.5) * shape.n_pairs**2
     grid = 5.0 * shape.n_ao * shape.n_grid
     return int(both * word * (matrices + grid)) + BASE_BYTES
 

@@ -74,9 +74,7 @@ class Molecule:
         """
         object.__setattr__(self, "numbers", _numbers(numbers))
         object.__setattr__(self, "positions", _positions(positions, len(self.numbers)))
-        if int(charge) != charge:
-            raise ValueError(f"charge is {charge!r}: it must be a whole number.")
-        object.__setattr__(self, "charge", int(charge))
+        object.__setattr__(self, "charge", _charge(charge))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "smiles", smiles)
 
@@ -160,6 +158,13 @@ class Molecule:
     def __repr__(self) -> str:
         charge = f", charge={self.charge:+d}" if self.charge else ""
         return f"Molecule({_formula(self)}{charge}, {self.n_atoms} atoms)"
+
+
+def _charge(charge: Any) -> int:
+    whole = isinstance(charge, (int, float, np.number)) and not isinstance(charge, bool)
+    if not whole or not np.isfinite(charge) or int(charge) != charge:
+        raise ValueError(f"charge is {charge!r}: it must be a whole number, in units of e.")
+    return int(charge)
 
 
 def _numbers(numbers: Any) -> npt.NDArray[np.int64]:

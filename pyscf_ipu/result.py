@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-Values = np.ndarray | np.generic  # [B], or the scalar of a single molecule
+Values = Any  # an array [B], or the NumPy scalar of a single molecule
 
 TERM_NAMES = (
     "kinetic",

@@ -17,7 +17,7 @@ from pyscf_ipu.diis import Diis, diis_start, diis_step
 from pyscf_ipu.precision import Pair, Precision
 
 DIIS_DEPTH = 8
-STALLED = 4  # cycles without a smaller commutator after which it is taken for rounding noise
+STALLED = 2  # cycles without a smaller commutator after which it is taken for rounding noise
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
 

@@ -8,7 +8,6 @@ to cores: on a machine with other work one would wait while a core stands idle.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +56,6 @@ class Done:
     """The results of the worker's job, in the order of its conformers."""
 
     results: tuple[Result, ...]
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,8 @@ def serve(conn: Connection, factory: str, level: Level) -> None:
                 compiled.add(job.shape)
                 if event is not None:
                     conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
-            start = time.perf_counter()
             results = _run(solver, job)
-            conn.send(Done(results, time.perf_counter() - start))
+            conn.send(Done(results))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:

@@ -33,7 +33,7 @@ MAX_FAILURES = 8
 
 
 @dataclass(frozen=True)
-class CompileEvent:
+class ProgramEvent:
     """What happened on worker `worker`: a program is being made (seconds None) or ready."""
 
     worker: int
@@ -109,7 +109,7 @@ class ComputePool:
                 self._have[index].add(job.shape)
                 worker.send(job, JOB_SECONDS)
 
-    def collect(self) -> Iterator[Row | CompileEvent]:
+    def collect(self) -> Iterator[Row | ProgramEvent]:
         """What has arrived from the workers; replaces those that died or hang.
 
         Raises:
@@ -156,7 +156,7 @@ class ComputePool:
         used = sum(self._memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
         return not used or used + self._memory_bytes(shape) <= self._memory_limit
 
-    def _handle(self, index: int, message: Any) -> Iterator[Row | CompileEvent]:
+    def _handle(self, index: int, message: Any) -> Iterator[Row | ProgramEvent]:
         worker = self.workers[index]
         job: Job = worker.job
         match message:
@@ -165,11 +165,11 @@ class ComputePool:
                 self._unready_deaths = 0
             case Compiling(shape):
                 self._compiling[index] = _label(shape), time.monotonic()
-                yield CompileEvent(index, _label(shape))
+                yield ProgramEvent(index, _label(shape))
             case Compiled(shape, seconds, cached):
                 self._compiling.pop(index, None)
                 self._on_disk.add(shape)
-                yield CompileEvent(index, _label(shape), seconds, cached)
+                yield ProgramEvent(index, _label(shape), seconds, cached)
             case Done(results):
                 self._compiling.pop(index, None)
                 self._on_disk.add(job.shape)

@@ -16,7 +16,7 @@ from typing import Any
 from . import engine, manifest, smiles, store
 from .buckets import Buckets
 from .conformers import Embedded, EmbedPool
-from .dispatch import CompileEvent, ComputePool
+from .dispatch import ComputePool, ProgramEvent
 from .errors import UserError
 from .interrupts import Interrupt, interrupts
 from .ledger import Ledger, Unit
@@ -157,7 +157,7 @@ class _Generation:
                 if not interrupt.count:
                     self._embedded(result)
             for event in compute.collect():
-                if isinstance(event, CompileEvent):
+                if isinstance(event, ProgramEvent):
                     self._compile_event(event)
                 else:
                     self._row(event)
@@ -237,7 +237,7 @@ class _Generation:
         self.stats.count_row(row)
         self.ledger.computed(row)
 
-    def _compile_event(self, event: CompileEvent) -> None:
+    def _compile_event(self, event: ProgramEvent) -> None:
         if event.seconds is None:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from .dispatch import CompileEvent
+from .dispatch import ProgramEvent
 from .schema import CONVERGED, Drop, Row
 
 WINDOW_SECONDS = 60.0
@@ -36,7 +36,7 @@ class Stats:
     rows: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
-    compiles: list[CompileEvent] = field(default_factory=list)
+    compiles: list[ProgramEvent] = field(default_factory=list)
     """Programs that are ready."""
     compiling: list[tuple[str, float]] = field(default_factory=list)
     """Programs that are being made, and for how many seconds already."""

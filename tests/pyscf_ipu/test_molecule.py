@@ -1,6 +1,8 @@
 """Molecules: what the constructor and `check` refuse, and where molecules come from."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -143,3 +145,32 @@ def test_from_ase():
     atoms.pbc = True
     with pytest.raises(InvalidMolecule, match="periodic"):
         Molecule.from_ase(atoms)
+
+
+WRONG_TYPES = """
+import pyscf_ipu as pi
+for call in (
+    lambda: pi.Molecule([2], [[0, 0, 0]], charge=None),
+    lambda: pi.Molecule([2], [[0, 0, 0]], charge=float("nan")),
+    lambda: pi.Molecule.from_smiles(None),
+    lambda: pi.Molecule.from_pyscf("water"),
+    lambda: pi.Molecule.from_ase("water"),
+    lambda: pi.rks(None),
+    lambda: pi.rks(["CCO"]),
+):
+    try:
+        call()
+    except (TypeError, ValueError) as error:
+        print(error)
+"""
+
+
+def test_a_wrong_type_gets_one_sentence():
+    """In a process of its own: here the type checker would answer first."""
+    found = subprocess.run(
+        [sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True, timeout=120
+    )
+    lines = found.stdout.splitlines()
+    assert found.returncode == 0, found.stderr
+    assert len(lines) == 7
+    assert all("must be" in x or "is needed" in x or "not a" in x or "give" in x for x in lines)
