@@ -26,6 +26,8 @@ from pool import SINGLE, Pool, cores
 from reference import build
 
 from pyscf_ipu import Molecule, Settings
+from qm1b import store
+from qm1b.schema import CONVERGED
 
 TARGET = 8.0
 QM1B = Path(sys.executable).parent / "qm1b"
@@ -71,11 +73,10 @@ def generate(source: Path, out: Path, conformers: int) -> float:
     start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment)
     seconds = time.perf_counter() - start
-    rows = 0
-    for shard in sorted(out.glob("shard-*.h5")):
-        with h5py.File(shard) as file:
-            rows += len(file["energy"])
-    return rows / seconds
+    status = [s for shard in store.shards(out) for s in store.read_shard(shard)["status"]]
+    if set(status) != {CONVERGED}:
+        raise SystemExit(f"not all rows converged: {set(status)}")
+    return len(status) / seconds
 
 
 def loop(pool: Pool, smiles: list[str], conformers: int, out: Path) -> float:

@@ -95,9 +95,7 @@ def stages(mol: Molecule, settings: Settings, shape: Any) -> tuple[dict, dict]:
         return out
 
     strips = run(once, "pairs", lambda t, m: pair_strips(plan, t, m, dtype), table, place)
-    one = run(
-        once, "one-electron", lambda s, q, r: one_electron(plan, s, q, r), strips, charge, nuclei
-    )
+    run(once, "one-electron", lambda s, q, r: one_electron(plan, s, q, r), strips, charge, nuclei)
     matrix = run(once, "ERI", lambda s: eri_matrix(plan, s), strips)
     g = run(once, "supermatrix", lambda m: supermatrix(plan, m, xc.exact_exchange), matrix)
     shells = gather_shells(layout, table, place, dtype)
@@ -121,7 +119,6 @@ def stages(mol: Molecule, settings: Settings, shape: Any) -> tuple[dict, dict]:
         return history, out, density_of(c, jnp.int32(5))
 
     run(cycle, "DIIS and matrix algebra", algebra, diis_start(8, n, dtype), overlap)
-    del one
     return once, cycle
 
 

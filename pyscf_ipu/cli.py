@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib.metadata import version
 
 import jax
@@ -18,7 +19,11 @@ def main() -> int:
     commands = parser.add_subparsers(required=True, metavar="info")
     commands.add_parser("info", help="versions, devices, codelets, cache and memory")
     parser.parse_args()
-    print(info())
+    try:
+        print(info())
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -27,10 +32,10 @@ def info() -> str:
     devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
     rows = {
         "pyscf_ipu": pyscf_ipu.__version__,
-        "jax": f"{jax.__version__}, PySCF {version('pyscf')}",
+        "versions": f"JAX {jax.__version__}, PySCF {version('pyscf')}",
         "devices": devices,
         "codelets": describe(),
-        "programs": f"kept in {default_cache_directory()}",
+        "programs": f"kept by qm1b, and after enable_disk_cache(), in {default_cache_directory()}",
         "memory": f"{available_bytes() / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<10} {value}" for name, value in rows.items())

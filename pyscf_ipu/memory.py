@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.codelets import library
+from pyscf_ipu.codelets import native_in_use
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape
 
@@ -23,7 +23,7 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    matrices = (2.4 if library() is not None else 4.5) * shape.n_pairs**2
+    matrices = (2.4 if native_in_use() else 4.5) * shape.n_pairs**2
     grid = 5.0 * shape.n_ao * shape.n_grid
     return int(both * word * (matrices + grid)) + BASE_BYTES
 

@@ -33,9 +33,9 @@ def lower(function: Callable[..., Any], key: str, args: tuple) -> jax.stages.Low
     if not directory:
         return jax.jit(function).lower(*args)
     _register()
-    name = hashlib.sha256(f"{key} {jax.__version__} {_source()} {library()}".encode()).hexdigest()[
-        :40
-    ]
+    name = hashlib.sha256(
+        f"{key} {jax.__version__} {jaxlib.__version__} {_source()} {_codelets()}".encode()
+    ).hexdigest()[:40]
     path = Path(directory) / f"traced-{jax.default_backend()}-{name}"
     traced = _read(path)
     if traced is None:
@@ -75,6 +75,12 @@ def _register() -> None:
     """Tell jax.export how the arguments and results are nested."""
     for cls in (Pair, OneCentre, ClassTable, Conformer, EnergyTerms, Solution):
         export.register_namedtuple_serialization(cls, serialized_name=f"pyscf_ipu.{cls.__name__}")
+
+
+def _codelets() -> str:
+    """The native library in use: a program calls its functions or holds portable code."""
+    found = library()
+    return f"{found.digest} {found.instruction_set}" if found else "portable"
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from pyscf_ipu.codelets.loading import (
     Library,
     describe,
     library,
+    native_in_use,
     strip_primitives,
     warn_if_missing,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "codelet_p",
     "describe",
     "library",
+    "native_in_use",
     "strip_primitives",
     "warn_if_missing",
 ]

@@ -24,13 +24,15 @@ codelet_p.multiple_results = True
 def codelet(name: str, portable: Callable[..., Any], *args: Any, **attributes: Any) -> Any:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
 
+    Meant for traced code: called eagerly it compiles each time.
+
     name        of `loading.NAMES`.
     portable    pure function of arrays; returns an array or a tuple of arrays.
     attributes  constants that the native function reads and the portable one knows already:
                 numbers or NumPy arrays.
     """
     closed, shape = jax.make_jaxpr(portable, return_shape=True)(*args)
-    frozen = tuple(sorted((k, _Constant(v)) for k, v in attributes.items()))
+    frozen = tuple((k, _Constant(v)) for k, v in sorted(attributes.items()))
     outs = codelet_p.bind(*args, name=name, portable=closed, attributes=frozen)
     return jax.tree.unflatten(jax.tree.structure(shape), outs)
 
@@ -48,9 +50,6 @@ class _Constant:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Constant) and self.key == other.key
-
-    def __lt__(self, other: _Constant) -> bool:
-        return self.key < other.key
 
 
 def _portable(*operands: Any, portable: ClosedJaxpr, **_: Any) -> list:

@@ -1,7 +1,7 @@
 """The shared library of native codelets: where it lies, what it offers, and its registration.
 
-Built by `pip install` where there is a C++ compiler.  Without it every codelet runs as its portable
-JAX vertex, which `warn_if_missing` says once.
+Built by `pip install` where there is a C++ compiler.  Without it, or if it does not fit to this
+code, every codelet runs as its portable JAX vertex, which `warn_if_missing` says once.
 """
 
 from __future__ import annotations
@@ -47,31 +47,67 @@ class Library:
 
 @functools.cache
 def library() -> Library | None:
-    """Load and register the native codelets; None if they were not built or are switched off.
+    """The native codelets, loaded and registered; None if there are none to use, see `describe`.
 
     Raises ValueError if the environment variable PYSCF_IPU_CODELETS asks for something unknown, or
     for an instruction set that this machine lacks.
     """
+    found = _load()
+    return found if isinstance(found, Library) else None
+
+
+@functools.cache
+def _load() -> Library | str:
+    """The library, or the reason why there is none."""
     wanted = os.environ.get(SWITCH, "on")
     if wanted not in ("on", "off", *INSTRUCTION_SETS):
         raise ValueError(f"{SWITCH}={wanted}: set it to on, off, {', '.join(INSTRUCTION_SETS)}")
-    path = None if wanted == "off" else _find()
-    if path is None:
-        return None
-    loaded = ctypes.CDLL(str(path))
-    for name in NAMES:
-        handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
-        jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
-    loaded.codelet_instruction_set.restype = ctypes.c_char_p
-    chosen = loaded.codelet_instruction_set().decode()
-    if wanted in INSTRUCTION_SETS and wanted != chosen:
-        raise ValueError(f"{SWITCH}={wanted}: this machine can do {chosen} at most")
-    return Library(path, chosen, hashlib.sha256(path.read_bytes()).hexdigest())
+    if wanted == "off":
+        return f"{SWITCH}=off"
+    reason = "not built: install a C++ compiler, then run pip install again"
+    for path in _candidates():
+        try:
+            loaded = ctypes.CDLL(str(path))
+            texts = (loaded.codelet_source_hash, loaded.codelet_instruction_set)
+        except (OSError, AttributeError) as error:
+            reason = f"{path} cannot be used ({error}): run pip install again"
+            continue
+        for function in texts:
+            function.restype = ctypes.c_char_p
+        built_from, chosen = (function().decode() for function in texts)
+        if built_from != source_hash():
+            reason = f"{path} was built from other sources: run pip install again"
+            continue
+        if wanted in INSTRUCTION_SETS and wanted != chosen:
+            raise ValueError(f"{SWITCH}={wanted}: this machine can do {chosen} at most")
+        for name in NAMES:
+            handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
+            jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
+        return Library(path, chosen, hashlib.sha256(path.read_bytes()).hexdigest())
+    return reason
+
+
+def source_hash() -> str:
+    """Hash of the C++ beside this file, which the library carries too (CMakeLists.txt)."""
+    files = sorted((Path(__file__).parent / "cpp").glob("*.?pp"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+def _candidates() -> list[Path]:
+    """Beside this file, or in site-packages if the package is installed as editable."""
+    folders = [Path(__file__).parent]
+    folders += [Path(p) / "pyscf_ipu" / "codelets" for p in sys.path if p]
+    return [f / FILE for f in dict.fromkeys(folders) if (f / FILE).exists()]
 
 
 def target(name: str) -> str:
     """The name under which XLA knows a codelet."""
     return f"pyscf_ipu_{name}"
+
+
+def native_in_use() -> bool:
+    """Whether programs compiled now will call native codelets."""
+    return library() is not None and jax.default_backend() == "cpu"
 
 
 def strip_primitives() -> int:
@@ -80,17 +116,15 @@ def strip_primitives() -> int:
     The portable vertex wants its intermediates in a second-level cache.  The native one keeps
     them in registers, and fills its vector lanes best from a whole class.
     """
-    return 1_000_000 if library() is not None and jax.default_backend() == "cpu" else 288
+    return 1_000_000 if native_in_use() else 288
 
 
 def describe() -> str:
-    """One line for people: what is in use."""
-    found = library()
-    if found is not None:
+    """One line for people: what is in use, and why."""
+    found = _load()
+    if isinstance(found, Library):
         return f"native codelets ({found.instruction_set}), {found.path}"
-    if os.environ.get(SWITCH) == "off":
-        return f"portable JAX vertices ({SWITCH}=off)"
-    return "portable JAX vertices (no native library: install a C++ compiler and reinstall)"
+    return f"portable JAX vertices ({found})"
 
 
 @functools.cache
@@ -98,15 +132,8 @@ def warn_if_missing() -> None:
     """Say once per process that the slow path is in use, unless it was asked for."""
     if library() is None and os.environ.get(SWITCH) != "off":
         warnings.warn(
-            "the native codelets were not built; computing with portable JAX, several times "
-            "slower on a CPU: install a C++ compiler and run pip install again",
+            f"the native codelets are not in use ({_load()}); computing with portable JAX, several "
+            "times slower on a CPU",
             RuntimeWarning,
             stacklevel=3,
         )
-
-
-def _find() -> Path | None:
-    """Beside this file, or in site-packages if the package is installed as editable."""
-    here = Path(__file__).parent
-    roots = [here, *(Path(p or ".") / "pyscf_ipu" / "codelets" for p in sys.path)]
-    return next((r / FILE for r in roots if (r / FILE).exists()), None)

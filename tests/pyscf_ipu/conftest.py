@@ -1,4 +1,4 @@
-"""Solvers shared by the tests: a program costs half a minute of compilation."""
+"""Solvers shared by the tests: a program costs a quarter of a minute of compilation."""
 
 from collections.abc import Callable
 

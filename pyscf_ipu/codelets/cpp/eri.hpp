@@ -5,7 +5,7 @@
 // contracted first, [f, h'], so that the ket's contraction is paid once per bra shell pair.
 #pragma once
 
-#include <memory>
+#include <algorithm>
 #include <vector>
 
 #include "eri_sides.hpp"
@@ -123,7 +123,8 @@ template <class T>
 void eri(const EriProblem<T>& problem, T* matrix) {
   std::vector<Side<T>> sides;
   sides.reserve(problem.classes.size());
-  for (const auto& c : problem.classes) sides.push_back(side_of(c));
+  const T largest = largest_size(problem.classes);
+  for (const auto& c : problem.classes) sides.push_back(side_of(c, largest));
   BoysFit<T> fits[kMaxBoysOrder + 1];
   const double* from = problem.boys;
   for (int order = 0; order < problem.boys_orders; ++order) fits[order] = read_fit<T>(from, order);

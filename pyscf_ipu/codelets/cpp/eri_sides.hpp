@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "hermite.hpp"
@@ -19,9 +20,6 @@ namespace pyscf_ipu::ISA {
 // left out.  Far below an ulp of the integrals that matter.
 template <class T>
 constexpr T kNegligible = std::is_same_v<T, float> ? T(1e-10) : T(1e-15);
-// No charge distribution of a normalised product is larger than this.
-template <class T>
-constexpr T kLargest = T(4);
 
 // One primitive pair: exponent, centre in two words, bound on its interactions, and its E [f, h].
 template <class T>
@@ -67,24 +65,39 @@ struct Side {
   std::vector<Vec<T>> lanes;  // storage of all KetVector::e
 };
 
-// The bound of one primitive pair: |R_h| <= c_h alpha^(|h|/2), and 1/sqrt(p+q) splits into
-// (4 p q)^(-1/4).
+// The bound of one primitive pair.  |R_h| is largest where the charges coincide, for h = (n, 0, 0):
+// (n-1)!!/(n+1) (2 alpha)^(n/2) <= 1.36^n (2 alpha)^(n/2) for all n <= 8, alpha is below p and q,
+// and 1/sqrt(p+q) <= (4 p q)^(-1/4): a factor for each side.
 template <class T>
 T size_of(T p, const T* e, int products, int order) {
   T largest = 0;
-  const T root = std::sqrt(T(2) * p);
+  const T root = T(1.36) * std::sqrt(T(2) * p);
   for (int f = 0; f < products; ++f) {
     T total = 0, power = 1;
     for (int d = 0, h = 0; d <= order; ++d, power *= root)
       for (const int end = n_hermite(d); h < end; ++h)
         total += std::abs(e[f * n_hermite(order) + h]) * power;
-    largest = std::max(largest, total);
+    // A NaN has to reach the result: it is never negligible.
+    largest = std::isnan(total) ? std::numeric_limits<T>::infinity() : std::max(largest, total);
+    if (std::isinf(largest)) break;
   }
-  return largest / std::sqrt(root);
+  return largest / std::sqrt(std::sqrt(T(2) * p));
+}
+
+// The largest charge distribution of all classes.
+template <class T>
+T largest_size(const std::vector<EriClass<T>>& classes) {
+  T largest = 0;
+  for (const auto& c : classes) {
+    const std::int64_t each = c.products * n_hermite(c.order);
+    for (std::int64_t i = 0; i < std::int64_t(c.strips) * c.chunks * c.depth; ++i)
+      largest = std::max(largest, size_of(c.p[i], c.e + i * each, c.products, c.order));
+  }
+  return largest;
 }
 
 template <class T>
-PairStrip<T> strip_of(const EriClass<T>& c, int s) {
+PairStrip<T> strip_of(const EriClass<T>& c, int s, T largest) {
   PairStrip<T> strip;
   strip.pairs.resize(c.pairs);
   for (int j = 0; j < c.pairs; ++j)
@@ -96,7 +109,7 @@ PairStrip<T> strip_of(const EriClass<T>& c, int s) {
       Primitive<T> one{c.p[at], {}, {}, 0, c.e + at * each};
       for (int d = 0; d < 3; ++d) one.high[d] = c.high[3 * at + d], one.low[d] = c.low[3 * at + d];
       one.size = size_of(one.p, one.e, c.products, c.order);
-      if (one.size * kLargest<T> >= kNegligible<T>)
+      if (!(one.size * largest < kNegligible<T>))
         strip.pairs[c.segment[s * c.chunks + b]].primitives.push_back(one);
     }
   auto& pairs = strip.pairs;
@@ -152,11 +165,11 @@ void group_lanes(Side<T>& side, PairStrip<T>& strip, std::size_t& used) {
 }
 
 template <class T>
-Side<T> side_of(const EriClass<T>& c) {
+Side<T> side_of(const EriClass<T>& c, T largest) {
   Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}};
   std::size_t vectors = 0;
   for (int s = 0; s < c.strips; ++s) {
-    side.strips.push_back(strip_of(c, s));
+    side.strips.push_back(strip_of(c, s, largest));
     const auto& pairs = side.strips.back().pairs;
     for (std::size_t first = 0; first < pairs.size(); first += kWidth<T>)
       vectors += pairs[first].primitives.size();

@@ -1,6 +1,8 @@
 // The codelets as XLA's foreign functions: unpack buffers, pick the instruction set, call.
 #include <vector>
 
+#include <stdexcept>
+
 #include "handlers.hpp"
 
 namespace pyscf_ipu {
@@ -28,9 +30,11 @@ ffi::Error repulsion(ffi::AnyBuffer l, ffi::AnyBuffer d, ffi::Result<ffi::AnyBuf
   });
 }
 
+// Hermite order from the number of Hermites.
 int order_of(std::int64_t hermites) {
   int order = 0;
   while ((order + 1) * (order + 2) * (order + 3) / 6 < hermites) ++order;
+  if (order > kMaxOrder) throw std::invalid_argument("shells beyond d");
   return order;
 }
 
@@ -65,6 +69,8 @@ ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
     using T = std::remove_pointer_t<decltype(null)>;
     EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4),
                           out->dimensions()[0], boys.begin(), boys_orders};
+    if (buffers.size() % 5 || boys_orders > 2 * kMaxOrder + 1)
+      throw std::invalid_argument("eri takes five arrays a class, up to d shells");
     for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
       const ffi::AnyBuffer* b = buffers.data() + 5 * c;
       const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
@@ -109,6 +115,10 @@ CODELET(eri, ffi::Ffi::Bind()
                  .Attr<ffi::Span<const double>>("boys")
                  .Attr<std::int32_t>("boys_orders")
                  .Ret<ffi::AnyBuffer>())
+
+extern "C" __attribute__((visibility("default"))) const char* codelet_source_hash() {
+  return SOURCE_HASH;
+}
 
 extern "C" __attribute__((visibility("default"))) const char* codelet_instruction_set() {
   return best().name;

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <type_traits>
 
 #include "kernels.hpp"
@@ -37,8 +38,12 @@ inline const InstructionSet& best() {
 // Calls f with a null pointer of the buffer's element type, float or double.
 template <class F>
 ffi::Error by_type(ffi::DataType type, F f) {
-  if (type == ffi::F32) return f(static_cast<float*>(nullptr)), ffi::Error::Success();
-  if (type == ffi::F64) return f(static_cast<double*>(nullptr)), ffi::Error::Success();
+  try {  // XLA is called through C: nothing may be thrown across
+    if (type == ffi::F32) return f(static_cast<float*>(nullptr)), ffi::Error::Success();
+    if (type == ffi::F64) return f(static_cast<double*>(nullptr)), ffi::Error::Success();
+  } catch (const std::exception& error) {
+    return ffi::Error::Internal(error.what());
+  }
   return ffi::Error::InvalidArgument("codelets take float32 or float64 arrays");
 }
 

@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
+#include "kernels.hpp"
 #include "simd.hpp"
 
 namespace pyscf_ipu::ISA {
@@ -83,9 +85,6 @@ struct BoysFit {
   std::array<T, 80> coefficient;
 };
 
-template <class T, int L>
-constexpr int boys_degree = std::is_same_v<T, float> ? 20 + 2 * L : 56 + L;
-
 // In float32, powers of u are as accurate as Chebyshev polynomials for the lowest orders (their
 // largest coefficient is below one) and take half the operations; beyond, they lose digits.
 template <class T>
@@ -100,12 +99,14 @@ inline void powers_of(double* c, int terms) {
     }
 }
 
-// From scale, shift, number of coefficients, coefficients; moves `from` behind them.
+// From scale, shift, number of coefficients, coefficients; moves `from` behind them.  Throws if the
+// fit is not of the degree that the kernels have unrolled.
 template <class T>
 inline BoysFit<T> read_fit(const double*& from, int order) {
   BoysFit<T> fit{};
   fit.scale = T(from[0]), fit.shift = T(from[1]);
   const int terms = static_cast<int>(from[2]);
+  if (terms != boys_degree<T>(order) + 1) throw std::invalid_argument("degree of a Boys fit");
   double c[80];
   std::copy_n(from + 3, terms, c);
   if (by_powers<T>(order)) powers_of(c, terms);
@@ -118,7 +119,7 @@ inline BoysFit<T> read_fit(const double*& from, int order) {
 // The fitted series at u in [-1, 1], even and odd terms apart: two short chains instead of a long one.
 template <class T, int L>
 inline Vec<T> boys_series(const BoysFit<T>& fit, Vec<T> u) {
-  constexpr int degree = boys_degree<T, L>, even = degree / 2, odd = (degree - 1) / 2;
+  constexpr int degree = boys_degree<T>(L), even = degree / 2, odd = (degree - 1) / 2;
   const auto& c = fit.coefficient;
   const Vec<T> square = u * u;
   if constexpr (by_powers<T>(L)) {

@@ -8,6 +8,10 @@ namespace pyscf_ipu {
 
 constexpr int kMaxOrder = 4;  // Hermite order of a pair of d shells
 
+// Degree of boys.boys_fit, a series that the kernels have unrolled.
+template <class T>
+constexpr int boys_degree(int order) { return sizeof(T) == 4 ? 20 + 2 * order : 56 + order; }
+
 // One pair class as strips.StripData has it, S strips of `chunks` chunks of `depth` primitive pairs:
 // p[S, chunks, depth], centres [.., 3], e[.., products, hermites] with the prefactor
 // sqrt(2) pi^(5/4) / p; segment[S, chunks] is the shell pair, of `pairs`, that a chunk belongs to.

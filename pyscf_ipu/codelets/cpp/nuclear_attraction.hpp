@@ -12,7 +12,8 @@
 
 namespace pyscf_ipu::ISA {
 
-// Knuth's two-sum: total + error = total + term exactly; the errors add up in `low`.
+// Knuth's two-sum; the rounding errors of `total` add up in `low`.  A compiler may contract the
+// product in `term` into it, which leaves out a rounding and counts nothing twice.
 template <class T>
 inline void add_exactly(Vec<T>& total, Vec<T>& low, Vec<T> term) {
   const Vec<T> s = total + term, t = s - total;

@@ -99,7 +99,7 @@ void shell_values(const ShellRow& shell, const T* exponents, const T* coefficien
     const Vec<T> r[3] = {load(xyz + g), load(xyz + padded + g), load(xyz + 2 * padded + g)};
     const Vec<T> square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
     // All coefficients of an empty slot are zero.
-    if (size == T(1) || !any<T>(smallest * square <= cutoff)) {
+    if (size == T(1) || !any<T>(~(smallest * square > cutoff))) {
       for (int d = 0; d < (kGradient ? 4 : 1); ++d)
         for (int f = 0; f < functions; ++f) rows.put(d, f, Vec<T>{});
       continue;

@@ -2,8 +2,9 @@
 // codelet "supermatrix".
 //
 // For a fixed i, the rows (ik|..) of all k <= i are unpacked into a slab [k][j][l], whose parts
-// with j, l <= i fit in a second-level cache.  Every L[ij,kl] of this i then reads the slab with unit
-// stride, or a face of it and that face's transpose, which fit in the first-level cache.
+// with j, l <= i fit in a second-level cache of 2 MB up to 80 AOs in float32.  Every L[ij,kl] of this i
+// then reads the slab with unit stride, or a face of it and that face's transpose, which fit in a
+// first-level cache of 48 KB up to 110 AOs.
 #pragma once
 
 #include <algorithm>
