@@ -33,9 +33,8 @@ def lower(function: Callable[..., Any], key: str, args: tuple) -> jax.stages.Low
     if not directory:
         return jax.jit(function).lower(*args)
     _register()
-    name = hashlib.sha256(
-        f"{key} {jax.__version__} {jaxlib.__version__} {_source()} {_codelets()}".encode()
-    ).hexdigest()[:40]
+    versions = f"{jax.__version__} {version('jaxlib')} {_source()} {_codelets()}"
+    name = hashlib.sha256(f"{key} {versions}".encode()).hexdigest()[:40]
     path = Path(directory) / f"traced-{jax.default_backend()}-{name}"
     traced = _read(path)
     if traced is None:
