@@ -12,6 +12,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
