@@ -50,7 +50,7 @@ def supermatrix(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
     def portable(matrix: Array, row_of: Array) -> Array:
         del row_of  # known to the plan
         full = supermatrix_vertex(plan, matrix, exact_exchange)
-        half = jnp.tril(full) * jnp.asarray(1.0 - 0.5 * np.eye(n_pairs), full.dtype)
+        half = jnp.tril(full) - jnp.diag(0.5 * jnp.diagonal(full))
         return jnp.pad(half, ((0, padded - n_pairs), (0, 0)))
 
     half = codelet(

@@ -80,7 +80,7 @@ def _register() -> None:
 def _codelets() -> str:
     """The native library in use: a program calls its functions or holds portable code."""
     found = library()
-    return f"{found.digest} {found.instruction_set}" if found else "portable"
+    return f"{found.built_from} {found.instruction_set}" if found else "portable"
 
 
 @functools.cache

@@ -58,7 +58,7 @@ def _portable(*operands: Any, portable: ClosedJaxpr, **_: Any) -> list:
 
 def _native(*operands: Any, name: str, portable: ClosedJaxpr, attributes: tuple) -> list:
     if library() is None:
-        return jaxpr_as_fun(portable)(*operands)
+        return _portable(*operands, portable=portable)
     results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in portable.out_avals]
     call = jax.ffi.ffi_call(target(name), results)
     return list(call(*operands, **{k: v.value for k, v in attributes}))

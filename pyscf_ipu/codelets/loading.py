@@ -38,11 +38,11 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded library: its file, the instruction set that it chose, and a hash of its bytes."""
+    """A loaded library: its file, the instruction set that it chose, the hash of its sources."""
 
     path: Path
     instruction_set: str
-    digest: str
+    built_from: str
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def _load() -> Library | str:
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
             jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
-        return Library(path, chosen, hashlib.sha256(path.read_bytes()).hexdigest())
+        return Library(path, chosen, built_from)
     return reason
 
 

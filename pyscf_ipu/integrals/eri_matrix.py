@@ -39,7 +39,6 @@ def _work_list(plan: TilePlan, dtype: np.dtype) -> dict[str, Any]:
     return {
         "blocks": np.concatenate(blocks).astype(np.int32).ravel(),
         "boys": packed_fits(orders, dtype),
-        "boys_orders": np.int32(len(orders)),
         "sizes": np.array(sizes, np.int32).ravel(),
     }
 

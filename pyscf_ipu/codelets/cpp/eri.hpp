@@ -121,13 +121,21 @@ void eri_dispatch(const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket
 
 template <class T>
 void eri(const EriProblem<T>& problem, T* matrix) {
+  std::vector<std::vector<T>> sizes;
+  T largest = 0;
+  int highest = 0;
+  for (const auto& c : problem.classes) {
+    sizes.push_back(sizes_of(c));
+    for (const T size : sizes.back()) largest = std::max(largest, size);
+    highest = std::max(highest, c.order);
+  }
   std::vector<Side<T>> sides;
   sides.reserve(problem.classes.size());
-  const T largest = largest_size(problem.classes);
-  for (const auto& c : problem.classes) sides.push_back(side_of(c, largest));
-  BoysFit<T> fits[kMaxBoysOrder + 1];
+  for (std::size_t c = 0; c < problem.classes.size(); ++c)
+    sides.push_back(side_of(problem.classes[c], sizes[c], largest));
+  BoysFit<T> fits[2 * kMaxOrder + 1];
   const double* from = problem.boys;
-  for (int order = 0; order < problem.boys_orders; ++order) fits[order] = read_fit<T>(from, order);
+  for (int order = 0; order <= 2 * highest; ++order) fits[order] = read_fit<T>(from, order);
   std::fill_n(matrix, problem.rows * problem.rows, T(0));
   for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
     const std::int32_t* b = problem.blocks + 4 * i;

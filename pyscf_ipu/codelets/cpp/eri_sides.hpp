@@ -84,20 +84,18 @@ T size_of(T p, const T* e, int products, int order) {
   return largest / std::sqrt(std::sqrt(T(2) * p));
 }
 
-// The largest charge distribution of all classes.
+// The sizes of all primitive pairs of a class: [S, chunks, depth].
 template <class T>
-T largest_size(const std::vector<EriClass<T>>& classes) {
-  T largest = 0;
-  for (const auto& c : classes) {
-    const std::int64_t each = c.products * n_hermite(c.order);
-    for (std::int64_t i = 0; i < std::int64_t(c.strips) * c.chunks * c.depth; ++i)
-      largest = std::max(largest, size_of(c.p[i], c.e + i * each, c.products, c.order));
-  }
-  return largest;
+std::vector<T> sizes_of(const EriClass<T>& c) {
+  const std::int64_t each = c.products * n_hermite(c.order);
+  std::vector<T> sizes(std::int64_t(c.strips) * c.chunks * c.depth);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = size_of(c.p[i], c.e + i * each, c.products, c.order);
+  return sizes;
 }
 
 template <class T>
-PairStrip<T> strip_of(const EriClass<T>& c, int s, T largest) {
+PairStrip<T> strip_of(const EriClass<T>& c, const std::vector<T>& sizes, int s, T largest) {
   PairStrip<T> strip;
   strip.pairs.resize(c.pairs);
   for (int j = 0; j < c.pairs; ++j)
@@ -106,9 +104,8 @@ PairStrip<T> strip_of(const EriClass<T>& c, int s, T largest) {
   for (int b = 0; b < c.chunks; ++b)
     for (int i = 0; i < c.depth; ++i) {
       const std::int64_t at = (std::int64_t(s) * c.chunks + b) * c.depth + i;
-      Primitive<T> one{c.p[at], {}, {}, 0, c.e + at * each};
+      Primitive<T> one{c.p[at], {}, {}, sizes[at], c.e + at * each};
       for (int d = 0; d < 3; ++d) one.high[d] = c.high[3 * at + d], one.low[d] = c.low[3 * at + d];
-      one.size = size_of(one.p, one.e, c.products, c.order);
       if (!(one.size * largest < kNegligible<T>))
         strip.pairs[c.segment[s * c.chunks + b]].primitives.push_back(one);
     }
@@ -165,11 +162,11 @@ void group_lanes(Side<T>& side, PairStrip<T>& strip, std::size_t& used) {
 }
 
 template <class T>
-Side<T> side_of(const EriClass<T>& c, T largest) {
+Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
   Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}};
   std::size_t vectors = 0;
   for (int s = 0; s < c.strips; ++s) {
-    side.strips.push_back(strip_of(c, s, largest));
+    side.strips.push_back(strip_of(c, sizes, s, largest));
     const auto& pairs = side.strips.back().pairs;
     for (std::size_t first = 0; first < pairs.size(); first += kWidth<T>)
       vectors += pairs[first].primitives.size();

@@ -4,9 +4,6 @@
 namespace pyscf_ipu {
 namespace {
 
-using Buffer = ffi::AnyBuffer;
-using Result = ffi::Result<ffi::AnyBuffer>;
-
 ffi::Error becke_weights(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,
                          Buffer radius, Buffer mask, Result out) {
   return by_type(points.element_type(), [&](auto* null) {
@@ -32,23 +29,23 @@ ffi::Error ao_values(Buffer points, Buffer owner, Buffer high, Buffer low, Buffe
   });
 }
 
-// Shapes of both: ao[T, D, N, Gb].
-ffi::Error xc_density(Buffer ao, Buffer density, Result out) {
+// A kernel over ao[T, D, N, Gb] and one more array; `kernel` picks it from the table.
+template <class Pick>
+ffi::Error over_blocks(Buffer ao, Buffer other, Result out, Pick kernel) {
   return by_type(ao.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto size = ao.dimensions();
-    best().of<T>().xc_density(data<T>(ao), data<T>(density), size[0], size[1], size[2], size[3],
-                              data<T>(*out));
+    kernel(best().of<T>())(data<T>(ao), data<T>(other), size[0], size[1], size[2], size[3],
+                           data<T>(*out));
   });
 }
 
+ffi::Error xc_density(Buffer ao, Buffer density, Result out) {
+  return over_blocks(ao, density, out, [](const auto& table) { return table.xc_density; });
+}
+
 ffi::Error xc_potential(Buffer ao, Buffer factors, Result out) {
-  return by_type(ao.element_type(), [&](auto* null) {
-    using T = std::remove_pointer_t<decltype(null)>;
-    const auto size = ao.dimensions();
-    best().of<T>().xc_potential(data<T>(ao), data<T>(factors), size[0], size[1], size[2], size[3],
-                                data<T>(*out));
-  });
+  return over_blocks(ao, factors, out, [](const auto& table) { return table.xc_potential; });
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 // The codelets as XLA's foreign functions: unpack buffers, pick the instruction set, call.
-#include <vector>
-
 #include <stdexcept>
+#include <vector>
 
 #include "handlers.hpp"
 
 namespace pyscf_ipu {
 namespace {
 
-ffi::Error supermatrix(ffi::AnyBuffer matrix, ffi::AnyBuffer row_of, double exact_exchange,
-                       ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error supermatrix(Buffer matrix, Buffer row_of, double exact_exchange, Result out) {
   return by_type(matrix.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     best().of<T>().supermatrix(data<T>(matrix), data<std::int32_t>(row_of),
@@ -20,8 +18,7 @@ ffi::Error supermatrix(ffi::AnyBuffer matrix, ffi::AnyBuffer row_of, double exac
 }
 
 // l[blocks, rows, P].
-ffi::Error repulsion(ffi::AnyBuffer l, ffi::AnyBuffer d, ffi::Result<ffi::AnyBuffer> y,
-                     ffi::Result<ffi::AnyBuffer> energy) {
+ffi::Error repulsion(Buffer l, Buffer d, Result y, Result energy) {
   return by_type(l.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto shape = l.dimensions();
@@ -38,10 +35,9 @@ int order_of(std::int64_t hermites) {
   return order;
 }
 
-ffi::Error nuclear_attraction(ffi::AnyBuffer p, ffi::AnyBuffer high, ffi::AnyBuffer low,
-                              ffi::AnyBuffer e, ffi::AnyBuffer atom, ffi::AnyBuffer charge,
-                              ffi::AnyBuffer nuclei_high, ffi::AnyBuffer nuclei_low,
-                              ffi::Span<const double> boys, ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error nuclear_attraction(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom,
+                              Buffer charge, Buffer nuclei_high, Buffer nuclei_low,
+                              ffi::Span<const double> boys, Result out) {
   return by_type(p.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto shape = e.dimensions();  // [S, chunks, depth, products, hermites]
@@ -57,26 +53,24 @@ ffi::Error nuclear_attraction(ffi::AnyBuffer p, ffi::AnyBuffer high, ffi::AnyBuf
 // Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and
 // first row.
 ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
-               ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
-               std::int32_t boys_orders, ffi::Result<ffi::AnyBuffer> out) {
-  std::vector<ffi::AnyBuffer> buffers;
+               ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys, Result out) {
+  std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    auto buffer = args.get<ffi::AnyBuffer>(i);
+    auto buffer = args.get<Buffer>(i);
     if (!buffer.has_value()) return buffer.error();
     buffers.push_back(*buffer);
   }
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4),
-                          out->dimensions()[0], boys.begin(), boys_orders};
-    if (buffers.size() % 5 || boys_orders > 2 * kMaxOrder + 1)
-      throw std::invalid_argument("eri takes five arrays a class, up to d shells");
+                          out->dimensions()[0], boys.begin()};
+    if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
     for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
-      const ffi::AnyBuffer* b = buffers.data() + 5 * c;
+      const Buffer* b = buffers.data() + 5 * c;
       const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
-      problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]), sizes[2 * c],
-                                 sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]), data<T>(b[2]),
-                                 data<T>(b[3]), data<std::int32_t>(b[4])});
+      problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]),
+                                 sizes[2 * c], sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]),
+                                 data<T>(b[2]), data<T>(b[3]), data<std::int32_t>(b[4])});
     }
     best().of<T>().eri(problem, data<T>(*out));
   });
@@ -85,36 +79,35 @@ ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
 }  // namespace
 
 CODELET(supermatrix, ffi::Ffi::Bind()
-                         .Arg<ffi::AnyBuffer>()
-                         .Arg<ffi::AnyBuffer>()
+                         .Arg<Buffer>()
+                         .Arg<Buffer>()
                          .Attr<double>("exact_exchange")
-                         .Ret<ffi::AnyBuffer>())
+                         .Ret<Buffer>())
 
 CODELET(repulsion, ffi::Ffi::Bind()
-                       .Arg<ffi::AnyBuffer>()
-                       .Arg<ffi::AnyBuffer>()
-                       .Ret<ffi::AnyBuffer>()
-                       .Ret<ffi::AnyBuffer>())
+                       .Arg<Buffer>()
+                       .Arg<Buffer>()
+                       .Ret<Buffer>()
+                       .Ret<Buffer>())
 
 CODELET(nuclear_attraction, ffi::Ffi::Bind()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
-                                .Arg<ffi::AnyBuffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
+                                .Arg<Buffer>()
                                 .Attr<ffi::Span<const double>>("boys")
-                                .Ret<ffi::AnyBuffer>())
+                                .Ret<Buffer>())
 
 CODELET(eri, ffi::Ffi::Bind()
                  .RemainingArgs()
                  .Attr<ffi::Span<const std::int32_t>>("sizes")
                  .Attr<ffi::Span<const std::int32_t>>("blocks")
                  .Attr<ffi::Span<const double>>("boys")
-                 .Attr<std::int32_t>("boys_orders")
-                 .Ret<ffi::AnyBuffer>())
+                 .Ret<Buffer>())
 
 extern "C" __attribute__((visibility("default"))) const char* codelet_source_hash() {
   return SOURCE_HASH;

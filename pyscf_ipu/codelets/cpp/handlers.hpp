@@ -47,8 +47,11 @@ ffi::Error by_type(ffi::DataType type, F f) {
   return ffi::Error::InvalidArgument("codelets take float32 or float64 arrays");
 }
 
+using Buffer = ffi::AnyBuffer;
+using Result = ffi::Result<ffi::AnyBuffer>;
+
 template <class T>
-T* data(ffi::AnyBuffer buffer) { return static_cast<T*>(buffer.untyped_data()); }
+T* data(Buffer buffer) { return static_cast<T*>(buffer.untyped_data()); }
 
 }  // namespace pyscf_ipu
 

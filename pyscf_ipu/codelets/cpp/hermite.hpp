@@ -21,6 +21,14 @@ constexpr int hermite_row(int t, int u, int v) {
   return n_hermite(d - 1) + rest * (rest + 1) / 2 + v;
 }
 
+// Calls f(t, u, v) for every row up to total degree `order`.
+template <class F>
+constexpr void for_each_row(int order, F f) {
+  for (int d = 0; d <= order; ++d)
+    for (int t = d; t >= 0; --t)
+      for (int u = d - t; u >= 0; --u) f(t, u, d - t - u);
+}
+
 // How each row of degree >= 1 is raised: r[axis] * [one] + count * [two].
 template <int L>
 struct Recursion {
@@ -28,9 +36,9 @@ struct Recursion {
   std::array<int, size> axis{}, one{}, two{}, count{};
 
   constexpr Recursion() {
-    for (int d = 1; d <= L; ++d)
-      for (int t = d; t >= 0; --t)
-        for (int u = d - t; u >= 0; --u) fill(t, u, d - t - u);
+    for_each_row(L, [this](int t, int u, int v) {
+      if (t + u + v > 0) fill(t, u, v);
+    });
   }
 
  private:
@@ -58,25 +66,16 @@ struct ProductIndex {
   std::array<std::array<int, n_hermite(LK)>, n_hermite(LB)> row{};
 
   constexpr ProductIndex() {
-    for (int d = 0; d <= LB; ++d)
-      for (int t = d; t >= 0; --t)
-        for (int u = d - t; u >= 0; --u) fill(t, u, d - t - u);
-  }
-
- private:
-  constexpr void fill(int t, int u, int v) {
-    for (int d = 0; d <= LK; ++d)
-      for (int a = d; a >= 0; --a)
-        for (int b = d - a; b >= 0; --b)
-          row[hermite_row(t, u, v)][hermite_row(a, b, d - a - b)] =
-              hermite_row(t + a, u + b, v + d - a - b);
+    for_each_row(LB, [this](int t, int u, int v) {
+      for_each_row(LK, [&](int a, int b, int c) {
+        row[hermite_row(t, u, v)][hermite_row(a, b, c)] = hermite_row(t + a, u + b, v + c);
+      });
+    });
   }
 };
 
 template <int LB, int LK>
 inline constexpr ProductIndex<LB, LK> kProduct{};
-
-constexpr int kMaxBoysOrder = 8;
 
 // The Chebyshev fit of boys.boys_fit for one order: its map, shift and coefficients.
 template <class T>

@@ -24,14 +24,14 @@ struct EriClass {
 };
 
 // blocks[n, 4]: bra class, ket class, bra strip, ket strip.
-// boys: per order 0, 1, ..: scale, shift, number of Chebyshev coefficients, coefficients.
+// boys: per order 0, 1, .. up to twice the largest of a class: scale, shift, number of Chebyshev
+// coefficients, coefficients.
 template <class T>
 struct EriProblem {
   std::vector<EriClass<T>> classes;
   const std::int32_t* blocks;
   std::int64_t n_blocks, rows;
   const double* boys;
-  int boys_orders;
 };
 
 // Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
