@@ -106,7 +106,8 @@ def xc_density(
         args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
         return tile_map(xc_density_vertex, *args, name="xc_density").array
 
-    return codelet("xc_density", portable, ao, density)
+    t, d, _, points = ao.shape
+    return codelet("xc_density", portable, ao, density, shape=(t, d, points))
 
 
 def xc_potential(
@@ -119,7 +120,8 @@ def xc_potential(
         args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
         return tile_map(xc_potential_vertex, *args, name="xc_potential").array.sum(0)
 
-    return codelet("xc_potential", portable, ao, factors)
+    n = ao.shape[2]
+    return codelet("xc_potential", portable, ao, factors, shape=(n, n))
 
 
 def xc_density_vertex(ao: Array, density: Array) -> Array:

@@ -124,7 +124,7 @@ def becke_weights(
     return codelet(
         "becke_weights", becke_weights_vertex, points_local, volume_weights,
         jnp.asarray(np.asarray(owner, dtype=np.int32)),
-        centers_hi, centers_lo, radius, atom_mask,
+        centers_hi, centers_lo, radius, atom_mask, shape=volume_weights.shape,
     )  # fmt: skip
 
 

@@ -54,8 +54,9 @@ def supermatrix(plan: TilePlan, matrix: Array, exact_exchange: float) -> Array:
         return jnp.pad(half, ((0, padded - n_pairs), (0, 0)))
 
     half = codelet(
-        "supermatrix", portable, matrix, plan.row_of, exact_exchange=np.float64(exact_exchange)
-    )
+        "supermatrix", portable, matrix, plan.row_of,
+        shape=(padded, n_pairs), exact_exchange=np.float64(exact_exchange),
+    )  # fmt: skip
     return half.reshape(-1, BLOCK_ROWS, n_pairs)
 
 
@@ -92,7 +93,7 @@ def repulsion(half: Array, d: Array) -> tuple[Array, Pair]:
 
     The energy is d L^T d, its blocks added in twice the working precision.
     """
-    y, energy = codelet("repulsion", repulsion_vertex, half, d)
+    y, energy = codelet("repulsion", repulsion_vertex, half, d, shape=(d.shape, (2,)))
     return y, Pair(energy[0], energy[1])
 
 

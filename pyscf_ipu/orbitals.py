@@ -40,10 +40,12 @@ def ao_blocks(
         return ao_blocks_vertex(layout, parts, local, centres.at(atoms), gradient)
 
     kinds = [group.kind for group in layout.groups]
+    blocks, size = atoms.shape
     return codelet(
         "ao_values", portable, local, jnp.asarray(atoms, np.int32), nuclei.hi, nuclei.lo,
         jnp.concatenate([s.exponents.value().ravel() for s in shells]),
         jnp.concatenate([s.coefficients.value().ravel() for s in shells]),
+        shape=(blocks, 4 if gradient else 1, layout.shape.n_ao, size),
         shells=shell_table(layout).ravel(), pure=to_functions(2, kinds[0].cart).ravel(),
     )  # fmt: skip
 

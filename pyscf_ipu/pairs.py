@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pyscf_ipu.hermite import hermite_powers
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.hermite import hermite_powers, n_hermite
 from pyscf_ipu.layout import Layout, PairClass, ShellGroup
 from pyscf_ipu.precision import Pair, difference, scaled, split, two_product, two_sum
 from pyscf_ipu.tables import ClassTable, Conformer
@@ -69,22 +70,53 @@ def class_pairs(
     layout: Layout, pair_class: PairClass, shells: tuple[Shells, ...]
 ) -> list[PairData]:
     """Hermite data of every member of a pair class, padded to a common number of AO products."""
+    groups = layout.groups
     return [
-        _pair_data(
-            layout.groups[m.a],
-            layout.groups[m.b],
-            _take(shells[m.a], m.first),
-            _take(shells[m.b], m.second),
-        )
+        shell_pairs(groups[m.a], groups[m.b], shells[m.a], shells[m.b], m.first, m.second)
         for m in pair_class.members
     ]
+
+
+def shell_pairs(
+    group_a: ShellGroup,
+    group_b: ShellGroup,
+    a: Shells,
+    b: Shells,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> PairData:
+    """Hermite data of the pairs (first[i], second[i]) of shells of two groups."""
+
+    def portable(*operands: Array) -> tuple[Array, ...]:
+        words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
+        one, two = Shells(*words[:3]), Shells(*words[3:])
+        data = shell_pairs_vertex(group_a, group_b, _take(one, first), _take(two, second))
+        return data.p, *data.centre, data.hermite, data.kinetic
+
+    n, k = len(first), a.exponents.hi.shape[1] * b.exponents.hi.shape[1]
+    f = group_a.kind.n_functions * group_b.kind.n_functions
+    h = n_hermite(group_a.kind.l_max + group_b.kind.l_max)
+    p, high, low, hermite, kinetic = codelet(
+        "shell_pairs", portable, *(w for shells in (a, b) for words in shells for w in words),
+        first, second, shape=((n, k), (n, k, 3), (n, k, 3), (n, k, f, h), (n, f)),
+        powers_a=_powers(group_a), powers_b=_powers(group_b),
+        transform_a=group_a.kind.transform().ravel(), transform_b=group_b.kind.transform().ravel(),
+    )  # fmt: skip
+    return PairData(p, Pair(high, low), hermite, kinetic)
+
+
+def _powers(group: ShellGroup) -> np.ndarray:
+    """Powers of x, y and z and the coefficient column of every cartesian component: [c * 4]."""
+    columns = radial_index(group)[:, None]
+    return np.concatenate([np.array(group.kind.components), columns], 1, dtype=np.int32).ravel()
 
 
 def _take(shells: Shells, index: np.ndarray) -> Shells:
     return Shells(*(words.at(index) for words in shells))
 
 
-def _pair_data(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -> PairData:
+def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -> PairData:
+    """The portable form of the codelet "shell_pairs": one shell of each group per pair."""
     kind_a, kind_b = group_a.kind, group_b.kind
     ea, eb = a.exponents.hi[:, :, None], b.exponents.hi[:, None, :]
     p, p_error = two_sum(ea, eb)
@@ -99,9 +131,7 @@ def _pair_data(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -
     rounded = two_sum(jnp.broadcast_to(hi, pa.shape), pa)
     centre = Pair(rounded.hi, rounded.lo + a.centre.lo[:, None, None, :])
 
-    table = hermite_table(
-        kind_a.l_max + 1, kind_b.l_max + 1, p, pa, pb
-    )  # [i][j] -> [t, n, Ka, Kb, 3]
+    table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, p, pa, pb)
     products = _hermite_products(
         table, kind_a.components, kind_b.components, kind_a.l_max + kind_b.l_max
     )
@@ -127,75 +157,70 @@ def gaussian_integral(p: Array) -> Array:
     return scaled(1.0 / (p * jnp.sqrt(p)), math.pi**1.5)
 
 
-def hermite_table(la: int, lb: int, p: Array, pa: Array, pb: Array) -> list[list[list[Array]]]:
-    """E_t^{ij} of one dimension for i <= la, j <= lb: table[i][j][t], each [n, Ka, Kb, 3].
+def hermite_table(la: int, lb: int, p: Array, pa: Array, pb: Array) -> Array:
+    """E_t^{ij} of each dimension for i <= la, j <= lb: [i, j, t, n, Ka, Kb, 3], 0 for t > i + j.
 
     The Gaussian overlap factor is left out.  Helgaker, Jorgensen, Olsen, eq. 9.5.6-7.
     """
     half = (0.5 / p)[..., None]
-    zero = jnp.zeros_like(pa)
+    degree = np.arange(1.0, la + lb + 2).reshape(-1, 1, 1, 1, 1)
 
-    def step(row: list[Array], shift: Array) -> list[Array]:
-        padded = [zero, *row, zero, zero]
-        return [
-            half * padded[t] + shift * padded[t + 1] + (t + 1.0) * padded[t + 2]
-            for t in range(len(row) + 1)
-        ]
+    def step(row: Array, shift: Array) -> Array:
+        """One power more: [t, ...] -> [t + 1, ...].  Whole rows, so that the program is short."""
+        lower = _shifted(half * row, 1, 0)
+        upper = jnp.asarray(degree[: row.shape[0]], row.dtype)[:-1] * row[1:]
+        return lower + _shifted(shift * row, 0, 1) + _shifted(upper, 0, 2)
 
-    table: list[list[list[Array]]] = []
-    for i in range(la + 1):
-        first = [jnp.ones_like(pa)] if i == 0 else step(table[i - 1][0], pa)
+    column = [jnp.ones_like(pa)[None]]
+    for _ in range(la):
+        column.append(step(column[-1], pa))
+    table = []
+    for first in column:
         row = [first]
         for _ in range(lb):
             row.append(step(row[-1], pb))
-        table.append(row)
-    return table
+        table.append(jnp.stack([_shifted(x, 0, la + lb + 1 - x.shape[0]) for x in row]))
+    return jnp.stack(table)
+
+
+def _shifted(x: Array, before: int, after: int, axis: int = 0) -> Array:
+    """Zeros put before and after along one axis."""
+    return jnp.pad(x, [(before, after) if d == axis else (0, 0) for d in range(x.ndim)])
 
 
 Powers = tuple[tuple[int, int, int], ...]
 
 
-def _hermite_products(table: list, comps_a: Powers, comps_b: Powers, order: int) -> Array:
+def _hermite_products(table: Array, comps_a: Powers, comps_b: Powers, order: int) -> Array:
     """E_tuv of every product of cartesian components: [ca, cb, h, n, Ka, Kb]."""
-    n_i, n_j, n_t = len(table) - 1, len(table[0]) - 1, order + 1
-    zero = jnp.zeros_like(table[0][0][0])
-    dense = jnp.stack(
-        [
-            jnp.stack([jnp.stack([*table[i][j], *[zero] * n_t][:n_t]) for j in range(n_j)])
-            for i in range(n_i)
-        ]
-    )  # [i, j, t, n, Ka, Kb, 3]
-    a, b, h = (np.array(x) for x in (comps_a, comps_b, hermite_powers(order)))
+    a, b, h = (np.array(x, np.int32) for x in (comps_a, comps_b, hermite_powers(order)))
 
     def dimension(d: int) -> Array:
-        return dense[..., d][a[:, None, None, d], b[None, :, None, d], h[None, None, :, d]]
+        return table[..., d][a[:, None, None, d], b[None, :, None, d], h[None, None, :, d]]
 
     return dimension(0) * dimension(1) * dimension(2)
 
 
-def _kinetic(table: list, comps_a: Powers, comps_b: Powers, ea: Array, eb: Array) -> Array:
+def _kinetic(table: Array, comps_a: Powers, comps_b: Powers, ea: Array, eb: Array) -> Array:
     """1/2 <grad a | grad b> without the factor (pi/p)^(3/2): [ca, cb, n, Ka, Kb].
 
     The symmetric form has no cancellation between tight and diffuse primitives; applying nabla^2
     to one side costs a factor b/a in relative accuracy, which float32 does not have.
     """
     a, b = ea[..., None], eb[..., None]
-
-    def one(i: int, j: int) -> Array:
-        value = 2.0 * a * b * table[i + 1][j + 1][0]
-        if j:
-            value = value - j * a * table[i + 1][j - 1][0]
-        if i:
-            value = value - i * b * table[i - 1][j + 1][0]
-        return value + 0.5 * i * j * table[i - 1][j - 1][0] if i and j else value
-
-    rows = []
-    for x in comps_a:
-        for y in comps_b:
-            s = [table[x[d]][y[d]][0][..., d] for d in range(3)]
-            t = [one(x[d], y[d])[..., d] for d in range(3)]
-            rows.append(t[0] * s[1] * s[2] + s[0] * t[1] * s[2] + s[0] * s[1] * t[2])
-    return jnp.stack(rows).reshape(len(comps_a), len(comps_b), *rows[0].shape)
+    overlap = table[:, :, 0]  # [i, j, n, Ka, Kb, 3]
+    n_i, n_j = overlap.shape[0] - 1, overlap.shape[1] - 1
+    i = jnp.asarray(np.arange(n_i).reshape(-1, 1, 1, 1, 1, 1), overlap.dtype)
+    j = jnp.asarray(np.arange(n_j).reshape(-1, 1, 1, 1, 1), overlap.dtype)
+    up_down = _shifted(overlap[1:, : n_j - 1], 1, 0, axis=1)
+    down_up = _shifted(overlap[: n_i - 1, 1:], 1, 0)
+    down_down = _shifted(_shifted(overlap[: n_i - 1, : n_j - 1], 1, 0), 1, 0, axis=1)
+    kinetic = 2.0 * a * b * overlap[1:, 1:] - j * a * up_down - i * b * down_up
+    kinetic = kinetic + 0.5 * i * j * down_down
+    x, y = np.array(comps_a, np.int32)[:, None], np.array(comps_b, np.int32)[None]
+    s = [overlap[x[..., d], y[..., d]][..., d] for d in range(3)]
+    t = [kinetic[x[..., d], y[..., d]][..., d] for d in range(3)]
+    return t[0] * s[1] * s[2] + s[0] * t[1] * s[2] + s[0] * s[1] * t[2]
 
 
 def _contract(

@@ -45,10 +45,11 @@ def sum_to_pairs(strips: Strips, per_chunk: Array, axis: int) -> Array:
     if strips.one_chunk_per_pair:
         return per_chunk
     moved = jnp.moveaxis(per_chunk, (axis - 1, axis), (0, 1))
-    flat = moved.reshape(*moved.shape[:2], -1)
-    summed = jnp.matmul(jnp.asarray(strips.onto(), flat.dtype), flat, precision="highest")
-    summed = summed.reshape(*summed.shape[:2], *moved.shape[2:])
-    return jnp.moveaxis(summed, (0, 1), (axis - 1, axis))
+    padded = jnp.pad(moved, [(0, int(d == 1)) for d in range(moved.ndim)])
+    strip = np.arange(strips.n_strips, dtype=np.int32)[:, None]
+    # Chunk by chunk: as a product with a matrix of zeros and ones this was quadratic in the pairs.
+    summed = sum(padded[strip, places] for places in strips.members())
+    return jnp.moveaxis(jnp.asarray(summed), (0, 1), (axis - 1, axis))
 
 
 def _deal(strips: Strips, members: list[PairData]) -> StripData:

@@ -1,8 +1,8 @@
 """`codelet`: a computation with a portable form in JAX and, on a CPU, a native one.
 
-A JAX primitive that carries the portable form as its jaxpr.  That is what it means: simulators,
-derivatives, batches and other platforms see the jaxpr; only the CPU's lowering replaces it by a
-call of the native function of the same name.
+A JAX primitive that carries its portable form.  That is what it means: simulators, derivatives,
+batches and other platforms use that form; only the CPU's lowering replaces it by a call of the
+native function of the same name, and then the portable form is not even traced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from pyscf_ipu.codelets.loading import library, target
@@ -21,20 +22,53 @@ codelet_p = Primitive("codelet")
 codelet_p.multiple_results = True
 
 
-def codelet(name: str, portable: Callable[..., Any], *args: Any, **attributes: Any) -> Any:
+def codelet(
+    name: str,
+    portable: Callable[..., Any],
+    *args: Any,
+    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    **attributes: Any,
+) -> Any:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
 
     Meant for traced code: called eagerly it compiles each time.
 
     name        of `loading.NAMES`.
     portable    pure function of arrays; returns an array or a tuple of arrays.
+    shape       of the result, or a tuple of shapes; the dtype is that of the first argument.
     attributes  constants that the native function reads and the portable one knows already:
                 numbers or NumPy arrays.
+
+    Raises TypeError when the portable form is used and returns something else.
     """
-    closed, shape = jax.make_jaxpr(portable, return_shape=True)(*args)
     frozen = tuple((k, _Constant(v)) for k, v in sorted(attributes.items()))
-    outs = codelet_p.bind(*args, name=name, portable=closed, attributes=frozen)
-    return jax.tree.unflatten(jax.tree.structure(shape), outs)
+    several = bool(shape) and isinstance(shape[0], tuple)
+    avals = tuple(ShapedArray(s, args[0].dtype) for s in (shape if several else (shape,)))
+    outs = codelet_p.bind(
+        *args, name=name, portable=Portable(name, portable, avals), attributes=frozen
+    )
+    return tuple(outs) if several else outs[0]
+
+
+class Portable:
+    """What a codelet means: a function of its operands, and the arrays that it returns."""
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], out_avals: tuple[ShapedArray, ...]
+    ) -> None:
+        self.name, self.function, self.out_avals = name, function, out_avals
+
+    def __call__(self, *operands: Any) -> list:
+        outs = jax.tree.leaves(self.function(*operands))
+        found = [(x.shape, x.dtype) for x in outs]
+        promised = [(a.shape, a.dtype) for a in self.out_avals]
+        # Under vmap or jvp the traced values still have the shapes of one call.
+        if found != promised:
+            raise TypeError(f"codelet {self.name!r} returns {found}, its call says {promised}")
+        return outs
+
+    def __repr__(self) -> str:
+        return f"Portable({self.name})"
 
 
 class _Constant:
@@ -52,26 +86,26 @@ class _Constant:
         return isinstance(other, _Constant) and self.key == other.key
 
 
-def _portable(*operands: Any, portable: ClosedJaxpr, **_: Any) -> list:
-    return jaxpr_as_fun(portable)(*operands)
+def _portable(*operands: Any, portable: Portable, **_: Any) -> list:
+    return portable(*operands)
 
 
-def _native(*operands: Any, name: str, portable: ClosedJaxpr, attributes: tuple) -> list:
+def _native(*operands: Any, name: str, portable: Portable, attributes: tuple) -> list:
     if library() is None:
-        return _portable(*operands, portable=portable)
+        return portable(*operands)
     results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in portable.out_avals]
     call = jax.ffi.ffi_call(target(name), results)
     return list(call(*operands, **{k: v.value for k, v in attributes}))
 
 
-def _batch(args: Any, dims: Any, *, portable: ClosedJaxpr, **_: Any) -> Any:
-    outs = jax.vmap(jaxpr_as_fun(portable), in_axes=tuple(dims))(*args)
+def _batch(args: Any, dims: Any, *, portable: Portable, **_: Any) -> Any:
+    outs = jax.vmap(portable, in_axes=tuple(dims))(*args)
     return outs, [0] * len(outs)
 
 
-def _jvp(primals: Any, tangents: Any, *, portable: ClosedJaxpr, **_: Any) -> Any:
+def _jvp(primals: Any, tangents: Any, *, portable: Portable, **_: Any) -> Any:
     filled = [ad.instantiate_zeros(t) for t in tangents]
-    return jax.jvp(jaxpr_as_fun(portable), tuple(primals), tuple(filled))
+    return jax.jvp(portable, tuple(primals), tuple(filled))
 
 
 def _impl(*operands: Any, **params: Any) -> list:

@@ -30,6 +30,7 @@ NAMES = (
     "eri",
     "nuclear_attraction",
     "repulsion",
+    "shell_pairs",
     "supermatrix",
     "xc_density",
     "xc_potential",

@@ -24,7 +24,8 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> Array:
         return full_matrix(plan, eri_blocks(plan, found))
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
-    return codelet("eri", portable, *operands, **_work_list(plan, sides[0].p.dtype))
+    shape = (plan.n_rows, plan.n_rows)
+    return codelet("eri", portable, *operands, shape=shape, **_work_list(plan, sides[0].p.dtype))
 
 
 def _work_list(plan: TilePlan, dtype: np.dtype) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def _attraction(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> 
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, charges, *nuclei)
     boys = packed_fits([order], data.p.dtype)
-    return codelet("nuclear_attraction", portable, *operands, boys=boys)
+    shape = (*data.p.shape[:2], plan.n_products)
+    return codelet("nuclear_attraction", portable, *operands, shape=shape, boys=boys)
 
 
 def _potential(

@@ -70,6 +70,15 @@ class Strips:
         """Which chunk belongs to which pair, per strip: [S, mb, nb] booleans."""
         return self.segment[:, None, :] == np.arange(self.pairs_per_strip)[None, :, None]
 
+    def members(self) -> np.ndarray:
+        """The same as places: [m, S, mb], the m-th chunk of each pair; nb where there is none."""
+        onto = self.onto()
+        rank = np.where(onto, np.cumsum(onto, axis=2), 0)
+        places = np.full((rank.max(), *onto.shape[:2]), self.chunks_per_strip, np.int32)
+        strip, pair, chunk = np.nonzero(onto)
+        places[rank[strip, pair, chunk] - 1, strip, pair] = chunk
+        return places
+
 
 @dataclass(frozen=True)
 class Block:

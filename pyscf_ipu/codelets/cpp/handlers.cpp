@@ -1,4 +1,5 @@
 // The codelets as XLA's foreign functions: unpack buffers, pick the instruction set, call.
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -35,6 +36,16 @@ int order_of(std::int64_t hermites) {
   return order;
 }
 
+std::vector<Buffer> buffers_of(ffi::RemainingArgs args) {
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const auto buffer = args.get<Buffer>(i);
+    if (!buffer.has_value()) throw std::invalid_argument("an argument is not an array");
+    buffers.push_back(*buffer);
+  }
+  return buffers;
+}
+
 ffi::Error nuclear_attraction(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom,
                               Buffer charge, Buffer nuclei_high, Buffer nuclei_low,
                               ffi::Span<const double> boys, Result out) {
@@ -50,18 +61,47 @@ ffi::Error nuclear_attraction(Buffer p, Buffer high, Buffer low, Buffer e, Buffe
   });
 }
 
+template <class T>
+PairShells<T> shells_of(const Buffer* b, Buffer index, ffi::Span<const std::int32_t> powers,
+                        ffi::Span<const double> transform) {
+  const auto size = b[2].dimensions();  // [shells, primitives, columns]
+  const int components = powers.size() / 4;
+  int highest = 0;
+  for (int c = 0; c < components; ++c) {
+    const std::int32_t* p = powers.begin() + 4 * c;
+    highest = std::max<int>(highest, p[0] + p[1] + p[2]);
+  }
+  if (highest > kMaxOrder / 2) throw std::invalid_argument("shells up to d are supported");
+  return {data<T>(b[0]), data<T>(b[1]), data<T>(b[2]), data<T>(b[3]), data<T>(b[4]), data<T>(b[5]),
+          data<std::int32_t>(index), powers.begin(), transform.begin(), size[1], int(size[2]),
+          components, int(transform.size()) / components, highest};
+}
+
+// Arguments: exponents, coefficients and centres of both groups, each in two words; the two shells of
+// every pair.
+ffi::Error shell_pairs(ffi::RemainingArgs args, ffi::Span<const std::int32_t> powers_a,
+                       ffi::Span<const std::int32_t> powers_b, ffi::Span<const double> transform_a,
+                       ffi::Span<const double> transform_b, Result p, Result high, Result low,
+                       Result e, Result kinetic) {
+  return by_type(p->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto buffers = buffers_of(args);
+    if (buffers.size() != 14) throw std::invalid_argument("shell_pairs takes fourteen arrays");
+    const Buffer* b = buffers.data();
+    best().of<T>().shell_pairs({shells_of<T>(b, b[12], powers_a, transform_a),
+                                shells_of<T>(b + 6, b[13], powers_b, transform_b),
+                                p->dimensions()[0], order_of(e->dimensions()[3]), data<T>(*p),
+                                data<T>(*high), data<T>(*low), data<T>(*e), data<T>(*kinetic)});
+  });
+}
+
 // Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and
 // first row.
 ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
                ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys, Result out) {
-  std::vector<Buffer> buffers;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    auto buffer = args.get<Buffer>(i);
-    if (!buffer.has_value()) return buffer.error();
-    buffers.push_back(*buffer);
-  }
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
+    const auto buffers = buffers_of(args);
     EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4),
                           out->dimensions()[0], boys.begin()};
     if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
@@ -101,6 +141,18 @@ CODELET(nuclear_attraction, ffi::Ffi::Bind()
                                 .Arg<Buffer>()
                                 .Attr<ffi::Span<const double>>("boys")
                                 .Ret<Buffer>())
+
+CODELET(shell_pairs, ffi::Ffi::Bind()
+                         .RemainingArgs()
+                         .Attr<ffi::Span<const std::int32_t>>("powers_a")
+                         .Attr<ffi::Span<const std::int32_t>>("powers_b")
+                         .Attr<ffi::Span<const double>>("transform_a")
+                         .Attr<ffi::Span<const double>>("transform_b")
+                         .Ret<Buffer>()
+                         .Ret<Buffer>()
+                         .Ret<Buffer>()
+                         .Ret<Buffer>()
+                         .Ret<Buffer>())
 
 CODELET(eri, ffi::Ffi::Bind()
                  .RemainingArgs()

@@ -6,6 +6,7 @@
 #include "orbitals.hpp"
 #include "nuclear_attraction.hpp"
 #include "repulsion.hpp"
+#include "shell_pairs.hpp"
 #include "supermatrix.hpp"
 #include "xc.hpp"
 
@@ -16,8 +17,8 @@ namespace pyscf_ipu::ISA {
 
 template <class T>
 Kernels<T> table() {
-  return {supermatrix<T>, repulsion<T>, eri<T>, nuclear_attraction<T>,        becke_weights<T>,
-          ao_values<T>,     xc_density<T>, xc_potential<T>};
+  return {shell_pairs<T>,   supermatrix<T>, repulsion<T>,  eri<T>,         nuclear_attraction<T>,
+          becke_weights<T>, ao_values<T>,   xc_density<T>, xc_potential<T>};
 }
 
 InstructionSet kernels() {

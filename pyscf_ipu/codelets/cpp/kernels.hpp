@@ -61,9 +61,32 @@ struct Attraction {
   const double* boys;
 };
 
+// One side of a set of shell pairs, a shell group: exponents[shells, primitives], coefficients
+// [shells, primitives, columns] and centres [shells, 3] in two words; index[pairs] into the shells;
+// powers[components, 4]: x, y, z and the column; transform[functions, components].
+template <class T>
+struct PairShells {
+  const T *exponents, *exponents_low, *coefficients, *coefficients_low, *high, *low;
+  const std::int32_t *index, *powers;
+  const double* transform;
+  std::int64_t primitives;
+  int columns, components, functions, highest;
+};
+
+// Results: p[pairs, k], centres [pairs, k, 3], e[pairs, k, f, h], kinetic[pairs, f] for the k pairs of
+// primitives, the f products of functions and the h Hermites of `order`.
+template <class T>
+struct PairProblem {
+  PairShells<T> a, b;
+  std::int64_t pairs;
+  int order;
+  T *p, *high, *low, *e, *kinetic;
+};
+
 // Row-major arrays in and out; shapes as in the portable vertex of the same name.
 template <class T>
 struct Kernels {
+  void (*shell_pairs)(const PairProblem<T>& problem);
   // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see jk.supermatrix.
   void (*supermatrix)(const T* matrix, const std::int32_t* row_of, std::int64_t n,
                       std::int64_t rows, T exact_exchange, std::int64_t padded_rows, T* out);

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu import Molecule, Settings, tables
-from pyscf_ipu.codelets import codelet_p, library
+from pyscf_ipu.codelets import codelet, codelet_p, library
 from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.jk import packed_indices, repulsion, supermatrix
@@ -54,7 +54,7 @@ def native_and_portable(function, *args):
             operands = [v.val if hasattr(v, "val") else values[v] for v in e.invars]
             if e.primitive is codelet_p:
                 names.append(e.params["name"])
-                out = jax.extend.core.jaxpr_as_fun(e.params["portable"])(*operands)
+                out = e.params["portable"](*map(jax.numpy.asarray, operands))
             else:
                 out = e.primitive.bind(*operands, **e.params)
                 out = out if e.primitive.multiple_results else [out]
@@ -68,6 +68,34 @@ def native_and_portable(function, *args):
 CASES = [(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
     (name, "float64") for name in ("17 in a class", "empty slots", "general contraction")
 ]
+
+
+@pytest.mark.parametrize("case", [*CASES, ("cartesian d", "float32")], ids="-".join)
+def test_shell_pairs(case):
+    name, precision = case
+    cart = name == "cartesian d"
+    numbers, basis, strip = SYSTEMS["d shells" if cart else name]
+    settings = Settings(basis=basis, precision=precision, cart=cart)
+    mol = random_molecule(numbers, 2.5)
+    shape = shape_of(mol.numbers, basis, cart, 0)
+    plan, dtype = tile_plan(shape, 1, strip), settings.numerics.scf_dtype
+    with settings.numerics.scope():
+        arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
+        native, portable, names = native_and_portable(
+            lambda t, c: pair_strips(plan, t, c, dtype), *arrays
+        )
+    assert set(names) == {"shell_pairs"}
+    for a, b in zip(native, portable, strict=True):
+        bound = TOLERANCE[precision] * max(1.0, float(np.abs(b).max()))
+        np.testing.assert_allclose(a, b, rtol=0, atol=bound)
+
+
+def test_a_portable_form_of_another_shape_is_an_error():
+    def wrong(x):
+        return codelet("repulsion", lambda x: x[None], x, shape=(3,))
+
+    with pytest.raises(TypeError, match=r"'repulsion' returns .* its call says"):
+        jax.vmap(wrong)(np.ones((2, 3), np.float32))
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
@@ -86,7 +114,7 @@ def integrals(request):
 
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
-        strips = jax.jit(lambda t, c: pair_strips(plan, t, c, dtype))(*arrays)
+        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(*arrays)
         charge, _ = atom_data(plan.layout, *arrays)
         found = native_and_portable(run, strips, charge, *arrays[1].positions)
     return plan, *found, TOLERANCE[precision]
