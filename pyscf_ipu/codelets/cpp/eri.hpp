@@ -15,6 +15,7 @@ namespace pyscf_ipu::ISA {
 template <class T, int LB, int LK>
 struct EriVertex {
   static constexpr int kBra = n_hermite(LB), kKet = n_hermite(LK), kOrder = LB + LK;
+  static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
 
   const BoysFit<T>& fit;
   const Side<T>&bra, &ket;
@@ -46,14 +47,27 @@ struct EriVertex {
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
     hermite_coulomb<T, kOrder>(fit, alpha, inverse_root, d[0], d[1], d[2], r);
     constexpr auto& row = kProduct<LB, LK>.row;
+    // Product by product: the sums over h stay in registers.
+    for (int f = 0; f < bra.products; ++f) {
+      const unsigned long long occupied = bra.occupied_by[f];
+      const T* e = p.e + f * kBra;
+      Vec<T>* to = half.data() + f * kKet;
+#pragma GCC unroll 4
+      for (int first = 0; first < kKet; first += kStep) {
+        Vec<T> sum[kStep];
 #pragma GCC unroll 10
-    for (int h = 0; h < kBra; ++h)
-      for (const int f : bra.occupied[h]) {
-        const T e = p.e[f * kBra + h];
-        Vec<T>* to = half.data() + f * kKet;
+        for (int k = 0; k < kStep && first + k < kKet; ++k) sum[k] = to[first + k];
+#pragma GCC unroll 35
+        for (int h = 0; h < kBra; ++h) {
+          if (!(occupied >> h & 1)) continue;
 #pragma GCC unroll 10
-        for (int k = 0; k < kKet; ++k) to[k] += e * r[row[h][k]];
+          for (int k = 0; k < kStep && first + k < kKet; ++k)
+            sum[k] += e[h] * r[row[h][first + k]];
+        }
+#pragma GCC unroll 10
+        for (int k = 0; k < kStep && first + k < kKet; ++k) to[first + k] = sum[k];
       }
+    }
   }
 
   void contract_ket(const KetVector<T>& q) {

@@ -56,11 +56,12 @@ struct PairStrip {
 };
 
 // A class: order of its Hermites, number of AO products, which E can be other than zero
-// (occupied[h] lists products f), and its strips.
+// (occupied[h] lists products f, occupied_by[f] has a bit for each h), and its strips.
 template <class T>
 struct Side {
   int order, products, hermites;
   std::vector<std::vector<int>> occupied;
+  std::vector<unsigned long long> occupied_by;
   std::vector<PairStrip<T>> strips;
   std::vector<Vec<T>> lanes;  // storage of all KetVector::e
 };
@@ -163,7 +164,7 @@ void group_lanes(Side<T>& side, PairStrip<T>& strip, std::size_t& used) {
 
 template <class T>
 Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
-  Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}};
+  Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}, {}};
   std::size_t vectors = 0;
   for (int s = 0; s < c.strips; ++s) {
     side.strips.push_back(strip_of(c, sizes, s, largest));
@@ -175,6 +176,7 @@ Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
   std::size_t used = 0;
   for (auto& strip : side.strips) group_lanes(side, strip, used);
   side.occupied.resize(side.hermites);
+  side.occupied_by.resize(side.products);
   for (int h = 0; h < side.hermites; ++h)
     for (int f = 0; f < side.products; ++f) {
       bool found = false;
@@ -182,7 +184,9 @@ Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
         for (const auto& pair : strip.pairs)
           for (const auto& one : pair.primitives)
             found = found || one.e[f * side.hermites + h] != T(0);
-      if (found) side.occupied[h].push_back(f);
+      if (!found) continue;
+      side.occupied[h].push_back(f);
+      side.occupied_by[f] |= 1ULL << h;
     }
   return side;
 }
