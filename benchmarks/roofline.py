@@ -104,8 +104,6 @@ def bound(
 ) -> dict[str, Any]:
     """Measured time beside the roofline; `size` is what the kernel has to read, in bytes."""
     level = next((k for k in LEVELS if size <= LEVELS[k]), "memory")
-    if size > 2 * MIB and level == "second-level cache":
-        level = "shared cache"
     by = {"arithmetic": 1e-6 * flops / peak, level: 1e-6 * size / rates[level]}
     limit = max(by, key=lambda k: by[k])
     return {"name": name, "ms": ms, "gflops": 1e-6 * flops / ms, "gbytes": 1e-6 * size / ms,
@@ -177,9 +175,13 @@ def eri_classes(basis: str) -> list[dict[str, Any]]:
         quartets = n[0] * (n[1] + 1) / 2 if block.bra == block.ket else n[0] * n[1]
         spent = seconds((block,)) - overhead
         found.append(
-            {"name": f"{_name(bra)}|{_name(ket)}", "quartets": quartets,
-             "ns": 1e9 * spent / quartets, "flops": flops_of(bra.pair_class, ket.pair_class, 9)}
-        )  # fmt: skip
+            {
+                "name": f"{_name(bra)}|{_name(ket)}",
+                "quartets": quartets,
+                "ns": 1e9 * spent / quartets,
+                "flops": flops_of(bra.pair_class, ket.pair_class, _mean_depth(plan, bra)),
+            }
+        )
     return found
 
 
@@ -188,12 +190,18 @@ def _depth(plan: TilePlan, member: Any) -> int:
     return groups[member.a].kind.n_prim * groups[member.b].kind.n_prim
 
 
+def _mean_depth(plan: TilePlan, strips: Any) -> float:
+    members = strips.pair_class.members
+    pairs = sum(len(m.first) for m in members)
+    return sum(_depth(plan, m) * len(m.first) for m in members) / pairs
+
+
 def _name(strips: Any) -> str:
     sides = strips.pair_class.ls_a, strips.pair_class.ls_b
     return " ".join("".join("spd"[l] for l in ls) for ls in sides)
 
 
-def flops_of(bra: Any, ket: Any, depth: int) -> float:
+def flops_of(bra: Any, ket: Any, depth: float) -> float:
     """Operations of one primitive quartet as eri.hpp does them; a fused one counts twice."""
     order = bra.order + ket.order
     terms = 20 + 2 * order

@@ -34,7 +34,8 @@ from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
 from pyscf_ipu.shape import Shape
 from pyscf_ipu.units import HARTREE_TO_EV
 
-CHUNK = 4  # conformers of a task: small enough that the cores end together
+CHUNK = 4  # conformers of a task at most
+TASKS = 4  # for each core at least, so that the cores end together
 _solvers: dict[Settings, Solver] = {}  # of this worker process
 
 
@@ -145,13 +146,14 @@ def compare(settings: Settings, mols: list[Molecule], args: argparse.Namespace) 
 def batches(settings: Settings, mols: list[Molecule]) -> list[tuple[Shape, list[Molecule]]]:
     """A few conformers of one shape each, the largest first."""
     solver = Solver(settings)
+    size = max(1, min(CHUNK, len(mols) // (TASKS * len(cores()))))
     groups: dict[Shape, list[Molecule]] = {}
     for mol in mols:
         groups.setdefault(solver.shape(mol), []).append(mol)
     return [
-        (shape, group[i : i + CHUNK])
+        (shape, group[i : i + size])
         for shape, group in sorted(groups.items(), key=lambda item: -item[0].n_ao)
-        for i in range(0, len(group), CHUNK)
+        for i in range(0, len(group), size)
     ]
 
 

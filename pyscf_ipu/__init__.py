@@ -20,6 +20,7 @@ _HOME = {
     "Settings": "settings",
     "Solver": "solver",
     "enable_disk_cache": "cache",
+    "rks_core": "core",
     "rks": "kohn_sham",
 }
 
@@ -32,10 +33,12 @@ __all__ = [
     "Solver",
     "enable_disk_cache",
     "rks",
+    "rks_core",
 ]
 
 if TYPE_CHECKING:
     from pyscf_ipu.cache import enable_disk_cache
+    from pyscf_ipu.core import rks_core
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
     from pyscf_ipu.kohn_sham import rks
     from pyscf_ipu.molecule import Molecule

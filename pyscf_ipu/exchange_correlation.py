@@ -43,8 +43,12 @@ def grid_blocks(
     shells: tuple[Shells, ...],
     mol: Conformer,
     dtype: type,
+    blocks: int | None = None,
 ) -> GridBlocks | None:
-    """The molecular grid with its AO values; None without a semilocal functional."""
+    """The molecular grid with its AO values; None without a semilocal functional.
+
+    blocks  number of equal blocks; default: as many as fit into a cache one by one.
+    """
     if functional.kind == "hf":
         return None
     charge, radius = atom_data(layout, tables, mol)
@@ -61,8 +65,9 @@ def grid_blocks(
         weights.append(weight.ravel())
         atoms.append(np.repeat(slots, local.shape[1]))
     owner = np.concatenate(atoms)
-    count = -(-len(owner) // BLOCK_POINTS)
-    size = -(-len(owner) // (count * BLOCK_MULTIPLE)) * BLOCK_MULTIPLE
+    count = blocks or -(-len(owner) // BLOCK_POINTS)
+    multiple = 2 if blocks else BLOCK_MULTIPLE
+    size = -(-len(owner) // (count * multiple)) * multiple
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
@@ -91,7 +96,7 @@ def exchange_correlation(
     tiles = range(grid.weights.shape[0])
     points = (tile_put_sharded(moments, tiles), tile_put_sharded(grid.weights, tiles))
     vertex = partial(xc_functional_vertex, functional)
-    hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True)
+    hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True, shared=True)
     matrix = xc_potential(grid.ao, factors.array)
     return compensated_sum(Pair(hi.array, lo.array)), matrix + matrix.T
 
@@ -104,7 +109,7 @@ def xc_density(
     def portable(ao: Array, density: Array) -> Array:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
-        return tile_map(xc_density_vertex, *args, name="xc_density").array
+        return tile_map(xc_density_vertex, *args, name="xc_density", shared=True).array
 
     t, d, _, points = ao.shape
     return codelet("xc_density", portable, ao, density, shape=(t, d, points))
@@ -118,7 +123,7 @@ def xc_potential(
     def portable(ao: Array, factors: Array) -> Array:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
-        return tile_map(xc_potential_vertex, *args, name="xc_potential").array.sum(0)
+        return tile_map(xc_potential_vertex, *args, name="xc_potential", shared=True).array.sum(0)
 
     n = ao.shape[2]
     return codelet("xc_potential", portable, ao, factors, shape=(n, n))

@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from pyscf_ipu.exchange_correlation import GridBlocks, atom_data, exchange_correlation, grid_blocks
-from pyscf_ipu.integrals import OneElectron, eri_matrix, nuclear_repulsion, one_electron
-from pyscf_ipu.jk import (
-    pack_density,
-    packed_indices,
-    repulsion,
-    supermatrix,
-    unpack,
-)
+from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
+from pyscf_ipu.jk import pack_density, packed_indices, unpack
 from pyscf_ipu.layout import Layout
+from pyscf_ipu.machine import HOST, Machine, Repulsion
 from pyscf_ipu.pairs import gather_shells
 from pyscf_ipu.precision import Pair, add, compensated_dot, compensated_sum, pair_dot
 from pyscf_ipu.strips import pair_strips
@@ -61,17 +57,17 @@ class EnergyTerms(NamedTuple):
 
 @dataclass(frozen=True)
 class Hamiltonian:
-    """Overlap, one-electron integrals, supermatrix and grid of one molecule.
+    """Overlap, one-electron integrals, electron repulsion and grid of one molecule.
 
     overlap Pair [N, N] (1 on the diagonal of padded AOs); one: PackedIntegrals;
-    g: half of the supermatrix (jk.supermatrix); grid: AO values and weights;
+    repulsion: packed density -> G d and its energy; grid: AO values and weights;
     padded [N] marks AOs of empty slots; nuclear: Pair.
     """
 
     functional: Functional
     overlap: Pair
     one: PackedIntegrals
-    g: Array
+    repulsion: Repulsion
     grid: GridBlocks | None
     padded: Array
     nuclear: Pair
@@ -79,8 +75,10 @@ class Hamiltonian:
     def fock(self, density: Array) -> tuple[Array, EnergyTerms]:
         """Fock matrix [N, N] and the energy's parts at a density matrix [N, N]."""
         d = pack_density(density)
-        two_electron, repulsion_energy = repulsion(self.g, d)
-        xc_energy, xc_matrix = exchange_correlation(self.functional, self.grid, density)
+        with jax.named_scope("repulsion"):
+            two_electron, repulsion_energy = self.repulsion(d)
+        with jax.named_scope("xc"):
+            xc_energy, xc_matrix = exchange_correlation(self.functional, self.grid, density)
         packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
@@ -105,24 +103,30 @@ def hamiltonian(
     tables: tuple[ClassTable, ...],
     mol: Conformer,
     dtype: type,
+    machine: Machine = HOST,
 ) -> Hamiltonian:
     """All integrals of one molecule in `dtype`."""
     layout = plan.layout
     charge, _ = atom_data(layout, tables, mol)
     nuclei = mol.positions.astype(dtype)
     charge = charge.astype(dtype)
-    strips = pair_strips(plan, tables, mol, dtype)
     n = layout.shape.n_ao
-    one = _packed(plan, tables, mol, one_electron(plan, strips, charge, nuclei))
     padded = (charge == 0)[layout.ao_atom]
-    g = supermatrix(plan, eri_matrix(plan, strips), functional.exact_exchange)
-    shells = gather_shells(layout, tables, mol, dtype)
+    with jax.named_scope("pairs"):
+        strips = pair_strips(plan, tables, mol, dtype)
+        shells = gather_shells(layout, tables, mol, dtype)
+    with jax.named_scope("one_electron"):
+        one = _packed(plan, tables, mol, one_electron(plan, strips, charge, nuclei))
+    with jax.named_scope("eri"):
+        repulsion = machine.repulsion(plan, strips, tables, mol, dtype, functional.exact_exchange)
+    with jax.named_scope("grid"):
+        grid = grid_blocks(layout, functional, tables, shells, mol, dtype, machine.grid_tiles)
     return Hamiltonian(
         functional,
         Pair(unpack(one.overlap.hi, n) + jnp.diag(padded.astype(dtype)), unpack(one.overlap.lo, n)),
         one,
-        g,
-        grid_blocks(layout, functional, tables, shells, mol, dtype),
+        repulsion,
+        grid,
         padded,
         nuclear_repulsion(charge, nuclei),
     )

@@ -60,7 +60,7 @@ def ao_blocks_vertex(
 
     tiles = range(local.shape[0])
     args = [tile_put_sharded(x, tiles) for x in (local, owner.hi, owner.lo)]
-    return tile_map(ao_values_vertex, *args, name="ao_values").array
+    return tile_map(ao_values_vertex, *args, name="ao_values", shared=True).array
 
 
 def shell_table(layout: Layout) -> np.ndarray:

@@ -12,6 +12,7 @@ from jax import Array, lax
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
+from pyscf_ipu.machine import HOST, Machine
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.scf import ScfRun, density_of, orthonormal, reorthonormalise, scf, similar
 from pyscf_ipu.settings import Settings
@@ -45,7 +46,11 @@ Driver = Callable[[tuple[ClassTable, ...], Conformer, Array], Solution]
 
 
 def restricted_kohn_sham(
-    shape: Shape, settings: Settings, tables: tuple[ClassTable, ...], mol: Conformer
+    shape: Shape,
+    settings: Settings,
+    tables: tuple[ClassTable, ...],
+    mol: Conformer,
+    machine: Machine = HOST,
 ) -> Solution:
     """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
 
@@ -56,10 +61,12 @@ def restricted_kohn_sham(
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
-    problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype)
-    basis = orthonormal(problem.overlap)
+    problem = hamiltonian(plan, xc, tables, mol, numerics.scf_dtype, machine)
+    basis = orthonormal(problem.overlap, machine.eigh)
     guess = guess_density(plan.layout, tables, mol)
-    run = scf(problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics)
+    run = scf(
+        problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics, machine.eigh
+    )
     if numerics.refines:
         problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
         run = _evaluate(problem, run, mol.n_occupied)

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from pyscf_ipu.diis import Diis, diis_start, diis_step
+from pyscf_ipu.machine import Eigh, library_eigh
 from pyscf_ipu.precision import Pair, Precision
 
 DIIS_DEPTH = 8
+LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
 STALLED = 2  # cycles without a smaller commutator after which it is taken for rounding noise
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
@@ -57,6 +59,7 @@ class ScfRun(NamedTuple):
 
 class _State(NamedTuple):
     run: ScfRun
+    vectors: Array  # eigenvectors of the last cycle in the orthonormal basis
     trial: Array  # density matrix of the next cycle, in the AO basis
     orthonormal: Array  # the same in the orthonormal basis: converting it costs float32 digits
     diis: Diis
@@ -65,9 +68,11 @@ class _State(NamedTuple):
     final: Array  # the last evaluation is done
 
 
-def orthonormal(overlap: Pair) -> Orthonormal:
+def orthonormal(overlap: Pair, eigh: Eigh = library_eigh) -> Orthonormal:
     """Loewdin's symmetric orthonormalisation, which disturbs the AOs least."""
-    values, vectors = jnp.linalg.eigh(overlap.hi)
+    with jax.named_scope("eigensolver"):
+        start = jnp.eye(overlap.hi.shape[0], dtype=overlap.dtype)
+        values, vectors = eigh(overlap.hi, start, jnp.zeros((), overlap.dtype))
     floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
     root = jnp.sqrt(jnp.maximum(values, floor))
     inverse = _product(vectors / root, vectors.T)
@@ -101,6 +106,7 @@ def scf(
     n_occupied: Array,
     max_cycles: int,
     tolerance: Precision,
+    eigh: Eigh = library_eigh,
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
@@ -109,6 +115,7 @@ def scf(
 
     fock   density [N, N] -> (Fock matrix [N, N], the energy's parts).
     guess  density matrix [N, N] in the AO basis; need not be idempotent.
+    eigh   eigenvalues and vectors of a matrix, from the vectors of the cycle before; see Machine.
 
     Once converged, one more evaluation gives the results: at the next density, with orbitals of
     its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
@@ -134,8 +141,13 @@ def scf(
         floor = max(tolerance.commutator, tolerance.rounding_floor)
         small = jnp.where(stalled < STALLED, tolerance.commutator, floor)
         met = (commutator < small) & (change < tolerance.energy_change)
-        diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
-        levels, vectors = jnp.linalg.eigh(jnp.where(before.converged, matrix, extrapolated))
+        with jax.named_scope("diis"):
+            diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
+        with jax.named_scope("eigensolver"):
+            chosen = jnp.where(before.converged, matrix, extrapolated)
+            # Far from convergence rough orbitals do; those of a converged density are exact.
+            accuracy = jnp.where(before.converged, 0.0, LOOSE * commutator)
+            levels, vectors = eigh(chosen, state.vectors, accuracy)
         orbitals = reorthonormalise(_product(basis.inverse, vectors), basis.overlap)
         window = Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(last, energy, strict=True)))
         # The evaluation after convergence is not a cycle.
@@ -154,6 +166,7 @@ def scf(
         )
         return _State(
             run,
+            vectors,
             density_of(orbitals, n_occupied),
             density_of(vectors, n_occupied),
             diis,
@@ -184,7 +197,8 @@ def _start(
     diis = diis_start(DIIS_DEPTH, n, dtype)
     never = jnp.full((), jnp.inf, dtype)
     count = jnp.zeros((), jnp.int32)
-    return _State(run, guess, orthonormal, diis, never, count, jnp.zeros((), bool))
+    vectors = jnp.eye(n, dtype=dtype)
+    return _State(run, vectors, guess, orthonormal, diis, never, count, jnp.zeros((), bool))
 
 
 def similar(matrix: Array, x: Array) -> Array:

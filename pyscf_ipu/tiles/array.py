@@ -1,13 +1,23 @@
-"""Arrays spread over tiles: the leading axis counts vertices, and each lies on a named tile."""
+"""Arrays spread over tiles: the leading axis counts vertices, and each lies on a named tile.
+
+Placing an array is a JAX primitive, `tile_place`, so that it stays visible in the program: a
+simulator sees which bytes have to travel where.  On other machines it is the plain array.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+tile_place_p = Primitive("tile_place")
 
 
 @jax.tree_util.register_pytree_node_class
@@ -54,26 +64,86 @@ def tile_put_sharded(array: Array, tiles: Sequence[int]) -> TileShardedArray:
             f"an array of {array.shape[0]} rows cannot be sharded over {len(tiles)} tiles: "
             "give one row per entry of `tiles`"
         )
-    return TileShardedArray(array, tiles)
+    return _bind(array, "sharded", None, tiles)
 
 
 def tile_put_replicated(array: Array, tiles: Sequence[int]) -> TileShardedArray:
     """One copy of `array` on each of `tiles`."""
-    return TileShardedArray(jnp.broadcast_to(array, (len(tiles), *array.shape)), tiles)
+    return _bind(array, "replicated", None, tiles)
 
 
 def tile_gather(
     array: Array | TileShardedArray, indices: Sequence[int] | np.ndarray, tiles: Sequence[int]
 ) -> TileShardedArray:
-    """Row `indices[i]` of `array` onto tile `tiles[i]`; the indices are known at trace time."""
+    """Row `indices[i]` of `array` onto tile `tiles[i]`; the indices are known at trace time.
+
+    With indices [T, ...], several rows for each tile.
+
+    Raises ValueError unless there is one entry per tile.
+    """
     rows = array.array if isinstance(array, TileShardedArray) else array
     index = np.asarray(indices, np.int32)
     if len(index) != len(tiles):
         raise ValueError(f"{len(index)} indices for {len(tiles)} tiles: give one index per tile")
-    return TileShardedArray(rows[index], tiles)
+    return _bind(rows, "gather", Indices(index), tiles)
 
 
 def tile_data_barrier(*args: TileShardedArray) -> tuple[TileShardedArray, ...]:
     """Order what follows after all of `args` are complete."""
     arrays = lax.optimization_barrier(tuple(a.array for a in args))
     return tuple(TileShardedArray(x, a.tiles) for x, a in zip(arrays, args, strict=True))
+
+
+class Indices:
+    """Integers known at trace time, as a hashable parameter of a primitive."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self._key = (array.shape, array.tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Indices) and self._key == other._key
+
+    def __repr__(self) -> str:
+        return f"Indices{self.array.shape}"
+
+
+def _bind(
+    array: Array, how: str, indices: Indices | None, tiles: Sequence[int]
+) -> TileShardedArray:
+    where = tuple(int(t) for t in tiles)
+    placed = tile_place_p.bind(jnp.asarray(array), how=how, indices=indices, tiles=where)
+    return TileShardedArray(placed, where)
+
+
+def _place(array: Array, *, how: str, indices: Indices | None, tiles: tuple[int, ...]) -> Array:
+    if how == "replicated":
+        return jnp.broadcast_to(array, (len(tiles), *array.shape))
+    return array if indices is None else array[indices.array]
+
+
+def _abstract(array: Any, *, how: str, indices: Indices | None, tiles: tuple[int, ...]) -> Any:
+    if how == "replicated":
+        return array.update(shape=(len(tiles), *array.shape))
+    index = (len(tiles),) if indices is None else indices.array.shape
+    return array.update(shape=(*index, *array.shape[1:]))
+
+
+def _batch(args: Any, dims: Any, **params: Any) -> Any:
+    """The batch comes behind the tiles, where `tile_map` wants it."""
+    return jax.vmap(partial(_place, **params), in_axes=dims, out_axes=1)(*args), 1
+
+
+def _transpose(cotangent: Any, array: Any, **params: Any) -> list:
+    row = jax.ShapeDtypeStruct(array.aval.shape, array.aval.dtype)
+    return list(jax.linear_transpose(partial(_place, **params), row)(cotangent))
+
+
+tile_place_p.def_impl(_place)
+tile_place_p.def_abstract_eval(_abstract)
+batching.primitive_batchers[tile_place_p] = _batch
+ad.deflinear2(tile_place_p, _transpose)
+mlir.register_lowering(tile_place_p, mlir.lower_fun(_place, multiple_results=False))

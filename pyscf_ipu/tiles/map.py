@@ -27,7 +27,8 @@ def tile_map(
     vertex: Callable[..., Any],
     *args: TileShardedArray,
     name: str | None = None,
-    together: bool = False,
+    together: bool | int = False,
+    shared: bool = False,
 ) -> Any:
     """Run `vertex` once per tile on the rows of `args`; one compute set.
 
@@ -36,9 +37,14 @@ def tile_map(
     name    what to call the compute set in profiles; default: the vertex's own name.
     together  on a CPU too, compute all vertices side by side: right for elementwise vertices,
             whose arrays are read once, so that a cache cannot help and a loop only costs.
+            A number: so many vertices at a time, right for small vertices whose intermediates
+            fit in a cache.
+    shared  the workers of a tile share the work of each vertex (Poplar's MultiVertex); otherwise a
+            vertex has one worker.  Changes the price on a simulated IPU, nothing else.
 
     Returns the vertex's pytree with a TileShardedArray at every leaf.
-    Raises ValueError if there is no argument or the tiles differ (there is no implicit exchange).
+    Raises ValueError if there is no argument, the tiles differ (there is no implicit exchange), or
+    fewer than one vertex is to be computed at a time.
     """
     if not args:
         raise ValueError("tile_map needs at least one TileShardedArray to know its tiles")
@@ -48,6 +54,10 @@ def tile_map(
             raise ValueError(
                 "tile_map arguments lie on different tiles: bring them together with tile_gather"
             )
+    if together is not False and together < 1:
+        raise ValueError(f"together={together}: compute at least one vertex at a time")
+    if together is not True and together == 1:
+        together = False  # 1 == True: parameters that compare equal must mean the same
     rows = [jax.ShapeDtypeStruct(a.tile_shape, a.dtype) for a in args]
     closed, out_shape = jax.make_jaxpr(vertex, return_shape=True)(*rows)
     label = name or getattr(vertex, "__name__", "vertex")
@@ -55,13 +65,14 @@ def tile_map(
         *closed.consts,
         *[a.array for a in args],
         **_params(closed, tiles, label, len(closed.consts), together),
+        shared=shared,
     )
     leaves = [TileShardedArray(o, tiles) for o in outs]
     return jax.tree.unflatten(jax.tree.structure(out_shape), leaves)
 
 
 def _params(
-    closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int, together: bool
+    closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int, together: bool | int
 ) -> dict:
     """Parameters of the primitive; captured arrays become leading, replicated operands."""
     return {
@@ -86,11 +97,13 @@ def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _run(
-    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, together: bool, **params: Any
+    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, together: bool | int, **params: Any
 ) -> list:
     """Vertices one after another, unless they are to be computed together."""
-    if together:
+    if together is True:
         return _run_side_by_side(*operands, jaxpr=jaxpr, n_consts=n_consts, **params)
+    if together > 1:
+        return _run_some_at_a_time(*operands, jaxpr=jaxpr, n_consts=n_consts, size=together)
     vertex = jaxpr_as_fun(jaxpr)
     consts, rows = operands[:n_consts], operands[n_consts:]
     return list(lax.map(lambda row: tuple(vertex(*consts, *row)), tuple(rows)))
@@ -100,6 +113,24 @@ def _run_side_by_side(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, **_: 
     vertex = jaxpr_as_fun(jaxpr)
     axes = [None] * n_consts + [0] * (len(operands) - n_consts)
     return list(jax.vmap(vertex, in_axes=axes)(*operands))
+
+
+def _run_some_at_a_time(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, size: int) -> list:
+    """`size` vertices side by side; the last row is repeated to fill the last group."""
+    consts, rows = operands[:n_consts], operands[n_consts:]
+    n = rows[0].shape[0]
+    size = min(size, n)
+    pad = -n % size
+
+    def grouped(x: Array) -> Array:
+        filled = jnp.concatenate([x, jnp.broadcast_to(x[-1:], (pad, *x.shape[1:]))]) if pad else x
+        return filled.reshape(-1, size, *x.shape[1:])
+
+    def group(some: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(_run_side_by_side(*consts, *some, jaxpr=jaxpr, n_consts=n_consts))
+
+    outs = lax.map(group, tuple(grouped(x) for x in rows))
+    return [x.reshape(-1, *x.shape[2:])[:n] for x in outs]
 
 
 def _abstract(*operands: Any, jaxpr: ClosedJaxpr, tiles: tuple, **_: Any) -> list:

@@ -1,0 +1,240 @@
+"""G by quartet families against the supermatrix of the engine, element by element, and G d."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracle import HYDROGEN, METHYL_CHLORIDE, WATER, mole_of, molecule
+
+from pyscf_ipu import Molecule, Settings, tables
+from pyscf_ipu.exchange_correlation import atom_data
+from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.ipu.families import family_plan
+from pyscf_ipu.ipu.family_cost import PAIRS
+from pyscf_ipu.ipu.family_eri import family_repulsion, family_supermatrix
+from pyscf_ipu.jk import repulsion, supermatrix
+from pyscf_ipu.shape import shape_of
+from pyscf_ipu.strips import pair_strips
+from pyscf_ipu.tiles import tile_plan
+
+AMMONIA = molecule("N 0 0 0.1; H 0 0.94 -0.27; H 0.81 -0.47 -0.27; H -0.81 -0.47 -0.27")
+OXYGEN = Molecule([8, 8], [[0.1, 0.2, 0.3], [0.9, -1.0, 2.0]])
+TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+
+# Molecule, basis, cartesian, fraction of exact exchange, tiles; on one tile families are put
+# together, on many they are cut.
+SYSTEMS = {
+    "hydrogen": (HYDROGEN, "sto-3g", False, 0.2, 1),
+    "water": (WATER, "sto-3g", False, 0.2, 1471),
+    "water on one tile": (WATER, "sto-3g", False, 1.0, 1),
+    "empty slots": (AMMONIA, "sto-3g", False, 0.2, 20),
+    "second row": (METHYL_CHLORIDE, "sto-3g", False, 0.2, 30),
+    "without exact exchange": (HYDROGEN, "6-31g", False, 0.0, 8),
+    "d shells": (OXYGEN, "6-31g*", False, 0.2, 200),
+    "cartesian d shells": (OXYGEN, "6-31g*", True, 0.2, 8),
+    "general contraction": (HYDROGEN, "cc-pvdz", False, 0.2, 1471),
+}
+# Most combinations take a minute or more to compile; these see every system but one of two alike.
+CASES = [
+    ("hydrogen", "float32"),
+    ("without exact exchange", "float64"),
+    ("water", "float32"),
+    ("water on one tile", "float64"),
+    ("empty slots", "float32"),
+    pytest.param("second row", "float32", marks=pytest.mark.slow),
+    pytest.param("general contraction", "float32", marks=pytest.mark.slow),
+]
+
+
+class System:
+    """Both forms of G of one molecule, and functions of the density."""
+
+    def __init__(self, name, precision):
+        mol, basis, cart, self.x, n_tiles = SYSTEMS[name]
+        self.settings = Settings(precision=precision, basis=basis, cart=cart)
+        self.numerics = self.settings.numerics
+        self.dtype = self.numerics.scf_dtype
+        self.shape = shape_of(mol.numbers, basis, cart, 0)
+        if name == "empty slots":
+            self.shape = shape_of([6, 6, *[1] * 6], basis, cart, 0)
+        self.plan = family_plan(self.shape, n_tiles)
+        self.tables = tables.shape_tables(self.shape, self.settings)
+        self.mol = tables.conformer(mol, self.shape, self.settings)
+
+    def density(self):
+        """Random, of unit size, symmetric, doubled off the diagonal; packed."""
+        rng = np.random.default_rng(3)
+        return rng.normal(size=self.shape.n_pairs).astype(self.dtype) / self.shape.n_ao
+
+    def by_families(self, tables, mol, d):
+        g = family_supermatrix(self.plan, tables, mol, self.dtype, self.x)
+        return [x.array for x in g], *family_repulsion(self.plan, g, d)
+
+    def by_rows(self, tables, mol, d):
+        plan = tile_plan(self.shape)
+        matrix = eri_matrix(plan, pair_strips(plan, tables, mol, self.dtype))
+        half = supermatrix(plan, matrix, self.x)
+        return half, *repulsion(half, d)
+
+    def dense(self, blocks):
+        """[P, P] from the blocks and the plan's indices."""
+        n = self.shape.n_pairs
+        found = np.zeros((n + 1, n + 1))
+        for c, values in zip(self.plan.classes, blocks, strict=True):
+            f = [k.n_functions for k in self.plan.kinds(c)]
+            sizes = [f[x] * f[y] for x, y in PAIRS]
+            element = c.element.reshape(-1, c.element.shape[-1])
+            parts = np.split(element, np.cumsum(sizes)[:-1], axis=1)
+            values = np.asarray(values, np.float64).reshape(len(element), 3, -1)
+            for t in range(3):
+                block = values[:, t].reshape(-1, sizes[2 * t], sizes[2 * t + 1])
+                bra, ket = parts[2 * t][:, :, None], parts[2 * t + 1][:, None, :]
+                np.add.at(found, (bra, ket), block)
+                np.add.at(found, (ket, bra), block)
+        return found[:n, :n]
+
+
+@functools.cache
+def computed(name, precision):
+    system = System(name, precision)
+    d = system.density()
+    with system.numerics.scope():
+        families = jax.jit(system.by_families)(system.tables, system.mol, d)
+        rows = jax.jit(system.by_rows)(system.tables, system.mol, d)
+    return system, jax.tree.map(np.asarray, families), jax.tree.map(np.asarray, rows)
+
+
+@pytest.mark.parametrize(("name", "precision"), CASES)
+def test_g_is_the_supermatrix(name, precision):
+    system, (blocks, _, _), (half, _, _) = computed(name, precision)
+    n = system.shape.n_pairs
+    lower = half.reshape(-1, n)[:n].astype(np.float64)
+    expected = lower + lower.T
+    np.testing.assert_allclose(system.dense(blocks), expected, rtol=0, atol=TOLERANCE[precision])
+
+
+@pytest.mark.parametrize(("name", "precision"), CASES)
+def test_product_and_energy(name, precision):
+    system, (_, product, energy), (half, expected, expected_energy) = computed(name, precision)
+    assert product.dtype == system.dtype
+    np.testing.assert_allclose(product, expected, rtol=0, atol=TOLERANCE[precision])
+    total, known = (float(e.hi) + float(e.lo) for e in (energy, expected_energy))
+    assert total == pytest.approx(known, rel=0, abs=TOLERANCE[precision])
+    # The energy is the one of this very G, to more digits than a word of the product has.
+    exact = system.density().astype(np.float64)
+    lower = half.reshape(-1, len(exact))[: len(exact)].astype(np.float64)
+    assert total == pytest.approx(exact @ lower @ exact, rel=0, abs=TOLERANCE[precision])
+
+
+def test_energy_has_the_digits_of_g():
+    """Of the blocks as they are, rounded to float32, the energy is exact to 2e-8 of its terms."""
+    system, (blocks, _, energy), _ = computed("water", "float32")
+    g, d = system.dense(blocks), system.density().astype(np.float64)
+    size = 0.5 * np.abs(d) @ np.abs(g) @ np.abs(d)
+    assert abs(float(energy.hi) + float(energy.lo) - 0.5 * d @ g @ d) < 3e-8 * size
+
+
+def test_against_pyscf():
+    system, (blocks, _, _), _ = computed("water on one tile", "float64")
+    place = tables.ao_order(WATER, system.shape, system.settings)
+    eri = np.zeros([system.shape.n_ao] * 4)  # zero where a slot is empty
+    eri[np.ix_(place, place, place, place)] = mole_of(WATER).intor("int2e")
+    i, j = np.tril_indices(system.shape.n_ao)
+    coulomb = eri[i[:, None], j[:, None], i, j]
+    exchange = eri[i[:, None], i, j[:, None], j] + eri[i[:, None], j, j[:, None], i]
+    np.testing.assert_allclose(system.dense(blocks), coulomb - 0.25 * exchange, rtol=0, atol=1e-10)
+
+
+def test_empty_slots_have_no_repulsion():
+    system, (blocks, _, _), _ = computed("empty slots", "float32")
+    charge, _ = atom_data(system.plan.layout, system.tables, system.mol)
+    empty = np.asarray(charge == 0)[system.plan.layout.ao_atom]
+    assert empty.sum() == 8  # a heavy atom and three hydrogens
+    i, j = np.tril_indices(system.shape.n_ao)
+    assert not np.any(system.dense(blocks)[empty[i] | empty[j]])
+
+
+def every_jaxpr(jaxpr):
+    yield jaxpr
+    for e in jaxpr.eqns:
+        for value in jax.tree.leaves(
+            list(e.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")
+        ):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from every_jaxpr(inner)
+
+
+@pytest.fixture(params=[False, True], ids=["x32", "x64"])
+def traced(request):
+    system = System("water", "float32")
+    with jax.enable_x64(request.param):
+        return jax.make_jaxpr(system.by_families)(system.tables, system.mol, system.density())
+
+
+def test_a_float32_program_has_no_wider_number(traced):
+    for jaxpr in every_jaxpr(traced.jaxpr):
+        for v in [*jaxpr.invars, *jaxpr.constvars, *(o for e in jaxpr.eqns for o in e.outvars)]:
+            assert v.aval.dtype not in (np.float64, np.complex128), str(v)
+
+
+def test_vertices_look_up_at_constant_places_only(traced):
+    """Every gather in a vertex has indices that derive from constants."""
+    vertices = [e for e in traced.jaxpr.eqns if e.primitive.name == "tile_map"]
+    names = {e.params["name"] for e in vertices}
+    assert {"family_product", "family_sum", "family_eri_s_s_s_s", "family_eri_sp_sp_s_s"} <= names
+    for e in vertices:
+        n_consts = e.params["n_consts"]
+        for inner in every_jaxpr(e.params["jaxpr"].jaxpr):
+            data = set(
+                inner.invars[n_consts:] if inner is e.params["jaxpr"].jaxpr else inner.invars
+            )
+            for q in inner.eqns:
+                operands = [v for v in q.invars if not hasattr(v, "val")]
+                if q.primitive.name == "gather":
+                    assert q.invars[1] not in data
+                if q.primitive.name.startswith("scatter"):
+                    assert q.invars[1] not in data
+                if any(v in data for v in operands):
+                    data.update(q.outvars)
+
+
+def test_stages_are_named(traced):
+    for e in traced.jaxpr.eqns:
+        if e.primitive.name == "tile_map":
+            stage = "repulsion" if e.params["name"] == "family_product" else "eri"
+            assert str(e.source_info.name_stack) == stage
+
+
+def test_blocks_stay_where_the_product_is(traced):
+    """The product of a class runs on the tiles that keep its blocks."""
+    plan = System("water", "float32").plan
+    found = [
+        e.params["tiles"]
+        for e in traced.jaxpr.eqns
+        if e.primitive.name == "tile_map" and e.params["name"] == "family_product"
+    ]
+    assert found == [c.tiles for c in plan.classes]
+
+
+def test_a_batch_of_molecules():
+    system = System("hydrogen", "float32")
+    mols = [HYDROGEN, Molecule([1, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.5]])]
+    both = tables.batch(mols, system.shape, system.settings, 2)
+    d = np.stack([system.density(), -system.density()])
+    run = jax.jit(jax.vmap(system.by_families, (None, 0, 0)))
+    _, product, energy = run(system.tables, both, jnp.asarray(d))
+    for i, mol in enumerate(mols):
+        one = tables.conformer(mol, system.shape, system.settings)
+        _, expected, expected_energy = jax.jit(system.by_families)(system.tables, one, d[i])
+        np.testing.assert_allclose(product[i], expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(energy.hi[i], expected_energy.hi, rtol=1e-6)
+    assert abs(product[0] + product[1]).max() > 1e-2  # two molecules, not one twice
+
+
+def test_a_density_of_another_shape_is_refused():
+    system = System("hydrogen", "float32")
+    with pytest.raises(ValueError, match="give the packed density"):
+        family_repulsion(system.plan, (), jnp.zeros(5))
