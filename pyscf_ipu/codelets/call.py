@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
@@ -59,7 +60,7 @@ class Portable:
         self.name, self.function, self.out_avals = name, function, out_avals
 
     def __call__(self, *operands: Any) -> list:
-        outs = jax.tree.leaves(self.function(*operands))
+        outs = jax.tree.leaves(self.function(*map(jnp.asarray, operands)))
         found = [(x.shape, x.dtype) for x in outs]
         promised = [(a.shape, a.dtype) for a in self.out_avals]
         # Under vmap or jvp the traced values still have the shapes of one call.

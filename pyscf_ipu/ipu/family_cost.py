@@ -16,7 +16,8 @@ from pyscf_ipu.hermite import n_hermite
 PAIRINGS = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))  # (ab|cd), (ac|bd), (ad|bc)
 PAIRS = tuple(pair for pairing in PAIRINGS for pair in pairing)
 
-# Operations of one worker, counted in the vertex's program: elementwise ones and multiply-adds.
+# Operations of one worker, elementwise ones and multiply-adds; fitted to the numbers in the
+# traced vertex programs, which they meet within a quarter.
 QUARTET_OPERATIONS = 90.0  # geometry and the Boys function of order 0
 ORDER_OPERATIONS = 14.0  # the Boys function, per order more
 HERMITE_OPERATIONS = 3.0  # per row of every level of the Hermite recursion

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from oracle import METHYL_CHLORIDE, WATER, mole_of
@@ -64,10 +65,9 @@ def host(x):
     return np.asarray(to_float64(x) if isinstance(x, Pair) else x, np.float64)
 
 
-def square(blocks):
-    """The supermatrix [P, P] from the blocks of its half."""
-    half = blocks.reshape(-1, blocks.shape[-1])[: blocks.shape[-1]]
-    return half + half.T
+def supermatrix(repulsion, n_pairs, dtype):
+    """G [P, P], column by column."""
+    return jax.lax.map(lambda d: repulsion(d)[0], jnp.eye(n_pairs, dtype=dtype)).T
 
 
 def build(mol, bounds, **changes):
@@ -86,8 +86,9 @@ def build(mol, bounds, **changes):
         problem = hamiltonian(tile_plan(shape), xc, class_tables, conformer, dtype)
         fock, terms = problem.fock(density)
         one = problem.one._replace(overlap=problem.overlap)
+        g = supermatrix(problem.repulsion, shape.n_pairs, fock.dtype)
         return {
-            **one._asdict(), "g": square(problem.g), "fock": fock, "terms": terms._asdict(),
+            **one._asdict(), "g": g, "fock": fock, "terms": terms._asdict(),
             "energy": terms.total(), "moment": problem.dipole(density),
             "padded": problem.padded,
         }  # fmt: skip
