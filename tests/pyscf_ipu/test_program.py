@@ -8,6 +8,7 @@ from jax.extend import core
 from oracle import HYDROGEN, METHYL_CHLORIDE
 
 from pyscf_ipu import Settings, Solver, tables
+from pyscf_ipu.codelets import codelet_p
 from pyscf_ipu.program import DRIVERS, sequential, side_by_side
 from pyscf_ipu.xc import FUNCTIONALS
 
@@ -33,9 +34,14 @@ def inner_jaxprs(value):
 
 
 def equations(jaxpr):
-    """All equations, those of loops, branches and vertices included."""
+    """All equations, those of loops, branches, vertices and portable codelets included."""
     for equation in jaxpr.eqns:
         yield equation
+        if equation.primitive is codelet_p:
+            operands = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+            with jax.enable_x64(any(x.dtype == np.float64 for x in operands)):
+                portable = jax.make_jaxpr(equation.params["portable"])(*operands)
+            yield from equations(portable.jaxpr)
         for value in equation.params.values():
             for inner in inner_jaxprs(value):
                 yield from equations(inner)
