@@ -1,83 +1,21 @@
-"""The `qm1b` command: generate, export, info.
+"""The `qm1b` command.
 
 A user's mistake ends in one sentence on stderr and exit code 2, never in a traceback.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from .commands.calling import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from .commands.export import Export
+from .commands.generate import Generate
+from .commands.info import Info
 from .errors import UserError
-from .presets import PRESETS, RunSettings
-
-SAMPLE = Path(__file__).parent / "data" / "gdb11_sample.smi"
-FIRST_ROWS = 8
-
-EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class Generate:
-    """Compute a dataset from a file of SMILES."""
-
-    smiles_file: tyro.conf.Positional[Path] = SAMPLE
-    """SMILES, one a line: .smi, .smi.gz, or GDB with trailing columns."""
-    out: Path | None = None
-    """New folder for the dataset; if not given, data/NAME of the input, numbered if it exists."""
-    conformers: int = 4
-    """Conformers for each molecule."""
-    seed: int = 0
-    """Seed of the conformers; the same seed gives the same rows."""
-    preset: str = "qm1b"
-    """Level of theory. qm1b: B3LYP with VWN5 (b3lyp5), STO-3G, grid level 0, float32."""
-    basis: str | None = None
-    """Basis set instead of the preset's."""
-    xc: str | None = None
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional."""
-    grid_level: int | None = None
-    """Integration grid, 0 to 9, instead of the preset's."""
-    precision: str | None = None
-    """float32, mixed (float32, with the final energy in float64) or float64 instead of the
-    preset's."""
-    limit: int | None = None
-    """Read only the first N lines."""
-    max_aos: int = 128
-    """Drop molecules with more atomic orbitals (too_large)."""
-    keep_charged: bool = False
-    """Keep closed-shell ions; QM1B is neutral."""
-    embed_timeout: float = 60.0
-    """Seconds that RDKit may take for one molecule."""
-    workers: int = 0
-    """Compute processes; 0 for one a core."""
-
-
-@dataclass(frozen=True)
-class Export:
-    """Write a dataset as one Parquet file with QM1B's columns (eV; pos in Bohr)."""
-
-    folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
-    out: tyro.conf.Positional[Path]
-    """Parquet file to write."""
-    all: bool = False
-    """Also rows that are not converged or not finite."""
-
-
-@dataclass(frozen=True)
-class Info:
-    """Say what a dataset folder holds."""
-
-    folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
-
 
 Command = (
     Annotated[Generate, tyro.conf.subcommand("generate", prefix_name=False)]
@@ -88,7 +26,7 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    command: Generate | Export | Info = tyro.cli(
+    command = tyro.cli(
         Command,  # type: ignore[arg-type]
         prog="qm1b",
         description="Quantum-chemical datasets from SMILES.",
@@ -96,156 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:
-        match command:
-            case Generate():
-                return _generate(command)
-            case Export():
-                return _export(command)
-            case Info():
-                return _info(command)
+        return command()
     except UserError as error:
         print(f"qm1b: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         print("qm1b: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-
-
-def run_settings(command: Generate) -> RunSettings:
-    """The settings of a run: the preset, overridden by the flags that were given.
-
-    Raises:
-        UserError: a number is out of range, or there is no such preset.
-    """
-    allowed = {
-        "conformers": (command.conformers, 1),
-        "max-aos": (command.max_aos, 1),
-        "limit": (command.limit or (1 if command.limit is None else 0), 1),
-        "seed": (command.seed, 0),
-        "workers": (command.workers, 0),
-        "embed-timeout": (command.embed_timeout, 1),
-    }
-    for name, (value, least) in allowed.items():
-        if value < least:
-            raise UserError(f"--{name} is {value}: it must be at least {least}.")
-    if command.preset not in PRESETS:
-        raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}.")
-    flags = {
-        "basis": command.basis,
-        "xc": command.xc,
-        "grid_level": command.grid_level,
-        "precision": command.precision,
-    }
-    given = {name: value for name, value in flags.items() if value is not None}
-    return RunSettings(
-        level=replace(PRESETS[command.preset], **given),  # type: ignore[arg-type]
-        conformers=command.conformers,
-        seed=command.seed,
-        max_aos=command.max_aos,
-        limit=command.limit,
-        keep_charged=command.keep_charged,
-        embed_timeout=command.embed_timeout,
-    )
-
-
-def _generate(command: Generate) -> int:
-    from rich.console import Console
-
-    from .generate import Run, generate
-    from .progress import display_for
-
-    settings = run_settings(command)
-    out = command.out or _free_folder(command.smiles_file)
-    console = Console()
-    run = Run(command.smiles_file, out, settings, command.workers)
-    summary = generate(run, display_for(console))
-    stats = summary.stats
-    not_cached = [event for event in stats.compiles if not event.cached]
-    dropped = ", ".join(f"{n} {reason}" for reason, n in stats.drops.most_common()) or "none"
-    print(
-        f"{stats.rows} conformers of {stats.molecules} molecules in {stats.seconds:.0f} s "
-        f"({stats.rows / max(stats.seconds, 1e-3):.1f}/s, compiling included), "
-        f"{stats.not_converged} not converged\n"
-        f"dropped: {dropped}\n"
-        f"programs: {len(not_cached)} compiled in "
-        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
-        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
-    )
-    _print_first_rows(out)
-    print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
-    if summary.interrupted:
-        print("Interrupted: what was finished is there; lines not finished are in dropped.csv.")
-        return EXIT_INTERRUPTED
-    if stats.rows:
-        print(f"As one table: {_this_command()} export {out} {out}.parquet")
-    return 0
-
-
-def _export(command: Export) -> int:
-    from .export import export
-
-    done = export(command.folder, command.out, command.all)
-    why = f", {done.left_out} not converged left out (--all keeps them)" if done.left_out else ""
-    print(f"{command.out}: {done.rows} rows{why}")
-    return 0
-
-
-def _info(command: Info) -> int:
-    from .info import describe
-
-    print(describe(command.folder))
-    return 0
-
-
-def _this_command() -> str:
-    """How to call `qm1b` again from here."""
-    if shutil.which("qm1b"):
-        return "qm1b"
-    script = Path(sys.argv[0])
-    if script.name != "qm1b":
-        return "python -m qm1b.cli"
-    here = Path.cwd()
-    return str(script.relative_to(here) if script.is_relative_to(here) else script)
-
-
-def _free_folder(source: Path) -> Path:
-    """data/NAME, or data/NAME-2 and so on: without --out a run never meets an older one."""
-    name = source.name.removesuffix(".gz").removesuffix(".smi") or "run"
-    folder = Path("data") / name
-    for number in range(2, 10_000):
-        if not folder.exists():
-            break
-        folder = Path("data") / f"{name}-{number}"
-    return folder
-
-
-def _print_first_rows(folder: Path) -> None:
-    """The first rows of a dataset, as a table."""
-    import pandas as pd
-
-    from pyscf_ipu.units import HARTREE_TO_EV
-
-    from . import store
-
-    for path in store.shards(folder):
-        shard = store.read_shard(path)
-        if len(shard["line"]) == 0:
-            continue
-        table = pd.DataFrame(
-            {
-                "smiles": shard["smiles"],
-                "conformer": shard["conformer"],
-                "N": shard["n_ao"],
-                "energy [eV]": shard["energy"] * HARTREE_TO_EV,
-                "homo [eV]": shard["homo"] * HARTREE_TO_EV,
-                "lumo [eV]": shard["lumo"] * HARTREE_TO_EV,
-                "gap [eV]": (shard["lumo"] - shard["homo"]) * HARTREE_TO_EV,
-                "status": shard["status"],
-            }
-        )
-        print(table.head(FIRST_ROWS).to_string(index=False, float_format="{:.4f}".format))
-        return
-    print("There are no rows: every line was dropped.")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from qm1b.cli import Generate, main, run_settings
+from qm1b.cli import main
+from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
 
 
