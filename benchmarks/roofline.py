@@ -28,7 +28,7 @@ os.environ.update(SINGLE)  # before NumPy and JAX are imported: threads are coun
 
 import jax
 import numpy as np
-from stages import median_ms
+from stages import median_ms, molecule_arguments
 
 from pyscf_ipu import Molecule, Settings, Solver, tables
 from pyscf_ipu.codelets import describe, strip_primitives
@@ -41,6 +41,7 @@ from pyscf_ipu.pairs import gather_shells
 from pyscf_ipu.shape import shape_of
 from pyscf_ipu.strips import pair_strips
 from pyscf_ipu.tiles import TilePlan, tile_plan
+from pyscf_ipu.tiles.plan import primitives_of
 from pyscf_ipu.xc import functional
 
 MIB = 2**20
@@ -52,9 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--smiles", default="CCC1CC1OCC=O")
-    parser.add_argument("--basis", default="sto-3g")
-    parser.add_argument("--grid-level", type=int, default=0)
+    molecule_arguments(parser)
     default = Path(__file__).parent / "results" / "roofline.json"
     parser.add_argument("--out", type=Path, default=default)
     args = parser.parse_args()
@@ -171,7 +170,7 @@ def eri_classes(basis: str) -> list[dict[str, Any]]:
     found = []
     for block in plan.blocks:
         bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-        n = [sum(_depth(plan, m) * len(m.first) for m in s.pair_class.members) for s in (bra, ket)]
+        n = [_primitives(plan, s) for s in (bra, ket)]
         quartets = n[0] * (n[1] + 1) / 2 if block.bra == block.ket else n[0] * n[1]
         spent = seconds((block,)) - overhead
         found.append(
@@ -179,21 +178,18 @@ def eri_classes(basis: str) -> list[dict[str, Any]]:
                 "name": f"{_name(bra)}|{_name(ket)}",
                 "quartets": quartets,
                 "ns": 1e9 * spent / quartets,
-                "flops": flops_of(bra.pair_class, ket.pair_class, _mean_depth(plan, bra)),
+                "flops": flops_of(
+                    bra.pair_class, ket.pair_class, _primitives(plan, bra) / len(bra.pair_strip)
+                ),
             }
         )
     return found
 
 
-def _depth(plan: TilePlan, member: Any) -> int:
-    groups = plan.layout.groups
-    return groups[member.a].kind.n_prim * groups[member.b].kind.n_prim
-
-
-def _mean_depth(plan: TilePlan, strips: Any) -> float:
+def _primitives(plan: TilePlan, strips: Any) -> int:
+    """Primitive pairs of a class."""
     members = strips.pair_class.members
-    pairs = sum(len(m.first) for m in members)
-    return sum(_depth(plan, m) * len(m.first) for m in members) / pairs
+    return sum(primitives_of(plan.layout, m) * len(m.first) for m in members)
 
 
 def _name(strips: Any) -> str:

@@ -27,6 +27,7 @@ from stages import median_ms
 from pyscf_ipu import Molecule, Settings, rks_core
 from pyscf_ipu.ipu import BOW, Profile, machine_of, memory_of, simulate
 from pyscf_ipu.ipu.capacity import fits
+from pyscf_ipu.ipu.command import profile_rks
 from pyscf_ipu.ipu.profile import NOTHING, Cycles, Repeat
 from pyscf_ipu.ipu.validation import validation_table
 from pyscf_ipu.shape import Shape, shape_of
@@ -68,7 +69,7 @@ def validation() -> list[dict[str, Any]]:
 
 def pentane() -> dict[str, Any]:
     """Our design, scaled to 20 cycles, beside a sketch of PySCF-IPU's."""
-    profile = priced(PENTANE, Settings(xc="b3lyp"))
+    profile = profile_rks(Molecule.from_smiles(PENTANE, seed=0), Settings(xc="b3lyp"), "bow")
     once, cycle = split(profile)
     print("  ours: cycles of a conformer, by stage")
     found: dict[str, Cycles] = {}
@@ -96,12 +97,6 @@ def pentane() -> dict[str, Any]:
         "stages": {k: [v.low, v.high] for k, v in found.items()},
         "ms": [ms.low, ms.high], "sketch": sketch,
     }  # fmt: skip
-
-
-def priced(smiles: str, settings: Settings, num_ipus: int = 1) -> Profile:
-    mol = Molecule.from_smiles(smiles, seed=0)
-    core, args = rks_core(mol, settings, lambda shape: machine_of(BOW, num_ipus, shape))
-    return simulate(core, BOW, num_ipus)(*args)[1]
 
 
 def split(profile: Profile) -> tuple[dict[str, Cycles], dict[str, Cycles]]:
@@ -171,7 +166,7 @@ def capacity() -> dict[str, Any]:
         of = shape_of(mol.numbers, basis, False, 0)
         for ipus in (1, 4, 16):
             n = 1
-            while fits(alkane(n + 1, basis), BOW, ipus, memory, of, 1472):
+            while fits(alkane(n + 1, basis), BOW, ipus, memory, of, int(BOW.tiles_per_ipu)):
                 n += 1
             shape = alkane(n, basis)
             found[f"{basis} on {ipus}"] = [n, shape.n_ao]

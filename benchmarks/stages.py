@@ -49,10 +49,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--smiles", default="CCC1CC1OCC=O")
-    parser.add_argument("--basis", default="sto-3g")
+    molecule_arguments(parser)
     parser.add_argument("--xc", default="b3lyp5")
-    parser.add_argument("--grid-level", type=int, default=0)
     parser.add_argument("--precision", default="float32", choices=["float32", "float64"])
     args = parser.parse_args()
     settings = Settings(
@@ -75,6 +73,13 @@ def main() -> int:
     print(f"  {'sum of the stages':28} {total:8.1f} ms")
     print(f"  {'whole program':28} {whole / solver.batch_size(shape):8.1f} ms per conformer")
     return 0
+
+
+def molecule_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which molecule is looked at, in which basis and on which grid."""
+    parser.add_argument("--smiles", default="CCC1CC1OCC=O")
+    parser.add_argument("--basis", default="sto-3g")
+    parser.add_argument("--grid-level", type=int, default=0)
 
 
 def stages(mol: Molecule, settings: Settings, shape: Any) -> tuple[dict, dict]:

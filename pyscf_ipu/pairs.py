@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pyscf_ipu.basis import ShellKind
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.hermite import hermite_powers, n_hermite
 from pyscf_ipu.layout import Layout, PairClass, ShellGroup
@@ -118,6 +119,38 @@ def _take(shells: Shells, index: np.ndarray) -> Shells:
 def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) -> PairData:
     """The portable form of the codelet "shell_pairs": one shell of each group per pair."""
     kind_a, kind_b = group_a.kind, group_b.kind
+    g = pair_geometry(a, b)
+    table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, g.p, g.pa, g.pb)
+    products = hermite_products(table, kind_a, kind_b)
+    kinetic = _kinetic(table, kind_a.components, kind_b.components, a, b) * gaussian_integral(g.p)
+    both = jnp.concatenate([products, kinetic[:, :, None]], axis=2) * g.overlap
+    both = contract(both, group_a, group_b, a.coefficients, b.coefficients, g.charge)
+    both = both.transpose(2, 3, 0, 1)
+    return PairData(*g.flat(), both[..., :-1], both[..., -1].sum(1))
+
+
+class PairGeometry(NamedTuple):
+    """Primitive pairs of n shell pairs: [n, Ka, Kb], vectors [n, Ka, Kb, 3] in Bohr.
+
+    p total exponent, `charge` the relative correction for its rounding, overlap the Gaussian
+    overlap factor, pa and pb = P - A and P - B, centre P.
+    """
+
+    p: Array
+    charge: Array
+    overlap: Array
+    pa: Array
+    pb: Array
+    centre: Pair
+
+    def flat(self) -> tuple[Array, Pair]:
+        """p [n, k] and the centre [n, k, 3], all primitive pairs along one axis."""
+        n, ka, kb = self.p.shape
+        return self.p.reshape(n, ka * kb), Pair(*(w.reshape(n, ka * kb, 3) for w in self.centre))
+
+
+def pair_geometry(a: Shells, b: Shells) -> PairGeometry:
+    """The Gaussian product theorem for one shell of each side per pair."""
     ea, eb = a.exponents.hi[:, :, None], b.exponents.hi[:, None, :]
     p, p_error = two_sum(ea, eb)
     p_error = p_error + a.exponents.lo[:, :, None] + b.exponents.lo[:, None, :]
@@ -127,29 +160,10 @@ def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: S
     # the low word, because the Coulomb integrals see differences of centres.
     pa = (-eb / p)[..., None] * ab[:, None, None, :]
     pb = (ea / p)[..., None] * ab[:, None, None, :]
-    hi = a.centre.hi[:, None, None, :]
-    rounded = two_sum(jnp.broadcast_to(hi, pa.shape), pa)
+    rounded = two_sum(jnp.broadcast_to(a.centre.hi[:, None, None, :], pa.shape), pa)
     centre = Pair(rounded.hi, rounded.lo + a.centre.lo[:, None, None, :])
-
-    table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, p, pa, pb)
-    products = _hermite_products(
-        table, kind_a.components, kind_b.components, kind_a.l_max + kind_b.l_max
-    )
-    kinetic = _kinetic(table, kind_a.components, kind_b.components, ea, eb) * gaussian_integral(p)
-    both = jnp.concatenate([products, kinetic[:, :, None]], axis=2) * overlap
     # What is computed with is exp(-p r^2) with the rounded p; keep the charge of the true one.
-    charge = -1.5 * p_error / p
-    both = _contract(both, group_a, group_b, a.coefficients, b.coefficients, charge)
-
-    n, k = p.shape[0], p.shape[1] * p.shape[2]
-    f, h = both.shape[0], both.shape[1]
-    both = both.reshape(f, h, n, k).transpose(2, 3, 0, 1)
-    return PairData(
-        p.reshape(n, k),
-        Pair(centre.hi.reshape(n, k, 3), centre.lo.reshape(n, k, 3)),
-        both[..., :-1],
-        both[..., -1].sum(1),
-    )
+    return PairGeometry(p, -1.5 * p_error / p, overlap, pa, pb, centre)
 
 
 def gaussian_integral(p: Array) -> Array:
@@ -191,9 +205,10 @@ def _shifted(x: Array, before: int, after: int, axis: int = 0) -> Array:
 Powers = tuple[tuple[int, int, int], ...]
 
 
-def _hermite_products(table: Array, comps_a: Powers, comps_b: Powers, order: int) -> Array:
+def hermite_products(table: Array, kind_a: ShellKind, kind_b: ShellKind) -> Array:
     """E_tuv of every product of cartesian components: [ca, cb, h, n, Ka, Kb]."""
-    a, b, h = (np.array(x, np.int32) for x in (comps_a, comps_b, hermite_powers(order)))
+    powers = kind_a.components, kind_b.components, hermite_powers(kind_a.l_max + kind_b.l_max)
+    a, b, h = (np.array(x, np.int32) for x in powers)
 
     def dimension(d: int) -> Array:
         return table[..., d][a[:, None, None, d], b[None, :, None, d], h[None, None, :, d]]
@@ -201,13 +216,13 @@ def _hermite_products(table: Array, comps_a: Powers, comps_b: Powers, order: int
     return dimension(0) * dimension(1) * dimension(2)
 
 
-def _kinetic(table: Array, comps_a: Powers, comps_b: Powers, ea: Array, eb: Array) -> Array:
+def _kinetic(table: Array, comps_a: Powers, comps_b: Powers, sa: Shells, sb: Shells) -> Array:
     """1/2 <grad a | grad b> without the factor (pi/p)^(3/2): [ca, cb, n, Ka, Kb].
 
     The symmetric form has no cancellation between tight and diffuse primitives; applying nabla^2
     to one side costs a factor b/a in relative accuracy, which float32 does not have.
     """
-    a, b = ea[..., None], eb[..., None]
+    a, b = sa.exponents.hi[:, :, None, None], sb.exponents.hi[:, None, :, None]
     overlap = table[:, :, 0]  # [i, j, n, Ka, Kb, 3]
     n_i, n_j = overlap.shape[0] - 1, overlap.shape[1] - 1
     i = jnp.asarray(np.arange(n_i).reshape(-1, 1, 1, 1, 1, 1), overlap.dtype)
@@ -223,7 +238,7 @@ def _kinetic(table: Array, comps_a: Powers, comps_b: Powers, ea: Array, eb: Arra
     return t[0] * s[1] * s[2] + s[0] * t[1] * s[2] + s[0] * s[1] * t[2]
 
 
-def _contract(
+def contract(
     values: Array,
     group_a: ShellGroup,
     group_b: ShellGroup,

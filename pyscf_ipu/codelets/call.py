@@ -12,12 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from pyscf_ipu.codelets.loading import library, target
+from pyscf_ipu.frozen import Frozen
 
 codelet_p = Primitive("codelet")
 codelet_p.multiple_results = True
@@ -42,7 +42,7 @@ def codelet(
 
     Raises TypeError when the portable form is used and returns something else.
     """
-    frozen = tuple((k, _Constant(v)) for k, v in sorted(attributes.items()))
+    frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
     several = bool(shape) and isinstance(shape[0], tuple)
     avals = tuple(ShapedArray(s, args[0].dtype) for s in (shape if several else (shape,)))
     outs = codelet_p.bind(
@@ -70,21 +70,6 @@ class Portable:
 
     def __repr__(self) -> str:
         return f"Portable({self.name})"
-
-
-class _Constant:
-    """A hashable holder of a number or an array."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        array = np.asarray(value)
-        self.key = (array.dtype.str, array.shape, array.tobytes())
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Constant) and self.key == other.key
 
 
 def _portable(*operands: Any, portable: Portable, **_: Any) -> list:

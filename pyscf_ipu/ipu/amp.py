@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pyscf_ipu.ipu.popops import WORKERS
 from pyscf_ipu.ipu.target import Target
 
-WORKERS = 6
 UNITS = 16  # columns of a pass
 WEIGHT_BYTES_PER_CYCLE = 16
 SUPERVISOR = 50

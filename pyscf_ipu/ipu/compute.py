@@ -59,7 +59,10 @@ class ComputeSet:
         used = busiest > 0
         low = np.where(used, launch + workers * busiest, 0.0)
         high = np.where(used, launch + workers * slowest, 0.0)
-        return self._made(low, high), low
+        name = self.names[0] if len(self.names) == 1 else _common(self.names)
+        source = "; ".join(sorted(self.sources))
+        how = weakest(*self.how)
+        return compute_step(name, self.stage, low, high, self.vertices, how, source), low
 
     def _note(self, name: str, vertices: int, how: str, source: str) -> None:
         if name not in self.names:
@@ -67,21 +70,6 @@ class ComputeSet:
         self.vertices += vertices
         self.how.add(how)
         self.sources.add(source)
-
-    def _made(self, low: np.ndarray, high: np.ndarray) -> Step:
-        used = low > 0
-        largest = float(low.max(initial=0.0))
-        return Step(
-            "compute",
-            self.names[0] if len(self.names) == 1 else _common(self.names),
-            self.stage,
-            Cycles(largest, float(high.max(initial=0.0))),
-            tiles=int(used.sum()),
-            vertices=self.vertices,
-            balance=float(low.mean() / largest) if largest else 1.0,
-            how=weakest(*self.how),
-            source="; ".join(sorted(self.sources)),
-        )
 
 
 class ElementwiseSet(ComputeSet):
@@ -106,6 +94,30 @@ class ElementwiseSet(ComputeSet):
         self.low += cycles[:, None]
         self.high += cycles[:, None]
         self._note(name, 0, cost.how, cost.source)
+
+
+def compute_step(
+    name: str,
+    stage: str,
+    low: np.ndarray,
+    high: np.ndarray,
+    vertices: int,
+    how: str,
+    source: str,
+) -> Step:
+    """A compute set from the cycles of every tile: [n_tiles] each."""
+    largest = float(low.max(initial=0.0))
+    return Step(
+        "compute",
+        name,
+        stage,
+        Cycles(largest, float(high.max(initial=0.0))),
+        tiles=int((low > 0).sum()),
+        vertices=vertices,
+        balance=float(low.mean() / largest) if largest else 1.0,
+        how=how,
+        source=source,
+    )
 
 
 def _common(names: list[str]) -> str:

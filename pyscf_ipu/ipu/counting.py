@@ -23,7 +23,7 @@ from typing import Any
 from jax.extend.core import Jaxpr
 
 from pyscf_ipu.ipu.errors import refuse_float64
-from pyscf_ipu.ipu.popops import WORKER_CYCLES
+from pyscf_ipu.ipu.popops import GATHER_OFFSET, VECTOR, WORKER_CYCLES
 from pyscf_ipu.ipu.target import Target
 from pyscf_ipu.ipu.trips import called
 
@@ -36,8 +36,6 @@ REDUCTIONS = frozenset(
     "cumprod cummax cummin cumlogsumexp".split()
 )
 MOVES = frozenset("dynamic_slice dynamic_update_slice gather scatter scatter-add sort".split())
-VECTOR = 2  # float32 elements of a 64-bit vector
-OFFSET_CYCLES = 19  # PopLibs's gather, per offset; two more for each vector
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def _equation(eqn: Any, known: list[bool]) -> VertexCost:
         # An update costs what is new in it.
         moved = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2}.get(name)
         size = size if moved is None else _size(eqn.invars[moved])
-        return VertexCost(OFFSET_CYCLES * min(offsets, size) + size, 0.0, 1)
+        return VertexCost(GATHER_OFFSET * min(offsets, size) + size, 0.0, 1)
     if name in WORKER_CYCLES:
         cost = WORKER_CYCLES[name]
         return VertexCost(math.ceil(size / cost.elements) * cost.cycles, 0.0, 1)

@@ -20,8 +20,8 @@ from jax import Array
 from pyscf_ipu.hermite import hermite_coulomb, hermite_sign, product_index
 from pyscf_ipu.ipu.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
 from pyscf_ipu.layout import ShellGroup
-from pyscf_ipu.pairs import Shells, _contract, _hermite_products, hermite_table
-from pyscf_ipu.precision import Pair, compensated_dot, difference, scaled, two_sum
+from pyscf_ipu.pairs import Shells, contract, hermite_products, hermite_table, pair_geometry
+from pyscf_ipu.precision import Pair, compensated_dot, scaled
 
 Groups = tuple[ShellGroup, ShellGroup, ShellGroup, ShellGroup]
 
@@ -64,27 +64,14 @@ def pair_side(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) ->
     As `pairs.shell_pairs_vertex`, but without the kinetic energy, which needs the Hermite
     coefficients of one order more on both shells: for s shells twelve times the table.
     """
-    ea, eb = a.exponents.hi[:, :, None], b.exponents.hi[:, None, :]
-    p, p_error = two_sum(ea, eb)
-    p_error = p_error + a.exponents.lo[:, :, None] + b.exponents.lo[:, None, :]
-    ab = difference(a.centre, b.centre)
-    overlap = jnp.exp(-(ea * eb / p) * jnp.sum(ab * ab, -1)[:, None, None])
-    pa = (-eb / p)[..., None] * ab[:, None, None, :]
-    pb = (ea / p)[..., None] * ab[:, None, None, :]
-    rounded = two_sum(jnp.broadcast_to(a.centre.hi[:, None, None, :], pa.shape), pa)
-    low = rounded.lo + a.centre.lo[:, None, None, :]
-
     kind_a, kind_b = group_a.kind, group_b.kind
-    table = hermite_table(kind_a.l_max, kind_b.l_max, p, pa, pb)
-    order = kind_a.l_max + kind_b.l_max
-    products = _hermite_products(table, kind_a.components, kind_b.components, order)
-    # The true charge of a product whose exponent was rounded, as in `shell_pairs_vertex`.
-    charge = -1.5 * p_error / p
-    prefactor = overlap * scaled(1.0 / p, math.sqrt(2.0) * math.pi**1.25)
-    both = _contract(products * prefactor, group_a, group_b, a.coefficients, b.coefficients, charge)
-    n, k = p.shape[0], p.shape[1] * p.shape[2]
-    centre = Pair(rounded.hi.reshape(n, k, 3), low.reshape(n, k, 3))
-    return Side(p.reshape(n, k), centre, both)
+    g = pair_geometry(a, b)
+    table = hermite_table(kind_a.l_max, kind_b.l_max, g.p, g.pa, g.pb)
+    products = hermite_products(table, kind_a, kind_b)
+    prefactor = g.overlap * scaled(1.0 / g.p, math.sqrt(2.0) * math.pi**1.25)
+    both = products * prefactor
+    both = contract(both, group_a, group_b, a.coefficients, b.coefficients, g.charge)
+    return Side(*g.flat(), both)
 
 
 def quartets(order_bra: int, order_ket: int, bra: Side, ket: Side) -> Array:

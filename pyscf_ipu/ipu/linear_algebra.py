@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pyscf_ipu.ipu.amp import WORKERS, matmul_cycles
-from pyscf_ipu.ipu.counting import VECTOR
+from pyscf_ipu.ipu.amp import matmul_cycles
+from pyscf_ipu.ipu.popops import VECTOR, WORKERS
 from pyscf_ipu.ipu.pricing import Pricer
 from pyscf_ipu.ipu.steps import Value
 from pyscf_ipu.ipu.target import Target

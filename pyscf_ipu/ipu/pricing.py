@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import Jaxpr, Literal
 
 from pyscf_ipu.ipu.errors import refuse_float64
 from pyscf_ipu.ipu.layout import Place, linear
@@ -248,9 +248,3 @@ def _fold(eqn: Any, ins: list[Value]) -> list[Any] | None:
         params = eqn.primitive.get_bind_params(eqn.params)
         outs = eqn.primitive.bind(*(v.constant for v in ins), **params)
     return list(outs) if eqn.primitive.multiple_results else [outs]
-
-
-def closed_jaxpr(fn: Callable[..., Any], args: tuple) -> tuple[ClosedJaxpr, Any]:
-    """The program of a function at example arguments, and the structure of its results."""
-    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*args)
-    return closed, jax.tree.structure(shapes)

@@ -34,8 +34,7 @@ def elementwise(p: Pricer, eqn: Any, ins: list[Value]) -> list[Value]:
     place = on.place if on is not None else linear(size, aval.dtype.itemsize, p.n_tiles)
     for v in ins:
         if v.constant is None and (v.view or v.place.key != place.key):
-            most = v.unique if v.view else v.size
-            p.fetch(v, np.minimum(place.elements, most) * v.itemsize)
+            p.fetch(v, np.minimum(place.elements, v.distinct) * v.itemsize)
     p.elementwise(place).add_operation(eqn.primitive.name)
     return [p.new(v.aval, eqn.primitive.name, place) for v in eqn.outvars]
 
@@ -140,15 +139,14 @@ def place(p: Pricer, eqn: Any, ins: list[Value]) -> list[Value]:
         where = Place(("replicated", tiles), incoming)
     elif eqn.params["how"] == "gather" and value.kept_place() is not None:
         incoming = incoming - _already_there(value, eqn, p.n_tiles)
-    most = value.unique if value.view else value.size
-    p.fetch(value, np.minimum(incoming, most) * value.itemsize)
+    p.fetch(value, np.minimum(incoming, value.distinct) * value.itemsize)
     # It is there before the next compute set, even if that is already open.
     return [dataclasses.replace(p.new(aval, "tile_place", where), made_in=None)]
 
 
 def _already_there(value: Value, eqn: Any, n_tiles: int) -> np.ndarray:
     """Elements of a tile_gather whose source is on the tile that wants them: [n_tiles]."""
-    tiles, index = np.array(eqn.params["tiles"]), eqn.params["indices"].array
+    tiles, index = np.array(eqn.params["tiles"]), eqn.params["indices"].value
     source = np.array(value.place.key[1])[index.reshape(len(tiles), -1)]
     row = value.size / len(value.place.key[1])
     return np.bincount(tiles, (source == tiles[:, None]).sum(1) * row, minlength=n_tiles)

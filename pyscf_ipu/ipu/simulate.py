@@ -17,7 +17,7 @@ import numpy as np
 
 from pyscf_ipu.ipu.errors import TileMemoryError
 from pyscf_ipu.ipu.exchange import host_seconds
-from pyscf_ipu.ipu.pricing import Loop, Pricer, Rule, closed_jaxpr
+from pyscf_ipu.ipu.pricing import Loop, Pricer, Rule
 from pyscf_ipu.ipu.profile import Memory, Profile, Repeat, Step
 from pyscf_ipu.ipu.rules import RULES
 from pyscf_ipu.ipu.target import Target
@@ -84,7 +84,7 @@ class _Priced:
         self, fn: Callable[..., Any], args: tuple, target: Target, num_ipus: int,
         rules: Mapping[str, Rule],
     ) -> None:  # fmt: skip
-        closed, _ = closed_jaxpr(fn, args)
+        closed = jax.make_jaxpr(fn)(*args)
         self.target, self.num_ipus = target, num_ipus
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed = closed
@@ -104,8 +104,7 @@ class _Priced:
         counts = self._counts(*leaves)
         unknown: Counter[str] = Counter()
         for name, loops in self.pricer.unknown:
-            runs = [_times(x, counts, loops[:i]) for i, x in enumerate(loops)]
-            unknown[name] += round(math.prod(runs))
+            unknown[name] += round(_entries(loops, counts))
         load = np.zeros(self.n_tiles)
         program = self._resolved(self.pricer.steps, counts, 1.0, [], load)
         return Profile(
@@ -155,8 +154,11 @@ def _times(trips: Path | int, counts: dict[Path, int], outer: list[Path | int]) 
     """Trips per entry of a loop: a counted one was summed over all entries of its outer loops."""
     if isinstance(trips, int):
         return trips
-    entries = 1.0
-    for i, x in enumerate(outer):
-        entries *= _times(x, counts, outer[:i])
+    entries = _entries(outer, counts)
     n = counts[trips] / entries if entries else 0.0
     return int(n) if n == int(n) else n
+
+
+def _entries(loops: list[Path | int], counts: dict[Path, int]) -> float | int:
+    """How often the body of nested loops ran in all, the outermost first."""
+    return math.prod(_times(x, counts, loops[:i]) for i, x in enumerate(loops))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pyscf_ipu.ipu.compute import ComputeSet, ElementwiseSet
+from pyscf_ipu.ipu.compute import ComputeSet, ElementwiseSet, compute_step
 from pyscf_ipu.ipu.exchange import exchange_cycles, link_cycles, sync_cost
 from pyscf_ipu.ipu.layout import Place, linear
 from pyscf_ipu.ipu.memory import CONTROL_BYTES, EXCHANGE_BYTES, Tracker
@@ -39,6 +39,11 @@ class Value:
     def bytes(self) -> np.ndarray:
         """What it takes on each tile: [n_tiles]."""
         return self.place.bytes(self.itemsize)
+
+    @property
+    def distinct(self) -> int:
+        """How many different elements it shows."""
+        return self.unique if self.view else self.size
 
     def kept_place(self) -> Place | None:
         """Its tiles, if a program has put it on tiles; else it lies where it is convenient."""
@@ -77,16 +82,16 @@ class Steps:
         place = Place(("constant",), np.zeros(self.n_tiles))
         return Value(place, array.size, array.dtype.itemsize, constant=array)
 
-    def view(self, ins: list[Value], aval: Any, key: Any = None) -> Value:
+    def view(self, ins: list[Value], aval: Any) -> Value:
         """The elements of other variables in another order; costs nothing until it is used."""
         size = math.prod(aval.shape)
         used = [v for v in ins if v.constant is None]
         for v in used:
             self.memory.use(v.buffers)
         total = sum((v.taken_from() for v in used), np.zeros(self.n_tiles))
-        unique = sum(v.unique if v.view else v.size for v in used)
+        unique = sum(v.distinct for v in used)
         return Value(
-            Place(key or ("view", object()), np.zeros(self.n_tiles)), size, aval.dtype.itemsize,
+            Place(("view", object()), np.zeros(self.n_tiles)), size, aval.dtype.itemsize,
             tuple(h for v in used for h in v.buffers), view=True, unique=min(unique, size) or 1,
             source=total, made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )  # fmt: skip
@@ -95,7 +100,7 @@ class Steps:
         """Bytes of a variable that come to the tiles before the next compute set."""
         if value.constant is not None:
             return
-        if value.made_in is not None and value.made_in is self._open:
+        if not self.ready(value):
             self.flush()
         total = float(incoming.sum())
         source = value.taken_from()
@@ -178,12 +183,8 @@ class Steps:
         what was fetched."""
         self._close()
         self.transfer()
-        largest, used = float(load.max(initial=0.0)), load > 0
-        balance = float(load.mean() / largest) if largest else 1.0
-        n = int(used.sum())
-        step = Step("compute", name, self.stage, Cycles(largest, largest), n, n, balance,
-                    how=how, source=source)  # fmt: skip
-        self._append(step, load)
+        vertices = int((load > 0).sum())
+        self._append(compute_step(name, self.stage, load, load, vertices, how, source), load)
 
     def other(self, kind: str, name: str, cycles: float, source: str, how: str) -> None:
         """Exchange or sync inside something that is priced as a whole."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-Path = tuple[int | str, ...]
+Path = tuple[int, ...]
 """Which equation: its place in the program, the branch, its place there, ..."""
 
 INLINED = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call",

@@ -17,6 +17,8 @@ from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from pyscf_ipu.frozen import Frozen
+
 tile_place_p = Primitive("tile_place")
 
 
@@ -85,7 +87,7 @@ def tile_gather(
     index = np.asarray(indices, np.int32)
     if len(index) != len(tiles):
         raise ValueError(f"{len(index)} indices for {len(tiles)} tiles: give one index per tile")
-    return _bind(rows, "gather", Indices(index), tiles)
+    return _bind(rows, "gather", Frozen(index), tiles)
 
 
 def tile_data_barrier(*args: TileShardedArray) -> tuple[TileShardedArray, ...]:
@@ -94,41 +96,22 @@ def tile_data_barrier(*args: TileShardedArray) -> tuple[TileShardedArray, ...]:
     return tuple(TileShardedArray(x, a.tiles) for x, a in zip(arrays, args, strict=True))
 
 
-class Indices:
-    """Integers known at trace time, as a hashable parameter of a primitive."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-        self._key = (array.shape, array.tobytes())
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Indices) and self._key == other._key
-
-    def __repr__(self) -> str:
-        return f"Indices{self.array.shape}"
-
-
-def _bind(
-    array: Array, how: str, indices: Indices | None, tiles: Sequence[int]
-) -> TileShardedArray:
+def _bind(array: Array, how: str, indices: Frozen | None, tiles: Sequence[int]) -> TileShardedArray:
     where = tuple(int(t) for t in tiles)
     placed = tile_place_p.bind(jnp.asarray(array), how=how, indices=indices, tiles=where)
     return TileShardedArray(placed, where)
 
 
-def _place(array: Array, *, how: str, indices: Indices | None, tiles: tuple[int, ...]) -> Array:
+def _place(array: Array, *, how: str, indices: Frozen | None, tiles: tuple[int, ...]) -> Array:
     if how == "replicated":
         return jnp.broadcast_to(array, (len(tiles), *array.shape))
-    return array if indices is None else array[indices.array]
+    return array if indices is None else array[indices.value]
 
 
-def _abstract(array: Any, *, how: str, indices: Indices | None, tiles: tuple[int, ...]) -> Any:
+def _abstract(array: Any, *, how: str, indices: Frozen | None, tiles: tuple[int, ...]) -> Any:
     if how == "replicated":
         return array.update(shape=(len(tiles), *array.shape))
-    index = (len(tiles),) if indices is None else indices.array.shape
+    index = (len(tiles),) if indices is None else indices.value.shape
     return array.update(shape=(*index, *array.shape[1:]))
 
 

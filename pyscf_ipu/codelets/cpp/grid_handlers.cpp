@@ -50,28 +50,13 @@ ffi::Error xc_potential(Buffer ao, Buffer factors, Result out) {
 
 }  // namespace
 
-CODELET(becke_weights, ffi::Ffi::Bind()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Arg<Buffer>()
-                           .Ret<Buffer>())
+CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
 
-CODELET(ao_values, ffi::Ffi::Bind()
-                       .Arg<Buffer>()
-                       .Arg<Buffer>()
-                       .Arg<Buffer>()
-                       .Arg<Buffer>()
-                       .Arg<Buffer>()
-                       .Arg<Buffer>()
-                       .Attr<ffi::Span<const std::int32_t>>("shells")
-                       .Attr<ffi::Span<const double>>("pure")
-                       .Ret<Buffer>())
+CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
+                              .Attr<ffi::Span<const std::int32_t>>("shells")
+                              .Attr<ffi::Span<const double>>("pure")))
 
-CODELET(xc_density, ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>())
-CODELET(xc_potential, ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>())
+CODELET(xc_density, results<1>(arguments<2>(ffi::Ffi::Bind())))
+CODELET(xc_potential, results<1>(arguments<2>(ffi::Ffi::Bind())))
 
 }  // namespace pyscf_ipu

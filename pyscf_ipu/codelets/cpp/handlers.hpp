@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <type_traits>
+#include <utility>
 
 #include "kernels.hpp"
 #include "xla/ffi/api/ffi.h"
@@ -52,6 +53,24 @@ using Result = ffi::Result<ffi::AnyBuffer>;
 
 template <class T>
 T* data(Buffer buffer) { return static_cast<T*>(buffer.untyped_data()); }
+
+// A binding with `count` >= 1 arrays more as arguments, or as results.  Bindings cannot be moved, so
+// the last step returns what the library's own call makes.
+template <int count, class Binding>
+auto arguments(Binding&& binding) {
+  if constexpr (count == 1)
+    return std::move(binding).template Arg<Buffer>();
+  else
+    return arguments<count - 1>(std::move(binding).template Arg<Buffer>());
+}
+
+template <int count, class Binding>
+auto results(Binding&& binding) {
+  if constexpr (count == 1)
+    return std::move(binding).template Ret<Buffer>();
+  else
+    return results<count - 1>(std::move(binding).template Ret<Buffer>());
+}
 
 }  // namespace pyscf_ipu
 

@@ -12,13 +12,13 @@
 
 namespace pyscf_ipu::ISA {
 
-// Knuth's two-sum; the rounding errors of `total` add up in `low`.  A compiler may contract the
-// product in `term` into it, which leaves out a rounding and counts nothing twice.
+// The rounding errors of `total` add up in `low`.  A compiler may contract the product in `term` into
+// the sum, which leaves out a rounding and counts nothing twice.
 template <class T>
 inline void add_exactly(Vec<T>& total, Vec<T>& low, Vec<T> term) {
-  const Vec<T> s = total + term, t = s - total;
-  low += (total - (s - t)) + (term - t);
-  total = s;
+  const TwoWords<T> sum = exact_sum<T>(total, term);
+  low += sum.low;
+  total = sum.high;
 }
 
 template <class T, int L>

@@ -12,17 +12,6 @@
 
 namespace pyscf_ipu::ISA {
 
-template <class T>
-struct TwoWords {
-  Vec<T> high, low;
-};
-
-template <class T>
-inline TwoWords<T> exact_sum(Vec<T> a, Vec<T> b) {
-  const Vec<T> s = a + b, t = s - a;
-  return {s, (a - (s - t)) + (b - t)};
-}
-
 // Dekker's product.  Where the compiler contracts into fused multiply-adds it gets more exact.
 template <class T>
 inline TwoWords<T> exact_product(Vec<T> a, Vec<T> b) {

@@ -136,4 +136,16 @@ inline Vec<T> exp_minus(Vec<T> x) {
   return select<T>(far, Vec<T>{}, p * scale);
 }
 
+// An unevaluated sum, and Knuth's sum of two numbers with its rounding error.
+template <class T>
+struct TwoWords {
+  Vec<T> high, low;
+};
+
+template <class T>
+inline TwoWords<T> exact_sum(Vec<T> a, Vec<T> b) {
+  const Vec<T> s = a + b, t = s - a;
+  return {s, (a - (s - t)) + (b - t)};
+}
+
 }  // namespace pyscf_ipu::ISA
