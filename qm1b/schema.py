@@ -168,4 +168,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
     Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
+    Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Column("charge", "int8", "e", "total charge"),
 )

@@ -1,4 +1,4 @@
-"""`qm1b export`: a dataset folder as one Parquet file."""
+"""`qm1b export`: a dataset folder as one file of another format."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import tyro
 
 @dataclass(frozen=True)
 class Export:
-    """Write a dataset as one Parquet file with QM1B's columns (eV; pos in Bohr)."""
+    """Write a dataset as one file: .parquet with QM1B's columns, .extxyz or .extxyz.gz."""
 
     folder: tyro.conf.Positional[Path]
     """Folder of a qm1b generate."""
     out: tyro.conf.Positional[Path]
-    """Parquet file to write."""
+    """File to write; its ending says which kind."""
     all: bool = False
-    """Also rows that are not converged or not finite."""
+    """Also rows that are not converged or not finite, and all that qm1b import needs."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -28,4 +28,6 @@ class Export:
             f", {done.left_out} not converged left out (--all keeps them)" if done.left_out else ""
         )
         print(f"{self.out}: {done.rows} rows{why}")
+        if done.beside:
+            print(f"beside it: {', '.join(path.name for path in done.beside)}")
         return 0

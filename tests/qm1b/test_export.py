@@ -1,14 +1,21 @@
 """The Parquet file: QM1B's columns and Arrow types exactly, and only rows that are good."""
 
+import ase.io
+import duckdb
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ase import units
 
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
-from qm1b.export import arrow_schema, export
+from qm1b.export import export
+from qm1b.formats import parquet
+from qm1b.formats.parquet import arrow_schema, exact_columns
+from qm1b.reading import Folder
 from qm1b.schema import COLUMNS
 
 QM1B = {
@@ -32,7 +39,8 @@ def test_columns_types_units_and_metadata(finished, tmp_path):
     assert schema.names[:10] == list(QM1B)
     assert [schema.field(name).type for name in QM1B] == list(QM1B.values())
     assert schema.names[10:] == [
-        *("status", "converged", "cycles", "commutator_norm", "dipole", "conformer", "seed")
+        *("status", "converged", "cycles", "commutator_norm", "dipole", "conformer", "seed"),
+        *("line", "charge"),
     ]
     for column in COLUMNS:
         assert schema.field(column.name).metadata[b"unit"].decode() == column.unit
@@ -72,6 +80,62 @@ def test_refusals(finished, tmp_path):
         export(tmp_path / "none", tmp_path / "a.parquet")
     with pytest.raises(UserError, match="does not exist"):
         export(finished[0], tmp_path / "none" / "a.parquet")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(UserError, match="cannot write"):
-        export(finished[0], tmp_path / "folder")
+        export(finished[0], tmp_path / "folder.parquet")
+    with pytest.raises(UserError, match="no known kind"):
+        export(finished[0], tmp_path / "a.csv")
+
+
+def test_exact_columns_have_their_unit_in_the_name():
+    names = {f.name: name for f, name in exact_columns()}
+    assert names["energy"] == "energy_hartree"
+    assert names["dipole"] == "dipole_e_bohr"
+    assert names["mo_energy"] == "mo_energy_hartree"
+    assert not {"line", "charge", "positions", "smiles", "n_ao"} & set(names)
+
+
+def test_row_groups_are_full_whatever_the_shards(finished, tmp_path):
+    source = Folder(finished[0])
+    assert source.sizes == [8, 4, 2, 0]
+    path = tmp_path / "data.parquet"
+    with open(path, "wb") as stream:
+        schema = arrow_schema(source.metadata)
+        assert parquet.write(stream, source.batches(), schema, rows_per_group=5) == 14
+    found = pq.ParquetFile(path).metadata
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [5, 5, 4]
+    smile = found.row_group(0).column(0)
+    assert smile.compression == "ZSTD"
+    assert "RLE_DICTIONARY" in smile.encodings
+    assert parquet.ROWS_PER_GROUP >= 50_000
+    lines = [row["line"] for row in source]
+    assert pd.read_parquet(path)["line"].tolist() == lines
+
+
+def test_other_readers_see_the_same(finished, tmp_path):
+    path = tmp_path / "data.parquet"
+    export(finished[0], path, everything=True)
+    expected = pq.read_table(path).to_pylist()
+    by_polars = polars.read_parquet(path).to_dicts()
+    by_duckdb = duckdb.sql(f"select * from '{path}'").to_arrow_table().to_pylist()
+    for found in (by_polars, by_duckdb):
+        assert repr(found) == repr(expected)  # NaN is not equal to itself
+    query = f"select count(*), max(len(pos) - 3 * len(z)) from '{path}' where converged"
+    assert duckdb.sql(query).fetchall() == [(8, 0)]
+
+
+def test_extended_xyz_as_ase_reads_it(finished, tmp_path):
+    done = export(finished[0], tmp_path / "data.extxyz")
+    assert (done.rows, done.left_out) == (8, 6)
+    frames = ase.io.read(tmp_path / "data.extxyz", ":")
+    rows = [row for row in Folder(finished[0]) if row["status"] == "converged"]
+    assert len(frames) == len(rows) == 8
+    for atoms, row in zip(frames, rows, strict=True):
+        assert atoms.numbers.tolist() == row["numbers"].tolist()
+        np.testing.assert_allclose(atoms.positions, row["positions"] * units.Bohr, rtol=1e-6)
+        energy = atoms.get_potential_energy()
+        assert energy == pytest.approx(row["energy"] * units.Hartree, rel=1e-7)
+        dipole = atoms.get_dipole_moment()
+        np.testing.assert_allclose(dipole, row["dipole"] * units.Bohr, rtol=1e-6)
+        assert atoms.info["smiles"] == row["smiles"]
+        assert not atoms.pbc.any()

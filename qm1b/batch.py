@@ -1,0 +1,135 @@
+"""Rows in memory, as columns: what every reader gives and every writer takes.
+
+The columns are the fields of `schema.FIELDS` by name, in atomic units. A file of another origin may
+lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .schema import FIELDS, Field
+
+BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
+OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
+
+
+Record = dict[str, Any]
+"""One row: numbers, text, and arrays for ragged fields ([A], [A, 3], [N]) and vectors ([3])."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows as columns. Ragged fields are flat: those of row r lie between `<kind>_offset[r]` and
+    `<kind>_offset[r + 1]`, as in a shard."""
+
+    columns: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        plain = (n for n in self.columns if n not in OFFSETS and not BY_NAME[n].ragged)
+        name = next(plain, None)
+        if name is not None:
+            return len(self.columns[name])
+        offset = next((n for n in self.columns if n in OFFSETS), None)
+        return len(self.columns[offset]) - 1 if offset else 0
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A column; raises KeyError if the file has none of that name."""
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the file has a field."""
+        return name in self.columns
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields of a row, offsets left out, in the order of the schema."""
+        return [f for f in FIELDS if f.name in self.columns and f.name not in OFFSETS]
+
+    def row(self, index: int) -> Record:
+        """One row by itself; `index` from 0."""
+        found: Record = {}
+        for f in self.fields:
+            values = self.columns[f.name]
+            if f.ragged:
+                start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
+                found[f.name] = values[start:stop]
+            elif f.width > 1:
+                found[f.name] = values[index]
+            else:
+                found[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
+        return found
+
+    def rows(self) -> Iterator[Record]:
+        """The rows one after another."""
+        return map(self.row, range(len(self)))
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """The rows of these numbers, in this order."""
+        taken: dict[str, np.ndarray] = {}
+        for kind in {f.ragged for f in self.fields if f.ragged}:
+            offsets = self.columns[f"{kind}_offset"]
+            index, taken[f"{kind}_offset"] = gather(offsets[rows], offsets[rows + 1])
+            for f in self.fields:
+                if f.ragged == kind:
+                    taken[f.name] = self.columns[f.name][index]
+        for f in self.fields:
+            if not f.ragged:
+                taken[f.name] = self.columns[f.name][rows]
+        return Batch({f.name: taken[f.name] for f in FIELDS if f.name in taken})
+
+    def only(self, names: Iterable[str]) -> Batch:
+        """Only these fields, with the offsets that they need."""
+        wanted = set(names)
+        wanted |= {f"{f.ragged}_offset" for f in self.fields if f.ragged and f.name in wanted}
+        return Batch({name: values for name, values in self.columns.items() if name in wanted})
+
+
+def unit_name(field: Field) -> str:
+    """The name of a field with its unit, as files of other formats have it."""
+    return (
+        field.name
+        if field.unit in ("1", "text")
+        else f"{field.name}_{field.unit}".replace("*", "_")
+    )
+
+
+def gather(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the values of ragged rows lie, one row after another, and their new offsets [R + 1]."""
+    lengths = stops - starts
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    index = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return index, offsets
+
+
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """Several batches with the same fields as one."""
+    joined: dict[str, np.ndarray] = {}
+    for name in batches[0].columns:
+        parts = [batch[name] for batch in batches]
+        if name in OFFSETS:
+            shift = np.cumsum([0, *(part[-1] for part in parts)])
+            moved = [part[1:] + by for part, by in zip(parts, shift, strict=False)]
+            joined[name] = np.concatenate([[0], *moved]).astype(np.int64)
+        else:
+            joined[name] = np.concatenate(parts)
+    return Batch(joined)
+
+
+def column(field: Field, values: Any, rows: int) -> np.ndarray:
+    """Values as the column of a field: its dtype, [rows], [rows, width] or flat if ragged."""
+    if field.dtype == "str":
+        return np.array(values, dtype=object).reshape(rows)
+    array = np.asarray(values, dtype=field.dtype)
+    first = -1 if field.ragged else rows
+    return array.reshape((first, field.width) if field.width > 1 else (first,))
+
+
+def missing(batch: Batch) -> list[str]:
+    """The fields that a batch lacks to be whole."""
+    return [name for name in BY_NAME if name not in batch]

@@ -1,0 +1,163 @@
+"""Extended XYZ, as ASE reads it: positions in Angstrom, `energy` in eV, `dipole` in e*Angstrom.
+
+Every field of a row also stands in the comment line under its name and unit, with as many digits as
+it needs to come back bit for bit. Reading is ASE's; writing is not, because ASE rounds positions to
+eight decimals.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pyscf_ipu.molecule import SYMBOLS
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+
+from ..batch import OFFSETS, Batch, Record, column, unit_name
+from ..errors import UserError
+from ..reading import Dataset
+from ..schema import FIELDS, Field
+
+BATCH_ROWS = 1024
+ENDINGS = (".extxyz", ".extxyz.gz")
+
+
+def is_extxyz(path: Path) -> bool:
+    """Whether a file's name says that it is extended XYZ."""
+    return path.name.endswith(ENDINGS)
+
+
+def manifest_path(path: Path) -> Path:
+    """The manifest beside an extended XYZ file, which has no room for it."""
+    return path.with_name(f"{path.name}.manifest.json")
+
+
+def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool) -> int:
+    """Write rows one frame after another; `packed` for gzip. Returns how many there were."""
+    # No file name and no time in the header: the same rows give the same bytes.
+    out = gzip.GzipFile("", "wb", 6, stream, mtime=0) if packed else stream
+    total = 0
+    try:
+        for batch in batches:
+            out.write("".join(map(frame, batch.rows())).encode())
+            total += len(batch)
+    finally:
+        if packed:
+            out.close()
+    return total
+
+
+def frame(row: Record) -> str:
+    """A row as a frame of the file.
+
+    Raises:
+        UserError: a text of the row has a line break.
+    """
+    positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
+    values: dict[str, Any] = {
+        "Properties": "species:S:1:pos:R:3",
+        "pbc": np.array([False, False, False]),
+        "energy": row["energy"] * HARTREE_TO_EV,
+        "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
+    }
+    values |= {unit_name(f): row[f.name] for f in FIELDS if _in_comment(f) and f.name in row}
+    lines = [str(len(positions)), " ".join(f"{k}={_written(v)}" for k, v in values.items())]
+    for z, (x, y, z_) in zip(row["numbers"], positions.tolist(), strict=True):
+        lines.append(f"{SYMBOLS[z]:2} {x!r} {y!r} {z_!r}")
+    return "\n".join(lines) + "\n"
+
+
+class ExtxyzFile(Dataset):
+    """An extended XYZ file, read from the front; it has no length and no rows by number."""
+
+    def __init__(self, path: Path, fields: Sequence[str] | None = None) -> None:
+        super().__init__(path, fields)
+        beside = manifest_path(path)
+        self.metadata = json.loads(beside.read_text()) if beside.exists() else {}
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in the order of the file."""
+        frames = self._frames()
+        while rows := [record(atoms) for atoms in islice(frames, BATCH_ROWS)]:
+            yield self._only(_batch(rows))
+
+    def _frames(self) -> Iterator[Any]:
+        try:
+            from ase.io.extxyz import iread_xyz
+        except ImportError:
+            raise UserError(
+                'extended XYZ is read by ASE, which is not installed: pip install "pyscf-ipu[ase]".'
+            ) from None
+        opened = gzip.open if self.path.suffix == ".gz" else open
+        try:
+            with opened(self.path, "rt") as stream:
+                yield from iread_xyz(stream)
+        except (OSError, EOFError, ValueError, KeyError, IndexError) as error:
+            raise UserError(f"{self.path} is damaged ({error}); export it again.") from None
+
+
+def record(atoms: Any) -> Record:
+    """The fields that a frame holds; energy and dipole moment from ASE's own, if need be."""
+    info = dict(atoms.info)
+    bohr = atoms.get_positions() / BOHR_TO_ANGSTROM
+    found: Record = {"numbers": atoms.numbers, "positions": bohr.astype(np.float32)}
+    for f in FIELDS:
+        if _in_comment(f) and unit_name(f) in info:
+            found[f.name] = _read(f, info[unit_name(f)])
+    results = atoms.calc.results if atoms.calc else {}
+    if "energy" not in found and "energy" in results:
+        found["energy"] = results["energy"] / HARTREE_TO_EV
+    if "dipole" not in found and "dipole" in results:
+        found["dipole"] = np.asarray(results["dipole"]) / BOHR_TO_ANGSTROM
+    return found
+
+
+def _batch(rows: list[Record]) -> Batch:
+    """Rows as columns; only the fields that all of them have."""
+    columns: dict[str, np.ndarray] = {}
+    for f in FIELDS:
+        if f.name in OFFSETS or any(f.name not in row for row in rows):
+            continue
+        values = [row[f.name] for row in rows]
+        if f.ragged:
+            lengths = [len(v) for v in values]
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            columns[f"{f.ragged}_offset"] = offsets
+            values = np.concatenate(values)
+        columns[f.name] = column(f, values, len(rows))
+    return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns})
+
+
+def _in_comment(field: Field) -> bool:
+    return field.name not in OFFSETS and field.ragged != "atom"
+
+
+def _written(value: Any) -> str:
+    """A value in the comment line. `repr` gives as many digits as tell two numbers apart."""
+    if isinstance(value, str):
+        if len(value.splitlines()) > 1:
+            raise UserError(f"extended XYZ cannot hold a text of several lines: {value[:80]!r}.")
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, np.ndarray):
+        return '"' + " ".join(map(_written, value.tolist())) + '"'
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    return repr(value)
+
+
+def _read(field: Field, value: Any) -> Any:
+    """A value as ASE has parsed it, back to what the field is."""
+    if field.dtype == "str":
+        # ASE takes the SMILES of hydrogen fluoride, F, for a boolean.
+        return {True: "T", False: "F"}[value] if isinstance(value, bool) else str(value)
+    if field.ragged or field.width > 1:
+        # An empty list comes as an empty text.
+        return np.atleast_1d([] if isinstance(value, str) else value)
+    return value

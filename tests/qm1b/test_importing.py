@@ -1,0 +1,113 @@
+"""There and back: an export with everything becomes the folder that it came from, bit for bit."""
+
+import h5py
+import numpy as np
+import pytest
+from conftest import fake_run
+
+import qm1b
+from qm1b import store
+from qm1b.batch import Batch
+from qm1b.errors import UserError
+from qm1b.export import export
+from qm1b.formats import dropped, extxyz
+from qm1b.importing import import_file
+from qm1b.reading import Folder
+from qm1b.schema import FIELDS
+
+
+def contents(folder):
+    """Every dataset and attribute of every shard, and the other files."""
+    found = {}
+    for path in store.shards(folder):
+        with h5py.File(path) as file:
+            for name, value in file.attrs.items():
+                found[path.name, name] = value
+            for group in file.values():
+                for name, data in group.items():
+                    found[path.name, group.name, name] = np.asarray(data).tobytes()
+                    if h5py.check_string_dtype(data.dtype):
+                        found[path.name, group.name, name] = data.asstr()[:].tolist()
+    for name in (store.MANIFEST, store.DROPPED):
+        found[name] = (folder / name).read_bytes()
+    return found
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.extxyz", "a.extxyz.gz"])
+def test_round_trip(finished, tmp_path, name):
+    done = export(finished[0], tmp_path / name, everything=True)
+    back = import_file(tmp_path / name, tmp_path / "back")
+    assert (back.rows, back.drops, back.shards) == (14, 7, 4)
+    assert all(path.exists() for path in done.beside)
+    ours, theirs = contents(finished[0]), contents(tmp_path / "back")
+    assert ours.keys() == theirs.keys()
+    for key, value in ours.items():
+        assert np.array_equal(value, theirs[key]), key
+
+
+def test_what_does_not_hold_everything_is_refused(finished, tmp_path):
+    out = tmp_path / "back"
+    lean = tmp_path / "lean.parquet"
+    export(finished[0], lean)
+    with pytest.raises(UserError, match=r"no exact columns|without its run's manifest"):
+        import_file(lean, out)
+    lean = tmp_path / "lean.extxyz"
+    export(finished[0], lean)
+    with pytest.raises(UserError, match="without its run's manifest"):
+        import_file(lean, out)
+    full = tmp_path / "full.parquet"
+    export(finished[0], full, everything=True)
+    dropped.beside(full).rename(tmp_path / "elsewhere.csv")
+    with pytest.raises(UserError, match="is missing"):
+        import_file(full, out)
+    (tmp_path / "elsewhere.csv").rename(dropped.beside(full))
+    assert not out.exists()
+    with pytest.raises(UserError, match="is not an empty folder"):
+        import_file(full, finished[0])
+    with pytest.raises(UserError, match="a folder already"):
+        import_file(finished[0], out)
+
+
+def test_texts_that_a_reader_may_take_for_something_else(finished, tmp_path):
+    """Hydrogen fluoride is F, which ASE reads as a boolean; double bonds have backslashes."""
+    texts = ["F", r"F/C=C\F", "C#N", 'a "b", {c} = [d]', "nan", "C[N+](=O)[O-]", "\u00e9"]
+    batch = next(Folder(finished[0]).batches()).take(np.arange(len(texts)))
+    batch.columns["smiles"] = np.array(texts, dtype=object)
+    path = tmp_path / "a.extxyz"
+    with open(path, "wb") as stream:
+        extxyz.write(stream, iter([batch]), packed=False)
+    assert [row["smiles"] for row in qm1b.load(path)] == texts
+    batch.columns["status"][0] = "two\nlines"
+    with pytest.raises(UserError, match="several lines"):
+        extxyz.write(open(tmp_path / "b", "wb"), iter([batch]), packed=False)  # noqa: SIM115
+
+
+def test_numbers_of_every_size_survive(finished, tmp_path):
+    """Positions go through Angstrom and decimal digits and come back to the last bit."""
+    random = np.random.default_rng(0)
+    batch = next(Folder(finished[0]).batches())
+    bits = random.integers(0, 0x7F000000, batch["positions"].shape, np.uint32)
+    signs = random.integers(0, 2, bits.shape, np.uint32) << 31
+    batch.columns["positions"] = (bits | signs).view(np.float32)
+    batch.columns["energy"] = random.integers(0, 2**62, len(batch)).view(np.float64)
+    path = tmp_path / "a.extxyz"
+    with open(path, "wb") as stream:
+        extxyz.write(stream, iter([batch]), packed=False)
+    (back,) = qm1b.load(path).batches()
+    for f in FIELDS:
+        np.testing.assert_array_equal(back[f.name], batch[f.name], err_msg=f.name)
+    assert isinstance(back, Batch)
+
+
+def test_an_interrupted_unit_stays_interrupted(tmp_path):
+    out, _ = fake_run(tmp_path, "O\nC\n")
+    manifest = store.read_manifest(out)
+    rows = [qm1b.load(out)[0]]
+    assert rows[0]["line"] == 1
+    path = tmp_path / "a.parquet"
+    export(out, path, everything=True)
+    text = dropped.beside(path).read_text() + "2,C,interrupted,1 conformers not computed\n"
+    dropped.beside(path).write_text(text)
+    import_file(path, tmp_path / "back")
+    assert not store.read_attributes(store.shards(tmp_path / "back")[0])["complete"]
+    assert store.read_manifest(tmp_path / "back") == manifest
