@@ -14,14 +14,18 @@ import tyro
 from .commands.calling import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from .commands.export import Export
 from .commands.generate import Generate
+from .commands.head import Head
 from .commands.importing import Import
 from .commands.info import Info
+from .commands.split import Split
 from .errors import UserError
 
 Command = (
     Annotated[Generate, tyro.conf.subcommand("generate", prefix_name=False)]
     | Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
     | Annotated[Import, tyro.conf.subcommand("import", prefix_name=False)]
+    | Annotated[Split, tyro.conf.subcommand("split", prefix_name=False)]
+    | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )
 

@@ -1,0 +1,119 @@
+"""Training, validation and test sets by molecule: all conformers of a SMILES on one side.
+
+The side is read off a hash of seed and SMILES, so it depends on nothing else: not on the order of
+the rows, not on what else is in the dataset, and a molecule keeps its side when the dataset grows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from . import store
+from .batch import Batch
+from .errors import UserError
+from .export import check_target, is_good, write_rows
+from .reading import Folder
+
+NAMES = ("train", "valid", "test")
+SPLIT_JSON = "split.json"
+
+
+@dataclass(frozen=True)
+class Fractions:
+    """Expected parts of the molecules; they add up to one."""
+
+    train: float = 0.8
+    valid: float = 0.1
+    test: float = 0.1
+
+    def check(self) -> None:
+        """Raise UserError unless they are parts of a whole."""
+        parts = (self.train, self.valid, self.test)
+        if min(parts) < 0 or abs(sum(parts) - 1) > 1e-9:
+            raise UserError(
+                f"the parts {', '.join(map(str, parts))} add up to {sum(parts):g}: give --train, "
+                "--valid and --test that are not negative and add up to 1."
+            )
+
+
+@dataclass
+class Part:
+    """What one side got."""
+
+    file: str
+    molecules: int = 0
+    rows: int = 0
+
+
+def side(smiles: str, seed: int, fractions: Fractions) -> str:
+    """Which side a molecule is on: train, valid or test."""
+    digest = hashlib.sha256(f"{seed}\n{smiles}".encode()).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    ends = np.cumsum([getattr(fractions, name) for name in NAMES])
+    # Rounding may leave the last end below one, and a part of size zero must stay empty.
+    last = max(i for i, name in enumerate(NAMES) if getattr(fractions, name))
+    return NAMES[min(int(np.searchsorted(ends, place, side="right")), last)]
+
+
+def split(
+    folder: Path, out: Path, fractions: Fractions, seed: int = 0, ending: str = ".parquet"
+) -> dict[str, Part]:
+    """Write the converged rows of a run as up to three files and `split.json`.
+
+    Args:
+        folder: the `--out` of a run.
+        out: folder for the files, made if need be; files there are replaced.
+        fractions: expected parts of the molecules.
+        seed: another seed gives another division.
+        ending: `.parquet`, `.extxyz` or `.extxyz.gz`.
+
+    Raises:
+        UserError: no run there, wrong fractions or ending, or `out` cannot be written.
+    """
+    fractions.check()
+    source = Folder(folder)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"folder {out} cannot be made: {error.strerror}.") from None
+    parts: dict[str, Part] = {}
+    for name in NAMES:
+        if getattr(fractions, name):
+            path = out / f"{name}{ending}"
+            check_target(path)
+            parts[name] = _write(path, source, name, seed, fractions)
+    report = {
+        "method": "SHA-256 of seed and SMILES; all conformers of a SMILES on one side",
+        "seed": seed,
+        "fractions": asdict(fractions),
+        "fingerprint": source.metadata["fingerprint"],
+        "parts": {name: asdict(part) for name, part in parts.items()},
+    }
+    text = json.dumps(report, indent=2) + "\n"
+    store.atomic_write(out / SPLIT_JSON, lambda stream: stream.write(text.encode()))
+    return parts
+
+
+def _write(path: Path, source: Folder, name: str, seed: int, fractions: Fractions) -> Part:
+    part = Part(path.name)
+
+    def batches() -> Iterator[Batch]:
+        for batch in source.batches():
+            smiles, inverse = np.unique(batch["smiles"], return_inverse=True)
+            ours = np.array([side(s, seed, fractions) == name for s in smiles], dtype=bool)
+            keep = np.flatnonzero(ours[inverse] & is_good(batch))
+            part.molecules += len(np.unique(inverse[keep]))  # a molecule lies in one shard
+            yield batch.take(keep)
+
+    def write(stream: IO[bytes]) -> None:
+        part.rows = write_rows(stream, path, batches(), source)
+
+    store.atomic_write(path, write)
+    return part
