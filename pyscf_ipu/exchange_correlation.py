@@ -15,14 +15,14 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from pyscf_ipu.becke import becke_weights
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.grid import becke_weights
 from pyscf_ipu.layout import Layout
 from pyscf_ipu.orbitals import ao_blocks
 from pyscf_ipu.pairs import Shells
 from pyscf_ipu.precision import Pair, compensated_sum, two_product
 from pyscf_ipu.tables import ClassTable, Conformer
-from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
+from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded, tile_total
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
@@ -54,13 +54,17 @@ def grid_blocks(
     charge, radius = atom_data(layout, tables, mol)
     nuclei = mol.positions.astype(dtype)
     points, weights, atoms = [], [], []
+    pieces = (blocks or 1) // charge.shape[0] or 1  # of an atom's points, on a tile each
+    first = 0
     for slots, table in zip(layout.slots, tables, strict=True):
         element = mol.element[slots]
         local = table.points.astype(dtype).value()[element]
         volume = table.weights.astype(dtype).value()[element]
         weight = becke_weights(
-            local, volume, slots, nuclei.hi, nuclei.lo, radius.astype(dtype), charge > 0
-        )
+            local, volume, slots, nuclei.hi, nuclei.lo, radius.astype(dtype), charge > 0,
+            range(first, first + len(slots) * pieces),
+        )  # fmt: skip
+        first += len(slots) * pieces
         points.append(local.reshape(-1, 3))
         weights.append(weight.ravel())
         atoms.append(np.repeat(slots, local.shape[1]))
@@ -98,7 +102,7 @@ def exchange_correlation(
     vertex = partial(xc_functional_vertex, functional)
     hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True, shared=True)
     matrix = xc_potential(grid.ao, factors.array)
-    return compensated_sum(Pair(hi.array, lo.array)), matrix + matrix.T
+    return tile_total(Pair(hi.array, lo.array)), matrix + matrix.T
 
 
 def xc_density(
@@ -140,11 +144,11 @@ def xc_density_vertex(ao: Array, density: Array) -> Array:
 def xc_functional_vertex(
     functional: Functional, moments: Array, weights: Array
 ) -> tuple[Array, Array, Array]:
-    """One block: weighted energies [Gb] in two words and the factors [D, Gb] of `xc_potential`."""
+    """One block: its energy in two words and the factors [D, Gb] of `xc_potential`."""
     rho, slope = moments[0], moments[1:]
     sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
     e, v_rho, v_sigma = functional.energy_and_potential(rho, sigma)
-    energy = two_product(e, weights)
+    energy = compensated_sum(two_product(e, weights))
     factors = [0.5 * weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
     return energy.hi, energy.lo, jnp.stack(factors)
 

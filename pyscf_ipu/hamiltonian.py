@@ -16,10 +16,10 @@ from pyscf_ipu.jk import pack_density, packed_indices, unpack
 from pyscf_ipu.layout import Layout
 from pyscf_ipu.machine import HOST, Machine, Repulsion
 from pyscf_ipu.pairs import gather_shells
-from pyscf_ipu.precision import Pair, add, compensated_dot, compensated_sum, pair_dot
+from pyscf_ipu.precision import Pair, add
 from pyscf_ipu.strips import pair_strips
 from pyscf_ipu.tables import ClassTable, Conformer, OneCentre
-from pyscf_ipu.tiles import TilePlan
+from pyscf_ipu.tiles import TilePlan, tile_dot, tile_total
 from pyscf_ipu.xc import Functional
 
 # Padded AOs sit this far above everything that can be occupied.  Far larger shifts would swamp
@@ -50,9 +50,7 @@ class EnergyTerms(NamedTuple):
     nuclear_repulsion: Pair
 
     def total(self) -> Pair:
-        return compensated_sum(
-            Pair(jnp.stack([t.hi for t in self]), jnp.stack([t.lo for t in self]))
-        )
+        return tile_total(Pair(jnp.stack([t.hi for t in self]), jnp.stack([t.lo for t in self])))
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,8 @@ class Hamiltonian:
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
         terms = EnergyTerms(
-            pair_dot(d, self.one.kinetic),
-            pair_dot(d, self.one.nuclear),
+            tile_dot(d, self.one.kinetic),
+            tile_dot(d, self.one.nuclear),
             repulsion_energy,
             xc_energy,
             self.nuclear,
@@ -94,7 +92,7 @@ class Hamiltonian:
     def dipole(self, density: Array) -> Array:
         """Electronic dipole moment [3] in e Bohr, about the origin of the conformer's frame."""
         d = pack_density(density)
-        return -jnp.stack([compensated_dot(d, x).value() for x in self.one.dipole])
+        return -jnp.stack([tile_dot(d, x).value() for x in self.one.dipole])
 
 
 def hamiltonian(

@@ -122,12 +122,6 @@ def compensated_dot(a: Array, b: Array) -> Pair:
     return compensated_sum(two_product(a, b))
 
 
-def pair_dot(a: Array, b: Pair) -> Pair:
-    """Sum of a * b over every element, b in two words."""
-    product = two_product(a, b.hi)
-    return compensated_sum(Pair(product.hi, product.lo + a * b.lo))
-
-
 def to_float64(pair: Pair) -> np.ndarray:
     """Host side: the value of a Pair in float64."""
     return np.asarray(np.asarray(pair.hi, np.float64) + np.asarray(pair.lo, np.float64))

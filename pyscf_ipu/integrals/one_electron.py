@@ -12,9 +12,9 @@ from pyscf_ipu.boys import packed_fits
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.hermite import hermite_coulomb, n_hermite
 from pyscf_ipu.pairs import gaussian_integral
-from pyscf_ipu.precision import Pair, add, compensated_sum, difference, scaled, two_sum
+from pyscf_ipu.precision import Pair, add, difference, scaled
 from pyscf_ipu.strips import StripData, sum_to_pairs
-from pyscf_ipu.tiles import Strips, TilePlan
+from pyscf_ipu.tiles import Strips, TilePlan, tile_total
 
 
 class OneElectron(NamedTuple):
@@ -113,4 +113,4 @@ def nuclear_repulsion(charges: Array, nuclei: Pair) -> Pair:
     upper = jnp.triu(product, 1)
     r2 = jnp.where(upper > 0, jnp.sum(d * d, -1), 1.0)
     terms = upper / jnp.sqrt(r2)
-    return compensated_sum(two_sum(terms, jnp.zeros_like(terms)))
+    return tile_total(Pair(terms, jnp.zeros_like(terms)))

@@ -17,9 +17,15 @@ from pyscf_ipu.ipu.families import FamilyClass, FamilyPlan
 from pyscf_ipu.ipu.family_cost import PAIRS, piece_bytes
 from pyscf_ipu.ipu.family_vertex import family_eri_vertex, family_product_vertex, shell_rows
 from pyscf_ipu.pairs import Shells, gather_shells
-from pyscf_ipu.precision import Pair, compensated_sum
+from pyscf_ipu.precision import Pair
 from pyscf_ipu.tables import ClassTable, Conformer
-from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map, tile_put_sharded
+from pyscf_ipu.tiles import (
+    TileShardedArray,
+    tile_gather,
+    tile_map,
+    tile_put_sharded,
+    tile_total,
+)
 
 CACHE_BYTES = 1 << 20  # on a CPU, intermediates of the vertices that are computed side by side
 
@@ -101,7 +107,7 @@ def family_repulsion(
         places = np.concatenate([c.element.ravel() for c in plan.classes])
         out = jnp.zeros_like(d).at[places].add(values, mode="drop")
         hi, lo = jnp.concatenate([e.array for _, e in found]).T
-        return out, compensated_sum(Pair(hi, lo))
+        return out, tile_total(Pair(hi, lo))
 
 
 def _product(

@@ -28,9 +28,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pyscf_ipu.ipu.popops import WORKERS
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map, tile_put_sharded
 
-WORKERS = 6  # threads of a tile
 MAX_SWEEPS = 15
 MARGIN = 0.25  # length of the shortest possible column over the width of the spectrum
 NOISE = 2.0  # cosine between columns, in units of eps, below which it is rounding
@@ -230,17 +230,23 @@ def rotate(columns: Array, seen: Array, *sums: Array) -> tuple[Array, Array]:
     first, second, mixed = total[0, 0], total[1, 1], total[0, 1]
     noise = NOISE * float(jnp.finfo(columns.dtype).eps)
     tiny = float(jnp.finfo(columns.dtype).tiny)
-    needed = mixed * mixed > noise * noise * (first * second)
     apart = second - first
-    scale = lax.rsqrt(jnp.maximum(apart * apart + 4.0 * (mixed * mixed), tiny))
-    squared = jnp.where(needed, 0.5 + 0.5 * (jnp.abs(apart) * scale), 1.0)
+    # Compared in pairs, and two roots at a time: an operation takes as long for two numbers as
+    # for one, and these few take longer than the columns.
+    needed, turned_round = jnp.stack([mixed * mixed, -apart]) > jnp.stack(
+        [noise * noise * (first * second), jnp.zeros_like(apart)]
+    )
+    angle = jnp.where(needed, mixed, 0.0)
+    squares = jnp.stack([apart * apart + 4.0 * (angle * angle), first + second])
+    scale, length = lax.rsqrt(jnp.maximum(squares, tiny))
+    distance = jnp.where(turned_round, -apart, apart)
+    squared = 0.5 + 0.5 * (distance * scale)
     inverse = lax.rsqrt(squared)
     cosine = squared * inverse
-    sine = jnp.where(needed, mixed * scale * inverse, 0.0)
-    signed = jnp.where(apart < 0, -sine, sine)
+    sine = angle * scale * inverse
+    signed = jnp.where(turned_round, -sine, sine)
     share = signed / (1.0 + cosine)
     p, q = columns[0], columns[1]
     turned = jnp.stack([p - signed * (q + share * p), q + signed * (p - share * q)])
-    element = jnp.abs(mixed) * lax.rsqrt(first + second + tiny)
-    met = jnp.stack([element, jnp.abs(sine) * inverse])
+    met = jnp.abs(jnp.stack([mixed * length, sine * inverse]))
     return turned, jnp.maximum(seen, met)

@@ -13,6 +13,7 @@ from pyscf_ipu.tiles.array import (
 )
 from pyscf_ipu.tiles.map import tile_map
 from pyscf_ipu.tiles.plan import Block, Strips, TilePlan, tile_plan
+from pyscf_ipu.tiles.total import tile_dot, tile_total
 
 __all__ = [
     "Block",
@@ -20,9 +21,11 @@ __all__ = [
     "TilePlan",
     "TileShardedArray",
     "tile_data_barrier",
+    "tile_dot",
     "tile_gather",
     "tile_map",
     "tile_plan",
     "tile_put_replicated",
     "tile_put_sharded",
+    "tile_total",
 ]

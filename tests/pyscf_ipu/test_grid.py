@@ -8,7 +8,8 @@ from pyscf import gto
 from pyscf.data import elements
 from pyscf.dft import gen_grid
 
-from pyscf_ipu.grid import atomic_grid, becke_weights, bragg_adjust
+from pyscf_ipu.becke import becke_weights
+from pyscf_ipu.grid import atomic_grid, bragg_adjust
 
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 METHYL_CHLORIDE = "C 0 0 0; Cl 0 0 1.781; H 1.03 0 -.35; H -.515 .892 -.35; H -.515 -.892 -.35"

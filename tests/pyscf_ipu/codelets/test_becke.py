@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pyscf_ipu.becke import becke_weights, becke_weights_on_tiles
 from pyscf_ipu.codelets import library
-from pyscf_ipu.grid import becke_weights, becke_weights_vertex, bragg_adjust
+from pyscf_ipu.grid import bragg_adjust
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
 
@@ -37,7 +38,9 @@ def both(owner, points, volumes, high, low, radius):
 
     def portable(points, volumes, high, low, radius):
         index = jnp.asarray(owner, np.int32)
-        return becke_weights_vertex(points, volumes, index, high, low, radius, mask)
+        return becke_weights_on_tiles(
+            tuple(range(len(points))), points, volumes, index, high, low, radius, mask
+        )
 
     with jax.enable_x64(points.dtype == np.float64):
         arrays = [jnp.asarray(x) for x in (points, volumes, high, low, radius)]

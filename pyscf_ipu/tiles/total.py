@@ -1,0 +1,66 @@
+"""Sums over everything, in twice the working precision and in few compute sets.
+
+A tree of two-sums over a whole array is a step for each of its levels on a machine of tiles, with
+an exchange behind each.  Here a vertex adds up some twenty terms, another those sums, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+
+from pyscf_ipu.precision import Pair, compensated_sum, two_product
+from pyscf_ipu.tiles.array import tile_put_sharded
+from pyscf_ipu.tiles.map import tile_map
+
+ONE_VERTEX = 32  # terms that one vertex adds up sooner than it would send them
+LEVELS = 3  # of equal fan-in: more would cost more in exchanges than they save
+WORKERS = 6  # vertices on a tile, one for each of its workers
+
+
+def tile_total(terms: Pair) -> Pair:
+    """Sum over every element: [...] -> scalar Pair."""
+    fan_in = _fan_in(terms.hi.size)
+    hi, lo = terms
+    while hi.size > 1:
+        hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
+    return Pair(hi.reshape(()), lo.reshape(()))
+
+
+def tile_dot(a: Array, b: Pair | Array) -> Pair:
+    """sum a b over every element -> scalar Pair; b in one word or two."""
+    words = b if isinstance(b, Pair) else (b,)
+    fan_in = _fan_in(a.size)
+    hi, lo = _level(_dot_vertex, "dot", fan_in, a, *words)
+    while hi.size > 1:
+        hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
+    return Pair(hi[0], lo[0])
+
+
+def _fan_in(size: int) -> int:
+    if size <= ONE_VERTEX:
+        return max(1, size)
+    return next(n for n in range(2, size) if n**LEVELS >= size)
+
+
+def _level(
+    vertex: Callable[..., Pair], name: str, fan_in: int, *terms: Array
+) -> tuple[Array, Array]:
+    """Sums of `fan_in` terms each, with zeros behind the last."""
+    count = -(-terms[0].size // fan_in)
+    pad = count * fan_in - terms[0].size
+    tiles = [row // WORKERS for row in range(count)]
+    rows = [tile_put_sharded(jnp.pad(x.ravel(), (0, pad)).reshape(count, -1), tiles) for x in terms]
+    hi, lo = tile_map(vertex, *rows, name=name, together=True)
+    return hi.array, lo.array
+
+
+def _total_vertex(hi: Array, lo: Array) -> Pair:
+    return compensated_sum(Pair(hi, lo))
+
+
+def _dot_vertex(a: Array, hi: Array, *lo: Array) -> Pair:
+    product = two_product(a, hi)
+    return compensated_sum(Pair(product.hi, sum((a * x for x in lo), product.lo)))
