@@ -18,6 +18,7 @@ from .commands.head import Head
 from .commands.importing import Import
 from .commands.info import Info
 from .commands.split import Split
+from .commands.stats import StatsCommand
 from .errors import UserError
 
 Command = (
@@ -26,6 +27,7 @@ Command = (
     | Annotated[Import, tyro.conf.subcommand("import", prefix_name=False)]
     | Annotated[Split, tyro.conf.subcommand("split", prefix_name=False)]
     | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
+    | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )
 

@@ -1,0 +1,76 @@
+"""Pictures of distributions, as PNG files. Figures are made without a window or global state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from . import store
+from .distribution import Distribution
+
+BLUE, RED = "#33658a", "#b23a48"
+MAX_BINS = 60
+
+
+def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
+    """One PNG for each distribution, and `overview.png` with all of them.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for one in found:
+        figure = Figure(figsize=(5, 3.2), layout="constrained")
+        histogram(figure.subplots(), one)
+        paths.append(save(figure, folder / f"{one.name}.png"))
+    columns = 4
+    rows = -(-len(found) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.8 * max(rows, 1)), layout="constrained")
+    for place, one in enumerate(found, start=1):
+        histogram(figure.add_subplot(rows, columns, place), one)
+    return [*paths, save(figure, folder / "overview.png")]
+
+
+def histogram(axes: Axes, one: Distribution) -> None:
+    """A histogram in percent of the rows, its median as a line."""
+    values = one.sample
+    heights, edges = np.histogram(values, bins(values, one.whole))
+    axes.stairs(100 * heights / values.size, edges, fill=True, color=BLUE)
+    median = float(np.median(values))
+    axes.axvline(median, color=RED, linewidth=1.2)
+    axes.set_title(f"median {median:.4g}", color=RED, fontsize=9, loc="right")
+    axes.set_xlabel(one.title)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=one.whole))
+    axes.set_ylabel("rows (%)")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def bins(values: np.ndarray, whole: bool) -> np.ndarray:
+    """Edges of bins: one for each whole number if they are few, else of equal width.
+
+    The width is Freedman's and Diaconis' (doi:10.1007/BF01025868), within 1 and MAX_BINS bins.
+    """
+    low, high = float(values.min()), float(values.max())
+    if whole:
+        width = max(1, -(-int(high - low + 1) // MAX_BINS))
+        return np.arange(low - 0.5, high + 0.5 + width, width)
+    if low == high:
+        return np.array([low - 0.5, low + 0.5])
+    edges = np.histogram_bin_edges(values, "fd")
+    n = int(np.clip(len(edges) - 1, min(10, len(np.unique(values))), MAX_BINS))
+    return np.linspace(low, high, n + 1)
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure as PNG; the same data gives the same bytes."""
+    store.atomic_write(
+        path,
+        lambda stream: figure.savefig(stream, format="png", dpi=130, metadata={"Software": None}),
+    )
+    return path
