@@ -10,6 +10,7 @@ import numpy as np
 
 from pyscf_ipu.cache import enable_disk_cache
 from pyscf_ipu.core import rks_core
+from pyscf_ipu.ipu.diff import diff
 from pyscf_ipu.ipu.machine import machine_of
 from pyscf_ipu.ipu.profile import Profile
 from pyscf_ipu.ipu.simulate import simulate
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-cycles", type=int, default=default.max_cycles)
     parser.add_argument("--target", default="bow", choices=sorted(TARGETS))
     parser.add_argument("--num-ipus", type=int, default=1)
+    parser.add_argument(
+        "--compare", metavar="TARGET[:IPUS]", help="also on this one, with the difference of both"
+    )
     parser.add_argument("--strict", action="store_true", help="fail if a tile's memory overflows")
     parser.add_argument("--html", type=Path, help="write a page to look at")
     parser.add_argument("--json", type=Path, help="write all figures")
@@ -50,13 +54,25 @@ def run(args: argparse.Namespace) -> str:
     enable_disk_cache()
     mol = Molecule.from_smiles(args.smiles, seed=args.seed)
     profile = profile_rks(mol, settings, args.target, args.num_ipus, args.strict)
+    other = None
+    if args.compare:
+        name, num_ipus = _target_and_number(args.compare)
+        other = profile_rks(mol, settings, name, num_ipus, args.strict)
     if args.json:
         profile.to_json(args.json)
     if args.html:
-        profile.to_html(args.html)
+        profile.to_html(args.html, other)
     if args.trace:
         profile.to_trace(args.trace)
-    return profile.summary()
+    return profile.summary() + (f"\n\n{diff(profile, other)}" if other else "")
+
+
+def _target_and_number(text: str) -> tuple[str, int]:
+    """ "bow:4" as ("bow", 4); raises ValueError if the number is none."""
+    name, _, number = text.partition(":")
+    if number and not number.isdecimal():
+        raise ValueError(f"--compare {text}: give a target, or TARGET:IPUS, for example bow:4")
+    return name, int(number or 1)
 
 
 def profile_rks(

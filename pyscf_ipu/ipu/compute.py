@@ -35,10 +35,12 @@ class ComputeSet:
         self.high = np.zeros((self.n_tiles, workers))
 
     def add_vertices(
-        self, name: str, tiles: tuple[int, ...], low: float, high: float, shared: bool
-    ) -> None:
+        self, name: str, tiles: tuple[int, ...], cycles: tuple[float, float], shared: bool,
+        how: str, source: str,
+    ) -> None:  # fmt: skip
         """A vertex on every entry of `tiles`: the least busy worker takes it, or all share it."""
-        self._note(name, len(tiles), "counted", "the vertex's own program (counting.py)")
+        self._note(name, len(tiles), how, source)
+        low, high = cycles
         counts = np.bincount(tiles, minlength=self.n_tiles)
         workers = self.low.shape[1]
         if shared:

@@ -16,6 +16,7 @@ INSTRUCTIONS_PER_EQUATION = 12  # estimated: pointers, loop, loads and store of 
 BYTES_PER_INSTRUCTION = 4
 CONTROL_BYTES = 32  # estimated: a step of the control program on each tile
 EXCHANGE_BYTES = 48  # estimated: code of one exchange on each tile that takes part
+SCRATCH = "Vertex Scratch"
 STACK_BYTES = 6 * 256 + 512  # estimated: workers and supervisor
 
 
@@ -25,10 +26,8 @@ class Tracker:
     def __init__(self, n_tiles: int) -> None:
         self.live = np.zeros(n_tiles)
         self.highest = np.zeros(n_tiles)
-        self.fixed = {
-            name: np.zeros(n_tiles)
-            for name in ("Constants", "Vertex Code", "Control Code", "Internal Exchange Code")
-        }
+        codes = ("Vertex Code", "Control Code", "Internal Exchange Code")
+        self.fixed = {name: np.zeros(n_tiles) for name in (SCRATCH, "Constants", *codes)}
         self.timeline: list[tuple[str, int]] = []
         self._buffers: dict[int, tuple[str, str, np.ndarray]] = {}
         self._uses: dict[int, int] = {}
@@ -53,6 +52,11 @@ class Tracker:
     def receive(self, where: np.ndarray) -> None:
         """Bytes [n_tiles] that an exchange brings, beside what is there, for one compute set."""
         np.maximum(self.highest, self.live + where, out=self.highest)
+
+    def scratch(self, where: np.ndarray) -> None:
+        """Memory [n_tiles] inside vertices while a compute set runs.  Room is kept for the most
+        that any needs, since a vertex has it for as long as the program is loaded."""
+        np.maximum(self.fixed[SCRATCH], where, out=self.fixed[SCRATCH])
 
     def use(self, handles: Iterable[int]) -> None:
         """One more variable refers to these buffers."""

@@ -163,14 +163,13 @@ class Pricer(Steps):
         once: Callable[[list[Value]], list[Value]],
     ) -> list[Value]:  # fmt: skip
         """A loop whose carried values lie where its body leaves them."""
+        state = [self.new(a, "loop", v.kept_place()) for a, v in zip(avals, carry, strict=True)]
+        self._copy(carry, state)
         self.flush()
         outer, self.steps = self.steps, []
         self._loops.append(trips)
-        state = [self.new(a, "loop", v.kept_place()) for a, v in zip(avals, carry, strict=True)]
         results = once(state)
-        for value, before in zip(results, state, strict=True):
-            if value.place.key != before.place.key and value.constant is None:
-                self.fetch(value, before.bytes())
+        self._copy(results, state)
         self.flush()
         self._loops.pop()
         body, self.steps = self.steps, outer
@@ -181,16 +180,25 @@ class Pricer(Steps):
 
     def _cond(self, eqn: Any, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
+        outs = [self.new(v.aval, "cond") for v in eqn.outvars]
         for k, branch in enumerate(eqn.params["branches"]):
             outer, self.steps = self.steps, []
             self._loops.append((*path, k))
-            for value in self.block(branch.jaxpr, branch.consts, ins[1:], (*path, k)):
+            results = self.block(branch.jaxpr, branch.consts, ins[1:], (*path, k))
+            self._copy(results, outs)
+            for value in results:
                 self.memory.release(value.buffers)
             self.flush()
             self._loops.pop()
             body, self.steps = self.steps, outer
             self.steps.append(Loop((*path, k), body, "branch"))
-        return [self.new(v.aval, "cond") for v in eqn.outvars]
+        return outs
+
+    def _copy(self, values: list[Value], to: list[Value]) -> None:
+        """Values go to where a loop or branch wants them, unless they are there already."""
+        for value, wanted in zip(values, to, strict=True):
+            if value.view or value.place.key != wanted.place.key:
+                self.fetch(value, wanted.bytes())
 
     def note_unknown(self, name: str, times: int = 1) -> None:
         """Something without a cost: the total becomes a lower bound."""

@@ -22,6 +22,7 @@ from pyscf_ipu.ipu.memory import BYTES_PER_INSTRUCTION, INSTRUCTIONS_PER_EQUATIO
 from pyscf_ipu.ipu.popops import WORKER_CYCLES, WORKERS, gather_cycles, scatter_add_cycles
 from pyscf_ipu.ipu.pricing import Pricer, Rule
 from pyscf_ipu.ipu.reductions import reduce
+from pyscf_ipu.ipu.scratch import scratch_bytes
 from pyscf_ipu.ipu.steps import Value
 
 
@@ -168,20 +169,37 @@ def tile_map(p: Pricer, eqn: Any, ins: list[Value]) -> list[Value]:
         elif v.view or v.place.key not in (("tiles", tiles), ("replicated", tiles)):
             p.fetch(v, on_tiles(tiles, v.size // len(tiles), p.n_tiles).bytes(v.itemsize))
     cost = count(jaxpr, [v.constant is not None for v in ins])
-    for name, n in cost.unknown.items():
-        p.note_unknown(f"{eqn.params['name']}: {name}", n)
-    vertices = p.vertices()
-    vertices.add_vertices(
-        eqn.params["name"], tiles, cost.low(p.target), cost.high(p.target),
-        shared=eqn.params.get("shared", False),
-    )  # fmt: skip
-    code = cost.equations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
-    p.note_code(eqn.params["name"], code * here)
+    declared, shared = eqn.params["declared"], eqn.params["shared"]
+    cycles = declared.cycles(p.target) if declared else None
+    price = DECLARED if cycles else COUNTED
+    if cycles is None:
+        cycles = cost.low(p.target), cost.high(p.target)
+        for name, n in cost.unknown.items():
+            p.note_unknown(f"{eqn.params['name']}: {name}", n)
+    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, *price)
+    _note_memory(p, eqn, cost.equations)
     rows = [math.prod(v.aval.shape[1:]) for v in eqn.outvars]
     return [
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
         for v, row in zip(eqn.outvars, rows, strict=True)
     ]
+
+
+COUNTED = "counted", "the vertex's own program (counting.py)"
+DECLARED = "estimated", "declared with the vertex (create_ipu_tile_primitive)"
+
+
+def _note_memory(p: Pricer, eqn: Any, equations: int) -> None:
+    """Code of a vertex, and its scratch memory, of which each worker needs its own."""
+    counts = np.bincount(eqn.params["tiles"], minlength=p.n_tiles)
+    code = equations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
+    p.note_code(eqn.params["name"], code * (counts > 0))
+    declared = eqn.params["declared"]
+    scratch = declared.scratch_bytes() if declared else None
+    if scratch is None:
+        scratch = scratch_bytes(eqn.params["jaxpr"].jaxpr)
+    workers = np.minimum(counts, 1 if eqn.params["shared"] else WORKERS)
+    p.memory.scratch(scratch * workers)
 
 
 def barrier(p: Pricer, eqn: Any, ins: list[Value]) -> list[Value]:

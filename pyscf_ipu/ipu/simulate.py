@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pyscf_ipu.ipu.errors import TileMemoryError
@@ -50,7 +51,7 @@ def simulate(
 
     def run(*args: Any) -> tuple[Any, Profile]:
         leaves, tree = jax.tree.flatten(args)
-        key = tree, tuple((np.shape(x), np.result_type(x)) for x in leaves)
+        key = tree, tuple((np.shape(x), jnp.result_type(x)) for x in leaves)
         if key not in programs:
             programs[key] = _Priced(fn, args, target, num_ipus, rules)
         found = programs[key].profile(leaves)

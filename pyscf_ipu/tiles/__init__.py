@@ -13,13 +13,16 @@ from pyscf_ipu.tiles.array import (
 )
 from pyscf_ipu.tiles.map import tile_map
 from pyscf_ipu.tiles.plan import Block, Strips, TilePlan, tile_plan
+from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
 from pyscf_ipu.tiles.total import tile_dot, tile_total
 
 __all__ = [
     "Block",
     "Strips",
     "TilePlan",
+    "TilePrimitive",
     "TileShardedArray",
+    "create_ipu_tile_primitive",
     "tile_data_barrier",
     "tile_dot",
     "tile_gather",

@@ -7,6 +7,7 @@ whose threads serve whole molecules, and side by side on a GPU.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from pyscf_ipu.tiles.array import TileShardedArray
+from pyscf_ipu.tiles.primitive import Declared, TilePrimitive
 
 tile_map_p = Primitive("tile_map")
 tile_map_p.multiple_results = True
@@ -32,7 +34,8 @@ def tile_map(
 ) -> Any:
     """Run `vertex` once per tile on the rows of `args`; one compute set.
 
-    vertex  function of arrays (one row of each argument) to a pytree of arrays; must be pure.
+    vertex  function of arrays (one row of each argument) to a pytree of arrays; must be pure.  Or
+            a TilePrimitive, which says what it costs on a simulated IPU.
     args    sharded over identical `tiles`; a repeated tile id is another worker of that tile.
     name    what to call the compute set in profiles; default: the vertex's own name.
     together  on a CPU too, compute all vertices side by side: right for elementwise vertices,
@@ -58,14 +61,16 @@ def tile_map(
         raise ValueError(f"together={together}: compute at least one vertex at a time")
     if together is not True and together == 1:
         together = False  # 1 == True: parameters that compare equal must mean the same
-    rows = [jax.ShapeDtypeStruct(a.tile_shape, a.dtype) for a in args]
+    rows = tuple(jax.ShapeDtypeStruct(a.tile_shape, a.dtype) for a in args)
+    declared = Declared(vertex, rows) if isinstance(vertex, TilePrimitive) else None
     closed, out_shape = jax.make_jaxpr(vertex, return_shape=True)(*rows)
-    label = name or getattr(vertex, "__name__", "vertex")
+    label = name or getattr(vertex, "name", None) or getattr(vertex, "__name__", "vertex")
     outs = tile_map_p.bind(
         *closed.consts,
         *[a.array for a in args],
         **_params(closed, tiles, label, len(closed.consts), together),
         shared=shared,
+        declared=declared,
     )
     leaves = [TileShardedArray(o, tiles) for o in outs]
     return jax.tree.unflatten(jax.tree.structure(out_shape), leaves)
@@ -137,7 +142,10 @@ def _abstract(*operands: Any, jaxpr: ClosedJaxpr, tiles: tuple, **_: Any) -> lis
     return [a.update(shape=(len(tiles), *a.shape)) for a in jaxpr.out_avals]
 
 
-def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params: Any) -> Any:
+def _batch(
+    args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, declared: Declared | None,
+    **params: Any,
+) -> Any:  # fmt: skip
     """A batch of molecules: each vertex does its part for the whole batch."""
     moved, axes = [], []
     for i, (x, d) in enumerate(zip(args, dims, strict=True)):
@@ -152,12 +160,16 @@ def _batch(args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params:
         jax.ShapeDtypeStruct(x.shape if i < n_consts else x.shape[1:], x.dtype)
         for i, x in enumerate(moved)
     ]
+    if declared is not None:
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        declared = dataclasses.replace(declared, times=declared.times * size)
     batched = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(jaxpr), in_axes=axes))(*rows)
     outs = tile_map_p.bind(
         *batched.consts,
         *moved,
         jaxpr=_close(batched),
         n_consts=len(batched.consts) + n_consts,
+        declared=declared,
         **params,
     )
     return outs, [1] * len(outs)
@@ -194,7 +206,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **pa
         *[tangents[i] for i in live],
         jaxpr=_close(closed),
         n_consts=n_consts + len(closed.consts),
-        **params,
+        **params | {"declared": None},  # another vertex than the one that was declared
     )
     return outs, d_outs
 

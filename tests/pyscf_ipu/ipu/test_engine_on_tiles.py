@@ -69,11 +69,13 @@ def test_the_command_writes_a_page_and_the_figures(tmp_path):
     page, figures, trace = (tmp_path / name for name in ("a.html", "a.json", "a.trace"))
     command = [
         COMMAND, "profile", "--smiles", "[H][H]", "--target", "bow",
-        "--strict", "--html", page, "--json", figures, "--trace", trace,
+        "--compare", "gc200:2", "--strict", "--html", page, "--json", figures, "--trace", trace,
     ]  # fmt: skip
     found = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert found.returncode == 0, found.stderr
     assert "Cycles by stage" in found.stdout
+    assert "B / A" in found.stdout  # the same on two GC200
+    assert "gc200, 2 IPUs" in found.stdout
     read = json.loads(figures.read_text())
     assert read["energy_hartree"] == pytest.approx(-1.15, abs=0.1)
     assert read["cycles"]["total"] > 0

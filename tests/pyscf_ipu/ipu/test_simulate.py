@@ -165,3 +165,19 @@ def test_a_figure_that_is_not_known_is_asked_for():
     )
     with pytest.raises(ValueError, match="no figure: test"):
         simulate(lambda x: jnp.sum(x), broken)(X)
+
+
+def test_values_travel_into_a_loop_and_out_of_a_branch():
+    """What lies elsewhere than the loop or branch wants it is fetched: once, not every turn."""
+
+    def loop(x):
+        start = tile_map(lambda r: r + 1.0, tile_put_sharded(x, (1, 2, 3, 4)), name="a").array
+        return lax.fori_loop(0, 5, lambda _, c: c * 2.0, start.T)
+
+    def branch(x):
+        return lax.cond(x[0, 0] > 0, lambda y: y.T, lambda y: y.T + 1.0, x)
+
+    x = np.ones((4, 4), np.float32)
+    moved = [n for s, n in steps(simulate(loop, BOW)(x)[1], "exchange") if s.moved_bytes == 64]
+    assert moved == [1, 1]  # onto the four tiles, and from there into the loop
+    assert sum(s.moved_bytes * n for s, n in steps(simulate(branch, BOW)(x)[1], "exchange")) >= 64

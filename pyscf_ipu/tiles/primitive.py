@@ -1,0 +1,91 @@
+"""Vertices with a price of their own, in the manner of TessellateIPU's tile primitives.
+
+`tile_map` runs any function, and a simulator counts its cycles from its program.  Who knows
+better, because the vertex is to be written by hand or has been measured, declares cycles and
+scratch memory as functions of the shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+Shapes = tuple[jax.ShapeDtypeStruct, ...]
+PerfEstimate = Callable[..., "float | tuple[float, float]"]
+TmpSpace = Callable[..., int]
+
+
+@dataclass(frozen=True)
+class TilePrimitive:
+    """A vertex for `tile_map` that says what it costs; also simply a function."""
+
+    name: str
+    vertex: Callable[..., Any]
+    perf_estimate: PerfEstimate | None = None
+    tmp_space: TmpSpace | None = None
+
+    def __call__(self, *rows: Any) -> Any:
+        return self.vertex(*rows)
+
+
+def create_ipu_tile_primitive(
+    name: str,
+    vertex: Callable[..., Any],
+    *,
+    perf_estimate: PerfEstimate | None = None,
+    tmp_space: TmpSpace | None = None,
+) -> TilePrimitive:
+    """Declare a vertex with its price.
+
+    name           of its compute sets in profiles.
+    vertex         what it computes: a pure function of arrays, one row of each argument of
+                   `tile_map`, to a pytree of arrays.
+    perf_estimate  (target, *rows) -> cycles of one worker, or (lowest, highest); the rows have
+                   `.shape` and `.dtype`, the target is a `pyscf_ipu.ipu.Target`.
+                   None: counted from the vertex's program.
+    tmp_space      (*rows) -> bytes of scratch memory of one vertex.  None: counted likewise.
+
+    The price holds for the vertex and for batches of it; its derivatives are other vertices, and
+    counted.  Raises TypeError if a price is given as a number instead of a function.
+    """
+    for what, price in (("perf_estimate", perf_estimate), ("tmp_space", tmp_space)):
+        if price is not None and not callable(price):
+            raise TypeError(
+                f"{what}={price!r}: give a function of the shapes, because the same vertex runs "
+                "on rows of different lengths"
+            )
+    return TilePrimitive(name, vertex, perf_estimate, tmp_space)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The declared price of one vertex of a `tile_map`: of `times` runs on rows of these shapes."""
+
+    primitive: TilePrimitive
+    rows: Shapes
+    times: int = 1
+
+    def cycles(self, target: Any) -> tuple[float, float] | None:
+        """Lowest and highest cycles of a worker; None if they are to be counted.
+
+        Raises ValueError if the estimate is negative, not finite, or the wrong way round.
+        """
+        if self.primitive.perf_estimate is None:
+            return None
+        found = self.primitive.perf_estimate(target, *self.rows)
+        low, high = found if isinstance(found, tuple) else (found, found)
+        if not 0.0 <= low <= high < float("inf"):
+            raise ValueError(
+                f"vertex {self.primitive.name!r} estimates {found} cycles for rows "
+                f"{[r.shape for r in self.rows]}: give one number >= 0, or (lowest, highest)"
+            )
+        return self.times * float(low), self.times * float(high)
+
+    def scratch_bytes(self) -> int | None:
+        """Scratch memory of a worker, which serves all its runs; None if it is to be counted."""
+        if self.primitive.tmp_space is None:
+            return None
+        return int(self.primitive.tmp_space(*self.rows))
