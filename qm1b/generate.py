@@ -1,39 +1,26 @@
-"""The main path: lines -> molecules -> conformers -> batches -> rows -> shards.
-
-One loop in the main process moves everything along; RDKit and the engine run in worker processes.
-The loop reads ahead only as far as the engine can follow, so memory does not grow with the input.
-"""
+"""A run: an input file and settings in, a folder of shards out; or what a folder lacks of that."""
 
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import engine, manifest, smiles, store
-from .buckets import Buckets
-from .conformers import Embedded, EmbedPool
-from .dispatch import ComputePool, ProgramEvent
+from . import engine, folder, manifest, smiles, store
 from .errors import UserError
+from .folder import Folder
 from .interrupts import Interrupt, interrupts
-from .ledger import Ledger, Unit
+from .ledger import Unit
+from .pipeline import Found, Pipeline, Pools, Reports
 from .presets import RunSettings
 from .progress import Display, Quiet, Stats
-from .schema import Drop, Row
-from .smiles import Candidate, InputSummary, Screen
-from .workers import n_cores, wait
-
-MAX_WAITING = 4096
-"""Conformers in memory that wait for the engine, about; then no more lines are read."""
-
-MAX_OPEN_UNITS = 4
-"""An incomplete batch is sent off when this many newer work units have been begun."""
-
-LINES_AT_A_TIME = 32
-"""Lines read between two looks at the workers."""
+from .smiles import Screen
+from .tally import Tally
+from .units import WHOLE, Plan, Share
+from .workers import n_cores
 
 
 @dataclass(frozen=True)
@@ -46,14 +33,19 @@ class Run:
     workers: int = 0
     """Compute processes; 0 for one a core."""
     factory: str = engine.DEFAULT
+    share: Share = WHOLE
+    """The part of the work units that this run takes."""
+    other_versions: bool = False
+    """Go on in a folder that other software began."""
 
     @property
     def title(self) -> str:
         """From where to where, and what is computed."""
         level, count = self.settings.level, self.settings.conformers
+        part = f", shard {self.share}" if self.share.count > 1 else ""
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} a molecule, "
-            f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
+            f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}{part}"
         )
 
 
@@ -62,211 +54,131 @@ class Summary:
     """How a run ended."""
 
     stats: Stats
+    """Of this run and, for the counts, of the runs before it in the same folder."""
+    tally: Tally
+    """What lies in the folder."""
     interrupted: bool
 
 
 def generate(run: Run, display: Display | None = None) -> Summary:
     """Compute every conformer of every molecule of a file, into `run.out`.
 
+    If `run.out` holds a part of that already, only the rest is computed: the folder is the same in
+    the end, row by row, as if one run had filled it.
+
     Raises:
-        UserError: the input, the output folder or the settings cannot be used, the disk is full, or
-            the compute processes cannot start.
+        UserError: the input, the output folder or the settings cannot be used, the folder is in use
+            or holds another run, the disk is full, or the compute processes cannot start.
     """
-    summary = smiles.summarise(run.source)
+    source = smiles.summarise(run.source)
     try:
         solver = engine.build(run.factory, run.settings.level)
         definition = engine.definition(run.settings.level.xc)
     except ValueError as error:
         raise UserError(f"{error}.".replace("..", ".")) from None
-    store.prepare(run.out)
-    return _Generation(run, summary, solver, definition, display or Quiet()).execute()
+    n_lines = min(source.n_lines, run.settings.limit or source.n_lines)
+    plan = Plan(n_lines, run.settings.unit_lines, run.share)
+    identity = manifest.describe(run.settings, run.source, source, definition, run.share)
+    with folder.opened(run.out, identity, plan, run.other_versions) as out:
+        return _Generation(run, out, solver, display or Quiet()).execute()
 
 
 class _Generation:
     """The state of a running generation."""
 
-    def __init__(
-        self, run: Run, source: InputSummary, solver: Any, definition: str, display: Display
-    ) -> None:
-        self.run, self.settings, self.display = run, run.settings, display
-        self.solver = solver
-        self.memory_bytes = functools.cache(solver.memory_bytes)
+    def __init__(self, run: Run, out: Folder, solver: Any, display: Display) -> None:
+        self.run, self.out, self.solver, self.display = run, out, solver, display
         self.n_ao = functools.partial(_n_ao, functools.cache(lambda z: solver.n_ao([z])))
-        n_lines = min(source.n_lines, self.settings.limit or source.n_lines)
-        self.stats = Stats(n_lines, self.settings.conformers)
-        self.manifest = manifest.describe(run.settings, run.source, source, definition)
-        self.lines: Iterator[smiles.Line] = smiles.read(run.source, self.settings.limit)
-        self.all_read = False
-        self.screen = Screen(self.n_ao, self.settings.max_aos, self.settings.keep_charged)
-        self.ledger = Ledger(self.settings.unit_lines)
-        self.buckets = Buckets(functools.cache(solver.batch_size))
-        self.shape_of: dict[bytes, Hashable] = {}
+        self.stats = _stats(out, run.settings.conformers)
+        self.workers = run.workers or n_cores()
+        self.started = folder.started_now()
 
     def execute(self) -> Summary:
-        """Run to the end, or to the first Ctrl-C; then write what is left and the manifest."""
-        from pyscf_ipu.memory import available_bytes
-
+        """Run to the end, or to the first Ctrl-C; the folder is in order in any case."""
         self._write_manifest("running")
-        store.write_dropped(self.run.out, [])
-        n = self.run.workers or n_cores()
-        log = self.run.out / store.LOG
-        s = self.settings
-        status = "failed"
+        self.out.write_dropped()
         with self.display, interrupts() as interrupt:
             self.display.say(self.run.title)
-            compute = ComputePool(
-                n,
-                self.run.factory,
-                s.level,
-                log,
-                self.n_ao,
-                self.memory_bytes,
-                available_bytes(),
-            )
-            embed = EmbedPool(max(1, n // 8), s.conformers, s.seed, s.embed_timeout, log)
+            self._say_what_is_there()
             try:
-                self._loop(embed, compute, interrupt)
-                for unit in self.ledger.interrupted():
-                    self._write(unit)
-                status = "interrupted" if interrupt.count else "complete"
-            finally:
-                embed.stop()
-                compute.stop()
-                self._finish(status)
-        return Summary(self.stats, status == "interrupted")
+                if self.out.missing:
+                    self._compute(interrupt)
+                self.out.write_dropped()
+            except BaseException:
+                with suppress(UserError):  # on a full disk this fails too; the first error counts
+                    self._write_manifest("failed")
+                raise
+            status = "interrupted" if self.out.missing else "complete"
+            self._write_manifest(status)
+        return Summary(self.stats, self.out.tally, status == "interrupted")
 
-    def _loop(self, embed: EmbedPool, compute: ComputePool, interrupt: Interrupt) -> None:
-        told = False
-        flush = functools.partial(self._flush, embed)
-        while not interrupt.count or (compute.running and interrupt.count == 1):
-            if interrupt.count:
-                if not told:
-                    self.display.say(
-                        "Interrupted: finishing the running batches; once more to stop at once."
-                    )
-                    told = True
-                compute.abandon_retries()
-            else:
-                self._read(embed, compute)
-                for row in compute.dispatch(self.buckets, flush):
-                    self._row(row)
-                if self.all_read and not self.ledger.unfinished:
-                    break
-            wait([*compute.workers, *embed.workers], timeout=0.2)
-            for result in embed.results():
-                if not interrupt.count:
-                    self._embedded(result)
-            for event in compute.collect():
-                if isinstance(event, ProgramEvent):
-                    self._compile_event(event)
-                else:
-                    self._row(event)
-            self.stats.compiling = compute.compiling
-            for unit in self.ledger.closed(self.all_read):
-                self._write(unit)
-            self.display.update(self.stats)
-        for unit in self.ledger.closed(self.all_read):
-            self._write(unit)
+    def _compute(self, interrupt: Interrupt) -> None:
+        """The missing units, on this machine's cores."""
+        log = self.run.out / store.LOG
+        settings = self.run.settings
+        pools = Pools(self.workers, self.run.factory, settings, self.solver, self.n_ao, log)
+        try:
+            reports = Reports(self.stats, self.display, self._write)
+            Pipeline(settings, self.solver, self._lines(), reports).run(pools, interrupt)
+        finally:
+            pools.stop()
 
-    def _read(self, embed: EmbedPool, compute: ComputePool) -> None:
-        """Read and screen lines while there is room for their conformers."""
-        for _ in range(LINES_AT_A_TIME):
-            busy = self.buckets.waiting + compute.running
-            if self.all_read or not embed.has_room or busy >= MAX_WAITING:
-                return
-            line = next(self.lines, None)
-            if line is None:
-                self.all_read = True
-                return
-            self.stats.lines_read += 1
-            found = self.screen(line)
-            if isinstance(found, Candidate):
-                self.stats.molecules += 1
-                self.ledger.opened(line.number, found.smiles)
-                embed.submit(found)
-            else:
-                self.stats.count_drop(found)
-                self.ledger.dropped(found)
+    def _lines(self) -> Iterator[Found]:
+        """The screened lines of missing units, up to the last of them.
 
-    def _embedded(self, result: Embedded) -> None:
-        """Conformers have arrived: into their bucket, or out with the reason."""
-        conformers, drop = result.conformers, result.drop
-        if conformers:
-            shape = self._shape(result)
-            if isinstance(shape, Drop):
-                conformers, drop = (), shape
-            else:
-                for conformer in conformers:
-                    self.buckets.add(shape, conformer)
-        if drop is not None:
-            self.stats.count_drop(drop)
-        if conformers:
-            self.stats.missing += self.settings.conformers - len(conformers)
-        else:
-            self.stats.molecules -= 1
-        self.ledger.embedded(result.line, len(conformers), drop)
-
-    def _shape(self, result: Embedded) -> Hashable | Drop:
-        """The engine's shape for a molecule; a Drop if it cannot take it."""
-        from pyscf_ipu.errors import TooLarge
-        from pyscf_ipu.molecule import Molecule
-
-        first = result.conformers[0]
-        key = first.numbers.tobytes()
-        if key not in self.shape_of:
-            molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
-            try:
-                self.shape_of[key] = self.solver.shape(molecule)
-            except ValueError as error:
-                reason = "too_large" if isinstance(error, TooLarge) else "invalid"
-                return Drop(result.line, first.smiles, reason, str(error))
-        return self.shape_of[key]
-
-    def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:
-        """Shapes whose incomplete batch should not wait any longer."""
-        oldest = self.buckets.oldest()
-        if oldest is None:
-            return
-        nothing_comes = self.all_read and not embed.pending
-        if nothing_comes or self.buckets.waiting >= MAX_WAITING:
-            yield from self.buckets.fullest()
-        elif self.ledger.unit_of(oldest[1]) < self.ledger.newest - MAX_OPEN_UNITS:
-            yield oldest[0]
-
-    def _row(self, row: Row) -> None:
-        self.stats.count_row(row)
-        self.ledger.computed(row)
-
-    def _compile_event(self, event: ProgramEvent) -> None:
-        if event.seconds is None:
-            self.display.begin(f"worker {event.worker} compiles {event.label} ...")
-            return
-        self.stats.compiles.append(event)
-        how = "loaded from the disk cache" if event.cached else "compiled"
-        self.display.say(f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s")
+        Every line before is screened too: whether a molecule is a duplicate depends on all lines
+        above it, whoever computed them.
+        """
+        settings, missing = self.run.settings, set(self.out.missing)
+        screen = Screen(self.n_ao, settings.max_aos, settings.keep_charged)
+        last = (max(missing) + 1) * settings.unit_lines
+        for line in smiles.read(self.run.source, min(last, self.out.plan.n_lines)):
+            found = screen(line)
+            yield found if self.out.plan.unit_of(line.number) in missing else None
 
     def _write(self, unit: Unit) -> None:
-        """Close a unit: its shard first, which is what counts, then the readable dropped.csv."""
-        attributes = {key: self.manifest[key] for key in manifest.LEVEL_KEYS}
-        attributes |= self.manifest["settings"]
-        attributes["unit"] = unit.index
-        attributes["complete"] = unit.complete
-        if not unit.complete:
-            for drop in unit.drops:
-                if drop.reason == "interrupted":
-                    self.stats.count_drop(drop)
-        store.write_shard(self.run.out, unit.index, unit.rows, unit.drops, attributes)
-        store.append_dropped(self.run.out, unit.drops)
-
-    def _finish(self, status: str) -> None:
-        """dropped.csv in the order of the input, and the counts into the manifest."""
-        drops = itertools.chain.from_iterable(map(store.read_drops, store.shards(self.run.out)))
-        store.write_dropped(self.run.out, drops)
-        self._write_manifest(status)
+        self.out.add(unit)
+        self._write_manifest("running")
 
     def _write_manifest(self, status: str) -> None:
-        whole = self.manifest | {"status": status} | manifest.progress(self.stats)
-        store.write_manifest(self.run.out, whole)
+        this_run = {
+            "started": self.started,
+            "seconds": round(self.stats.seconds, 1),
+            "rows": self.out.tally.rows - self.stats.rows_before,
+            "workers": self.workers,
+            "versions": self.out.identity["versions"],
+            "programs": [
+                {"shape": e.label, "seconds": round(e.seconds or 0.0, 2), "cached": e.cached}
+                for e in self.stats.compiles
+            ],
+        }
+        self.out.write_manifest(status, this_run)
+
+    def _say_what_is_there(self) -> None:
+        out = self.out
+        for name in out.damaged:
+            self.display.say(f"{name} was damaged and is computed again")
+        if out.done:
+            self.display.say(
+                f"{len(out.done)} of {len(out.plan.units)} work units are there, with "
+                f"{out.tally.rows} rows"
+            )
+
+
+def _stats(out: Folder, conformers: int) -> Stats:
+    """The display's counts, beginning with what lies in the folder."""
+    tally = out.tally
+    return Stats(
+        n_lines=out.plan.lines,
+        conformers=conformers,
+        lines_read=tally.lines,
+        molecules=tally.molecules,
+        missing=tally.molecules * conformers - tally.rows,
+        rows=tally.rows,
+        rows_before=tally.rows,
+        statuses=tally.statuses.copy(),
+        drops=tally.drops.copy(),
+    )
 
 
 def _n_ao(of_element: Callable[[int], int], numbers: Any) -> int:

@@ -100,7 +100,6 @@ def _write(
     """One shard, with the attributes that the generator gives it."""
     attributes = {key: manifest[key] for key in LEVEL_KEYS} | manifest["settings"]
     attributes["unit"] = unit
-    attributes["complete"] = all(drop.reason != "interrupted" for drop in drops)
     store.write_shard(out, unit, rows, drops, attributes)
 
 

@@ -34,6 +34,8 @@ class Stats:
     missing: int = 0
     """Conformers of theirs that RDKit did not find."""
     rows: int = 0
+    rows_before: int = 0
+    """Of these, rows that lay in the folder when the run began."""
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
     compiles: list[ProgramEvent] = field(default_factory=list)
@@ -109,7 +111,7 @@ class Stats:
         if len(lines) > COMPILING_SHOWN:
             more = len(lines) - COMPILING_SHOWN + 1
             lines[COMPILING_SHOWN - 1 :] = [f"compiling {more} more programs"]
-        if not lines and not self.rows and not self.compiles:
+        if not lines and self.rows == self.rows_before and not self.compiles:
             lines = ["starting the worker processes"]
         return lines
 

@@ -135,7 +135,6 @@ DROP_REASONS: dict[str, str] = {
     "embed_crash": "the RDKit process died on this molecule",
     "fewer_conformers": "only some of the conformers asked for were found; those are in the data",
     "invalid": "the engine cannot compute this molecule",
-    "interrupted": "the run was stopped before the molecule was finished",
 }
 
 

@@ -1,7 +1,8 @@
 """What lies in the output folder: shards (HDF5), the manifest (JSON) and dropped.csv.
 
 Every file is written under a temporary name, flushed to the disk and renamed, so that a file with
-its proper name is whole. Ragged values are flat with offsets: one large read instead of many small.
+its proper name is whole; a shard also carries a checksum, and is compared with it before it is
+read. Ragged values are flat with offsets: one large read instead of many small.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import h5py
 import numpy as np
 
+from . import checksum
 from .errors import UserError
 from .schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Row
 
@@ -28,54 +31,38 @@ Shard = dict[str, Any]
 """The datasets of a shard by name (ragged ones flat), as numpy arrays; text as arrays of str."""
 
 
-def prepare(folder: Path) -> None:
-    """Make the output folder, or refuse.
-
-    Raises:
-        UserError: it cannot be written, or already holds a run.
-    """
-    if shards(folder) or ((folder / MANIFEST).exists() and not _failed(folder)):
-        raise UserError(
-            f"folder {folder} already holds a run; give another --out, or delete the folder first."
-        )
-    probe = folder / f".write-test-{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"x")
-        probe.unlink()
-    except OSError as error:
-        raise UserError(
-            f"folder {folder} cannot be written ({error.strerror}); give another --out."
-        ) from None
-
-
-def _failed(folder: Path) -> bool:
-    """Whether the run in a folder could not even start: there is nothing to lose then."""
-    return read_manifest(folder).get("status") == "failed"
-
-
 def shards(folder: Path) -> list[Path]:
     """The shards of a run, in the order of the input."""
-    return sorted(folder.glob("shard-*.h5"))
+    return sorted(folder.glob("shard-*.h5"), key=lambda path: (unit_of(path), path.name))
+
+
+def shard_path(folder: Path, unit: int) -> Path:
+    """Where the shard of a work unit lies."""
+    return folder / f"shard-{unit:05d}.h5"
+
+
+def unit_of(path: Path) -> int:
+    """The work unit that a shard's name says; -1 for a name that `shard_path` does not give."""
+    digits = path.name.removeprefix("shard-").removesuffix(".h5")
+    unit = int(digits) if digits.isdecimal() and digits.isascii() else -1
+    return unit if path.name == shard_path(path.parent, unit).name else -1
 
 
 def write_shard(
     folder: Path, index: int, rows: list[Row], drops: list[Drop], attributes: Mapping[str, Any]
 ) -> Path:
     """Write one work unit; rows and drops in the order given."""
-    path = folder / f"shard-{index:05d}.h5"
-
-    def write(stream: IO[bytes]) -> None:
-        with h5py.File(stream, "w") as file:
-            file.attrs["schema_version"] = VERSION
-            for key, value in attributes.items():
-                plain = isinstance(value, bool | int | str)
-                file.attrs[key] = value if plain else json.dumps(value)
-            _write_group(file.create_group("rows"), FIELDS, _row_columns(rows))
-            columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
-            _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
-
-    atomic_write(path, write)
+    image = io.BytesIO()  # in memory: HDF5 takes a full disk badly, and the checksum needs it all
+    with h5py.File(image, "w", userblock_size=checksum.BLOCK) as file:
+        file.attrs["schema_version"] = VERSION
+        for key, value in attributes.items():
+            plain = isinstance(value, bool | int | str)
+            file.attrs[key] = value if plain else json.dumps(value)
+        _write_group(file.create_group("rows"), FIELDS, _row_columns(rows))
+        columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
+        _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
+    path = shard_path(folder, index)
+    atomic_write(path, lambda stream: stream.write(checksum.sealed(image.getvalue())))
     return path
 
 
@@ -83,23 +70,29 @@ def read_shard(path: Path) -> Shard:
     """All rows of a shard.
 
     Raises:
-        UserError: the file is damaged.
+        Damaged: the file is not what was written.
+        UserError: it cannot be read.
     """
-    return _read(path, "rows", FIELDS)
+    with _opened(path) as file:
+        return _columns(file, "rows", FIELDS)
 
 
 def read_drops(path: Path) -> list[Drop]:
-    """The dropped lines of a shard."""
-    columns = _read(path, "dropped", DROP_FIELDS)
-    names = [f.name for f in DROP_FIELDS]
-    values = zip(*(columns[name].tolist() for name in names), strict=True)
-    return [Drop(**dict(zip(names, entry, strict=True))) for entry in values]
+    """The dropped lines of a shard; raises as `read_shard`."""
+    with _opened(path) as file:
+        return _drops(file)
 
 
 def read_attributes(path: Path) -> dict[str, Any]:
-    """The file attributes of a shard: settings, versions, definitions."""
-    with h5py.File(path, "r") as file:
+    """The file attributes of a shard: settings, versions, definitions; raises as `read_shard`."""
+    with _opened(path) as file:
         return dict(file.attrs)
+
+
+def read_whole(path: Path) -> tuple[dict[str, Any], Shard, list[Drop]]:
+    """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
+    with _opened(path) as file:
+        return dict(file.attrs), _columns(file, "rows", FIELDS), _drops(file)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -134,10 +127,18 @@ def write_dropped(folder: Path, drops: Iterable[Drop]) -> None:
 
 
 def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
-    """Add lines to dropped.csv while the run goes on; the shards hold them safely."""
-    with open(folder / DROPPED, "a", newline="", encoding="utf-8", errors="replace") as stream:
-        writer = csv.writer(stream)
-        writer.writerows([drop.line, drop.smiles, drop.reason, drop.detail] for drop in drops)
+    """Add lines to dropped.csv while the run goes on; the shards hold them safely.
+
+    Raises:
+        UserError: the disk is full or not writable.
+    """
+    path = folder / DROPPED
+    try:
+        with open(path, "a", newline="", encoding="utf-8", errors="replace") as stream:
+            writer = csv.writer(stream)
+            writer.writerows([drop.line, drop.smiles, drop.reason, drop.detail] for drop in drops)
+    except OSError as error:
+        raise _not_written(path, error) from error
 
 
 def atomic_write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -155,10 +156,22 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}; make room or give another folder."
-        ) from error
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _not_written(path, error) from error
+
+
+def clean(folder: Path) -> None:
+    """Remove the temporary files that a killed run left; only its owner may call this."""
+    for pattern in (".shard-*.h5.tmp", f".{MANIFEST}.tmp", f".{DROPPED}.tmp"):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
+def _not_written(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write {path}: {error.strerror or error}; make room or give another folder."
+    )
 
 
 def _sync_folder(folder: Path) -> None:
@@ -209,13 +222,29 @@ def _text(value: str) -> str:
     return value.replace("\0", "\\0").encode("utf-8", errors="replace").decode()
 
 
-def _read(path: Path, group: str, fields: Iterable[Field]) -> Shard:
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """A shard that has been compared with its checksum, for reading."""
+    checksum.check(path)
     try:
         with h5py.File(path, "r") as file:
-            data: Any = file[group]
-            return {
-                f.name: data[f.name].asstr()[:] if f.dtype == "str" else data[f.name][:]
-                for f in fields
-            }
+            yield file
     except (OSError, KeyError, RuntimeError) as error:
-        raise UserError(f"shard {path} is damaged ({error}); delete it and run again.") from None
+        raise UserError(
+            f"shard {path} is whole, but not as this version writes shards ({error}); use it with "
+            "the version that wrote it."
+        ) from None
+
+
+def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
+    data: Any = file[group]
+    return {
+        f.name: data[f.name].asstr()[:] if f.dtype == "str" else data[f.name][:] for f in fields
+    }
+
+
+def _drops(file: h5py.File) -> list[Drop]:
+    columns = _columns(file, "dropped", DROP_FIELDS)
+    names = [f.name for f in DROP_FIELDS]
+    values = zip(*(columns[name].tolist() for name in names), strict=True)
+    return [Drop(**dict(zip(names, entry, strict=True))) for entry in values]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
 from ..errors import UserError
 from ..presets import PRESETS, RunSettings
+from ..units import WHOLE, Share
 from .calling import EXIT_INTERRUPTED, this_command
+
+if TYPE_CHECKING:
+    from ..generate import Summary
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 FIRST_ROWS = 8
@@ -22,7 +29,8 @@ class Generate:
     smiles_file: tyro.conf.Positional[Path] = SAMPLE
     """SMILES, one a line: .smi, .smi.gz, or GDB with trailing columns."""
     out: Path | None = None
-    """New folder for the dataset; if not given, data/NAME of the input, numbered if it exists."""
+    """Folder for the dataset. If a run with the same input and settings was stopped there, this one
+    goes on with it. If not given, a new folder: data/NAME of the input, numbered if it exists."""
     conformers: int = 4
     """Conformers for each molecule."""
     seed: int = 0
@@ -48,6 +56,11 @@ class Generate:
     """Seconds that RDKit may take for one molecule."""
     workers: int = 0
     """Compute processes; 0 for one a core."""
+    shard: str | None = None
+    """i/n: compute only the work units i, i + n, i + 2 n, ..., into the folder OUT/part-i-of-n.
+    Give each of n jobs its i, from 0, and join their folders with qm1b merge."""
+    allow_other_versions: bool = False
+    """Go on in a folder that other versions of the software began; rows may then be mixed."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -57,30 +70,61 @@ class Generate:
         from ..progress import display_for
 
         settings = run_settings(self)
-        out = self.out or _free_folder(self.smiles_file)
-        console = Console()
-        run = Run(self.smiles_file, out, settings, self.workers)
-        summary = generate(run, display_for(console))
-        stats = summary.stats
-        not_cached = [event for event in stats.compiles if not event.cached]
-        dropped = ", ".join(f"{n} {reason}" for reason, n in stats.drops.most_common()) or "none"
-        print(
-            f"{stats.rows} conformers of {stats.molecules} molecules in {stats.seconds:.0f} s "
-            f"({stats.rows / max(stats.seconds, 1e-3):.1f}/s, compiling included), "
-            f"{stats.not_converged} not converged\n"
-            f"dropped: {dropped}\n"
-            f"programs: {len(not_cached)} compiled in "
-            f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
-            f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
+        share = Share.parse(self.shard) if self.shard else WHOLE
+        out = self._folder(share)
+        run = Run(
+            self.smiles_file,
+            out,
+            settings,
+            self.workers,
+            share=share,
+            other_versions=self.allow_other_versions,
         )
+        summary = generate(run, display_for(Console()))
+        print(_outcome(summary))
         _print_first_rows(out)
         print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
-            print("Interrupted: what was finished is there; lines not finished are in dropped.csv.")
+            again = "" if self.out else f" --out {shlex.quote(str(out))}"
+            print(
+                f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
+                f"To go on: {this_command()} {shlex.join(sys.argv[1:])}{again}"
+            )
             return EXIT_INTERRUPTED
-        if stats.rows:
+        if summary.tally.rows and share.count == 1:
             print(f"As one table: {this_command()} export {out} {out}.parquet")
         return 0
+
+    def _folder(self, share: Share) -> Path:
+        """Where the data goes."""
+        if share.count == 1:
+            return self.out or _free_folder(self.smiles_file)
+        if self.out is None:
+            raise UserError("--shard needs --out: the jobs must agree on a folder.")
+        return self.out / part_name(share)
+
+
+def part_name(share: Share) -> str:
+    """The folder of a share, within the folder of the whole."""
+    width = len(str(share.count - 1))
+    return f"part-{share.index:0{width}d}-of-{share.count}"
+
+
+def _outcome(summary: Summary) -> str:
+    """What lies in the folder now, and how fast this run was, in a few lines."""
+    stats, tally = summary.stats, summary.tally
+    before = f" ({stats.rows_before} of them from earlier runs)" if stats.rows_before else ""
+    rate = (stats.rows - stats.rows_before) / max(stats.seconds, 1e-3)
+    not_cached = [event for event in stats.compiles if not event.cached]
+    dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
+    return (
+        f"{tally.rows} conformers of {tally.molecules} molecules{before} in {stats.seconds:.0f} s "
+        f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
+        f"dropped: {dropped}\n"
+        f"programs: {len(not_cached)} compiled in "
+        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
+        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
+    )
 
 
 def run_settings(command: Generate) -> RunSettings:

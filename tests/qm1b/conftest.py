@@ -20,10 +20,12 @@ def settings(**changes):
 
 
 def fake_run(folder, text=LINES, workers=2, factory="fake_engine:Solver", **changes):
+    """Fields of `Run` and of `RunSettings` may be changed."""
     source = folder / "input.smi"
     source.write_text(text)
     out = folder / f"out-{workers}"
-    return out, generate(Run(source, out, settings(**changes), workers, factory))
+    how = {name: changes.pop(name) for name in ("share", "other_versions") if name in changes}
+    return out, generate(Run(source, out, settings(**changes), workers, factory, **how))
 
 
 @pytest.fixture(scope="session")

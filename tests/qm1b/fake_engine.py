@@ -6,6 +6,7 @@ chlorine does not converge, phosphorus is too large for the memory.
 
 import multiprocessing
 import os
+import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -74,6 +75,14 @@ class Solver:
             status=["not_converged" if a else "converged" for a in chlorine],
             mo_energy=[np.linspace(-10, 1, self.n_ao(m.numbers)) for m in molecules],
         )
+
+
+class Slow(Solver):
+    """Takes its time, so that there is something to interrupt."""
+
+    def run(self, shape, molecules):
+        time.sleep(0.05)
+        return super().run(shape, molecules)
 
 
 def refuse(**level):

@@ -1,14 +1,10 @@
 """The main path, with an engine that computes nothing: nothing vanishes or depends on luck."""
 
 import csv
-import os
-import signal
-import threading
-import time
 
 import numpy as np
 import pytest
-from conftest import LINES, fake_run
+from conftest import fake_run
 
 from qm1b import store
 from qm1b.errors import UserError
@@ -74,29 +70,9 @@ def test_info(finished):
     assert "too_large" in text
 
 
-def test_refusals(finished, tmp_path):
-    out, _ = finished
-    with pytest.raises(UserError, match="already holds a run"):
-        fake_run(out.parent)
+def test_refusals(tmp_path):
     with pytest.raises(UserError, match="unknown"):
         fake_run(tmp_path, factory="fake_engine:refuse")
-
-
-def test_interrupt_finishes_cleanly(tmp_path):
-    def interrupt():
-        while not list(tmp_path.glob("out-2/shard-*.h5")):
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    text = "\n".join("C" * n + "O" * m for n in range(1, 12) for m in range(2)) + "\n" + LINES
-    out, summary = fake_run(tmp_path, text, conformers=40)
-    manifest = store.read_manifest(out)
-    assert summary.interrupted
-    assert manifest["status"] == "interrupted"
-    lines = {int(n) for shard in all_rows(out) for n in shard["line"]}
-    covered = lines | {int(d["line"]) for d in dropped(out)}
-    assert covered == set(range(1, manifest["counts"]["lines_read"] + 1))
 
 
 def test_the_estimate_counts_only_what_will_come():

@@ -97,17 +97,3 @@ def test_numbers_of_every_size_survive(finished, tmp_path):
     for f in FIELDS:
         np.testing.assert_array_equal(back[f.name], batch[f.name], err_msg=f.name)
     assert isinstance(back, Batch)
-
-
-def test_an_interrupted_unit_stays_interrupted(tmp_path):
-    out, _ = fake_run(tmp_path, "O\nC\n")
-    manifest = store.read_manifest(out)
-    rows = [qm1b.load(out)[0]]
-    assert rows[0]["line"] == 1
-    path = tmp_path / "a.parquet"
-    export(out, path, everything=True)
-    text = dropped.beside(path).read_text() + "2,C,interrupted,1 conformers not computed\n"
-    dropped.beside(path).write_text(text)
-    import_file(path, tmp_path / "back")
-    assert not store.read_attributes(store.shards(tmp_path / "back")[0])["complete"]
-    assert store.read_manifest(tmp_path / "back") == manifest

@@ -1,12 +1,13 @@
 """Shards and manifests: whole or absent, with a unit on every dataset."""
 
+import hashlib
 import os
 
 import h5py
 import numpy as np
 import pytest
 
-from qm1b import store
+from qm1b import checksum, store
 from qm1b.errors import UserError
 from qm1b.schema import Conformer, Drop, Result, Row
 
@@ -49,21 +50,46 @@ def test_empty_shard(tmp_path):
 
 def test_damage_is_noticed(tmp_path):
     path = store.write_shard(tmp_path, 0, rows(), [], {})
-    os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(UserError, match="damaged"):
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in (0, 60, checksum.BLOCK - 1, checksum.BLOCK, *rng.integers(len(whole), size=40)):
+        changed = bytearray(whole)
+        changed[position] ^= 1 << rng.integers(8)
+        path.write_bytes(changed)
+        with pytest.raises(checksum.Damaged, match="damaged"):
+            store.read_shard(path)
+    for size in (0, 100, checksum.BLOCK, len(whole) // 2, len(whole) - 1, len(whole) + 1):
+        path.write_bytes(whole)
+        os.truncate(path, size)
+        with pytest.raises(checksum.Damaged, match="damaged"):
+            store.read_drops(path)
+
+
+def test_the_checksum_is_sha256_of_what_follows_the_block(tmp_path):
+    data = store.write_shard(tmp_path, 0, rows(), [], {}).read_bytes()
+    assert hashlib.sha256(data[512:]).hexdigest().encode() in data[:512]
+
+
+def test_shards_of_version_0_1_are_refused_and_not_taken_for_damaged(tmp_path):
+    path = store.shard_path(tmp_path, 0)
+    h5py.File(path, "w").close()
+    with pytest.raises(UserError, match=r"version 0\.1\.0") as caught:
         store.read_shard(path)
+    assert not isinstance(caught.value, checksum.Damaged)
 
 
-def test_folders(tmp_path):
-    store.prepare(tmp_path / "new" / "deep")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
-        store.prepare(tmp_path / "file" / "out")
-    store.write_manifest(tmp_path, {"a": 1})
-    with pytest.raises(UserError, match="already holds a run"):
-        store.prepare(tmp_path)
+def test_the_order_of_shards_is_that_of_their_numbers(tmp_path):
+    for unit in (100_000, 2, 99_999):
+        store.write_shard(tmp_path, unit, [], [], {})
+    assert [store.unit_of(path) for path in store.shards(tmp_path)] == [2, 99_999, 100_000]
+    assert store.unit_of(tmp_path / "shard-2.h5") == -1
+
+
+def test_no_manifest(tmp_path):
     with pytest.raises(UserError, match="holds no run"):
-        store.read_manifest(tmp_path / "new")
+        store.read_manifest(tmp_path)
+    with pytest.raises(UserError, match="does not exist"):
+        store.read_manifest(tmp_path / "none")
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):
