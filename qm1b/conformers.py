@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Integer
 
+from .embedding import GIVEN, NOT_RELAXED, Embeddings, NoParameters, embeddings
+from .geometry import rounded
+from .presets import RunSettings
+from .rattle import rattled
 from .schema import Conformer, Drop
 from .smiles import Candidate
 from .workers import Connection, Serve, Worker
@@ -27,8 +32,32 @@ killed: what it has found until then is kept."""
 SECONDS_PER_CONFORMER = 0.1
 """Added to the time limit; an ordinary molecule needs a tenth of it."""
 
+CORES_PER_WORKER = 4
+"""Compute processes for one of RDKit: a core computes some ten conformers a second of nine heavy
+atoms, and a core finds a hundred, if each is of another molecule."""
+
 STARTUP_SECONDS = 60.0
 """Added for the first molecule of a new process, which has RDKit to import."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How conformers are made; what of the run's settings RDKit's workers need."""
+
+    count: int
+    """Conformers asked for, per molecule or given geometry."""
+    seed: int = 0
+    """Of the run."""
+    timeout: float = 0.0
+    """Seconds for a molecule; 0 for no limit."""
+    relax: str = NOT_RELAXED
+    rattle_angstrom: float = 0.0
+
+    @classmethod
+    def of(cls, settings: RunSettings) -> Recipe:
+        """The recipe that the settings of a run contain."""
+        s = settings
+        return cls(s.conformers, s.seed, s.embed_timeout, s.relax, s.rattle_angstrom)
 
 
 @dataclass(frozen=True)
@@ -40,62 +69,100 @@ class Embedded:
     drop: Drop | None = None
 
 
-def molecule_seed(run_seed: int, smiles: str) -> int:
-    """RDKit seed of a molecule: 1 <= seed < 2**31, from the run's seed and canonical SMILES."""
-    digest = hashlib.sha256(f"{run_seed}\n{smiles}".encode()).digest()
+def molecule_seed(run_seed: int, identity: str) -> int:
+    """Seed of a molecule: 1 <= seed < 2**31, from the run's seed and canonical SMILES."""
+    digest = hashlib.sha256(f"{run_seed}\n{identity}".encode()).digest()
     return 1 + int.from_bytes(digest[:8], "little") % (2**31 - 2)
 
 
-def embed(candidate: Candidate, count: int, run_seed: int, timeout: float = 0.0) -> Embedded:
-    """Up to `count` conformers of a molecule, in this process.
+def embed(candidate: Candidate, recipe: Recipe) -> Embedded:
+    """Up to `recipe.count` conformers of a molecule, in this process.
 
     Positions are rounded to float32, the precision they are stored in, before anything is computed
     from them; conformers with coinciding atoms are not kept.
     """
-    from rdkit import Chem
-
-    from pyscf_ipu.interop import embed as embed_graph
-    from pyscf_ipu.molecule import Molecule
-
-    seed = molecule_seed(run_seed, candidate.smiles)
-    graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
-    share = max(1, round(RDKIT_SHARE * timeout)) if timeout else 0
-    numbers, positions = embed_graph(graph, count, seed, share)
-    positions = positions.astype(np.float32).astype(np.float64)
+    seed = molecule_seed(recipe.seed, candidate.identity)
+    try:
+        found = _geometries(candidate, recipe, seed)
+    except NoParameters as error:
+        drop = _drop(candidate, "no_parameters", str(error))
+        return Embedded(candidate.line, (), drop)
     kept: list[Conformer] = []
-    detail = ""
-    for xyz in positions:
+    problem = ""
+    for xyz, embedding, relaxation in zip(
+        found.positions, found.embedding, found.relaxation, strict=True
+    ):
+        number = candidate.first + len(kept)
         try:
-            Molecule(numbers, xyz, candidate.charge, smiles=candidate.smiles).check()
+            positions = _finished(found.numbers, xyz, candidate, recipe, seed, number)
         except ValueError as error:
-            detail = f"; {error}"
+            problem = f"; {error}"
             continue
         kept.append(
             Conformer(
                 line=candidate.line,
                 smiles=candidate.smiles,
-                conformer=len(kept),
+                conformer=number,
                 seed=seed,
                 charge=candidate.charge,
-                numbers=numbers.astype(np.uint8),
-                positions=xyz,
+                numbers=found.numbers.astype(np.uint8),
+                positions=positions,
+                embedding=embedding,
+                relaxation=relaxation,
             )
         )
     drop = None
-    if len(kept) < count:
-        reason = "fewer_conformers" if kept else "embed_failed"
-        drop = Drop(
-            candidate.line, candidate.smiles, reason, f"{len(kept)} of {count} conformers{detail}"
-        )
+    if len(kept) < recipe.count:
+        reason = "fewer_conformers" if kept else "rattle_failed" if problem else "embed_failed"
+        drop = _drop(candidate, reason, f"{len(kept)} of {recipe.count} conformers{problem}")
     return Embedded(candidate.line, tuple(kept), drop)
 
 
-def serve(conn: Connection, count: int, run_seed: int, timeout: float) -> None:
+def _geometries(candidate: Candidate, recipe: Recipe, seed: int) -> Embeddings:
+    """Geometries before any displacement: those of RDKit, or copies of the one that was given."""
+    from rdkit import Chem
+
+    given = candidate.geometry
+    if given is not None:
+        copies = np.repeat(given.positions[None], recipe.count, axis=0)
+        labels = (GIVEN,) * recipe.count, (NOT_RELAXED,) * recipe.count
+        return Embeddings(given.numbers.astype(np.int64), copies, *labels)
+    graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
+    share = max(1, round(RDKIT_SHARE * recipe.timeout)) if recipe.timeout else 0
+    return embeddings(graph, recipe.count, seed, share, recipe.relax)
+
+
+def _finished(
+    numbers: Integer[np.ndarray, " A"],
+    positions: Float[np.ndarray, "A 3"],
+    candidate: Candidate,
+    recipe: Recipe,
+    seed: int,
+    number: int,
+) -> Float[np.ndarray, "A 3"]:
+    """Displaced, rounded and checked positions.
+
+    Raises:
+        ValueError: they cannot be computed.
+    """
+    from pyscf_ipu.molecule import Molecule
+
+    if recipe.rattle_angstrom:
+        moved = rattled(numbers, positions, recipe.rattle_angstrom, seed, number)
+        if moved is None:
+            raise ValueError("displaced atoms came too close in every try")
+        positions = moved
+    positions = rounded(positions)
+    Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles).check()
+    return positions
+
+
+def serve(conn: Connection, recipe: Recipe) -> None:
     """A worker: candidates in, `Embedded` out. A hang or a crash is the parent's business."""
     while True:
         candidate: Candidate = conn.recv()
         try:
-            result = embed(candidate, count, run_seed, timeout)
+            result = embed(candidate, recipe)
         except Exception as error:  # RDKit raises RuntimeError and others of its own
             drop = _drop(candidate, "embed_failed", str(error)[:200])
             result = Embedded(candidate.line, (), drop)
@@ -109,11 +176,10 @@ class EmbedPool:
     lost, and a new worker takes its place.
     """
 
-    def __init__(
-        self, n: int, count: int, run_seed: int, timeout: float, log: Path, serve: Serve = serve
-    ) -> None:
-        self.workers = [Worker(serve, (count, run_seed, timeout), log) for _ in range(n)]
-        self._limit = timeout + SECONDS_PER_CONFORMER * count
+    def __init__(self, n: int, recipe: Recipe, log: Path, serve: Serve = serve) -> None:
+        self.workers = [Worker(serve, (recipe,), log) for _ in range(n)]
+        self._recipe = recipe
+        self._limit = recipe.timeout + SECONDS_PER_CONFORMER * recipe.count
         self._queue: deque[Candidate] = deque()
         self._done: deque[Embedded] = deque()
         for worker in self.workers:
@@ -131,7 +197,10 @@ class EmbedPool:
         return len(self._queue) + running + len(self._done)
 
     def submit(self, candidate: Candidate) -> None:
-        """Queue a molecule."""
+        """Queue a molecule; what has its geometry needs no worker."""
+        if candidate.geometry is not None:
+            self._done.append(embed(candidate, self._recipe))
+            return
         self._queue.append(candidate)
         self._feed()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import engine, folder, manifest, smiles, store
+from . import engine, folder, inputs, manifest, store
 from .errors import UserError
 from .folder import Folder
 from .interrupts import Interrupt, interrupts
@@ -70,7 +70,7 @@ def generate(run: Run, display: Display | None = None) -> Summary:
         UserError: the input, the output folder or the settings cannot be used, the folder is in use
             or holds another run, the disk is full, or the compute processes cannot start.
     """
-    source = smiles.summarise(run.source)
+    source = inputs.summarise(run.source, run.settings)
     try:
         solver = engine.build(run.factory, run.settings.level)
         definition = engine.definition(run.settings.level.xc)
@@ -130,9 +130,9 @@ class _Generation:
         above it, whoever computed them.
         """
         settings, missing = self.run.settings, set(self.out.missing)
-        screen = Screen(self.n_ao, settings.max_aos, settings.keep_charged)
+        screen = Screen(self.n_ao, settings.max_aos, settings.keep_charged, settings.conformers)
         last = (max(missing) + 1) * settings.unit_lines
-        for line in smiles.read(self.run.source, min(last, self.out.plan.n_lines)):
+        for line in inputs.read(self.run.source, settings, min(last, self.out.plan.n_lines)):
             found = screen(line)
             yield found if self.out.plan.unit_of(line.number) in missing else None
 

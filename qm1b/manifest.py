@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from .inputs import InputSummary
 from .presets import RunSettings
-from .smiles import InputSummary
 from .units import WHOLE, Share
 
 SCHEMA = "qm1b run, version 2"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .buckets import Buckets
-from .conformers import Embedded, EmbedPool
+from .conformers import CORES_PER_WORKER, Embedded, EmbedPool, Recipe
 from .dispatch import ComputePool, ProgramEvent
 from .interrupts import Interrupt
 from .ledger import Ledger, Unit
@@ -49,8 +49,7 @@ class Pools:
         self.compute = ComputePool(
             n, factory, settings.level, log, n_ao, memory_bytes, available_bytes()
         )
-        s = settings
-        self.embed = EmbedPool(max(1, n // 8), s.conformers, s.seed, s.embed_timeout, log)
+        self.embed = EmbedPool(-(-n // CORES_PER_WORKER), Recipe.of(settings), log)
 
     def stop(self) -> None:
         """Kill the workers."""

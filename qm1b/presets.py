@@ -48,6 +48,14 @@ class RunSettings:
     """Keep closed-shell ions (QM1B is neutral)."""
     embed_timeout: float = 60.0
     """Seconds of wall clock that one molecule may spend in RDKit."""
+    relax: str = "none"
+    """Force field that relaxes RDKit's conformers: none, mmff or uff."""
+    rattle_angstrom: float = 0.0
+    """Standard deviation of a random step of every coordinate; 0 for none."""
+    input_format: str = "auto"
+    """smiles, table, sdf or xyz; auto to see it from content and name."""
+    smiles_column: str | None = None
+    """Column of a table, by name or number; None to find it by name."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
 

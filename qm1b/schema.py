@@ -32,6 +32,10 @@ class Conformer:
     numbers: UInt8[np.ndarray, " A"]
     positions: Float[np.ndarray, "A 3"]
     """Bohr, float64 array of float32 values."""
+    embedding: str = "etkdg"
+    """How it was found: etkdg, etkdg_random or given."""
+    relaxation: str = "none"
+    """With which force field it was relaxed."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ FIELDS: tuple[Field, ...] = (
     Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
     Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
+    Field("embedding", "str", "text", "etkdg, etkdg_random (from random coordinates) or given"),
+    Field("relaxation", "str", "text", "none, mmff94, uff, or these with _unfinished"),
     Field("charge", "int8", "e", "total charge of the molecule"),
     Field("n_ao", "int32", "1", "number of atomic orbitals of the molecule"),
     Field("status", "str", "text", "converged, not_converged, nan, 'invalid: ...' or 'error: ...'"),
@@ -129,7 +135,14 @@ DROP_REASONS: dict[str, str] = {
     "radical": "unpaired electrons",
     "charged": "not neutral, and --keep-charged was not given",
     "odd_electrons": "an odd number of electrons",
-    "duplicate": "the same molecule stands on an earlier line",
+    "duplicate": "the same molecule, or the same geometry of it, stands on an earlier line",
+    "no_geometry": "an SDF entry that is a flat drawing",
+    "missing_hydrogens": "the geometry lacks hydrogens that its bonds or SMILES ask for",
+    "invalid_geometry": "atoms too close, or a coordinate that is no number or too large",
+    "mismatch": "the charge or the SMILES that is given does not fit the atoms",
+    "periodic": "a periodic system",
+    "no_parameters": "--relax was given, and the force fields do not know the molecule",
+    "rattle_failed": "--rattle-angstrom brought atoms too close in every try",
     "embed_failed": "RDKit found no conformer",
     "embed_timeout": "RDKit took longer than the time limit",
     "embed_crash": "the RDKit process died on this molecule",
@@ -167,6 +180,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
     Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
+    Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
+    Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
     Column("charge", "int8", "e", "total charge"),
 )

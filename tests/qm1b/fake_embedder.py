@@ -6,11 +6,11 @@ import time
 from qm1b.conformers import embed
 
 
-def serve(conn, count, run_seed, timeout):
+def serve(conn, recipe):
     while True:
         candidate = conn.recv()
         if candidate.smiles == "N":
             time.sleep(1000)
         if candidate.smiles == "O":
             os._exit(9)
-        conn.send(embed(candidate, count, run_seed))
+        conn.send(embed(candidate, recipe))

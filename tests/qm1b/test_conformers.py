@@ -5,7 +5,9 @@ import time
 import fake_embedder
 import numpy as np
 
-from qm1b.conformers import EmbedPool, embed, molecule_seed
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from qm1b import rattle
+from qm1b.conformers import EmbedPool, Recipe, embed, molecule_seed
 from qm1b.smiles import Candidate
 from qm1b.workers import wait
 
@@ -18,27 +20,67 @@ def test_seed_depends_on_run_and_molecule_only():
 
 
 def test_conformers_are_float32_heavy_atoms_first():
-    found = embed(Candidate(7, "CCO", 0), 3, run_seed=5)
+    found = embed(Candidate(7, "CCO", 0), Recipe(3, seed=5))
     assert found.drop is None
     assert [c.conformer for c in found.conformers] == [0, 1, 2]
     first = found.conformers[0]
     assert first.numbers.tolist() == [6, 6, 8, 1, 1, 1, 1, 1, 1]
     np.testing.assert_array_equal(first.positions, first.positions.astype(np.float32))
-    again = embed(Candidate(9, "CCO", 0), 3, run_seed=5)
+    again = embed(Candidate(9, "CCO", 0), Recipe(3, seed=5))
     np.testing.assert_array_equal(first.positions, again.conformers[0].positions)
+
+
+def test_each_conformer_says_how_it_was_found():
+    easy = embed(Candidate(1, "CCO", 0), Recipe(1)).conformers[0]
+    cage = embed(Candidate(1, "CC12C(=O)C3N=CN1C32", 0), Recipe(1)).conformers[0]
+    assert (easy.embedding, cage.embedding) == ("etkdg", "etkdg_random")
+    assert (easy.relaxation, easy.conformer) == ("none", 0)
+
+
+def test_relaxation_by_mmff_and_where_it_lacks_parameters_by_uff():
+    free = embed(Candidate(1, "CCO", 0), Recipe(1)).conformers[0]
+    relaxed = embed(Candidate(1, "CCO", 0), Recipe(1, relax="mmff")).conformers[0]
+    assert relaxed.relaxation == "mmff94"
+    assert 1e-3 < np.abs(free.positions - relaxed.positions).max() < 2
+    (boron,) = embed(Candidate(1, "CB(C)C", 0), Recipe(1, relax="mmff")).conformers
+    assert boron.relaxation == "uff"
+    assert embed(Candidate(1, "[He]", 0), Recipe(1, relax="mmff")).drop.reason == "no_parameters"
+
+
+def test_displacements_are_gaussian_and_belong_to_the_conformer():
+    still = embed(Candidate(1, "C", 0), Recipe(200, seed=1)).conformers
+    moved = embed(Candidate(1, "C", 0), Recipe(200, seed=1, rattle_angstrom=0.05)).conformers
+    again = embed(Candidate(9, "C", 0), Recipe(3, seed=1, rattle_angstrom=0.05)).conformers
+    steps = np.array([m.positions - s.positions for m, s in zip(moved, still, strict=True)])
+    steps *= BOHR_TO_ANGSTROM
+    assert abs(steps.std() - 0.05) < 0.002  # 3,000 numbers: 0.0013 is two standard deviations
+    assert abs(steps.mean()) < 0.004
+    np.testing.assert_array_equal(again[2].positions, moved[2].positions)
+
+
+def test_atoms_that_come_too_close_are_drawn_again_or_reported(monkeypatch):
+    found = embed(Candidate(1, "CCC", 0), Recipe(8, rattle_angstrom=0.3))
+    for conformer in found.conformers:
+        atoms = conformer.positions
+        distances = np.linalg.norm(atoms[:, None] - atoms, axis=-1) + 9 * np.eye(len(atoms))
+        assert distances.min() * BOHR_TO_ANGSTROM > 0.36  # two hydrogens at 0.6 of their radii
+    monkeypatch.setattr(rattle, "CLOSEST", 9.0)  # no pair may come closer than it is
+    hopeless = embed(Candidate(1, "CCC", 0), Recipe(2, rattle_angstrom=0.3))
+    assert hopeless.conformers == ()
+    assert hopeless.drop.reason == "rattle_failed"
 
 
 def test_what_cannot_be_embedded_is_reported():
     # A bridgehead double bond with impossible stereo: artemisinin with a centre inverted.
     smiles = "C[C@H]1[C@@H](O)O[C@@H]2O[C@]3(C)CC[C@H]4[C@H](C)CC[C@@H]1[C@@]24OO3"
-    found = embed(Candidate(1, smiles, 0), 2, run_seed=0, timeout=4.0)
+    found = embed(Candidate(1, smiles, 0), Recipe(2, timeout=4.0))
     assert found.conformers == ()
     assert found.drop.reason == "embed_failed"
     assert found.drop.detail == "0 of 2 conformers"
 
 
 def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path):
-    pool = EmbedPool(2, 1, 0, 0.5, tmp_path / "log", serve=fake_embedder.serve)
+    pool = EmbedPool(2, Recipe(1, timeout=0.5), tmp_path / "log", serve=fake_embedder.serve)
     try:
         for worker in pool.workers:
             worker.fresh = False  # no allowance for imports: the test would wait for it

@@ -1,0 +1,207 @@
+"""From a path to streams of bytes: plain files, compressed ones, and tar archives, never unpacked
+to the disk.
+
+Compression and archives are told by their first bytes: names lie.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+
+HEAD_BYTES = 1 << 16
+"""Read ahead of a member, to see what it is."""
+
+MEMBER_SUFFIXES = tuple(".smi .smiles .txt .csv .tsv .sdf .sd .mol .xyz .extxyz".split())
+"""Members of an archive with other names are skipped: licences, papers, folders."""
+
+_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+_NOT_READ = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook; save it as CSV, or pack it as .tar.gz",
+    b"\x28\xb5\x2f\xfd": "packed with zstd; pack it with gzip",
+    b"7z\xbc\xaf": "a 7z archive; pack it as .tar.gz",
+    b"PAR1": "a Parquet file; save it as CSV",
+    b"\x89HDF": "an HDF5 file; save its SMILES as CSV",
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of an input: its name, its first bytes, and all of its bytes as a stream."""
+
+    name: str
+    head: bytes
+    stream: io.BufferedReader
+
+
+class Source:
+    """An input that is open. `members` may be gone through once."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a file.
+
+        Raises:
+            UserError: it is missing, no regular file, not readable, or of a kind that is not read.
+        """
+        self.path = path
+        self.skipped: list[str] = []
+        self._digest = hashlib.sha256()
+        if not path.is_file():
+            what = "is not a regular file (pipe into `-`)" if path.exists() else "does not exist"
+            what = "is a folder" if path.is_dir() else what
+            raise UserError(f"input {path} {what}; give a file of molecules, such as a .smi file.")
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115
+        except OSError as error:
+            raise self._damaged(error) from None
+        start = self._file.read(4)
+        self._file.seek(0)
+        if start in _NOT_READ:
+            raise UserError(f"input {path} is {_NOT_READ[start]}.")
+        self._stream = _unpacked(self._file, start)
+        names = path.name.lower()
+        by_name = names.endswith((".tar", ".tgz", ".tbz2", ".txz")) or ".tar." in names
+        self._head = self._read_head(self._stream)
+        self.is_archive = self._head[257:262] == b"ustar" or by_name
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def sha256(self) -> str:
+        """Of what has been read so far: the unpacked bytes, and in an archive the names too."""
+        return self._digest.hexdigest()
+
+    def members(self) -> Iterator[Member]:
+        """The file itself, or the files of an archive in its order.
+
+        Raises:
+            UserError: the file is damaged, or an archive without any file of molecules.
+        """
+        if not self.is_archive:
+            yield self._member(self.path.name, self._head, self._stream)
+            return
+        whole = _Joined(self, self._head, self._stream)
+        found = 0
+        try:
+            with tarfile.open(fileobj=io.BufferedReader(whole, HEAD_BYTES), mode="r|") as archive:
+                for info in archive:
+                    stream = archive.extractfile(info) if info.isreg() else None
+                    if stream is None or not _is_molecules(info.name):
+                        self.skipped += [info.name] if info.isreg() else []
+                        continue
+                    found += 1
+                    self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
+                    yield self._unpacked_member(info.name, stream)
+            while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
+                pass
+        except _DAMAGE as error:
+            raise self._damaged(error) from None
+        if not found:
+            endings = " ".join(MEMBER_SUFFIXES)
+            raise UserError(f"archive {self.path} holds no file with one of the endings {endings}.")
+
+    def _unpacked_member(self, name: str, stream: Any) -> Member:
+        start = stream.read(4)
+        unpacked = _unpacked(_Joined(self, start, stream), start)
+        return self._member(name, self._read_head(unpacked), unpacked)
+
+    def _member(self, name: str, head: bytes, rest: Any) -> Member:
+        stream = _Joined(self, head, rest, self._digest)
+        return Member(name, head, io.BufferedReader(stream, HEAD_BYTES))
+
+    def _read_head(self, stream: Any) -> bytes:
+        """Up to HEAD_BYTES, however the stream portions them."""
+        parts = b""
+        try:
+            while len(parts) < HEAD_BYTES and (part := stream.read(HEAD_BYTES - len(parts))):
+                parts += part
+        except _DAMAGE as error:
+            raise self._damaged(error) from None
+        return parts
+
+    def _damaged(self, error: Exception) -> UserError:
+        return UserError(f"input {self.path} cannot be read ({error}); copy it again.")
+
+
+class _Joined(io.RawIOBase):
+    """Bytes that were read ahead, then the rest of their stream; what is read may be hashed."""
+
+    def __init__(self, source: Source, head: bytes, stream: Any, digest: Any = None) -> None:
+        self._source = source
+        self._head = head
+        self._stream = stream
+        self._digest = digest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        if self._head:
+            data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        else:
+            try:
+                data = self._stream.read(len(buffer))
+            except _DAMAGE as error:
+                raise self._source._damaged(error) from None
+        if self._digest is not None:
+            self._digest.update(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding of a text by its first bytes: UTF-8, or the UTF-16 that Excel writes."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    text = head[:256]
+    if len(text) >= 4:  # every other byte of Latin text is NUL
+        for odd, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if text[odd::2].count(0) > 0.9 * len(text[odd::2]) and 0 not in text[1 - odd :: 2]:
+                return name
+    return "utf-8-sig"
+
+
+def decoded(member: Member) -> io.TextIOWrapper:
+    """A member as text with \\n at the end of its lines; bytes that are no text become U+FFFD."""
+    encoding = encoding_of(member.head)
+    return io.TextIOWrapper(member.stream, encoding=encoding, errors="replace", newline=None)
+
+
+def head_text(member: Member) -> str:
+    """The beginning of a member as text."""
+    text = member.head.decode(encoding_of(member.head), errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _unpacked(stream: Any, start: bytes) -> Any:
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=stream, mode="rb")
+    if start.startswith(b"BZh"):
+        return bz2.BZ2File(stream, "rb")
+    if start.startswith(b"\xfd7zX"):
+        return lzma.LZMAFile(stream, "rb")
+    return stream
+
+
+def _is_molecules(name: str) -> bool:
+    """Whether a member is one to read, by its name; ._x is what macOS adds."""
+    base = name.rsplit("/", 1)[-1].lower()
+    for packed in (".gz", ".bz2", ".xz"):
+        base = base.removesuffix(packed)
+    return not base.startswith(".") and base.endswith(MEMBER_SUFFIXES)

@@ -1,0 +1,167 @@
+"""Records with a geometry of their own: SDF entries and XYZ frames."""
+
+import gzip
+
+import numpy as np
+import pytest
+from conftest import settings
+from fake_engine import Solver
+from rdkit import Chem
+from rdkit.Chem import rdDistGeom
+
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from qm1b import inputs
+from qm1b.conformers import Recipe, embed
+from qm1b.schema import DROP_REASONS, Drop
+from qm1b.smiles import Screen
+
+WATER = "O 0 0 0.1\nH 0 0.76 -0.47\nH 0 -0.76 -0.47\n"
+AMMONIUM = "N 0 0 0\nH .6 .6 .6\nH -.6 -.6 .6\nH -.6 .6 -.6\nH .6 -.6 -.6\n"
+
+
+def screened(path, copies=1, keep_charged=True):
+    screen = Screen(Solver(basis="sto-3g").n_ao, 128, keep_charged, copies)
+    return [screen(record) for record in inputs.read(path, settings())]
+
+
+def xyz(tmp_path, *frames):
+    """Screened frames; each is a comment and its atoms."""
+    path = tmp_path / "a.xyz"
+    path.write_text(
+        "".join(f"{atoms.count(chr(10))}\n{comment}\n{atoms}" for comment, atoms in frames)
+    )
+    return screened(path)
+
+
+def sdf(tmp_path, *blocks):
+    path = tmp_path / "a.sdf.gz"
+    path.write_bytes(gzip.compress("$$$$\n".join([*blocks, ""]).encode()))
+    return screened(path)
+
+
+def block(smiles, hydrogens=True, edit=lambda graph: None, fields=""):
+    """The mol block of an embedded SMILES, with the data fields of its SDF entry."""
+    graph = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    rdDistGeom.EmbedMolecule(graph, randomSeed=1)
+    graph = graph if hydrogens else Chem.RemoveHs(graph)
+    edit(graph)
+    return Chem.MolToMolBlock(graph) + fields
+
+
+def test_an_xyz_frame_is_a_conformer_as_it_stands(tmp_path):
+    (found,) = xyz(tmp_path, ("water, 0 K", WATER.replace("O", "8").replace("H", "h")))
+    assert (found.smiles, found.charge, found.first) == ("", 0, 0)
+    result = embed(found, Recipe(1, seed=3))
+    (conformer,) = result.conformers
+    assert conformer.embedding == "given"
+    assert conformer.numbers.tolist() == [8, 1, 1]
+    np.testing.assert_allclose(
+        conformer.positions[1] * BOHR_TO_ANGSTROM, [0, 0.76, -0.47], atol=1e-6
+    )
+
+
+def test_extended_xyz_says_smiles_charge_and_columns(tmp_path):
+    comment = 'Properties=id:I:1:pos:R:3:species:S:1 smiles="[NH4+]" charge=1 pbc="F F F"'
+    rows = [line.split() for line in AMMONIUM.splitlines()]
+    atoms = "".join(f"{i} {x} {y} {z} {s}\n" for i, (s, x, y, z) in enumerate(rows[::-1]))
+    (found,) = xyz(tmp_path, (comment, atoms))
+    assert (found.smiles, found.charge) == ("[NH4+]", 1)
+    assert found.geometry.numbers.tolist() == [7, 1, 1, 1, 1]
+    np.testing.assert_array_equal(found.geometry.positions[0], 0.0)
+
+
+def test_frames_of_one_molecule_are_its_conformers(tmp_path):
+    moved = WATER.replace("0.76", "0.78")
+    with_smiles = ("smiles=O", WATER), ("smiles=O", moved), ("smiles=O", WATER)
+    first, second, third = xyz(tmp_path, *with_smiles)
+    assert (first.first, second.first) == (0, 1)
+    assert third.reason == "duplicate"
+    # Without SMILES the bonds tell molecules apart: HOOH and water are not one.
+    peroxide = "O 0 .7 0\nO 0 -.7 0\nH .8 .9 .4\nH -.8 -.9 .4\n"
+    found = xyz(tmp_path, ("", WATER), ("", peroxide), ("", moved))
+    assert [each.first for each in found] == [0, 0, 1]
+    assert found[0].identity == found[2].identity != found[1].identity
+
+
+@pytest.mark.parametrize(
+    ("comment", "atoms", "reason"),
+    [
+        ("charge=1", WATER, "odd_electrons"),
+        ("charge=99", WATER, "charged"),
+        ("charge=half", WATER, "unparsable"),
+        ("smiles=O charge=2", WATER, "mismatch"),
+        ("smiles=CO", WATER, "mismatch"),
+        ("smiles=O", "O 0 0 0\n", "missing_hydrogens"),
+        ("smiles=C(", WATER, "unparsable"),
+        ("smiles=[CH2]", "C 0 0 0\nH 1 0 0\nH 0 1 0\n", "radical"),
+        ("multiplicity=3", WATER, "radical"),
+        ("pbc='T F F'", WATER, "periodic"),
+        ('Lattice="9 0 0 0 9 0 0 0 9"', WATER, "periodic"),
+        ("", "O 0 0 nan\nH 0 0 1\nH 0 1 0\n", "invalid_geometry"),
+        ("", "O 0 0 1e300\nH 0 0 1\nH 0 1 0\n", "invalid_geometry"),
+        ("smiles=O", "O 0 0 200\nH 0 0 201\nH 0 1 200\n", "invalid_geometry"),
+        ("", "O 0 0 0\nH 0 0 0.01\nH 0 1 0\n", "invalid_geometry"),
+        ("", "O 0 0\nH 0 0 0.01\nH 0 1 0\n", "unparsable"),
+        ("", "Q 0 0 0\n", "unparsable"),
+        ("", "U 0 0 0\n", "unsupported_element"),
+        ("", "C 0 0 0\n" * 80, "too_large"),
+    ],
+)
+def test_frames_that_are_left_out(tmp_path, comment, atoms, reason):
+    (found,) = xyz(tmp_path, (comment, atoms))
+    assert isinstance(found, Drop)
+    assert found.reason == reason
+    assert reason in DROP_REASONS
+
+
+def test_sdf_entries_bring_geometry_charge_and_graph(tmp_path):
+    acetate = block("CC(=O)[O-]", fields=">  <charge>\n-1\n\n>  <name>\nacetate\n\n")
+    chiral = block("C[C@H](F)O")
+    found = sdf(tmp_path, acetate, chiral, block("C[C@@H](F)O"), acetate)
+    given = ["CC(=O)[O-]", "C[C@H](F)O", "C[C@@H](F)O"]
+    assert [each.smiles for each in found] == [*map(Chem.CanonSmiles, given), ""]
+    assert found[0].charge == -1
+    assert found[3].reason == "duplicate"
+    angstrom = found[1].geometry.positions * BOHR_TO_ANGSTROM
+    written = [line.split()[:3] for line in chiral.splitlines()[4:13]]
+    np.testing.assert_allclose(angstrom, np.array(written, dtype=float), atol=1e-5)
+
+
+def flat(graph):
+    conformer = graph.GetConformer()
+    conformer.Set3D(False)
+    for i in range(graph.GetNumAtoms()):
+        place = conformer.GetAtomPosition(i)
+        conformer.SetAtomPosition(i, (place.x, place.y, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("nothing\n", "unparsable"),
+        (lambda: block("CCO", hydrogens=False), "missing_hydrogens"),
+        (lambda: block("CCO", edit=flat), "no_geometry"),
+        (lambda: block("CCO", fields="> <CHARGE>\n2\n"), "mismatch"),
+        (lambda: block("[CH3]"), "radical"),
+        (lambda: block("O.O"), "multi_fragment"),
+        (lambda: block("CBr"), "unsupported_element"),
+        (lambda: block("CCO").replace(" C  ", " Qq "), "unparsable"),
+        ("x" * 300_000 + "\n", "unparsable"),
+        ("\n" * 300_000 + "\n", "too_long"),
+    ],
+)
+def test_entries_that_are_left_out(tmp_path, content, reason):
+    (found,) = sdf(tmp_path, content() if callable(content) else content)
+    assert isinstance(found, Drop)
+    assert found.reason == reason
+    assert reason in DROP_REASONS
+
+
+def test_copies_of_a_geometry_are_displaced_each_for_itself(tmp_path):
+    path = tmp_path / "a.xyz"
+    path.write_text(f"3\n\n{WATER}3\n\n{WATER.replace('0.76', '0.78')}")
+    first, second = screened(path, copies=3)
+    recipe = Recipe(3, seed=1, rattle_angstrom=0.02)
+    conformers = [*embed(first, recipe).conformers, *embed(second, recipe).conformers]
+    assert [c.conformer for c in conformers] == [0, 1, 2, 3, 4, 5]
+    assert len({c.positions.tobytes() for c in conformers}) == 6
