@@ -81,7 +81,7 @@ class Slow(Solver):
     """Takes its time, so that there is something to interrupt."""
 
     def run(self, shape, molecules):
-        time.sleep(0.05)
+        time.sleep(0.02)
         return super().run(shape, molecules)
 
 

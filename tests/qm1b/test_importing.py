@@ -3,7 +3,6 @@
 import h5py
 import numpy as np
 import pytest
-from conftest import fake_run
 
 import qm1b
 from qm1b import store

@@ -9,7 +9,7 @@ import time
 import pytest
 from conftest import LINES, fake_run
 
-from qm1b import compare, manifest, store
+from qm1b import identical, manifest, store
 from qm1b.errors import UserError
 from qm1b.lock import locked
 
@@ -59,7 +59,7 @@ def test_only_what_is_missing_or_damaged_is_computed_again(whole, partial):
     (partial / store.MANIFEST).write_text(json.dumps(record))
 
     _, summary = again(partial)
-    assert compare.folders(whole, partial) == []
+    assert identical.differences(whole, partial) == []
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert not leftover.exists()
     found = store.read_manifest(partial)
@@ -76,7 +76,7 @@ def test_a_complete_folder_is_left_as_it_is(whole, partial):
     _, summary = again(partial, factory="fake_engine:only_in_the_parent")  # no worker is started
     assert not summary.interrupted
     assert {path: path.read_bytes() for path in store.shards(partial)} == before
-    assert compare.folders(whole, partial) == []
+    assert identical.differences(whole, partial) == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_other_software_is_refused_unless_allowed(whole, partial, monkeypatch):
     with pytest.raises(UserError, match=r"field +there +here\n +rdkit +\S+ +1.0$"):
         again(partial)
     again(partial, other_versions=True)
-    assert compare.folders(whole, partial) == []  # in truth, nothing was different
+    assert identical.differences(whole, partial) == []  # in truth, nothing was different
     runs = store.read_manifest(partial)["runs"]
     assert [run["versions"]["rdkit"] for run in runs] == [real["rdkit"], "1.0"]
     versions = {store.read_attributes(path)["versions"] for path in store.shards(partial)}
@@ -133,10 +133,10 @@ def test_interrupt_closes_whole_units_and_the_next_run_goes_on(whole, tmp_path):
     found = store.read_manifest(out)
     assert found["status"] == found["runs"][0]["status"] == "interrupted"
     for path in store.shards(out):
-        assert compare.same_unit(path, whole / path.name)
+        assert identical.same_unit(path, whole / path.name)
     assert 1 <= found["counts"]["units"] == len(store.shards(out)) < 10
     fake_run(tmp_path, MANY)
-    assert compare.folders(whole, out) == []
+    assert identical.differences(whole, out) == []
 
 
 def test_a_full_disk_is_one_sentence(partial, monkeypatch):

@@ -17,7 +17,7 @@ def same_unit(first: Path, second: Path) -> bool:
     return not list(_unit_differences(first, second))
 
 
-def folders(first: Path, second: Path) -> list[str]:
+def differences(first: Path, second: Path) -> list[str]:
     """How two complete datasets differ, one sentence each; nothing if they are the same.
 
     Compared are the rows and dropped lines of every shard, dropped.csv, and what the manifests say
