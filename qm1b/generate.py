@@ -156,6 +156,8 @@ class _Generation:
 
     def _say_what_is_there(self) -> None:
         out = self.out
+        for name in out.identity["input"]["skipped"]:
+            self.display.say(f"{name} in the archive is not read: its name is of no format")
         for name in out.damaged:
             self.display.say(f"{name} was damaged and is computed again")
         if out.done:

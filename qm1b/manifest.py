@@ -48,6 +48,7 @@ def describe(
             "name": path.name,
             "sha256": source.sha256,
             "lines": source.n_lines,
+            "skipped": list(source.skipped),
         },
         "unit_lines": settings.unit_lines,
         "shard": str(share),

@@ -1,4 +1,4 @@
-"""`qm1b generate`: SMILES in, a folder of shards out."""
+"""`qm1b generate`: molecules in, a folder of shards out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from .. import inputs
+from ..embedding import RELAX
 from ..errors import UserError
+from ..inputs import GEOMETRIES
+from ..inputs.container import MEMBER_SUFFIXES
+from ..inputs.formats import AUTO
+from ..inputs.stdin import PIPE, spooled
 from ..presets import PRESETS, RunSettings
 from ..units import WHOLE, Share
 from .calling import EXIT_INTERRUPTED, this_command
@@ -20,19 +26,24 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 FIRST_ROWS = 8
+SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
+DEFAULT_CONFORMERS = 4
+MAX_RATTLE_ANGSTROM = 1.0
+"""Beyond that, bonds are broken rather than bent."""
 
 
 @dataclass(frozen=True)
 class Generate:
-    """Compute a dataset from a file of SMILES."""
+    """Compute a dataset from a file of molecules."""
 
-    smiles_file: tyro.conf.Positional[Path] = SAMPLE
-    """SMILES, one a line: .smi, .smi.gz, or GDB with trailing columns."""
+    source: tyro.conf.Positional[Path] = SAMPLE
+    """SMILES, one a line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
+    or extended XYZ with geometries; each also packed, or in a .tar.gz; or - for standard input."""
     out: Path | None = None
     """Folder for the dataset. If a run with the same input and settings was stopped there, this one
     goes on with it. If not given, a new folder: data/NAME of the input, numbered if it exists."""
-    conformers: int = 4
-    """Conformers for each molecule."""
+    conformers: int | None = None
+    """Conformers for each molecule: 4 if not given. Of a geometry, displaced copies: 1."""
     seed: int = 0
     """Seed of the conformers; the same seed gives the same rows."""
     preset: str = "qm1b"
@@ -54,6 +65,17 @@ class Generate:
     """Keep closed-shell ions; QM1B is neutral."""
     embed_timeout: float = 60.0
     """Seconds that RDKit may take for one molecule."""
+    retry: bool = True
+    """Try again what does not converge: with damping, with a level shift, in float64."""
+    relax: str = "none"
+    """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
+    for) or uff."""
+    rattle_angstrom: float = 0.0
+    """Displace every coordinate by a Gaussian step of this standard deviation."""
+    input_format: str = AUTO
+    """smiles, table, sdf or xyz; auto tells it from the content and then the name."""
+    smiles_column: str | None = None
+    """Column of SMILES in a table: its name, or its number if there is no header."""
     workers: int = 0
     """Compute processes; 0 for one a core."""
     shard: str | None = None
@@ -69,11 +91,12 @@ class Generate:
         from ..generate import Run, generate
         from ..progress import display_for
 
-        settings = run_settings(self)
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
+        source = spooled(out) if self.source == PIPE else self.source
+        settings = run_settings(self, source)
         run = Run(
-            self.smiles_file,
+            source,
             out,
             settings,
             self.workers,
@@ -98,7 +121,7 @@ class Generate:
     def _folder(self, share: Share) -> Path:
         """Where the data goes."""
         if share.count == 1:
-            return self.out or _free_folder(self.smiles_file)
+            return self.out or _free_folder(self.source)
         if self.out is None:
             raise UserError("--shard needs --out: the jobs must agree on a folder.")
         return self.out / part_name(share)
@@ -127,19 +150,23 @@ def _outcome(summary: Summary) -> str:
     )
 
 
-def run_settings(command: Generate) -> RunSettings:
+def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     """The settings of a run: the preset, overridden by the flags that were given.
 
+    `source` is the input, if it is not the command's.
+
     Raises:
-        UserError: a number is out of range, or there is no such preset.
+        UserError: a number is out of range, there is no such preset, the input cannot be read, or
+            a flag does not go with its format.
     """
     allowed = {
-        "conformers": (command.conformers, 1),
+        "conformers": (1 if command.conformers is None else command.conformers, 1),
         "max-aos": (command.max_aos, 1),
         "limit": (command.limit or (1 if command.limit is None else 0), 1),
         "seed": (command.seed, 0),
         "workers": (command.workers, 0),
         "embed-timeout": (command.embed_timeout, 1),
+        "rattle-angstrom": (command.rattle_angstrom, 0),
     }
     for name, (value, least) in allowed.items():
         if value < least:
@@ -153,20 +180,53 @@ def run_settings(command: Generate) -> RunSettings:
         "precision": command.precision,
     }
     given = {name: value for name, value in flags.items() if value is not None}
+    input_format = inputs.resolve(source or command.source, command.input_format)
     return RunSettings(
         level=replace(PRESETS[command.preset], **given),  # type: ignore[arg-type]
-        conformers=command.conformers,
+        conformers=_conformers(command, input_format),
         seed=command.seed,
         max_aos=command.max_aos,
         limit=command.limit,
         keep_charged=command.keep_charged,
         embed_timeout=command.embed_timeout,
+        retry=command.retry,
+        relax=command.relax,
+        rattle_angstrom=command.rattle_angstrom,
+        input_format=input_format,
+        smiles_column=command.smiles_column,
     )
+
+
+def _conformers(command: Generate, input_format: str) -> int:
+    """Conformers for each record; refuses flags that do not go together."""
+    sigma, count = command.rattle_angstrom, command.conformers
+    if command.relax not in RELAX:
+        raise UserError(f"--relax is {command.relax!r}: use one of {', '.join(RELAX)}.")
+    if not sigma <= MAX_RATTLE_ANGSTROM:
+        raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed.")
+    if command.smiles_column is not None and input_format != "table":
+        raise UserError(
+            f"--smiles-column is for tables, and the input is taken for {input_format}; "
+            "add --input-format table if it is one."
+        )
+    if input_format not in GEOMETRIES:
+        return DEFAULT_CONFORMERS if count is None else count
+    if command.relax != "none":
+        raise UserError(f"--relax is for SMILES: geometries of {input_format} are taken as given.")
+    if (count or 1) > 1 and not sigma:
+        raise UserError(
+            f"--conformers {count} of a given geometry would all be the same: leave it away, or "
+            "displace them with --rattle-angstrom."
+        )
+    return count or 1
 
 
 def _free_folder(source: Path) -> Path:
     """data/NAME, or data/NAME-2 and so on: without --out a run never meets an older one."""
-    name = source.name.removesuffix(".gz").removesuffix(".smi") or "run"
+    name = source.name
+    for suffix in reversed(source.suffixes[-2:]):
+        name = name.removesuffix(suffix) if suffix.lower() in SUFFIXES else name
+    name = "stdin" if source == PIPE else name or "run"
     folder = Path("data") / name
     for number in range(2, 10_000):
         if not folder.exists():

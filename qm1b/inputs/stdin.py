@@ -1,0 +1,75 @@
+"""Standard input as an input: kept as a file in the output folder, where a resumed run finds it.
+
+A run reads its input twice (once to count and hash it) and once more each time it goes on, which a
+pipe cannot give.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+
+NAME = "stdin"
+"""Of the file in the output folder."""
+
+PIPE = Path("-")
+
+CHUNK = 1 << 20
+
+
+def spooled(folder: Path, stream: Any = None) -> Path:
+    """The file that holds standard input, byte for byte.
+
+    If the folder has one from an earlier run, standard input must be empty (or a terminal) or the
+    same again.
+
+    Args:
+        folder: the output folder; made if it does not exist.
+        stream: standard input unless given.
+
+    Raises:
+        UserError: nothing comes in, something else than before, or the disk is full.
+    """
+    path = folder / NAME
+    arriving = folder / f".{NAME}-{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        n_bytes = _copy(stream, arriving)
+        if not path.exists():
+            if n_bytes == 0:
+                raise UserError("nothing came in on standard input; pipe molecules into `-`.")
+            os.replace(arriving, path)
+        elif n_bytes and not filecmp.cmp(arriving, path, shallow=False):
+            raise UserError(
+                f"standard input is not what the run in {folder} began with, which is kept in "
+                f"{path}; give that again or nothing, or another --out."
+            )
+    except OSError as error:
+        raise UserError(
+            f"standard input cannot be kept in {folder} ({error.strerror}); give another --out."
+        ) from None
+    finally:
+        with suppress(OSError):
+            arriving.unlink(missing_ok=True)
+    return path
+
+
+def _copy(stream: Any, path: Path) -> int:
+    """Write what comes in to a file; returns the number of bytes."""
+    if stream is None:
+        stream = sys.stdin.buffer
+        if sys.stdin.isatty():
+            return 0
+    n_bytes = 0
+    with open(path, "wb") as file:
+        while chunk := stream.read(CHUNK):
+            n_bytes += file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return n_bytes

@@ -1,0 +1,27 @@
+"""Standard input: kept where a resumed run finds it."""
+
+import io
+
+import pytest
+
+from qm1b.errors import UserError
+from qm1b.inputs.stdin import spooled
+
+
+def test_a_resumed_run_gets_the_same_or_nothing(tmp_path):
+    out = tmp_path / "out"
+    path = spooled(out, io.BytesIO(b"C\r\nCC\n\xff"))
+    for again in (b"C\r\nCC\n\xff", b""):
+        assert spooled(out, io.BytesIO(again)) == path
+        assert path.read_bytes() == b"C\r\nCC\n\xff"
+    with pytest.raises(UserError, match=r"not what the run .* began"):
+        spooled(out, io.BytesIO(b"C\n"))
+    assert [each.name for each in out.iterdir()] == ["stdin"]
+
+
+def test_nothing_came_in_or_nowhere_to_keep_it(tmp_path):
+    with pytest.raises(UserError, match="nothing came in"):
+        spooled(tmp_path / "a", io.BytesIO(b""))
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot be kept"):
+        spooled(tmp_path / "file", io.BytesIO(b"C\n"))
