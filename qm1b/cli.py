@@ -17,6 +17,7 @@ from .commands.generate import Generate
 from .commands.head import Head
 from .commands.importing import Import
 from .commands.info import Info
+from .commands.merge import Merge
 from .commands.split import Split
 from .commands.stats import StatsCommand
 from .errors import UserError
@@ -28,6 +29,7 @@ Command = (
     | Annotated[Split, tyro.conf.subcommand("split", prefix_name=False)]
     | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
     | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
+    | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )
 

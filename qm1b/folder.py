@@ -63,6 +63,17 @@ class Folder:
         )
         store.append_dropped(self.path, unit.drops)
 
+    def adopt(self, unit: int, path: Path, other_versions: bool = False) -> None:
+        """Copy a shard of the same run from elsewhere.
+
+        Raises:
+            Damaged: it is not what was written.
+            UserError: it is not of this run, or the disk is full or not writable.
+        """
+        _count(self, path, unit, other_versions)
+        data = path.read_bytes()
+        store.atomic_write(store.shard_path(self.path, unit), lambda stream: stream.write(data))
+
     def write_dropped(self) -> None:
         """dropped.csv in the order of the input, from the shards."""
         paths = (store.shard_path(self.path, unit) for unit in sorted(self.done))
@@ -155,21 +166,25 @@ def _survey(folder: Folder, other_versions: bool) -> None:
         if unit not in folder.plan.units:
             raise _stranger(path)
         try:
-            attributes, rows, drops = store.read_whole(path)
+            _count(folder, path, unit, other_versions)
         except checksum.Damaged:
             folder.damaged.append(path.name)
             path.unlink()
-            continue
-        _must_belong(folder, path, unit, attributes)
-        if not other_versions:
-            _same_software(folder, path, attributes)
-        folder.done.add(unit)
-        folder.tally.add(
-            folder.plan.lines_of(unit),
-            rows["line"].tolist(),
-            rows["status"].tolist(),
-            (drop.reason for drop in drops),
-        )
+
+
+def _count(folder: Folder, path: Path, unit: int, other_versions: bool) -> None:
+    """Check a shard of `unit` and count what is in it."""
+    attributes, rows, drops = store.read_whole(path)
+    _must_belong(folder, path, unit, attributes)
+    if not other_versions:
+        _same_software(folder, path, attributes)
+    folder.done.add(unit)
+    folder.tally.add(
+        folder.plan.lines_of(unit),
+        rows["line"].tolist(),
+        rows["status"].tolist(),
+        (drop.reason for drop in drops),
+    )
 
 
 def _must_belong(folder: Folder, path: Path, unit: int, attributes: Mapping[str, Any]) -> None:

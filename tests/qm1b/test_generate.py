@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from conftest import fake_run
+from fake_runs import fake_run
 
 from qm1b import store
 from qm1b.errors import UserError

@@ -4,8 +4,8 @@ import gzip
 
 import numpy as np
 import pytest
-from conftest import settings
 from fake_engine import Solver
+from fake_runs import settings
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 

@@ -7,7 +7,7 @@ import lzma
 import tarfile
 
 import pytest
-from conftest import settings
+from fake_runs import settings
 
 from qm1b import inputs
 from qm1b.errors import UserError

@@ -7,20 +7,11 @@ import threading
 import time
 
 import pytest
-from conftest import LINES, fake_run
+from fake_runs import MANY, fake_run
 
 from qm1b import identical, manifest, store
 from qm1b.errors import UserError
 from qm1b.lock import locked
-
-MANY = LINES + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in range(3)) + "\nCC\n"
-"""39 lines; several are duplicates of lines in other work units."""
-
-
-@pytest.fixture(scope="session")
-def whole(tmp_path_factory):
-    """An undisturbed run of MANY in ten units."""
-    return fake_run(tmp_path_factory.mktemp("whole"), MANY)[0]
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import csv
 from pathlib import Path
 
 import pytest
-from conftest import settings
 from fake_engine import Solver
+from fake_runs import settings
 
 from qm1b import inputs
 from qm1b.inputs import Record
