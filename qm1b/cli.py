@@ -20,6 +20,7 @@ from .commands.info import Info
 from .commands.merge import Merge
 from .commands.split import Split
 from .commands.stats import StatsCommand
+from .commands.verify import Verify
 from .errors import UserError
 
 Command = (
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
     | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
     | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
+    | Annotated[Verify, tyro.conf.subcommand("verify", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )
 

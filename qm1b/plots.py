@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,6 +16,15 @@ from .distribution import Distribution
 
 BLUE, RED = "#33658a", "#b23a48"
 MAX_BINS = 60
+
+ERRORS = {
+    "energy_mev": ("energy error (meV)", 1.0),
+    "homo_mev": ("HOMO error (meV)", 1.0),
+    "lumo_mev": ("LUMO error (meV)", 1.0),
+    "gap_mev": ("gap error (meV)", 1.0),
+    "dipole_e_bohr": ("dipole error (0.001 e bohr)", 1e3),
+}
+"""What a picture calls each difference, and the factor that its unit asks for."""
 
 
 def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
@@ -35,6 +45,17 @@ def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
     for place, one in enumerate(found, start=1):
         histogram(figure.add_subplot(rows, columns, place), one)
     return [*paths, save(figure, folder / "overview.png")]
+
+
+def errors(rows: Sequence[Any], path: Path) -> Path:
+    """Histograms of the differences of rows, `comparison.Compared`."""
+    figure = Figure(figsize=(3.2 * len(ERRORS), 2.8), layout="constrained")
+    for place, (name, (title, factor)) in enumerate(ERRORS.items(), start=1):
+        one = Distribution(name, title)
+        one.add(factor * np.array([getattr(row, name) for row in rows]))
+        if one.count:
+            histogram(figure.add_subplot(1, len(ERRORS), place), one)
+    return save(figure, path)
 
 
 def histogram(axes: Axes, one: Distribution) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -54,11 +55,7 @@ def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool) -> int:
 
 
 def frame(row: Record) -> str:
-    """A row as a frame of the file.
-
-    Raises:
-        UserError: a text of the row has a line break.
-    """
+    """A row as a frame of the file."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
     values: dict[str, Any] = {
         "Properties": "species:S:1:pos:R:3",
@@ -141,23 +138,38 @@ def _in_comment(field: Field) -> bool:
 def _written(value: Any) -> str:
     """A value in the comment line. `repr` gives as many digits as tell two numbers apart."""
     if isinstance(value, str):
-        if len(value.splitlines()) > 1:
-            raise UserError(f"extended XYZ cannot hold a text of several lines: {value[:80]!r}.")
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return _quoted(f"_JSON {json.dumps(value)}" if _misread(value) else value)
     if isinstance(value, np.ndarray):
-        return '"' + " ".join(map(_written, value.tolist())) + '"'
+        return _quoted(" ".join(map(_written, value.tolist())) if value.size else "_JSON []")
     if isinstance(value, bool):
         return "T" if value else "F"
     return repr(value)
 
 
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _misread(text: str) -> bool:
+    """Whether ASE would take a text for something else: the SMILES of hydrogen fluoride, F, for a
+    boolean, a status "nan" for a number, and "" for the beginning of what follows."""
+    words = re.findall(r"[^\s,]+", text)
+    return len(text.splitlines()) != 1 or text[:1] == "_" or all(map(_is_value, words))
+
+
+def _is_value(word: str) -> bool:
+    if word.lower() in ("t", "f", "true", "false"):
+        return True
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def _read(field: Field, value: Any) -> Any:
     """A value as ASE has parsed it, back to what the field is."""
     if field.dtype == "str":
-        # ASE takes the SMILES of hydrogen fluoride, F, for a boolean.
-        return {True: "T", False: "F"}[value] if isinstance(value, bool) else str(value)
-    if field.ragged or field.width > 1:
-        # An empty list comes as an empty text.
-        return np.atleast_1d([] if isinstance(value, str) else value)
-    return value
+        return str(value)
+    return np.atleast_1d(value) if field.ragged or field.width > 1 else value

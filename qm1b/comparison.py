@@ -1,0 +1,152 @@
+"""Rows beside their references: differences, statistics, and the bounds that they have to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pyscf_ipu.units import HARTREE_TO_EV
+
+from .picking import Picked
+from .presets import Level
+from .reference import Reference
+
+MEV = 1e3 * HARTREE_TO_EV
+OTHER_STATE_MEV = 10.0
+"""An energy farther off than any rounding error belongs to another SCF solution."""
+
+QUANTITIES = ("energy_mev", "homo_mev", "lumo_mev", "gap_mev", "dipole_e_bohr")
+PERCENTILES = (50, 90, 95, 99)
+
+SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Differences of a row, the dataset minus PySCF; the dipole's is the norm of a vector."""
+
+    line: int
+    conformer: int
+    smiles: str
+    energy_mev: float
+    homo_mev: float
+    lumo_mev: float
+    gap_mev: float
+    dipole_e_bohr: float
+    state: str
+    """Same as PySCF's; lower or higher than PySCF's; or not compared: PySCF has not converged."""
+    deviation_ev: float
+    """Of a suspect: its energy minus the median of its molecule's; else 0."""
+    seconds: float
+    """That PySCF took."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a sample has to keep."""
+
+    energy_mae_mev: float
+    energy_max_mev: float
+    gap_mae_mev: float
+    dipole_max_e_bohr: float
+    higher_percent: float = 0.5
+    """Rows in a higher state than PySCF's."""
+
+
+def default_bounds(level: Level) -> Bounds:
+    """The accuracy that the project promises for a level of theory (README, Results)."""
+    if level.precision == "float64":
+        return Bounds(3e-3, 3e-3, 0.06, 1e-3)
+    if level.precision == "mixed":
+        return Bounds(0.01, 0.1, 0.1, 1e-3)
+    small = level.basis.lower() == "sto-3g"
+    return Bounds(1.0 if small else 3.0, 5.0, 0.1, 1e-3)
+
+
+def compare(picked: Picked, found: Reference) -> Compared:
+    """A row minus its reference."""
+    row = picked.row
+    energy = MEV * (row["energy"] - found.energy)
+    homo, lumo = MEV * (row["homo"] - found.homo), MEV * (row["lumo"] - found.lumo)
+    state = SAME if abs(energy) < OTHER_STATE_MEV else LOWER if energy < 0 else HIGHER
+    return Compared(
+        line=row["line"],
+        conformer=row["conformer"],
+        smiles=row["smiles"],
+        energy_mev=energy,
+        homo_mev=homo,
+        lumo_mev=lumo,
+        gap_mev=lumo - homo,
+        dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], found.dipole))),
+        state=state if found.converged else NOT_COMPARED,
+        deviation_ev=picked.deviation_ev,
+        seconds=found.seconds,
+    )
+
+
+def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, Any]]:
+    """For each quantity over the rows in PySCF's state: mean absolute error, bias, percentiles of
+    the absolute error and its maximum. Missing LUMOs are passed over; empty without rows."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in QUANTITIES:
+        values = np.array([getattr(row, name) for row in rows if row.state == SAME])
+        values = values[np.isfinite(values)]
+        if not values.size:
+            continue
+        size = np.abs(values)
+        percentiles = np.percentile(size, PERCENTILES)
+        found[name] = {
+            "count": int(values.size),
+            "mae": float(size.mean()),
+            "bias": float(values.mean()),
+            **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+            "max": float(size.max()),
+        }
+    return found
+
+
+def states(rows: Sequence[Compared]) -> dict[str, int]:
+    """How many rows are in each state."""
+    return {s: sum(row.state == s for row in rows) for s in (SAME, LOWER, HIGHER, NOT_COMPARED)}
+
+
+def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bounds) -> list[str]:
+    """The bounds that are not kept, in words. Means are over the random sample alone: suspects are
+    chosen for being bad. Maxima and states are over both."""
+    mean, every = summarise(sample), summarise([*sample, *suspects])
+    higher = states(sample)[HIGHER]
+    figures = {
+        "energy_mae_mev": mean.get("energy_mev", {}).get("mae"),
+        "gap_mae_mev": mean.get("gap_mev", {}).get("mae"),
+        "energy_max_mev": every.get("energy_mev", {}).get("max"),
+        "dipole_max_e_bohr": every.get("dipole_e_bohr", {}).get("max"),
+        "higher_percent": 100 * higher / len(sample) if sample else None,
+    }
+    limits = asdict(bounds)
+    found = [
+        f"{name} is {value:.3g}, the bound is {limits[name]:g}"
+        for name, value in figures.items()
+        if value is not None and value > limits[name]
+    ]
+    bad = [row for row in suspects if row.state == HIGHER]
+    if bad:
+        found.append(f"{len(bad)} of {len(suspects)} suspects are in a higher state than PySCF's")
+    if not sample:
+        found.append("there is no converged row to recompute")
+    elif not mean:
+        found.append("no row of the sample could be compared")
+    return found
+
+
+def override(bounds: Bounds, given: dict[str, Any]) -> Bounds:
+    """Bounds with those that were given in their place."""
+    return replace(bounds, **{name: value for name, value in given.items() if value is not None})
+
+
+def worst(rows: Sequence[Compared], name: str, count: int) -> list[Compared]:
+    """The rows with the largest errors of a quantity, the largest first."""
+    finite = [row for row in rows if np.isfinite(getattr(row, name))]
+    return sorted(finite, key=lambda row: -abs(getattr(row, name)))[:count]

@@ -1,0 +1,197 @@
+"""What must hold for every row of a dataset, whatever was computed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from . import store
+from .batch import Batch
+from .schema import CONVERGED, DROP_FIELDS, FIELDS
+
+EXAMPLES = 5
+ORBITAL_TOLERANCE_HARTREE = 1e-6
+
+
+@dataclass
+class Violation:
+    """How often an invariant is broken, and where."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, count: int, examples: list[str]) -> None:
+        """Count some more."""
+        self.count += count
+        self.examples += examples[: EXAMPLES - len(self.examples)]
+
+
+@dataclass
+class Invariants:
+    """Checks of all rows, shard by shard. Keeps 20 bytes a row, to find duplicates."""
+
+    fingerprint: str
+    violations: dict[str, Violation] = field(default_factory=dict)
+    rows: int = 0
+    _seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Every invariant is in the report, broken or not."""
+        for name in (*ROW_CHECKS, *FILE_CHECKS):
+            self.violations[name] = Violation()
+
+    def add(self, path: Path, batch: Batch) -> bool:
+        """Check a shard; returns whether its rows can be told from each other."""
+        self.rows += len(batch)
+        problems = _file_problems(path, batch, self.fingerprint)
+        for name, found in problems.items():
+            self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
+        if problems["offsets"]:
+            return False
+        for name, check in ROW_CHECKS.items():
+            bad = np.flatnonzero(check(batch))
+            self.violations[name].add(len(bad), [_place(batch, i) for i in bad[:EXAMPLES].tolist()])
+        self._seen.append((batch["line"], batch["conformer"], geometry_hashes(batch)))
+        return True
+
+    def finish(self) -> dict[str, Violation]:
+        """Look for duplicates among all rows; returns every invariant with its violations."""
+        if self._seen:
+            line, conformer, geometry = map(np.concatenate, zip(*self._seen, strict=True))
+            keys = {
+                "duplicate_row": line * 2**24 + conformer,
+                "duplicate_geometry": geometry,
+            }
+            for name, key in keys.items():
+                order = np.argsort(key, kind="stable")
+                again = order[1:][key[order][1:] == key[order][:-1]]
+                where = [f"line {line[i]}, conformer {conformer[i]}" for i in again[:EXAMPLES]]
+                self.violations[name].add(len(again), where)
+            self._seen.clear()
+        return self.violations
+
+
+def electrons(batch: Batch) -> np.ndarray:
+    """[R] Electrons of each row."""
+    starts = batch["atom_offset"]
+    total = np.concatenate([[0], np.cumsum(batch["numbers"], dtype=np.int64)])
+    return total[starts[1:]] - total[starts[:-1]] - batch["charge"]
+
+
+def geometry_hashes(batch: Batch) -> np.ndarray:
+    """[R] 64 bits of each row's elements, positions and charge."""
+    offsets, numbers, positions = batch["atom_offset"], batch["numbers"], batch["positions"]
+    found = np.empty(len(batch), dtype=np.uint64)
+    for i, charge in enumerate(batch["charge"].tolist()):
+        a, b = offsets[i : i + 2]
+        text = numbers[a:b].tobytes() + positions[a:b].tobytes() + bytes([charge % 256])
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        found[i] = int.from_bytes(digest, "little")
+    return found
+
+
+def _converged(batch: Batch) -> np.ndarray:
+    return batch["status"] == CONVERGED
+
+
+def _has_lumo(batch: Batch) -> np.ndarray:
+    return electrons(batch) // 2 < batch["n_ao"]
+
+
+def _not_finite(batch: Batch) -> np.ndarray:
+    """A converged row with a number that is none; no LUMO is no fault without empty orbitals."""
+    names = ("energy", "homo", "energy_std", "commutator_norm")
+    bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
+    bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
+    bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
+    bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
+    return _converged(batch) & bad
+
+
+def _bad_positions(batch: Batch) -> np.ndarray:
+    finite = np.asarray(np.isfinite(batch["positions"]).all(axis=1))
+    return _any(~finite, batch["atom_offset"])
+
+
+def _no_gap(batch: Batch) -> np.ndarray:
+    return _converged(batch) & _has_lumo(batch) & ~(batch["lumo"] - batch["homo"] > 0)
+
+
+def _odd(batch: Batch) -> np.ndarray:
+    n = electrons(batch)
+    return (n % 2 != 0) | (n <= 0)
+
+
+def _contradiction(batch: Batch) -> np.ndarray:
+    return _converged(batch) != batch["converged"]
+
+
+def _wrong_orbitals(batch: Batch) -> np.ndarray:
+    """Orbital energies of a converged row: one for each orbital, ascending, with HOMO and LUMO."""
+    offsets, values = batch["orbital_offset"], batch["mo_energy"]
+    count = np.diff(offsets)
+    descending = np.zeros(len(values), dtype=bool)
+    descending[1:] = np.diff(values) < 0
+    descending[offsets[:-1][count > 0]] = False  # the first orbital of a row follows no other
+    bad = (count != batch["n_ao"]) | _any(descending, offsets)
+    occupied = np.clip(electrons(batch) // 2, 1, None)
+    for place, name in ((occupied - 1, "homo"), (occupied, "lumo")):
+        there = place < count
+        at = np.where(there, offsets[:-1] + place, 0)
+        if len(values):
+            off = np.abs(values[at] - batch[name]) > ORBITAL_TOLERANCE_HARTREE
+            bad |= there & off
+    return _converged(batch) & bad
+
+
+ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
+    "not_finite": _not_finite,
+    "positions_not_finite": _bad_positions,
+    "gap_not_positive": _no_gap,
+    "odd_electron_count": _odd,
+    "status_contradicts_converged": _contradiction,
+    "orbital_energies_inconsistent": _wrong_orbitals,
+}
+"""[R] mask of the rows that break each invariant."""
+
+FILE_CHECKS = ("units", "offsets", "foreign_shard", "duplicate_row", "duplicate_geometry")
+
+
+def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list[str]]:
+    problems: dict[str, list[str]] = {"units": [], "offsets": [], "foreign_shard": []}
+    with h5py.File(path, "r") as file:
+        for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
+            for f in fields:
+                data: Any = file[f"{group}/{f.name}"]
+                if data.attrs.get("units") != f.unit:
+                    problems["units"].append(f"{group}/{f.name} is not in {f.unit}")
+    for kind, values in (("atom", "numbers"), ("orbital", "mo_energy")):
+        offsets = batch[f"{kind}_offset"]
+        right = (
+            len(offsets) == len(batch) + 1
+            and offsets[0] == 0
+            and offsets[-1] == len(batch[values])
+            and bool(np.all(np.diff(offsets) >= 0))
+        )
+        if not right:
+            problems["offsets"].append(f"{kind}_offset does not divide {values}")
+    found = store.read_attributes(path).get("fingerprint")
+    if found != fingerprint:
+        problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")
+    return problems
+
+
+def _any(flags: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """[R] Whether any of a row's ragged values is flagged."""
+    total = np.concatenate([[0], np.cumsum(flags)])
+    return total[offsets[1:]] > total[offsets[:-1]]
+
+
+def _place(batch: Batch, row: int) -> str:
+    return f"line {batch['line'][row]}, conformer {batch['conformer'][row]}"
