@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOME = {
+    "Convergence": "convergence",
     "ConvergenceError": "errors",
     "InvalidMolecule": "errors",
     "Molecule": "molecule",
@@ -25,6 +26,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Convergence",
     "ConvergenceError",
     "InvalidMolecule",
     "Molecule",
@@ -38,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from pyscf_ipu.cache import enable_disk_cache
+    from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.core import rks_core
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
     from pyscf_ipu.kohn_sham import rks

@@ -29,6 +29,11 @@ def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
     )
 
 
+def latest(history: Diis, cycle: Array) -> Array:
+    """The Fock matrix [N, N] that was recorded in the cycle before `cycle`."""
+    return history.fock[(cycle - 1) % history.norm.shape[0]]
+
+
 def diis_step(history: Diis, cycle: Array, fock: Array, error: Array) -> tuple[Diis, Array]:
     """Record (fock, error) in place of the oldest entry and extrapolate: (history, Fock matrix)."""
     depth = history.norm.shape[0]

@@ -65,8 +65,9 @@ def restricted_kohn_sham(
     basis = orthonormal(problem.overlap, machine.eigh)
     guess = guess_density(plan.layout, tables, mol)
     run = scf(
-        problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics, machine.eigh
-    )
+        problem.fock, basis, guess, mol.n_occupied, settings.max_cycles, numerics, machine.eigh,
+        mol.aids,
+    )  # fmt: skip
     if numerics.refines:
         problem = hamiltonian(plan, xc, tables, mol, numerics.energy_dtype)
         run = _evaluate(problem, run, mol.n_occupied)

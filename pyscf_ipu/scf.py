@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pyscf_ipu.diis import Diis, diis_start, diis_step
+from pyscf_ipu.convergence import PLAIN, Aids
+from pyscf_ipu.diis import Diis, diis_start, diis_step, latest
 from pyscf_ipu.machine import Eigh, library_eigh
 from pyscf_ipu.precision import Pair, Precision
 
@@ -107,6 +108,7 @@ def scf(
     max_cycles: int,
     tolerance: Precision,
     eigh: Eigh = library_eigh,
+    aids: Aids | None = None,
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
@@ -116,10 +118,13 @@ def scf(
     fock   density [N, N] -> (Fock matrix [N, N], the energy's parts).
     guess  density matrix [N, N] in the AO basis; need not be idempotent.
     eigh   eigenvalues and vectors of a matrix, from the vectors of the cycle before; see Machine.
+    aids   damping, late DIIS, level shift; default: none.
 
     Once converged, one more evaluation gives the results: at the next density, with orbitals of
     its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
     """
+
+    aids = PLAIN.aids(guess.dtype.type) if aids is None else aids
 
     def unfinished(state: _State) -> Array:
         run = state.run
@@ -142,9 +147,15 @@ def scf(
         small = jnp.where(stalled < STALLED, tolerance.commutator, floor)
         met = (commutator < small) & (change < tolerance.energy_change)
         with jax.named_scope("diis"):
+            last_matrix = latest(state.diis, before.cycles)
             diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
+            following = aids.next_matrix(
+                before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
+            )
         with jax.named_scope("eigensolver"):
-            chosen = jnp.where(before.converged, matrix, extrapolated)
+            # The last orbitals are those of a plain Fock matrix, neither extrapolated nor shifted.
+            last_cycle = before.cycles + 1 >= max_cycles
+            chosen = jnp.where(before.converged | last_cycle, matrix, following)
             # Far from convergence rough orbitals do; those of a converged density are exact.
             accuracy = jnp.where(before.converged, 0.0, LOOSE * commutator)
             levels, vectors = eigh(chosen, state.vectors, accuracy)

@@ -13,6 +13,7 @@ from pyscf_ipu import tables as host_tables
 from pyscf_ipu import traced
 from pyscf_ipu.cache import cache_hits
 from pyscf_ipu.codelets import warn_if_missing
+from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.memory import available_bytes, program_bytes
 from pyscf_ipu.molecule import Molecule
@@ -103,8 +104,16 @@ class Solver:
         seconds = time.perf_counter() - start
         return CompileEvent(shape, seconds, cached=cache_hits().count > hits)
 
-    def run(self, shape: Shape, mols: Sequence[Molecule], orbitals: bool = False) -> RKSResult:
+    def run(
+        self,
+        shape: Shape,
+        mols: Sequence[Molecule],
+        orbitals: bool = False,
+        convergence: Convergence = PLAIN,
+    ) -> RKSResult:
         """Compute 1 to `batch_size(shape)` molecules of one shape; results in the order given.
+
+        convergence  aids for molecules that did not converge without; no other program is compiled.
 
         Raises ValueError for an empty or too long list.  The molecules must have passed
         `Molecule.check`; one that fails to converge only changes its own row.
@@ -113,7 +122,7 @@ class Solver:
         if not 1 <= len(mols) <= size:
             raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {size}")
         self.compile(shape)
-        batch = host_tables.batch(mols, shape, self.settings, size)
+        batch = host_tables.batch(mols, shape, self.settings, size, convergence)
         with self.settings.numerics.scope():
             out = self._programs[shape](self._tables[shape], batch, np.int32(len(mols)))
             if not orbitals:

@@ -18,6 +18,7 @@ from jax import Array
 from pyscf import gto, scf
 
 from pyscf_ipu.basis import element_basis, symbol
+from pyscf_ipu.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.grid import atomic_grid, bragg_adjust
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import Pair, on_device, split
@@ -62,12 +63,13 @@ class ClassTable(NamedTuple):
 
 
 class Conformer(NamedTuple):
-    """One molecule in the slots of a shape: element row [A], positions Pair [A, 3] Bohr, and the
-    number of doubly occupied orbitals."""
+    """One molecule in the slots of a shape: element row [A], positions Pair [A, 3] Bohr, the
+    number of doubly occupied orbitals, and aids for its convergence."""
 
     element: Array
     positions: Pair
     n_occupied: Array
+    aids: Aids
 
 
 def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
@@ -139,7 +141,9 @@ def _atom(number: int, basis: str, cart: bool) -> gto.Mole:
     )
 
 
-def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
+def conformer(
+    mol: Molecule, shape: Shape, settings: Settings, convergence: Convergence = PLAIN
+) -> Conformer:
     """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
     dtype = settings.numerics.scf_dtype
     order = slot_order(mol, shape, settings)
@@ -155,12 +159,19 @@ def conformer(mol: Molecule, shape: Shape, settings: Settings) -> Conformer:
         if atom >= 0:
             positions[slot] = mol.positions[atom] - centre
     occupied = np.int32(mol.n_electrons // 2)
-    return Conformer(on_device(element), split(positions, dtype), on_device(occupied))
+    aids = convergence.aids(dtype)
+    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids)
 
 
-def batch(mols: Sequence[Molecule], shape: Shape, settings: Settings, size: int) -> Conformer:
+def batch(
+    mols: Sequence[Molecule],
+    shape: Shape,
+    settings: Settings,
+    size: int,
+    convergence: Convergence = PLAIN,
+) -> Conformer:
     """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
-    rows = [conformer(mol, shape, settings) for mol in mols]
+    rows = [conformer(mol, shape, settings, convergence) for mol in mols]
     rows += [rows[0]] * (size - len(rows))
     return jax.tree.map(lambda *x: np.stack(x), *rows)
 
@@ -170,7 +181,8 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     a, dtype = shape.n_atoms, settings.numerics.scf_dtype
     words = on_device(np.zeros((size, a, 3), dtype))
     element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
-    return Conformer(on_device(element), Pair(words, words), on_device(occupied))
+    aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
+    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids)
 
 
 def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> np.ndarray:

@@ -20,6 +20,7 @@ import jax
 from jax import export
 
 from pyscf_ipu.codelets.loading import NAMES, library, target
+from pyscf_ipu.convergence import Aids
 from pyscf_ipu.hamiltonian import EnergyTerms
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.program import Solution
@@ -73,7 +74,7 @@ def _write(path: Path, traced: export.Exported) -> None:
 @functools.cache
 def _register() -> None:
     """Tell jax.export how the arguments and results are nested."""
-    for cls in (Pair, OneCentre, ClassTable, Conformer, EnergyTerms, Solution):
+    for cls in (Pair, OneCentre, ClassTable, Aids, Conformer, EnergyTerms, Solution):
         export.register_namedtuple_serialization(cls, serialized_name=f"pyscf_ipu.{cls.__name__}")
 
 

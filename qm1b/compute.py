@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import engine
+from .ladder import climb, ladder_for, run_of
 from .presets import Level
 from .schema import Conformer, Result
 from .workers import Connection
@@ -81,9 +82,15 @@ def environment() -> dict[str, str]:
     }
 
 
-def serve(conn: Connection, factory: str, level: Level) -> None:
+def serve(conn: Connection, factory: str, level: Level, retry: bool = True) -> None:
     """A worker: `Job` in; `Compiling`, `Compiled` and `Done` or `Failed` out."""
     solver = engine.build(factory, level)
+    solvers: dict[str | None, Any] = {None: solver}
+    ladder = ladder_for(level.precision, retry)
+
+    def again(precision: str) -> Any:
+        return engine.build(factory, replace(level, precision=precision))
+
     conn.send(Ready())
     compiled: set[Hashable] = set()
     while True:
@@ -95,8 +102,8 @@ def serve(conn: Connection, factory: str, level: Level) -> None:
                 compiled.add(job.shape)
                 if event is not None:
                     conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
-            results = _run(solver, job)
-            conn.send(Done(results))
+            results = climb(run_of(job.shape, solvers, again), _molecules(job), ladder)
+            conn.send(Done(tuple(results)))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:
@@ -104,32 +111,8 @@ def serve(conn: Connection, factory: str, level: Level) -> None:
             conn.send(Failed(text[:ERROR_CHARACTERS]))
 
 
-def _run(solver: Any, job: Job) -> tuple[Result, ...]:
-    """One batch through the engine, as plain numbers."""
+def _molecules(job: Job) -> list[Any]:
+    """The conformers of a batch as the engine wants them."""
     from pyscf_ipu.molecule import Molecule
 
-    molecules = [
-        Molecule(c.numbers, c.positions, c.charge, smiles=c.smiles) for c in job.conformers
-    ]
-    found = solver.run(job.shape, molecules)
-    return tuple(
-        Result(
-            status=str(found.status[i]),
-            n_ao=int(solver.n_ao(molecule.numbers)),
-            energy=float(found.energy[i]),
-            homo=float(found.homo[i]),
-            lumo=float(found.lumo[i]),
-            energy_std=float(found.energy_std[i]),
-            dipole=_vector(found.dipole[i]),
-            converged=bool(found.converged[i]),
-            cycles=int(found.cycles[i]),
-            commutator_norm=float(found.commutator_norm[i]),
-            mo_energy=tuple(float(e) for e in found.mo_energy[i]),
-        )
-        for i, molecule in enumerate(molecules)
-    )
-
-
-def _vector(xyz: Any) -> tuple[float, float, float]:
-    x, y, z = (float(value) for value in xyz)
-    return x, y, z
+    return [Molecule(c.numbers, c.positions, c.charge, smiles=c.smiles) for c in job.conformers]

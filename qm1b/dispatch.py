@@ -57,6 +57,7 @@ class ComputePool:
         n_ao: Callable[[Any], int],
         memory_bytes: Callable[[Hashable], int],
         machine_bytes: int,
+        retry: bool = True,
     ) -> None:
         self._log = log
         self._n_ao = n_ao
@@ -65,7 +66,7 @@ class ComputePool:
         self.workers = [
             Worker(
                 serve=compute.serve,
-                args=(factory, level),
+                args=(factory, level, retry),
                 log=log,
                 env=compute.environment(),
             )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .schema import Drop, Row
+from .suspects import flagged
 
 
 @dataclass
@@ -84,6 +85,7 @@ class Ledger:
             if is_read and not self._units[index].open:
                 unit = self._units.pop(index)
                 unit.sort()
+                unit.rows = flagged(unit.rows)
                 yield unit
 
     def _unit(self, line: int) -> Unit:

@@ -47,8 +47,9 @@ class Pools:
 
         memory_bytes = functools.cache(solver.memory_bytes)
         self.compute = ComputePool(
-            n, factory, settings.level, log, n_ao, memory_bytes, available_bytes()
-        )
+            n, factory, settings.level, log, n_ao, memory_bytes, available_bytes(),
+            settings.retry,
+        )  # fmt: skip
         self.embed = EmbedPool(-(-n // CORES_PER_WORKER), Recipe.of(settings), log)
 
     def stop(self) -> None:

@@ -56,6 +56,8 @@ class RunSettings:
     """smiles, table, sdf or xyz; auto to see it from content and name."""
     smiles_column: str | None = None
     """Column of a table, by name or number; None to find it by name."""
+    retry: bool = True
+    """Try again, in other ways, what does not converge (`qm1b.ladder`)."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
 

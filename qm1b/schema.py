@@ -54,6 +54,10 @@ class Result:
     commutator_norm: float = float("nan")
     mo_energy: tuple[float, ...] = ()
     """[N], or empty if the calculation gave none."""
+    attempts: str = ""
+    """Every attempt as name:status:cycles; see `qm1b.ladder`."""
+    suspect: str = ""
+    """Why the result may be of another state; see `qm1b.suspects`."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ FIELDS: tuple[Field, ...] = (
         "hartree",
         "largest element of the commutator [F, D] at the end",
     ),
+    Field("attempts", "str", "text", "every SCF attempt as name:status:cycles, in order"),
+    Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
     Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
@@ -182,6 +188,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
     Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
     Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
+    Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
+    Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
     Column("charge", "int8", "e", "total charge"),
 )

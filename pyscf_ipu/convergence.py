@@ -1,0 +1,72 @@
+"""Aids for molecules whose plain SCF does not settle: damping, late DIIS, level shift.
+
+They are numbers of each conformer, not settings of a program: molecules that need them run in the
+program, and in the batch, of those that do not, and zeros change no bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pyscf_ipu.precision import on_device
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the Fock matrix of the next cycle is made.
+
+    damping     part of the Fock matrix of the cycle before that is kept, from 0 up to below 1, in
+                the cycles before DIIS begins (D. R. Hartree's averaging of successive fields).
+    diis_start  cycle from which DIIS extrapolates; 0 for the first.
+    level_shift_hartree  raises the empty orbitals, so that occupied and empty ones mix less
+                (V. R. Saunders, I. H. Hillier, Int. J. Quantum Chem. 7, 699 (1973),
+                doi:10.1002/qua.560070407).  The converged orbital energies do not contain it.
+
+    Raises ValueError for values out of range.
+    """
+
+    damping: float = 0.0
+    diis_start: int = 0
+    level_shift_hartree: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.damping < 1.0:
+            raise ValueError(f"damping {self.damping} is not from 0 up to below 1")
+        if type(self.diis_start) is not int or self.diis_start < 0:
+            raise ValueError(f"diis_start {self.diis_start!r} is not a cycle from 0 on")
+        if not 0.0 <= self.level_shift_hartree < float("inf"):
+            raise ValueError(f"level_shift_hartree {self.level_shift_hartree} is not 0 or more")
+
+    def aids(self, dtype: type) -> Aids:
+        """The same for a program (NumPy scalars)."""
+        values = dtype(self.damping), np.int32(self.diis_start), dtype(self.level_shift_hartree)
+        return Aids(*map(on_device, values))
+
+
+PLAIN = Convergence()
+
+
+class Aids(NamedTuple):
+    """`Convergence` on the device: scalars; level_shift in Hartree."""
+
+    damping: Array
+    diis_start: Array
+    level_shift: Array
+
+    def next_matrix(
+        self, cycle: Array, matrix: Array, before: Array, extrapolated: Array, density: Array
+    ) -> Array:
+        """The Fock matrix to diagonalise, all [N, N] in the orthonormal basis.
+
+        matrix and before are those of this cycle and the last; density has 2 for an occupied
+        orbital, so that 1 - density/2 projects on the empty ones.
+        """
+        damped = matrix + jnp.where(cycle > 0, self.damping, 0.0) * (before - matrix)
+        chosen = jnp.where(cycle < self.diis_start, damped, extrapolated)
+        eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+        return chosen + self.level_shift * (eye - 0.5 * density)

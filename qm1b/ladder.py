@@ -1,0 +1,128 @@
+"""The retry ladder: what is tried, in order, when the SCF of a conformer does not converge.
+
+A conformer that converges at once never meets it.  Aids are numbers that the compiled program
+takes, so the first rungs compile nothing; the last one is another program, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .schema import CONVERGED, Result
+
+if TYPE_CHECKING:
+    from pyscf_ipu.molecule import Molecule
+
+PLAIN = "plain"
+SMALL_GAP_HARTREE = 0.15
+NEVER = 10_000  # a cycle that no calculation reaches
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to try again; the fields are those of `pyscf_ipu.Convergence`, and the precision."""
+
+    name: str
+    damping: float = 0.0
+    diis_start: int = 0
+    level_shift_hartree: float = 0.0
+    precision: str | None = None
+    """Instead of the run's; None for the same."""
+    small_gap: bool = False
+    """Only if an attempt before ended with a gap below SMALL_GAP_HARTREE: a level shift helps
+    where occupied and empty orbitals are close, and elsewhere only slows down."""
+
+    def convergence(self) -> Any:
+        """The aids, for the engine."""
+        from pyscf_ipu.convergence import Convergence
+
+        return Convergence(self.damping, self.diis_start, self.level_shift_hartree)
+
+
+LADDER: tuple[Rung, ...] = (
+    Rung("damped", damping=0.5, diis_start=8),
+    Rung("shifted", damping=0.5, diis_start=NEVER, level_shift_hartree=0.3, small_gap=True),
+    Rung("float64", precision="float64"),
+)
+
+Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
+"""Molecules of one shape through the engine: plainly (None), or as a rung says."""
+
+
+def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> list[Result]:
+    """Results of all molecules: the first attempt that converged, else the plain one.
+
+    `Result.attempts` lists every attempt as name:status:cycles.
+    """
+    kept = run(molecules, None)
+    attempts = [[_said(PLAIN, r)] for r in kept]
+    gaps = [_gap(r) for r in kept]
+    for rung in ladder:
+        open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED]
+        chosen = [i for i in open_ if not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE]
+        if not chosen:
+            continue
+        found = run([molecules[i] for i in chosen], rung)
+        for i, result in zip(chosen, found, strict=True):
+            attempts[i].append(_said(rung.name, result))
+            gaps[i] = min(gaps[i], _gap(result))
+            if result.status == CONVERGED:
+                kept[i] = result
+    return [replace(r, attempts=" ".join(a)) for r, a in zip(kept, attempts, strict=True)]
+
+
+def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
+    """The rungs of a run: none if it does not retry, no float64 if it is in float64 already."""
+    if not retry:
+        return ()
+    return tuple(rung for rung in LADDER if rung.precision != precision)
+
+
+def solver_of(solvers: dict[str | None, Any], rung: Rung | None, make: Callable[[str], Any]) -> Any:
+    """The solver of a rung, made when it is first needed; solvers[None] is the run's own."""
+    precision = rung.precision if rung else None
+    if precision is not None and precision not in solvers:
+        solvers[precision] = make(precision)
+    return solvers[precision]
+
+
+def run_of(shape: Hashable, solvers: dict[str | None, Any], make: Callable[[str], Any]) -> Run:
+    """How the molecules of a shape are computed by engines; see `qm1b.engine`."""
+
+    def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
+        solver = solver_of(solvers, rung, make)
+        aids = {"convergence": rung.convergence()} if rung else {}
+        found = solver.run(shape, list(molecules), **aids)
+        return [_result(found, i, solver.n_ao(m.numbers)) for i, m in enumerate(molecules)]
+
+    return run
+
+
+def _result(found: Any, i: int, n_ao: int) -> Result:
+    """Row i of the engine's results, as plain numbers."""
+    x, y, z = (float(value) for value in found.dipole[i])
+    return Result(
+        status=str(found.status[i]),
+        n_ao=int(n_ao),
+        energy=float(found.energy[i]),
+        homo=float(found.homo[i]),
+        lumo=float(found.lumo[i]),
+        energy_std=float(found.energy_std[i]),
+        dipole=(x, y, z),
+        converged=bool(found.converged[i]),
+        cycles=int(found.cycles[i]),
+        commutator_norm=float(found.commutator_norm[i]),
+        mo_energy=tuple(float(e) for e in found.mo_energy[i]),
+    )
+
+
+def _said(name: str, result: Result) -> str:
+    return f"{name}:{result.status.split(':')[0]}:{result.cycles}"
+
+
+def _gap(result: Result) -> float:
+    """Hartree; infinite if the attempt gave none."""
+    gap = result.lumo - result.homo
+    return gap if gap == gap else float("inf")

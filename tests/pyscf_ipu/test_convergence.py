@@ -1,0 +1,61 @@
+"""Damping, late DIIS and level shift: same result, and one where nothing else leads to it."""
+
+import numpy as np
+import pytest
+
+import pyscf_ipu as pi
+from pyscf_ipu.convergence import Convergence
+
+WATER = pi.Molecule([8, 1, 1], [[0, 0, 0.2], [0, 1.43, -0.88], [0, -1.43, -0.88]])
+SALT = pi.Molecule([11, 17], [[0, 0, 0], [0, 0, 9.45]])  # 5 angstrom: nearly two radicals
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return pi.Solver(pi.Settings(xc="b3lyp5"))
+
+
+def solve(solver, mol, convergence):
+    return solver.run(solver.shape(mol), [mol], convergence=convergence)
+
+
+@pytest.mark.parametrize(
+    "aids",
+    [
+        Convergence(damping=0.3, diis_start=5),
+        Convergence(level_shift_hartree=0.3),
+        Convergence(damping=0.3, diis_start=1000, level_shift_hartree=0.2),
+    ],
+)
+def test_aids_change_the_way_and_not_the_result(solver, aids):
+    plain, aided = (solve(solver, WATER, c) for c in (Convergence(), aids))
+    assert plain.converged[0]
+    assert aided.converged[0]
+    assert aided.cycles[0] > plain.cycles[0]
+    assert aided.energy[0] == pytest.approx(plain.energy[0], abs=2e-5)
+    # The levels of the empty orbitals are without the shift.
+    np.testing.assert_allclose(aided.mo_energy[0], plain.mo_energy[0], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_level_shift_finds_what_diis_does_not(solver):
+    plain = solve(solver, SALT, Convergence())
+    aided = solve(solver, SALT, Convergence(0.5, 1000, 0.3))
+    assert not plain.converged[0]
+    assert aided.converged[0]
+    assert aided.energy[0] < plain.energy[0] - 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ((1.0,), "damping 1.0"),
+        ((-0.1,), "damping"),
+        ((0.0, -1), "diis_start"),
+        ((0.0, 0, -0.1), "level_shift_hartree"),
+        ((0.0, 0, float("nan")), "level_shift_hartree"),
+    ],
+)
+def test_values_out_of_range_are_named(values, words):
+    with pytest.raises(ValueError, match=words):
+        Convergence(*values)

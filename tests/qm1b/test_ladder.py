@@ -1,0 +1,72 @@
+"""The retry ladder: what is tried, in which order, and what a row says of it."""
+
+import pytest
+from fake_runs import fake_run
+
+from qm1b import store
+from qm1b.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
+from qm1b.schema import Result
+
+
+def run_of(outcomes, gap=0.05):
+    """An engine whose molecule i converges in the attempts named in outcomes[i]."""
+    asked = []
+
+    def run(molecules, rung):
+        name = rung.name if rung else "plain"
+        asked.append((name, list(molecules)))
+        good = [name in outcomes[m] for m in molecules]
+        return [
+            Result("converged" if g else "not_converged", 1, homo=0.0, lumo=gap, cycles=len(asked))
+            for g in good
+        ]
+
+    return run, asked
+
+
+def test_only_what_is_open_goes_on():
+    run, asked = run_of([{"plain"}, {"damped"}, {"float64"}, set()])
+    found = climb(run, [0, 1, 2, 3], LADDER)
+    assert asked == [
+        ("plain", [0, 1, 2, 3]), ("damped", [1, 2, 3]), ("shifted", [2, 3]), ("float64", [2, 3]),
+    ]  # fmt: skip
+    assert [r.status for r in found] == ["converged"] * 3 + ["not_converged"]
+    assert [r.attempts for r in found[:2]] == [
+        "plain:converged:1",
+        "plain:not_converged:1 damped:converged:2",
+    ]
+    assert found[3].cycles == 1  # nothing helped: the plain attempt is what is kept
+    assert found[3].attempts.count("not_converged") == 4
+
+
+def test_no_level_shift_across_a_wide_gap():
+    run, asked = run_of([set()], gap=2 * SMALL_GAP_HARTREE)
+    climb(run, [0], LADDER)
+    assert [name for name, _ in asked] == ["plain", "damped", "float64"]
+
+
+def test_one_without_orbitals_is_no_small_gap():
+    run, asked = run_of([set()], gap=float("nan"))
+    climb(run, [0], LADDER)
+    assert "shifted" not in [name for name, _ in asked]
+
+
+def test_ladder_of_a_run():
+    assert ladder_for("float32", retry=False) == ()
+    assert [r.name for r in ladder_for("float64", retry=True)] == ["damped", "shifted"]
+    assert ladder_for("float32", retry=True) == LADDER
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_rows_say_what_was_tried(tmp_path, retry):
+    out, _ = fake_run(tmp_path, "S\n[SiH4]\nCCl\nC\n", conformers=1, retry=retry)
+    (path,) = store.shards(out)
+    shard = store.read_shard(path)
+    attempts = dict(zip(shard["smiles"], shard["attempts"], strict=True))
+    assert attempts["C"] == "plain:converged:9"
+    if retry:
+        assert attempts["S"] == "plain:not_converged:50 damped:converged:9"
+        assert attempts["[SiH4]"].endswith("float64:converged:9")
+    else:
+        assert attempts["S"] == "plain:not_converged:50"
+    assert shard["converged"].sum() == (3 if retry else 1)
