@@ -78,7 +78,7 @@ def _xyz(block: str, screen: Screen) -> Given:
     _check_keys(frame.keys)
     screen.check_size(frame.numbers.tolist())
     given = _charge(frame.keys["charge"]) if "charge" in frame.keys else None
-    if "smiles" not in frame.keys:
+    if not frame.keys.get("smiles"):
         charge = given or 0
         screen.check_closed_shell(frame.numbers.tolist(), charge)
         identity = _bonds(frame)
