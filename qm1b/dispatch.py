@@ -83,6 +83,11 @@ class ComputePool:
             worker.start()
 
     @property
+    def idle(self) -> int:
+        """Workers that have their engine and no batch."""
+        return sum(worker.job is None and not worker.fresh for worker in self.workers)
+
+    @property
     def running(self) -> int:
         """Conformers that are on a worker or wait for a second try."""
         jobs = [worker.job for worker in self.workers if worker.job] + list(self._retries)

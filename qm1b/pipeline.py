@@ -8,6 +8,7 @@ the input.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,11 +103,20 @@ class Pipeline:
                     self._row(row)
                 if self.all_read and not self.ledger.unfinished:
                     break
+            starving, since = self._starving(embed, compute), time.monotonic()
             wait([*compute.workers, *embed.workers], timeout=0.0 if more else 0.2)
+            self.stats.starved_seconds += starving * (time.monotonic() - since)
             self._collect(embed, compute, interrupt)
             self._close()
             self.display.update(self.stats)
         self._close()
+
+    def _starving(self, embed: EmbedPool, compute: ComputePool) -> int:
+        """Compute processes that would have a batch if conformers came faster: there is no whole
+        batch to give, and not everything has been read and embedded."""
+        nothing_comes = self.all_read and not embed.pending
+        has_batch = next(self.buckets.full(), None) is not None
+        return 0 if nothing_comes or has_batch else compute.idle
 
     def _collect(self, embed: EmbedPool, compute: ComputePool, interrupt: Interrupt) -> None:
         """What the workers have ready."""

@@ -42,6 +42,9 @@ class Stats:
     """Programs that are ready."""
     compiling: list[tuple[str, float]] = field(default_factory=list)
     """Programs that are being made, and for how many seconds already."""
+    starved_seconds: float = 0.0
+    """Time that compute processes stood idle because conformers were still being made, summed over
+    the processes."""
     start: float = field(default_factory=time.monotonic)
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 

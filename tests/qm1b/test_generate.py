@@ -101,3 +101,8 @@ def test_a_run_that_never_started_may_be_tried_again(tmp_path):
     out, summary = fake_run(tmp_path, "O\n")
     assert store.read_manifest(out)["status"] == "complete"
     assert summary.stats.rows == 2
+
+
+def test_an_engine_that_takes_no_time_starves(finished):
+    _, summary = finished
+    assert 0 < summary.stats.starved_seconds < 2 * summary.stats.seconds
