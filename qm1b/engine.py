@@ -8,8 +8,10 @@ import it themselves, and because tests and other devices bring their own. It ge
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError
@@ -48,6 +50,15 @@ def build(factory: str, level: Level) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF adds advice of its own to an unknown basis
         return getattr(importlib.import_module(module), name)(**vars(level))
+
+
+def ao_counter(solver: Any) -> Callable[[Iterable[int]], int]:
+    """Number of AOs for atomic numbers, from one question to the solver for each element.
+
+    What it gives raises ValueError when the basis lacks an element.
+    """
+    of_element = functools.cache(lambda number: solver.n_ao([number]))
+    return lambda numbers: sum(of_element(int(number)) for number in numbers)
 
 
 def definition(xc: str) -> str:

@@ -45,14 +45,18 @@ class Folder:
         """Units that are still to be computed."""
         return [unit for unit in self.plan.units if unit not in self.done]
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
         """Write a finished unit: its shard first, which is what counts, then dropped.csv.
+
+        `versions` are those of the machine that computed it, if it was another.
 
         Raises:
             UserError: the disk is full or not writable.
         """
         attributes = {key: self.identity[key] for key in manifest.LEVEL_KEYS}
         attributes |= self.identity["settings"] | {"unit": unit.index}
+        if versions is not None:
+            attributes["versions"] = dict(versions)
         store.write_shard(self.path, unit.index, unit.rows, unit.drops, attributes)
         self.done.add(unit.index)
         self.tally.add(

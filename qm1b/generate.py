@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import engine, folder, inputs, manifest, store
+from . import cluster, engine, folder, inputs, manifest, store
 from .errors import UserError
 from .folder import Folder
 from .interrupts import Interrupt, interrupts
@@ -37,6 +36,8 @@ class Run:
     """The part of the work units that this run takes."""
     other_versions: bool = False
     """Go on in a folder that other software began."""
+    cluster: str | None = None
+    """Address of a Ray cluster, or auto; None to compute on this machine."""
 
     @property
     def title(self) -> str:
@@ -88,7 +89,7 @@ class _Generation:
 
     def __init__(self, run: Run, out: Folder, solver: Any, display: Display) -> None:
         self.run, self.out, self.solver, self.display = run, out, solver, display
-        self.n_ao = functools.partial(_n_ao, functools.cache(lambda z: solver.n_ao([z])))
+        self.n_ao = engine.ao_counter(solver)
         self.stats = _stats(out, run.settings.conformers)
         self.workers = run.workers or n_cores()
         self.started = folder.started_now()
@@ -113,7 +114,17 @@ class _Generation:
         return Summary(self.stats, self.out.tally, status == "interrupted")
 
     def _compute(self, interrupt: Interrupt) -> None:
-        """The missing units, on this machine's cores."""
+        """The missing units."""
+        if self.run.cluster:
+            run, plan = self.run, self.out.plan
+            job = cluster.Job(run.settings, run.factory, plan, run.other_versions, self._write)
+            watch = cluster.Watch(self.stats, self.display, interrupt)
+            cluster.compute(self.run.cluster, job, self._lines(), watch)
+        else:
+            self._compute_here(interrupt)
+
+    def _compute_here(self, interrupt: Interrupt) -> None:
+        """On this machine's cores."""
         log = self.run.out / store.LOG
         settings = self.run.settings
         pools = Pools(self.workers, self.run.factory, settings, self.solver, self.n_ao, log)
@@ -136,17 +147,16 @@ class _Generation:
             found = screen(line)
             yield found if self.out.plan.unit_of(line.number) in missing else None
 
-    def _write(self, unit: Unit) -> None:
-        self.out.add(unit)
+    def _write(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
+        self.out.add(unit, versions)
         self._write_manifest("running")
 
     def _write_manifest(self, status: str) -> None:
         this_run = {
             "started": self.started,
             "seconds": round(self.stats.seconds, 1),
-            "starved_seconds": round(self.stats.starved_seconds, 1),
             "rows": self.out.tally.rows - self.stats.rows_before,
-            "workers": self.workers,
+            "workers": self.run.cluster or self.workers,
             "versions": self.out.identity["versions"],
             "programs": [
                 {"shape": e.label, "seconds": round(e.seconds or 0.0, 2), "cached": e.cached}
@@ -182,7 +192,3 @@ def _stats(out: Folder, conformers: int) -> Stats:
         statuses=tally.statuses.copy(),
         drops=tally.drops.copy(),
     )
-
-
-def _n_ao(of_element: Callable[[int], int], numbers: Any) -> int:
-    return sum(of_element(int(z)) for z in numbers)

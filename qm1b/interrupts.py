@@ -20,9 +20,10 @@ class Interrupt:
 
 
 @contextmanager
-def interrupts() -> Iterator[Interrupt]:
-    """Count interrupts instead of dying of them, inside the block."""
-    interrupt = Interrupt()
+def interrupts(interrupt: Interrupt | None = None) -> Iterator[Interrupt]:
+    """Count interrupts instead of dying of them, inside the block; in `interrupt` if it is given,
+    where a library has put its own handlers in between."""
+    interrupt = interrupt or Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return

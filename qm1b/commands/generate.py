@@ -81,6 +81,8 @@ class Generate:
     shard: str | None = None
     """i/n: compute only the work units i, i + n, i + 2 n, ..., into the folder OUT/part-i-of-n.
     Give each of n jobs its i, from 0, and join their folders with qm1b merge."""
+    cluster: str | None = None
+    """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
     allow_other_versions: bool = False
     """Go on in a folder that other versions of the software began; rows may then be mixed."""
 
@@ -102,6 +104,7 @@ class Generate:
             self.workers,
             share=share,
             other_versions=self.allow_other_versions,
+            cluster=self.cluster,
         )
         summary = generate(run, display_for(Console()))
         print(_outcome(summary))
@@ -147,7 +150,6 @@ def _outcome(summary: Summary) -> str:
         f"programs: {len(not_cached)} compiled in "
         f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
         f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
-        f"compute processes idle for lack of conformers: {stats.starved_seconds:.1f} s (together)\n"
     )
 
 
