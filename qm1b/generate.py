@@ -155,6 +155,7 @@ class _Generation:
         this_run = {
             "started": self.started,
             "seconds": round(self.stats.seconds, 1),
+            "starved_seconds": round(self.stats.starved_seconds, 1),
             "rows": self.out.tally.rows - self.stats.rows_before,
             "workers": self.run.cluster or self.workers,
             "versions": self.out.identity["versions"],

@@ -150,6 +150,7 @@ def _outcome(summary: Summary) -> str:
         f"programs: {len(not_cached)} compiled in "
         f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
         f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
+        f"compute processes idle for lack of conformers: {stats.starved_seconds:.1f} s (together)\n"
     )
 
 
