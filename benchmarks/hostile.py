@@ -2,7 +2,7 @@
 
     python benchmarks/hostile.py
     python benchmarks/hostile.py --lines 300 --seed 1
-    python benchmarks/hostile.py --lines 40 --engine qm1b.engine:pyscf_ipu_solver
+    python benchmarks/hostile.py --only lines.smi --max-aos 24 --engine qm1b.engine:pyscf_ipu_solver
 
 Hostile lines are made from a seed and given to the real command as SMILES, as tables, in an
 archive and in UTF-16; damaged SDF entries and XYZ frames likewise.  The engine is the tests' fake
@@ -56,6 +56,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=2400, help="of SMILES; others in proportion")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engine", default=FAKE, help="factory of the engine")
+    parser.add_argument("--max-aos", type=int, default=128, help="of what the engine gets")
     parser.add_argument("--only", nargs="*", default=[], help="names of inputs")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "hostile.json")
     args = parser.parse_args()
@@ -66,7 +67,7 @@ def main() -> int:
                 continue
             path = Path(scratch) / name
             path.write_bytes(content)
-            results[name] = trial(path, args.engine)
+            results[name] = trial(path, args.engine, args.max_aos)
             print(name, json.dumps(results[name]), flush=True)
         slowest = slowest_records(Path(scratch)) if args.engine == FAKE else {}
     print("slowest", json.dumps(slowest))
@@ -127,10 +128,11 @@ def archive(lines: list[bytes]) -> bytes:
     return stream.getvalue()
 
 
-def trial(path: Path, engine: str) -> dict:
+def trial(path: Path, engine: str, max_aos: int) -> dict:
     """Run the command on one input and look at what it left."""
     out = path.with_name(f"{path.name}-out")
     flags = ["--conformers", "1", "--workers", "2", "--embed-timeout", "4"]
+    flags += ["--max-aos", str(max_aos)]
     kind = inputs.resolve(path)
     charged = ["--keep-charged"] if kind in ("table", "xyz") else []
     start = time.perf_counter()

@@ -10,8 +10,9 @@ from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from qm1b import inputs
+from qm1b import inputs, store
 from qm1b.conformers import Recipe, embed
+from qm1b.generate import Run, generate
 from qm1b.schema import DROP_REASONS, Drop
 from qm1b.smiles import Screen
 
@@ -165,3 +166,22 @@ def test_copies_of_a_geometry_are_displaced_each_for_itself(tmp_path):
     conformers = [*embed(first, recipe).conformers, *embed(second, recipe).conformers]
     assert [c.conformer for c in conformers] == [0, 1, 2, 3, 4, 5]
     assert len({c.positions.tobytes() for c in conformers}) == 6
+
+
+def test_a_run_over_frames_and_one_that_goes_on_with_it(tmp_path):
+    path = tmp_path / "a.xyz"
+    frames = [WATER.replace("0.76", f"0.{76 + i}") for i in range(9)]
+    path.write_text("".join(f"3\nsmiles=O\n{frame}" for frame in frames) + "junk\n")
+    out = tmp_path / "out"
+    run = Run(path, out, settings(conformers=1, unit_rows=4), 1, "fake_engine:Solver")
+    generate(run)
+    paths = store.shards(out)
+    before = [store.read_shard(shard) for shard in paths]
+    assert [n for shard in before for n in shard["conformer"]] == list(range(9))
+    assert {text for shard in before for text in shard["embedding"]} == {"given"}
+    assert [drop.line for drop in store.read_drops(paths[-1])] == [10]
+    paths[1].unlink()
+    generate(run)
+    for ours, theirs in zip(map(store.read_shard, paths), before, strict=True):
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
