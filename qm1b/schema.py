@@ -139,7 +139,7 @@ DROP_REASONS: dict[str, str] = {
     "multi_fragment": "more than one molecule (a salt or a mixture)",
     "too_large": "more atomic orbitals than --max-aos, or than this machine's memory holds",
     "radical": "unpaired electrons",
-    "charged": "not neutral, and --keep-charged was not given",
+    "charged": "not neutral, and --keep-charged was not given or the charge exceeds 8 e",
     "odd_electrons": "an odd number of electrons",
     "duplicate": "the same molecule, or the same geometry of it, stands on an earlier line",
     "no_geometry": "an SDF entry that is a flat drawing",
