@@ -12,6 +12,7 @@ from typing import Annotated
 import tyro
 
 from .commands.calling import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from .commands.card import Card
 from .commands.export import Export
 from .commands.generate import Generate
 from .commands.head import Head
@@ -32,6 +33,7 @@ Command = (
     | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
     | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
     | Annotated[Verify, tyro.conf.subcommand("verify", prefix_name=False)]
+    | Annotated[Card, tyro.conf.subcommand("card", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )
 

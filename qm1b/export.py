@@ -14,6 +14,7 @@ from . import store
 from .batch import Batch
 from .errors import UserError
 from .formats import dropped, extxyz, parquet
+from .formats.columns import arrow_schema
 from .reading import Folder
 from .schema import CONVERGED
 
@@ -72,7 +73,7 @@ def write_rows(stream: IO[bytes], out: Path, batches: Iterator[Batch], source: F
     """Write batches in the format of a file's ending, without the exact columns of Parquet."""
     if extxyz.is_extxyz(out):
         return extxyz.write(stream, batches, out.suffix == ".gz")
-    return parquet.write(stream, batches, parquet.arrow_schema(source.metadata))
+    return parquet.write(stream, batches, arrow_schema(source.metadata))
 
 
 def _write(stream: IO[bytes], source: Folder, out: Path, everything: bool, done: Exported) -> None:
@@ -83,7 +84,7 @@ def _write(stream: IO[bytes], source: Folder, out: Path, everything: bool, done:
             yield batch if good.all() else batch.take(np.flatnonzero(good))
 
     if everything and out.suffix == ".parquet":
-        schema = parquet.arrow_schema(source.metadata, exact=True)
+        schema = arrow_schema(source.metadata, exact=True)
         done.rows = parquet.write(stream, batches(), schema)
     else:
         done.rows = write_rows(stream, out, batches(), source)

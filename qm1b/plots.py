@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from . import store
 from .distribution import Distribution
+from .errors import UserError
 
 BLUE, RED = "#33658a", "#b23a48"
 MAX_BINS = 60
@@ -33,18 +34,22 @@ def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
     Raises:
         UserError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for one in found:
         figure = Figure(figsize=(5, 3.2), layout="constrained")
         histogram(figure.subplots(), one)
         paths.append(save(figure, folder / f"{one.name}.png"))
+    return [*paths, overview(found, folder)]
+
+
+def overview(found: Sequence[Distribution], folder: Path) -> Path:
+    """`overview.png` with all distributions."""
     columns = 4
     rows = -(-len(found) // columns)
     figure = Figure(figsize=(3.6 * columns, 2.8 * max(rows, 1)), layout="constrained")
     for place, one in enumerate(found, start=1):
         histogram(figure.add_subplot(rows, columns, place), one)
-    return [*paths, save(figure, folder / "overview.png")]
+    return save(figure, folder / "overview.png")
 
 
 def errors(rows: Sequence[Any], path: Path) -> Path:
@@ -89,7 +94,11 @@ def bins(values: np.ndarray, whole: bool) -> np.ndarray:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG; the same data gives the same bytes."""
+    """Write a figure as PNG, its folder made if need be; the same data gives the same bytes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"folder {path.parent} cannot be made: {error.strerror}.") from None
     store.atomic_write(
         path,
         lambda stream: figure.savefig(stream, format="png", dpi=130, metadata={"Software": None}),

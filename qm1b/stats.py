@@ -56,9 +56,11 @@ QUANTITIES = (
     ),
 )
 
+_LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = (
     *("smiles", "status", "energy", "homo", "lumo", "dipole", "n_ao", "cycles", "numbers"),
-)  # fmt: skip
+    *_LABELS,
+)
 
 
 @dataclass
@@ -71,6 +73,8 @@ class Stats:
     statuses: Counter[str] = field(default_factory=Counter)
     elements: Counter[str] = field(default_factory=Counter)
     """Rows with at least one atom of the element."""
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows with each text of a field: how the geometry was made, why the result is suspect."""
     distributions: list[Distribution] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,6 +84,7 @@ class Stats:
             "converged": self.converged,
             "molecules": self.molecules,
             "statuses": dict(self.statuses.most_common()),
+            "labels": {name: dict(counts) for name, counts in self.labels.items()},
             "rows_with_element": dict(self.elements.most_common()),
             "distributions": {d.name: d.to_dict() for d in self.distributions},
         }
@@ -106,6 +111,10 @@ def collect(path: Path) -> Stats:
         if "status" in batch:
             stats.statuses.update(text.split(":")[0] for text in batch["status"])
             good = batch["status"] == CONVERGED
+        for name in _LABELS:
+            if name in batch:
+                counts = stats.labels.setdefault(name, Counter())
+                counts.update(text for text in batch[name] if text)
         _add(stats, batch.take(np.flatnonzero(good)))
     stats.distributions = [d for d in stats.distributions if d.count]
     return stats
@@ -128,7 +137,8 @@ def as_text(stats: Stats) -> str:
     lines = [
         f"{stats.rows} rows of {stats.molecules} molecules, {stats.converged} converged",
         *(f"  {name:<18} {n}" for name, n in stats.statuses.most_common()),
-        "rows with element: " + ", ".join(f"{s} {n}" for s, n in stats.elements.most_common()),
+        *(f"{name}: {_counts(counts)}" for name, counts in stats.labels.items() if counts),
+        f"rows with element: {_counts(stats.elements)}",
         f"{'converged rows':<20}{'mean':>12}{'std':>11}{'min':>12}{'5 %':>12}{'median':>12}"
         f"{'95 %':>12}{'max':>12}",
     ]
@@ -139,3 +149,7 @@ def as_text(stats: Stats) -> str:
             f"{d.name:<20}{d.mean:12.4f}{d.std:11.4f}" + "".join(f"{v:12.4f}" for v in values)
         )
     return "\n".join(lines)
+
+
+def _counts(found: Counter[str]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in found.most_common())

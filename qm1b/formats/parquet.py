@@ -20,76 +20,18 @@ import pyarrow.parquet as pq
 from pyscf_ipu.molecule import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
 
-from ..batch import BY_NAME, OFFSETS, Batch, column, unit_name
+from ..batch import BY_NAME, OFFSETS, Batch, column
 from ..errors import UserError
 from ..manifest import LEVEL_KEYS
 from ..reading import Indexed
-from ..schema import COLUMNS, FIELDS, Column, Field
+from ..schema import COLUMNS, FIELDS, Field
+from .columns import FROM_EV, RENAMED, arrow_type, exact_columns
 
 ROWS_PER_GROUP = 100_000
 """Rows of a row group: DuckDB and polars divide the work of a file by row groups, and small ones
 cost them more than they hold."""
 
-_ARROW: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "bool": pa.bool_(),
-    "int8": pa.int8(),
-    "uint8": pa.uint8(),
-    "uint16": pa.uint16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "list<uint8>": pa.list_(pa.uint8()),
-    "list<float>": pa.list_(pa.float32()),
-}
-
-_RENAMED = {"smiles": "smile", "numbers": "z", "positions": "pos", "n_ao": "N"}
-"""Fields that QM1B's columns hold without loss under another name."""
-
-_FROM_EV = {"energy": "energy", "homo": "homo", "lumo": "lumo", "energy_std": "std"}
-"""Fields that a file which is not exact has in eV only."""
-
 _SYMBOLS = np.array(SYMBOLS, dtype=object)
-
-
-def arrow_schema(manifest: dict[str, Any], exact: bool = False) -> pa.Schema:
-    """The Arrow schema: QM1B's columns and types, units and the level of theory as metadata.
-
-    N is uint8, as in QM1B, unless the run allowed molecules of more than 255 orbitals.
-    """
-    wide = manifest["settings"]["max_aos"] > np.iinfo(np.uint8).max
-
-    def described(column: Column) -> pa.Field:
-        arrow = "uint16" if column.name == "N" and wide else column.arrow
-        metadata = {"unit": column.unit, "description": column.description}
-        return pa.field(column.name, _ARROW[arrow], metadata=metadata)
-
-    fields = [described(column) for column in COLUMNS]
-    if exact:
-        fields += [
-            pa.field(name, _arrow_type(f), metadata={"unit": f.unit, "description": f.description})
-            for f, name in exact_columns()
-        ]
-    metadata = {key: _text(manifest[key]) for key in LEVEL_KEYS}
-    if exact:
-        metadata["manifest"] = json.dumps(manifest)
-    metadata["units"] = json.dumps({f.name: f.metadata[b"unit"].decode() for f in fields})
-    metadata["hartree_to_ev"] = str(HARTREE_TO_EV)
-    return pa.schema(fields, metadata=metadata)
-
-
-def exact_columns() -> list[tuple[Field, str]]:
-    """Fields that the ordinary columns do not hold bit for bit, and the names of theirs."""
-    ordinary = {c.name: c for c in COLUMNS}
-    found = []
-    for f in FIELDS:
-        c = ordinary.get(f.name)
-        same = c is not None and c.unit == f.unit and _ARROW[c.arrow] == _arrow_type(f)
-        if f.name in OFFSETS or f.name in _RENAMED or same:
-            continue
-        found.append((f, unit_name(f)))
-    return found
 
 
 def write(
@@ -132,13 +74,13 @@ def batch_of(found: pa.Table) -> Batch:
     for f in FIELDS:
         if f.name in OFFSETS:
             continue
-        same = _RENAMED.get(f.name, f.name)
+        same = RENAMED.get(f.name, f.name)
         if exact.get(f.name) in names:
             _take(columns, f, found[exact[f.name]])
-        elif f.name in _FROM_EV and _FROM_EV[f.name] in names:
-            ev = found[_FROM_EV[f.name]].to_numpy().astype(np.float64)
+        elif f.name in FROM_EV and FROM_EV[f.name] in names:
+            ev = found[FROM_EV[f.name]].to_numpy().astype(np.float64)
             columns[f.name] = column(f, ev / HARTREE_TO_EV, len(found))
-        elif same in names and f.name not in _FROM_EV:
+        elif same in names and f.name not in FROM_EV:
             _take(columns, f, found[same])
     return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns})
 
@@ -184,7 +126,7 @@ class ParquetFile(Indexed):
         return [
             name
             for f in self.fields
-            for name in (f, exact.get(f, f), _RENAMED.get(f, f), _FROM_EV.get(f, f))
+            for name in (f, exact.get(f, f), RENAMED.get(f, f), FROM_EV.get(f, f))
             if name in self._file.schema_arrow.names
         ]
 
@@ -212,18 +154,13 @@ def _ordinary(batch: Batch) -> dict[str, Any]:
     return special | {name: _arrow(batch, BY_NAME[name]) for name in rest}
 
 
-def _arrow_type(field: Field) -> pa.DataType:
-    one = pa.string() if field.dtype == "str" else pa.from_numpy_dtype(np.dtype(field.dtype))
-    return pa.list_(one) if field.ragged or field.width > 1 else one
-
-
 def _arrow(batch: Batch, field: Field) -> Any:
     """A field as an Arrow array, lists made from the flat values without a loop."""
     values = batch[field.name]
     if field.ragged:
         offsets = batch[f"{field.ragged}_offset"] * field.width
         return pa.ListArray.from_arrays(offsets.astype(np.int32), values.ravel())
-    return _lists(values) if field.width > 1 else pa.array(values, _arrow_type(field))
+    return _lists(values) if field.width > 1 else pa.array(values, arrow_type(field))
 
 
 def _lists(values: np.ndarray) -> pa.ListArray:
@@ -251,7 +188,3 @@ def _manifest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
         return json.loads(metadata[b"manifest"])
     found = {key: metadata[key.encode()].decode() for key in LEVEL_KEYS if key.encode() in metadata}
     return {key: json.loads(text) if text[:1] == "{" else text for key, text in found.items()}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -14,7 +14,7 @@ from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
 from qm1b.export import export
 from qm1b.formats import parquet
-from qm1b.formats.parquet import arrow_schema, exact_columns
+from qm1b.formats.columns import arrow_schema, exact_columns
 from qm1b.reading import Folder
 from qm1b.schema import COLUMNS
 
