@@ -10,8 +10,12 @@ import pytest
 from fake_runs import MANY, fake_run
 
 from qm1b import identical, manifest, store
+from qm1b.cli import main
 from qm1b.errors import UserError
+from qm1b.generate import Summary
 from qm1b.lock import locked
+from qm1b.progress import Stats
+from qm1b.tally import Tally
 
 
 @pytest.fixture
@@ -139,3 +143,18 @@ def test_a_full_disk_is_one_sentence(partial, monkeypatch):
         patch.setattr(store, "atomic_write", write)
         with pytest.raises(UserError, match="No space left"):
             again(partial)
+
+
+@pytest.mark.parametrize("given", [(), ("--out", "my data")])
+def test_the_command_that_goes_on_is_printed(given, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.smi").write_text("C\n")
+    ended = Summary(Stats(n_lines=9, conformers=4), Tally(lines=5), interrupted=True)
+    monkeypatch.setattr("qm1b.generate.generate", lambda *_: ended)
+    arguments = ["generate", "in.smi", *given]
+    monkeypatch.setattr("sys.argv", ["qm1b", *arguments])
+    assert main(arguments) == 130
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "5 of 9 lines are done. To go on: " in last
+    folder = "--out 'my data'" if given else "--out data/in"
+    assert last.endswith(f" generate in.smi {folder}")

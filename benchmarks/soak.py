@@ -1,0 +1,202 @@
+"""A long run of `qm1b generate`: does it leak, slow down, lose or double rows?
+
+    python benchmarks/soak.py
+    python benchmarks/soak.py --conformers 500
+
+The bundled molecules, in an order in which each tenth of the input has the same mix of sizes.
+Memory is the proportional set size (shared pages counted once) of this process and all workers;
+rates are conformers per second of wall clock, and per second of the workers' processor time, which
+other work on the machine disturbs less.  The first tenth of the rows contains the start-up and the
+loading or compiling of programs, the last one batches that do not fill any more; so the second and
+the ninth are compared.  Ends with status 1 if memory or rate differ by more than 5 %, if open files
+increase, or if a row is lost or doubled.  Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rdkit import Chem
+
+from qm1b import store
+from qm1b.commands.generate import SAMPLE
+from qm1b.generate import Run, generate
+from qm1b.presets import PRESETS, RunSettings
+from qm1b.progress import Plain, Stats
+
+TOLERANCE = 0.05
+TENTHS = 10
+EARLY, LATE = 1, 8
+"""The tenths that are compared, from 0."""
+
+SAMPLE_SECONDS = 0.5
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The state of the run at one moment."""
+
+    seconds: float
+    rows: int
+    cpu_seconds: float
+    """Of all workers since their start."""
+    mib: float
+    files: int
+    processes: int
+
+
+class Watch(Plain):
+    """Plain progress, and a sample twice a second."""
+
+    def __init__(self) -> None:
+        super().__init__(every=30.0)
+        self.samples: list[Sample] = []
+
+    def update(self, stats: Stats) -> None:
+        """Take a sample if it is time for one."""
+        super().update(stats)
+        if not self.samples or stats.seconds - self.samples[-1].seconds >= SAMPLE_SECONDS:
+            self.samples.append(sample(stats))
+
+
+def main() -> int:
+    args = _arguments()
+    smiles = dealt([line.split()[0] for line in SAMPLE.read_text().splitlines()])
+    molecules = smiles[: max(TENTHS, min(len(smiles), args.conformers // 5))]
+    each = -(-args.conformers // len(molecules))
+    settings = RunSettings(PRESETS["qm1b"], each, seed=0, max_aos=128, unit_rows=256)
+    watch = Watch()
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "input.smi", Path(folder) / "out"
+        source.write_text("\n".join(dealt(molecules)) + "\n")
+        summary = generate(Run(source, out, settings, args.workers), watch)
+        lost = list(wrong_rows(out, len(molecules), each))
+    rows = summary.tally.rows
+    tenths = [tenth(watch.samples, rows, number) for number in range(TENTHS)]
+    print("tenth  conformers/s  per CPU second  memory [MiB]  open files  processes")
+    for number, t in enumerate(tenths, start=1):
+        print(
+            f"{number:5d}  {t['rate']:12.2f}  {t['cpu_rate']:14.2f}  {t['mib']:12.1f}  "
+            f"{t['files']:10.0f}  {t['processes']:9.0f}"
+        )
+    missed = list(judged(tenths)) + lost
+    print(*missed, sep="\n", end="\n" if missed else "")
+    print(f"{rows} rows in {summary.stats.seconds:.0f} s: {'MISSED' if missed else 'ok'}")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps({"rows": rows, "tenths": tenths, "missed": missed}, indent=1))
+    return 1 if missed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--conformers", type=int, default=20_000, help="in all, about")
+    parser.add_argument("--workers", type=int, default=0, help="0 for one a core")
+    default = Path(__file__).parent / "results" / "soak.json"
+    parser.add_argument("--out", type=Path, default=default)
+    return parser.parse_args()
+
+
+def dealt(smiles: list[str]) -> list[str]:
+    """Sorted by size and dealt out to ten hands, forwards and backwards in turn."""
+    by_size = sorted(smiles, key=lambda text: (size(text), text))
+    hands: list[list[str]] = [[] for _ in range(TENTHS)]
+    for start in range(0, len(by_size), TENTHS):
+        deal = by_size[start : start + TENTHS]
+        turn = hands if start // TENTHS % 2 == 0 else hands[::-1]
+        for hand, text in zip(turn, deal, strict=False):
+            hand.append(text)
+    return [text for hand in hands for text in hand]
+
+
+def size(smiles: str) -> int:
+    """Atomic orbitals in STO-3G of a molecule of H to Ne."""
+    graph = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    return sum(1 if atom.GetAtomicNum() == 1 else 5 for atom in graph.GetAtoms())
+
+
+def sample(stats: Stats) -> Sample:
+    """Of this process and its children, now."""
+    kib, files, ticks, n = 0, 0, 0, 0
+    for pid in family():
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            files += len(os.listdir(f"/proc/{pid}/fd"))
+        except OSError:  # it has just ended
+            continue
+        kib += next(int(line.split()[1]) for line in rollup.splitlines() if line[:4] == "Pss:")
+        ticks += int(fields[11]) + int(fields[12]) if pid != os.getpid() else 0
+        n += 1
+    return Sample(stats.seconds, stats.rows, ticks / TICKS, kib / 1024, files, n)
+
+
+def family() -> Iterator[int]:
+    """This process and its children; workers have none."""
+    yield os.getpid()
+    for task in Path("/proc/self/task").iterdir():
+        yield from map(int, (task / "children").read_text().split())
+
+
+def tenth(samples: list[Sample], rows: int, number: int) -> dict[str, float]:
+    """Rates and means over one tenth of the rows."""
+    bounds = (rows * number / TENTHS, rows * (number + 1) / TENTHS)
+    done = np.array([s.rows for s in samples], dtype=float)
+    # Rows come in batches: the moment of each is that of the first sample that shows it.
+    first = np.flatnonzero(np.diff(done, prepend=-1.0) > 0)
+    clock = [np.interp(bounds, done[first], [samples[i].seconds for i in first])]
+    clock.append(np.interp(bounds, done[first], [samples[i].cpu_seconds for i in first]))
+    inside = [s for s in samples if bounds[0] <= s.rows <= bounds[1]] or samples[-1:]
+    return {
+        "rate": rows / TENTHS / max(1e-9, float(clock[0][1] - clock[0][0])),
+        "cpu_rate": rows / TENTHS / max(1e-9, float(clock[1][1] - clock[1][0])),
+        "mib": float(np.mean([s.mib for s in inside])),
+        "files": float(max(s.files for s in inside)),
+        "processes": float(max(s.processes for s in inside)),
+    }
+
+
+def judged(tenths: list[dict[str, float]]) -> Iterator[str]:
+    """What was missed, one sentence each."""
+    early, late = tenths[EARLY], tenths[LATE]
+    for name, worse in (("mib", 1.0), ("cpu_rate", -1.0), ("rate", -1.0)):
+        change = late[name] / early[name] - 1.0
+        print(f"{name}: {change:+.1%} from tenth {EARLY + 1} to tenth {LATE + 1}")
+        if worse * change > TOLERANCE:
+            yield f"{name} changed by more than {TOLERANCE:.0%}"
+    if late["files"] > early["files"]:
+        yield f"open files increased from {early['files']:.0f} to {late['files']:.0f}"
+
+
+def wrong_rows(out: Path, n_lines: int, conformers: int) -> Iterator[str]:
+    """Rows that were lost or doubled: every line has all its conformers, or a drop that says how
+    many there are."""
+    seen: Counter[tuple[int, int]] = Counter()
+    said: dict[int, int] = {}
+    for path in store.shards(out):
+        _, rows, drops = store.read_whole(path)
+        seen.update(zip(rows["line"].tolist(), rows["conformer"].tolist(), strict=True))
+        for drop in drops:
+            found = drop.reason == "fewer_conformers"
+            said[drop.line] = int(drop.detail.split()[0]) if found else 0
+    yield from (f"line, conformer {key} is there {n} times" for key, n in seen.items() if n > 1)
+    per_line = Counter(line for line, _ in seen)
+    for line in range(1, n_lines + 1):
+        expected = said.get(line, conformers)
+        if per_line[line] != expected:
+            yield f"line {line} has {per_line[line]} conformers, not {expected}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
