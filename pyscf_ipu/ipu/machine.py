@@ -7,17 +7,25 @@ from jax import Array
 
 from pyscf_ipu.ipu.families import family_plan
 from pyscf_ipu.ipu.family_eri import family_repulsion, family_supermatrix
+from pyscf_ipu.ipu.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.priced_as import priced_as
 from pyscf_ipu.ipu.target import Target
 from pyscf_ipu.machine import Machine, Repulsion
 from pyscf_ipu.shape import Shape
 from pyscf_ipu.strips import StripData
 from pyscf_ipu.tables import ClassTable, Conformer
-from pyscf_ipu.tiles import TilePlan
+from pyscf_ipu.tiles import TilePlan, TileShardedArray
+
+Blocks = tuple[TileShardedArray, ...]
 
 
-def machine_of(target: Target, num_ipus: int, shape: Shape) -> Machine:
+def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False) -> Machine:
     """How molecules of a shape are computed on so many IPUs.
+
+    run_vertices  compute the integrals by the vertices that are priced, too, instead of taking
+                  them from this host's own (`host_blocks`): the same up to rounding, and minutes of
+                  compilation for basis sets with many kinds of shells.
 
     Raises ValueError for fewer than one IPU.
     """
@@ -34,8 +42,15 @@ def machine_of(target: Target, num_ipus: int, shape: Shape) -> Machine:
         dtype: type,
         exact_exchange: float,
     ) -> Repulsion:
-        del plan, strips
-        blocks = family_supermatrix(families, tables, mol, dtype, exact_exchange)
+        del strips
+
+        def vertices(tables: tuple[ClassTable, ...], mol: Conformer) -> Blocks:
+            return family_supermatrix(families, tables, mol, dtype, exact_exchange)
+
+        def host(tables: tuple[ClassTable, ...], mol: Conformer) -> Blocks:
+            return host_supermatrix(families, plan, tables, mol, dtype, exact_exchange)
+
+        blocks = vertices(tables, mol) if run_vertices else priced_as(host, vertices, tables, mol)
         return lambda d: family_repulsion(families, blocks, d)
 
     return Machine(build, warm_eigh, grid_tiles=n_tiles)

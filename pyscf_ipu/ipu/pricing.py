@@ -104,6 +104,9 @@ class Pricer(Steps):
                 *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals)
             )
             return self.block(closed.jaxpr, closed.consts, ins, path)
+        if name == "priced_as":
+            closed = eqn.params["priced"]
+            return self.block(closed.jaxpr, closed.consts, ins, path)
         folded = _fold(eqn, ins)
         if folded is not None:
             return [self.constant(x) for x in folded]

@@ -16,6 +16,7 @@ from pyscf_ipu.integrals import eri_matrix
 from pyscf_ipu.ipu.families import family_plan
 from pyscf_ipu.ipu.family_cost import PAIRS
 from pyscf_ipu.ipu.family_eri import family_repulsion, family_supermatrix
+from pyscf_ipu.ipu.host_blocks import host_supermatrix
 from pyscf_ipu.jk import repulsion, supermatrix
 from pyscf_ipu.shape import shape_of
 from pyscf_ipu.strips import pair_strips
@@ -177,6 +178,42 @@ def test_empty_slots_have_no_repulsion():
     assert empty.sum() == 8  # a heavy atom and three hydrogens
     i, j = np.tril_indices(system.shape.n_ao)
     assert not np.any(system.dense(blocks)[empty[i] | empty[j]])
+
+
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("water", 1), ("empty slots", 1), ("d shells", 1), ("cartesian d shells", 7)],
+)
+def test_the_host_s_blocks_are_those_of_the_vertices(name, every):
+    """All classes against the engine's supermatrix, where there are too many to run them all."""
+    system = System(name, "float64")
+    plan = family_plan(system.shape, SYSTEMS[name][4])
+    plan = dataclasses.replace(plan, classes=plan.classes[::every])
+    system.plan = plan
+
+    def blocks(tables, mol):
+        return host_supermatrix(plan, tile_plan(system.shape), tables, mol, system.dtype, system.x)
+
+    with system.numerics.scope():
+        found = jax.jit(blocks)(system.tables, system.mol)
+        half, *_ = jax.jit(system.by_rows)(system.tables, system.mol, system.density())
+    n = system.shape.n_pairs
+    lower = np.asarray(half).reshape(-1, n)[:n]
+    expected = (lower + lower.T) * system.coverage()
+    np.testing.assert_allclose(system.dense([x.array for x in found]), expected, atol=1e-12)
+
+
+def test_the_program_that_runs_looks_like_the_one_that_is_priced():
+    system, (blocks, _, _), _ = computed("water", "float32")
+    plan = tile_plan(system.shape)
+    found = jax.jit(lambda t, m: host_supermatrix(system.plan, plan, t, m, system.dtype, system.x))(
+        system.tables, system.mol
+    )
+    for c, x, y in zip(system.plan.classes, found, blocks, strict=True):
+        assert x.tiles == c.tiles
+        assert x.array.shape == y.shape
+        there = np.abs(np.asarray(x.array)) > 0  # the others stand for no pair
+        np.testing.assert_allclose(np.asarray(x.array)[there], y[there], atol=1e-5)
 
 
 def every_jaxpr(jaxpr):
