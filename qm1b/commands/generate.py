@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import tyro
 
@@ -20,12 +17,9 @@ from ..inputs.stdin import PIPE, spooled
 from ..presets import PRESETS, RunSettings
 from ..units import WHOLE, Share
 from .calling import EXIT_INTERRUPTED, this_command
-
-if TYPE_CHECKING:
-    from ..generate import Summary
+from .outcome import how_to_go_on, outcome, print_first_rows
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
-FIRST_ROWS = 8
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
 DEFAULT_CONFORMERS = 4
 MAX_RATTLE_ANGSTROM = 1.0
@@ -107,15 +101,11 @@ class Generate:
             cluster=self.cluster,
         )
         summary = generate(run, display_for(Console()))
-        print(_outcome(summary))
-        _print_first_rows(out)
+        print(outcome(summary))
+        print_first_rows(out)
         print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
-            again = "" if self.out else f" --out {shlex.quote(str(out))}"
-            print(
-                f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
-                f"To go on: {this_command()} {shlex.join(sys.argv[1:])}{again}"
-            )
+            print(how_to_go_on(summary, out, self.out is not None))
             return EXIT_INTERRUPTED
         if summary.tally.rows and share.count == 1:
             print(f"As one table: {this_command()} export {out} {out}.parquet")
@@ -134,24 +124,6 @@ def part_name(share: Share) -> str:
     """The folder of a share, within the folder of the whole."""
     width = len(str(share.count - 1))
     return f"part-{share.index:0{width}d}-of-{share.count}"
-
-
-def _outcome(summary: Summary) -> str:
-    """What lies in the folder now, and how fast this run was, in a few lines."""
-    stats, tally = summary.stats, summary.tally
-    before = f" ({stats.rows_before} of them from earlier runs)" if stats.rows_before else ""
-    rate = (stats.rows - stats.rows_before) / max(stats.seconds, 1e-3)
-    not_cached = [event for event in stats.compiles if not event.cached]
-    dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
-    return (
-        f"{tally.rows} conformers of {tally.molecules} molecules{before} in {stats.seconds:.0f} s "
-        f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
-        f"dropped: {dropped}\n"
-        f"programs: {len(not_cached)} compiled in "
-        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
-        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
-        f"compute processes idle for lack of conformers: {stats.starved_seconds:.1f} s (together)\n"
-    )
 
 
 def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
@@ -237,32 +209,3 @@ def _free_folder(source: Path) -> Path:
             break
         folder = Path("data") / f"{name}-{number}"
     return folder
-
-
-def _print_first_rows(folder: Path) -> None:
-    """The first rows of a dataset, as a table."""
-    import pandas as pd
-
-    from pyscf_ipu.units import HARTREE_TO_EV
-
-    from .. import store
-
-    for path in store.shards(folder):
-        shard = store.read_shard(path)
-        if len(shard["line"]) == 0:
-            continue
-        table = pd.DataFrame(
-            {
-                "smiles": shard["smiles"],
-                "conformer": shard["conformer"],
-                "N": shard["n_ao"],
-                "energy [eV]": shard["energy"] * HARTREE_TO_EV,
-                "homo [eV]": shard["homo"] * HARTREE_TO_EV,
-                "lumo [eV]": shard["lumo"] * HARTREE_TO_EV,
-                "gap [eV]": (shard["lumo"] - shard["homo"]) * HARTREE_TO_EV,
-                "status": shard["status"],
-            }
-        )
-        print(table.head(FIRST_ROWS).to_string(index=False, float_format="{:.4f}".format))
-        return
-    print("There are no rows: every line was dropped.")
