@@ -8,6 +8,7 @@ eight decimals.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,13 +81,8 @@ class ExtxyzFile(Dataset):
 
     def batches(self) -> Iterator[Batch]:
         """All rows in the order of the file."""
-        frames = self._frames()
-        while rows := [record(atoms) for atoms in islice(frames, BATCH_ROWS)]:
-            yield self._only(_batch(rows))
-
-    def _frames(self) -> Iterator[Any]:
         try:
-            from ase.io.extxyz import iread_xyz
+            from ase.io import read
         except ImportError:
             raise UserError(
                 'extended XYZ is read by ASE, which is not installed: pip install "pyscf-ipu[ase]".'
@@ -94,9 +90,23 @@ class ExtxyzFile(Dataset):
         opened = gzip.open if self.path.suffix == ".gz" else open
         try:
             with opened(self.path, "rt") as stream:
-                yield from iread_xyz(stream)
+                frames = _frames(stream)
+                while text := "".join(islice(frames, BATCH_ROWS)):
+                    found: Any = read(io.StringIO(text), ":", format="extxyz")
+                    yield self._only(_batch([record(atoms) for atoms in found]))
         except (OSError, EOFError, ValueError, KeyError, IndexError) as error:
             raise UserError(f"{self.path} is damaged ({error}); export it again.") from None
+
+
+def _frames(stream: Iterable[str]) -> Iterator[str]:
+    """The text of each frame: ASE's own streaming reader takes the first digit of the number of
+    atoms for all of it (3.29), and its other one wants to see the whole file."""
+    source = iter(stream)
+    while (first := next(source, "")).strip():
+        lines = [first, *islice(source, int(first) + 1)]
+        if len(lines) != int(first) + 2:
+            raise EOFError("its last frame is cut off")
+        yield "".join(lines)
 
 
 def record(atoms: Any) -> Record:

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import fake_run
+from fake_runs import fake_run
 
 from qm1b import store
 from qm1b.card import write

@@ -1,9 +1,12 @@
 """There and back: an export with everything becomes the folder that it came from, bit for bit."""
 
+import gzip
+
 import ase.io
 import h5py
 import numpy as np
 import pytest
+from fake_runs import fake_run
 
 import qm1b
 from qm1b import store
@@ -97,3 +100,17 @@ def test_numbers_of_every_size_survive(finished, tmp_path):
     for f in FIELDS:
         np.testing.assert_array_equal(back[f.name], batch[f.name], err_msg=f.name)
     assert isinstance(back, Batch)
+
+
+def test_molecules_of_ten_atoms_and_more(tmp_path):
+    out, _ = fake_run(tmp_path, "CCCCC\nO\n")
+    path = tmp_path / "a.extxyz.gz"
+    export(out, path, everything=True)
+    import_file(path, tmp_path / "back")
+    ours, theirs = contents(out), contents(tmp_path / "back")
+    assert all(np.array_equal(value, theirs[key]) for key, value in ours.items())
+    assert [len(row["numbers"]) for row in qm1b.load(path)] == [17, 17, 3, 3]
+    whole = gzip.decompress(path.read_bytes())
+    (tmp_path / "cut.extxyz").write_bytes(whole[: len(whole) * 9 // 10])
+    with pytest.raises(UserError, match="is damaged"):
+        list(qm1b.load(tmp_path / "cut.extxyz"))
