@@ -86,7 +86,8 @@ def embed(
     parameters.randomSeed = seed
     parameters.timeout = timeout
     with rdBase.BlockLogs():
-        found = len(rdDistGeom.EmbedMultipleConfs(graph, count, parameters))
+        rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
+        found = graph.GetNumConformers()  # the ids returned after a timeout are not conformers
         if found < count:
             parameters.useRandomCoords = True
             parameters.clearConfs = False

@@ -19,6 +19,7 @@ from .commands.head import Head
 from .commands.importing import Import
 from .commands.info import Info
 from .commands.merge import Merge
+from .commands.plan import Plan
 from .commands.split import Split
 from .commands.stats import StatsCommand
 from .commands.verify import Verify
@@ -26,13 +27,14 @@ from .errors import UserError
 
 Command = (
     Annotated[Generate, tyro.conf.subcommand("generate", prefix_name=False)]
+    | Annotated[Plan, tyro.conf.subcommand("plan", prefix_name=False)]
     | Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
     | Annotated[Import, tyro.conf.subcommand("import", prefix_name=False)]
     | Annotated[Split, tyro.conf.subcommand("split", prefix_name=False)]
     | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
     | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
-    | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
     | Annotated[Verify, tyro.conf.subcommand("verify", prefix_name=False)]
+    | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
     | Annotated[Card, tyro.conf.subcommand("card", prefix_name=False)]
     | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
 )

@@ -1,0 +1,65 @@
+"""`qm1b plan`: time and cost of a dataset before it is made."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UserError
+
+MEASURED_LINES = 60
+MEASURED_CONFORMERS = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Estimate time and cost of a dataset from a measured rate."""
+
+    molecules: float
+    """Molecules of the dataset, for example 1.09e6."""
+    conformers: int = 1000
+    """Conformers of each."""
+    measured: Path | None = None
+    """Folder of a qm1b generate on this machine; without one, a short run is made now."""
+    smiles_file: Path | None = None
+    """Molecules for the short run; default: the bundled sample."""
+    preset: str = "qm1b"
+    """Level of theory of the short run."""
+    price_per_hour: float | None = None
+    """Price of one machine like this for an hour, in any currency."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from ..plan import as_text, rate_of
+
+        for name, value in (("molecules", self.molecules), ("conformers", self.conformers)):
+            if not 1 <= value < float("inf"):
+                raise UserError(f"--{name} is {value}: it must be at least 1.")
+        if self.price_per_hour is not None and not 0 <= self.price_per_hour < float("inf"):
+            raise UserError(f"--price-per-hour is {self.price_per_hour}: it must be 0 or more.")
+        if self.measured is not None:
+            rate = rate_of(self.measured)
+        else:
+            with tempfile.TemporaryDirectory(prefix="qm1b-plan-") as folder:
+                rate = rate_of(self._measure(Path(folder) / "run"))
+        print(as_text(rate, self.molecules, self.conformers, self.price_per_hour))
+        return 0
+
+    def _measure(self, out: Path) -> Path:
+        """A short run: its programs come from the disk cache if they were ever made here."""
+        from ..generate import Run, generate
+        from .generate import SAMPLE, Generate, run_settings
+
+        source = self.smiles_file or SAMPLE
+        flags = Generate(
+            source=source, preset=self.preset, limit=MEASURED_LINES,
+            conformers=MEASURED_CONFORMERS,
+        )  # fmt: skip
+        print(
+            f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
+            f"molecules of {source.name} ...",
+            flush=True,
+        )
+        generate(Run(source, out, run_settings(flags)))
+        return out

@@ -1,0 +1,57 @@
+"""Time and cost from a measured rate."""
+
+import pytest
+from fake_runs import MANY, fake_run
+
+from qm1b.cli import main
+from qm1b.errors import UserError
+from qm1b.plan import Rate, as_text, estimate, rate_of
+
+RATE = Rate(1000, 110.0, 10.0, 2, 500.0, "b3lyp5/sto-3g, grid level 0, float32", 16.0)
+
+
+def test_hours_and_cost():
+    one, four, *_ = estimate(RATE, 3.6e5, price_per_hour=2.0)
+    assert one.hours == pytest.approx(10 + 10 / 3600)  # 10 rows/s, and the programs once
+    assert one.cost == pytest.approx(2 * one.hours)
+    assert four.hours == pytest.approx(2.5 + 10 / 3600)
+    assert four.cost == pytest.approx(2 * 4 * four.hours)
+
+
+def test_no_price_no_cost():
+    text = as_text(RATE, 1.09e6, 1000, None)
+    assert "1,090,000,000 rows" in text
+    assert "545.0 GB" in text
+    assert "--price-per-hour" in text
+    assert "cost " not in text.split("machines")[1].split("\n")[0]
+
+
+def test_the_rate_is_that_of_the_run(tmp_path):
+    out, _ = fake_run(tmp_path, MANY, conformers=6)
+    rate = rate_of(out)
+    assert rate.rows >= 100
+    assert rate.seconds > rate.program_seconds > 0
+    assert rate.workers == 2
+    assert 5 < rate.mean_atoms < 40
+    assert rate.bytes_per_row > 100
+
+
+def test_too_short_a_run_says_nothing(finished):
+    with pytest.raises(UserError, match="at least 100 rows"):
+        rate_of(finished[0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--molecules", "0"], "--molecules"),
+        (["--molecules", "5", "--conformers", "0"], "--conformers"),
+        (["--molecules", "5", "--price-per-hour", "-1"], "--price-per-hour"),
+        (["--molecules", "5", "--measured", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_one_sentence(flags, words, capsys):
+    assert main(["plan", *flags]) == 2
+    message = capsys.readouterr().err
+    assert words in message
+    assert message.count("\n") == 1
