@@ -193,11 +193,13 @@ def _distributions(facts: Facts, figures: list[str]) -> str:
 def _uses(facts: Facts) -> str:
     limits = [
         f"Labels are those of {facts.level}, whose errors against experiment are far larger than "
-        "the numerical ones above; a minimal basis is for method development, not for prediction.",
+        "the numerical ones above.",
         "Geometries are not minima of this level; energies include their strain.",
         "Closed shells only: no radicals, no open-shell ions, no excited states.",
         "Gaps are differences of orbital energies, not excitation energies.",
     ]
+    if facts.settings["basis"].lower() == "sto-3g":
+        limits.append("A minimal basis is for the development of methods, not for prediction.")
     if facts.settings["precision"] != "float64":
         limits.append("In float32 the highest virtual orbitals of larger bases are less accurate.")
     return (
@@ -221,7 +223,8 @@ def _maintenance(facts: Facts, said: Statements) -> str:
     return (
         "## Maintenance\n\n"
         f"* **Contact**: {said.contact or NOT_STATED}\n"
-        "* **Can it be made again?** The same input, settings and versions give the same rows."
+        "* **Can it be made again?** The same input, settings, versions and kind of "
+        "processor give the same rows."
     )
 
 
