@@ -13,6 +13,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import mlir
 
+from pyscf_ipu.codelets.call import Portable
 from pyscf_ipu.ipu.trips import sites
 
 priced_as_p = Primitive("priced_as")
@@ -22,8 +23,9 @@ priced_as_p.multiple_results = True
 def priced_as(run: Callable[..., Any], priced: Callable[..., Any], *operands: Any) -> Any:
     """`run(*operands)`, which a simulator prices as `priced(*operands)`; pytrees of arrays.
 
-    Raises TypeError if the two return different structures, shapes or dtypes, and ValueError if
-    `priced` has loops whose trips are only known when it runs: nobody would count them.
+    `priced` is traced when it is priced, not before.  Then it raises TypeError if it returns other
+    shapes or dtypes than `run`, and ValueError if it has loops whose trips are only known when
+    they run: nobody would count them.
     """
     leaves, tree = jax.tree.flatten(operands)
 
@@ -31,18 +33,22 @@ def priced_as(run: Callable[..., Any], priced: Callable[..., Any], *operands: An
         return lambda *x: fn(*jax.tree.unflatten(tree, x))
 
     running, out = jax.make_jaxpr(flat(run), return_shape=True)(*leaves)
-    pricing = jax.make_jaxpr(flat(priced))(*leaves)
-    if [(a.shape, a.dtype) for a in running.out_avals] != [
-        (a.shape, a.dtype) for a in pricing.out_avals
-    ]:
-        raise TypeError("what runs and what is priced return different shapes or dtypes")
-    if any(True for _ in sites(pricing.jaxpr)):
-        raise ValueError("what is priced has loops or branches that depend on data")
-    outs = priced_as_p.bind(*leaves, run=running, priced=pricing)
+    form = Portable("priced_as", flat(priced), tuple(running.out_avals))
+    outs = priced_as_p.bind(*leaves, run=running, priced=form)
     return jax.tree.unflatten(jax.tree.structure(out), outs)
 
 
-def _run(*operands: Any, run: ClosedJaxpr, priced: ClosedJaxpr) -> list:
+def priced_form(eqn: Any) -> ClosedJaxpr:
+    """The program that is to be priced in the place of an equation of `priced_as`."""
+    closed = jax.make_jaxpr(eqn.params["priced"])(
+        *(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
+    )
+    if any(True for _ in sites(closed.jaxpr)):
+        raise ValueError("what is priced has loops or branches that depend on data")
+    return closed
+
+
+def _run(*operands: Any, run: ClosedJaxpr, priced: Portable) -> list:
     del priced
     return list(jaxpr_as_fun(run)(*operands))
 

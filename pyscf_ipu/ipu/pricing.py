@@ -19,6 +19,7 @@ from jax.extend.core import Jaxpr, Literal
 
 from pyscf_ipu.ipu.errors import refuse_float64
 from pyscf_ipu.ipu.layout import Place, linear
+from pyscf_ipu.ipu.priced_as import priced_form
 from pyscf_ipu.ipu.steps import Steps, Value
 from pyscf_ipu.ipu.target import Target
 from pyscf_ipu.ipu.trips import Path, called, sites
@@ -105,7 +106,7 @@ class Pricer(Steps):
             )
             return self.block(closed.jaxpr, closed.consts, ins, path)
         if name == "priced_as":
-            closed = eqn.params["priced"]
+            closed = priced_form(eqn)
             return self.block(closed.jaxpr, closed.consts, ins, path)
         folded = _fold(eqn, ins)
         if folded is not None:
