@@ -76,7 +76,7 @@ class Watch(Plain):
 def main() -> int:
     args = _arguments()
     smiles = [line.split()[0] for line in SAMPLE.read_text().splitlines()]
-    molecules = common(smiles, max(2 * TENTHS, args.conformers // 5))
+    molecules = common(smiles, max(2 * TENTHS, args.conformers // 20))
     each = -(-args.conformers // len(molecules))
     settings = RunSettings(PRESETS["qm1b"], each, seed=0, max_aos=128, unit_rows=256)
     watch = Watch()
