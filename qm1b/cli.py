@@ -5,13 +5,14 @@ A user's mistake ends in one sentence on stderr and exit code 2, never in a trac
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import tyro
 
-from .commands.calling import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from .commands.calling import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USER_ERROR
 from .commands.card import Card
 from .commands.export import Export
 from .commands.generate import Generate
@@ -50,7 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
     except UserError as error:
         print(f"qm1b: {error}", file=sys.stderr)
         return EXIT_USER_ERROR

@@ -9,16 +9,9 @@ from operator import attrgetter
 
 import numpy as np
 
-from pyscf_ipu.units import HARTREE_TO_EV
-
 from .batch import Batch, Record
 from .schema import CONVERGED, Conformer
-
-MIN_CONFORMERS = 3
-OUTLIER_EV = 1.0
-"""Conformers of small molecules lie within a few tenths of an eV; another SCF solution is farther
-off."""
-OUTLIER_SIGMAS = 5.0
+from .suspects import outliers
 
 
 @dataclass(frozen=True)
@@ -63,30 +56,21 @@ class Picks:
         least = np.argsort(np.array(keys, dtype=np.uint64))[: self.size]
         self.sample += [Picked(batch.row(i), keys[i]) for i in least.tolist()]
         self.sample = sorted(self.sample, key=attrgetter("key"))[: self.size]
-        for i, deviation in outliers(batch):
+        for i, deviation in _suspects(batch):
             self.suspected += 1
             self.suspects.append(Picked(batch.row(i), keys[i], deviation))
         self.suspects.sort(key=lambda p: (-abs(p.deviation_ev), p.key))
         del self.suspects[self.size :]
 
 
-def outliers(batch: Batch) -> Iterator[tuple[int, float]]:
-    """Rows whose energy is far from the median of their molecule's, and how far in eV.
-
-    Far is more than OUTLIER_EV and more than OUTLIER_SIGMAS times the spread, which is estimated
-    by the median absolute deviation: a few wrong rows do not widen it. Rows that the generator
-    itself has marked as suspect are among them, however far.
-    """
+def _suspects(batch: Batch) -> Iterator[tuple[int, float]]:
+    """Rows that are outliers among their molecule's, or that the generator has marked as suspect,
+    and how far from the median in eV."""
     marked = batch["suspect"] != "" if "suspect" in batch else np.zeros(len(batch), dtype=bool)
-    energy = batch["energy"] * HARTREE_TO_EV
     order = np.argsort(batch["line"], kind="stable")
     starts = np.flatnonzero(np.diff(batch["line"][order], prepend=-1))
     for rows in np.split(order, starts[1:]):
-        if len(rows) < MIN_CONFORMERS:
-            continue
-        deviation = energy[rows] - np.median(energy[rows])
-        sigma = 1.4826 * np.median(np.abs(deviation))
-        far = np.abs(deviation) > max(OUTLIER_EV, OUTLIER_SIGMAS * sigma)
+        far, deviation = outliers(batch["energy"][rows])
         for i in np.flatnonzero(far | marked[rows]):
             yield int(rows[i]), float(deviation[i])
 

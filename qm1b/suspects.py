@@ -1,7 +1,7 @@
 """Rows whose SCF may have found another state than the lowest: flagged, not left out.
 
-Conformers of one molecule differ by tens of millihartree; another electronic state lies farther
-off. So does a geometry that RDKit got wrong, which is as well worth a look.
+Conformers of one molecule differ by tenths of an eV; another electronic state lies farther off. So
+does a geometry that RDKit got wrong, which is as well worth a look.
 """
 
 from __future__ import annotations
@@ -12,37 +12,44 @@ from itertools import groupby
 
 import numpy as np
 
+from pyscf_ipu.units import HARTREE_TO_EV
+
 from .schema import CONVERGED, Row
 
 OUTLIER = "energy_outlier"
-FEWEST = 4  # converged conformers of a molecule, below which nothing stands out
-LEAST_HARTREE = 0.04
-SPREADS = 8.0  # median absolute deviations
+FEWEST = 3  # converged conformers of a molecule, below which nothing stands out
+OUTLIER_EV = 1.0
+OUTLIER_SIGMAS = 5.0
+
+
+def outliers(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which conformers of one molecule are far from the others in energy.
+
+    Far is more than OUTLIER_EV and more than OUTLIER_SIGMAS times the spread, which is estimated by
+    the median absolute deviation: a few wrong rows do not widen it.
+
+    Args:
+        energy: [R] Hartree, of converged conformers.
+
+    Returns:
+        [R] bool, and [R] the distances from the median in eV.
+    """
+    deviation = (energy - np.median(energy)) * HARTREE_TO_EV if len(energy) else energy
+    if len(energy) < FEWEST:
+        return np.zeros(len(energy), bool), deviation
+    sigma = 1.4826 * np.median(np.abs(deviation))
+    return np.abs(deviation) > max(OUTLIER_EV, OUTLIER_SIGMAS * float(sigma)), deviation
 
 
 def flagged(rows: Sequence[Row]) -> list[Row]:
-    """The rows of whole molecules, sorted by line, with `Result.suspect` set.
-
-    A converged conformer is an outlier if its energy lies above the median of its molecule by more
-    than SPREADS median absolute deviations, and by more than LEAST_HARTREE.
-    """
+    """The rows of whole molecules, sorted by line, with `Result.suspect` set."""
     found: list[Row] = []
     for _, group in groupby(rows, key=lambda row: row.conformer.line):
         molecule = list(group)
-        converged = [r.result.energy for r in molecule if r.result.status == CONVERGED]
-        limit = _limit(converged) if len(converged) >= FEWEST else np.inf
-        found += [_flag(row, limit) for row in molecule]
+        good = [i for i, r in enumerate(molecule) if r.result.status == CONVERGED]
+        far, _ = outliers(np.array([molecule[i].result.energy for i in good]))
+        for i in np.array(good, int)[far].tolist():
+            result = replace(molecule[i].result, suspect=OUTLIER)
+            molecule[i] = replace(molecule[i], result=result)
+        found += molecule
     return found
-
-
-def _limit(energies: list[float]) -> float:
-    """Hartree above which an energy stands out."""
-    median = float(np.median(energies))
-    spread = float(np.median(np.abs(np.array(energies) - median)))
-    return median + max(LEAST_HARTREE, SPREADS * spread)
-
-
-def _flag(row: Row, limit: float) -> Row:
-    if row.result.status != CONVERGED or row.result.energy <= limit:
-        return row
-    return replace(row, result=replace(row.result, suspect=OUTLIER))

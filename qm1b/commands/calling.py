@@ -8,6 +8,7 @@ from pathlib import Path
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
 def this_command() -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qm1b.schema import Conformer, Result, Row
-from qm1b.suspects import LEAST_HARTREE, OUTLIER, flagged
+from qm1b.suspects import OUTLIER, flagged, outliers
 
 
 def rows(line, energies, status="converged"):
@@ -19,8 +19,9 @@ def suspects(found):
     return [i for i, row in enumerate(found) if row.result.suspect]
 
 
-def test_one_in_another_state_stands_out():
-    found = flagged(rows(1, [-40.0, -40.01, -39.99, -40.005, -39.8]))
+@pytest.mark.parametrize("odd", [-39.8, -40.2])
+def test_one_in_another_state_stands_out(odd):
+    found = flagged(rows(1, [-40.0, -40.01, -39.99, -40.005, odd]))
     assert suspects(found) == [4]
     assert found[4].result.suspect == OUTLIER
 
@@ -29,16 +30,23 @@ def test_molecules_are_judged_apart():
     assert suspects(flagged(rows(1, [-40.0] * 4) + rows(2, [-30.0] * 4))) == []
 
 
-@pytest.mark.parametrize("energies", [[-40.0, -40.0, -39.0], [-40.0, -40.2, -39.8, -40.1, -39.9]])
+@pytest.mark.parametrize(
+    "energies", [[], [-40.0], [-40.0, -39.0], [-40.0, -40.2, -39.8, -40.1, -39.9]]
+)
 def test_few_conformers_and_a_wide_spread_say_nothing(energies):
     assert suspects(flagged(rows(1, energies))) == []
 
 
-def test_lower_is_not_suspicious_and_neither_is_a_little():
-    assert suspects(flagged(rows(1, [-40.0] * 5 + [-41.0]))) == []
-    assert suspects(flagged(rows(1, [-40.0] * 5 + [-40.0 + 0.9 * LEAST_HARTREE]))) == []
+def test_a_little_is_not_far():
+    assert suspects(flagged(rows(1, [-40.0] * 5 + [-39.97]))) == []
 
 
 def test_what_did_not_converge_has_its_status():
     found = flagged(rows(1, [-40.0] * 5) + rows(1, [-39.0], "not_converged"))
     assert suspects(found) == []
+
+
+def test_distances_in_ev():
+    far, deviation = outliers(np.array([-40.0, -40.0, -40.0, -39.9]))
+    assert far.tolist() == [False, False, False, True]
+    assert deviation[3] == pytest.approx(2.7211, abs=1e-4)
