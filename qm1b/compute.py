@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import engine
+from .auditing import audited
 from .ladder import climb, ladder_for, run_of
 from .presets import Level
 from .schema import Conformer, Result
@@ -82,11 +83,25 @@ def environment() -> dict[str, str]:
     }
 
 
-def serve(conn: Connection, factory: str, level: Level, retry: bool = True) -> None:
+@dataclass(frozen=True)
+class Service:
+    """What a worker does with every conformer."""
+
+    level: Level
+    retry: bool = True
+    """Try again what does not converge (`qm1b.ladder`)."""
+    audit: float = 0.0
+    """Part that PySCF computes again (`qm1b.auditing`)."""
+    seed: int = 0
+    """Of the run; decides which part."""
+
+
+def serve(conn: Connection, factory: str, service: Service) -> None:
     """A worker: `Job` in; `Compiling`, `Compiled` and `Done` or `Failed` out."""
+    level = service.level
     solver = engine.build(factory, level)
     solvers: dict[str | None, Any] = {None: solver}
-    ladder = ladder_for(level.precision, retry)
+    ladder = ladder_for(level.precision, service.retry)
 
     def again(precision: str) -> Any:
         return engine.build(factory, replace(level, precision=precision))
@@ -103,7 +118,8 @@ def serve(conn: Connection, factory: str, level: Level, retry: bool = True) -> N
                 if event is not None:
                     conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
             results = climb(run_of(job.shape, solvers, again), _molecules(job), ladder)
-            conn.send(Done(tuple(results)))
+            results = audited(job.conformers, results, level, service.audit, service.seed)
+            conn.send(Done(results))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:

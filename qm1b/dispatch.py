@@ -16,9 +16,8 @@ from typing import Any
 
 from . import compute
 from .buckets import Buckets
-from .compute import Compiled, Compiling, Done, Failed, Job, Ready
+from .compute import Compiled, Compiling, Done, Failed, Job, Ready, Service
 from .errors import UserError
-from .presets import Level
 from .schema import Conformer, Result, Row
 from .workers import Worker
 
@@ -52,12 +51,11 @@ class ComputePool:
         self,
         n: int,
         factory: str,
-        level: Level,
+        service: Service,
         log: Path,
         n_ao: Callable[[Any], int],
         memory_bytes: Callable[[Hashable], int],
         machine_bytes: int,
-        retry: bool = True,
     ) -> None:
         self._log = log
         self._n_ao = n_ao
@@ -66,7 +64,7 @@ class ComputePool:
         self.workers = [
             Worker(
                 serve=compute.serve,
-                args=(factory, level, retry),
+                args=(factory, service),
                 log=log,
                 env=compute.environment(),
             )

@@ -20,6 +20,7 @@ from .schema import Conformer, Drop, Result, Row
 
 _CONFORMER = [f.name for f in fields(Conformer)]
 _RESULT = [f.name for f in fields(Result)]
+_TUPLES = "dipole", "reference_dipole", "mo_energy"
 
 
 @dataclass
@@ -109,6 +110,6 @@ def _unit(line: int, manifest: dict[str, Any]) -> int:
 
 def _row(record: Record) -> Row:
     values = {name: record[name] for name in _RESULT}
-    values |= {name: tuple(values[name].tolist()) for name in ("dipole", "mo_energy")}
+    values |= {name: tuple(values[name].tolist()) for name in _TUPLES}
     conformer = {name: record[name] for name in _CONFORMER}
     return Row(Conformer(**conformer), Result(**values))

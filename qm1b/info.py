@@ -12,6 +12,8 @@ from pyscf_ipu.units import HARTREE_TO_EV
 from . import store
 from .schema import CONVERGED, DROP_REASONS
 
+MEV = 1e3 * HARTREE_TO_EV
+
 
 def describe(folder: Path) -> str:
     """Settings, counts, reasons and ranges of a run, from its manifest and shards.
@@ -25,6 +27,7 @@ def describe(folder: Path) -> str:
     reasons: Counter[str] = Counter()
     gaps: list[np.ndarray] = []
     aos: list[np.ndarray] = []
+    errors: list[np.ndarray] = []
     molecules = 0
     for path in store.shards(folder):
         shard = store.read_shard(path)
@@ -33,6 +36,8 @@ def describe(folder: Path) -> str:
         reasons.update(drop.reason for drop in store.read_drops(path))
         gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
         aos.append(shard["n_ao"])
+        error = (shard["energy"] - shard["reference_energy"]) * MEV
+        errors.append(error[np.isfinite(error)])
         molecules += len(np.unique(shard["line"]))
     lines = [
         f"{folder}: {manifest['status']}, {len(store.shards(folder))} shards",
@@ -55,4 +60,10 @@ def describe(folder: Path) -> str:
             f"  gap          {gap.min():.3f} to {gap.max():.3f} eV, median {np.median(gap):.3f} eV"
         )
         lines.append(f"  size         {n_ao.min()} to {n_ao.max()} AOs")
+    error = np.abs(np.concatenate([*errors, []]))
+    if error.size:
+        lines.append(
+            f"  audited      {error.size} rows, energy against PySCF: mean {error.mean():.3f} meV, "
+            f"largest {error.max():.3f} meV"
+        )
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .buckets import Buckets
+from .compute import Service
 from .conformers import CORES_PER_WORKER, Embedded, EmbedPool, Recipe
 from .dispatch import ComputePool, ProgramEvent
 from .interrupts import Interrupt
@@ -47,10 +48,8 @@ class Pools:
         from pyscf_ipu.memory import available_bytes
 
         memory_bytes = functools.cache(solver.memory_bytes)
-        self.compute = ComputePool(
-            n, factory, settings.level, log, n_ao, memory_bytes, available_bytes(),
-            settings.retry,
-        )  # fmt: skip
+        service = Service(settings.level, settings.retry, settings.audit, settings.seed)
+        self.compute = ComputePool(n, factory, service, log, n_ao, memory_bytes, available_bytes())
         self.embed = EmbedPool(-(-n // CORES_PER_WORKER), Recipe.of(settings), log)
 
     def stop(self) -> None:

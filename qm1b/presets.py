@@ -58,6 +58,8 @@ class RunSettings:
     """Column of a table, by name or number; None to find it by name."""
     retry: bool = True
     """Try again, in other ways, what does not converge (`qm1b.ladder`)."""
+    audit: float = 0.0
+    """Part of the rows that PySCF computes again (`qm1b.auditing`)."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
 

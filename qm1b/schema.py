@@ -58,6 +58,11 @@ class Result:
     """Every attempt as name:status:cycles; see `qm1b.ladder`."""
     suspect: str = ""
     """Why the result may be of another state; see `qm1b.suspects`."""
+    reference_energy: float = float("nan")
+    """PySCF's, in float64, if the row was audited; likewise the next three."""
+    reference_homo: float = float("nan")
+    reference_lumo: float = float("nan")
+    reference_dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,12 @@ FIELDS: tuple[Field, ...] = (
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
     Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),
     Field("dipole", "float64", "e*bohr", "electric dipole moment", width=3),
+    Field("reference_energy", "float64", "hartree", "PySCF's energy, NaN in rows not audited"),
+    Field("reference_homo", "float64", "hartree", "PySCF's homo, NaN in rows not audited"),
+    Field("reference_lumo", "float64", "hartree", "PySCF's lumo, NaN in rows not audited"),
+    Field(
+        "reference_dipole", "float64", "e*bohr", "PySCF's dipole, NaN in rows not audited", width=3
+    ),
     Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
     Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
     Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),

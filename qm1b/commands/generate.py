@@ -61,6 +61,8 @@ class Generate:
     """Seconds that RDKit may take for one molecule."""
     retry: bool = True
     """Try again what does not converge: with damping, with a level shift, in float64."""
+    audit: float = 0.0
+    """Part of the rows, 0 to 1, that PySCF computes again in float64; kept beside the results."""
     relax: str = "none"
     """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
     for) or uff."""
@@ -147,6 +149,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     for name, (value, least) in allowed.items():
         if value < least:
             raise UserError(f"--{name} is {value}: it must be at least {least}.")
+    if not 0 <= command.audit <= 1:
+        raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1.")
     if command.preset not in PRESETS:
         raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}.")
     flags = {
@@ -166,6 +170,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         keep_charged=command.keep_charged,
         embed_timeout=command.embed_timeout,
         retry=command.retry,
+        audit=command.audit,
         relax=command.relax,
         rattle_angstrom=command.rattle_angstrom,
         input_format=input_format,

@@ -4,6 +4,7 @@ import pytest
 from test_buckets import conformer
 
 from qm1b.buckets import Buckets
+from qm1b.compute import Service
 from qm1b.dispatch import ComputePool
 from qm1b.presets import PRESETS
 
@@ -14,8 +15,8 @@ def pool(tmp_path, monkeypatch):
     monkeypatch.setattr("qm1b.workers.Worker.start", lambda self: None)
     monkeypatch.setattr("qm1b.workers.Worker.send", lambda self, job, _: setattr(self, "job", job))
     need = {"small": 10, "large": 60, "huge": 900}
-    level = PRESETS["qm1b"]
-    return ComputePool(3, "", level, tmp_path / "log", len, need.__getitem__, machine_bytes=100)
+    service = Service(PRESETS["qm1b"])
+    return ComputePool(3, "", service, tmp_path / "log", len, need.__getitem__, machine_bytes=100)
 
 
 def running(pool, *shapes):

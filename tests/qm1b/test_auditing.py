@@ -1,0 +1,53 @@
+"""The in-line audit: which rows, and what stands in them."""
+
+import numpy as np
+import pytest
+from fake_runs import fake_run
+
+from qm1b import store
+from qm1b.auditing import audited, is_audited
+from qm1b.cli import main
+from qm1b.presets import PRESETS
+from qm1b.schema import Conformer, Result
+
+LEVEL = PRESETS["qm1b"]
+
+
+def conformers(count):
+    numbers = np.array([1, 1], np.uint8)
+    positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    return [Conformer(i // 4 + 1, "[H][H]", i % 4, 1, 0, numbers, positions) for i in range(count)]
+
+
+def test_a_share_of_rows_that_depends_on_the_seed_alone():
+    chosen = [c for c in conformers(4000) if is_audited(c, 0.1, seed=0)]
+    assert 300 < len(chosen) < 500
+    assert all(is_audited(c, 0.5, seed=0) for c in chosen)  # a larger share holds a smaller one
+    assert sum(is_audited(c, 0.1, seed=1) for c in chosen) < 100
+    assert not any(is_audited(c, 0.0, seed=0) for c in conformers(100))
+    assert all(is_audited(c, 1.0, seed=0) for c in conformers(100))
+
+
+def test_pyscf_stands_beside_the_result():
+    result = Result("converged", 2, energy=-1.0)
+    (found,) = audited(conformers(1), [result], LEVEL, 1.0, seed=0)
+    assert found.energy == -1.0
+    assert found.reference_energy == pytest.approx(-1.16, abs=0.02)
+    assert found.reference_homo < 0 < found.reference_lumo
+    assert np.abs(found.reference_dipole).max() < 1e-6
+    assert audited(conformers(1), [result], LEVEL, 0.0, seed=0) == (result,)
+
+
+def test_a_run_says_what_it_has_audited(tmp_path, capsys):
+    out, _ = fake_run(tmp_path, "[H][H]\nO\n", conformers=2, audit=1.0)
+    (path,) = store.shards(out)
+    shard = store.read_shard(path)
+    assert np.isfinite(shard["reference_energy"]).all()
+    assert shard["reference_dipole"].shape == (4, 3)
+    assert main(["info", str(out)]) == 0
+    assert "audited      4 rows" in capsys.readouterr().out
+
+
+def test_a_share_is_at_most_all(tmp_path, capsys):
+    assert main(["generate", "--audit", "2", "--out", str(tmp_path / "x")]) == 2
+    assert "0 to 1" in capsys.readouterr().err
