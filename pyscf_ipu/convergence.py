@@ -52,11 +52,19 @@ PLAIN = Convergence()
 
 
 class Aids(NamedTuple):
-    """`Convergence` on the device: scalars; level_shift in Hartree."""
+    """`Convergence` on the device: scalars; level_shift in Hartree.
+
+    With aids the SCF approaches its end slowly, and a slow approach looks like rounding.  So they
+    are dropped once it seems to have arrived, and DIIS makes the last cycles.
+    """
 
     damping: Array
     diis_start: Array
     level_shift: Array
+
+    def none(self) -> Array:
+        """Whether there are no aids at all."""
+        return (self.diis_start == 0) & (self.level_shift == 0)
 
     def next_matrix(
         self, cycle: Array, matrix: Array, before: Array, extrapolated: Array, density: Array

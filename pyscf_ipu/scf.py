@@ -66,6 +66,7 @@ class _State(NamedTuple):
     diis: Diis
     best: Array  # smallest commutator so far that was clearly smaller than the one before
     stalled: Array  # cycles since then
+    free: Array  # no aids, or none any more
     final: Array  # the last evaluation is done
 
 
@@ -145,13 +146,17 @@ def scf(
         stalled = jnp.where(better, 0, state.stalled + 1)
         floor = max(tolerance.commutator, tolerance.rounding_floor)
         small = jnp.where(stalled < STALLED, tolerance.commutator, floor)
-        met = (commutator < small) & (change < tolerance.energy_change)
+        arrived = (commutator < small) & (change < tolerance.energy_change)
+        met = arrived & state.free
+        free = state.free | arrived
+        freed = free & ~state.free  # the commutator may grow once more
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles)
             diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
-            following = aids.next_matrix(
+            aided = aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
             )
+            following = jnp.where(free, extrapolated, aided)
         with jax.named_scope("eigensolver"):
             # The last orbitals are those of a plain Fock matrix, neither extrapolated nor shifted.
             last_cycle = before.cycles + 1 >= max_cycles
@@ -181,17 +186,18 @@ def scf(
             density_of(orbitals, n_occupied),
             density_of(vectors, n_occupied),
             diis,
-            jnp.where(better, commutator, state.best),
-            stalled,
+            jnp.where(freed, jnp.inf, jnp.where(better, commutator, state.best)),
+            jnp.where(freed, 0, stalled),
+            free,
             before.converged,
         )
 
-    start = _start(fock, guess, similar(guess, basis.root))
+    start = _start(fock, guess, similar(guess, basis.root), aids.none())
     return lax.while_loop(unfinished, cycle, start).run
 
 
 def _start(
-    fock: Callable[[Array], tuple[Array, Terms]], guess: Array, orthonormal: Array
+    fock: Callable[[Array], tuple[Array, Terms]], guess: Array, orthonormal: Array, free: Array
 ) -> _State:
     n, dtype = guess.shape[0], guess.dtype
     shapes = jax.eval_shape(fock, guess)[1]
@@ -209,7 +215,8 @@ def _start(
     never = jnp.full((), jnp.inf, dtype)
     count = jnp.zeros((), jnp.int32)
     vectors = jnp.eye(n, dtype=dtype)
-    return _State(run, vectors, guess, orthonormal, diis, never, count, jnp.zeros((), bool))
+    no = jnp.zeros((), bool)
+    return _State(run, vectors, guess, orthonormal, diis, never, count, jnp.asarray(free), no)
 
 
 def similar(matrix: Array, x: Array) -> Array:

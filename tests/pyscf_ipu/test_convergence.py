@@ -46,6 +46,15 @@ def test_a_level_shift_finds_what_diis_does_not(solver):
     assert aided.energy[0] < plain.energy[0] - 0.5
 
 
+def test_a_slow_approach_is_not_taken_for_rounding(solver):
+    """Stretched fluorine: both atoms are alike, so that the dipole tells how far it is."""
+    fluorine = pi.Molecule([9, 9], [[0, 0, -2.27], [0, 0, 2.27]])
+    found = solve(solver, fluorine, Convergence(0.5, 1000, 0.3))
+    assert found.converged[0]
+    assert found.commutator_norm[0] < 2e-4
+    assert np.abs(found.dipole[0]).max() < 5e-4
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
