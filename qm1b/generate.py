@@ -11,6 +11,7 @@ from typing import Any
 from . import cluster, engine, folder, inputs, manifest, store
 from .errors import UserError
 from .folder import Folder
+from .inputs import InputSummary
 from .interrupts import Interrupt, interrupts
 from .ledger import Unit
 from .pipeline import Found, Pipeline, Pools, Reports
@@ -69,7 +70,8 @@ def generate(run: Run, display: Display | None = None) -> Summary:
 
     Raises:
         UserError: the input, the output folder or the settings cannot be used, the folder is in use
-            or holds another run, the disk is full, or the compute processes cannot start.
+            or holds another run, the input changes under way, the disk is full, or the compute
+            processes cannot start or keep dying.
     """
     source = inputs.summarise(run.source, run.settings)
     try:
@@ -81,14 +83,17 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     plan = Plan(n_lines, run.settings.unit_lines, run.share)
     identity = manifest.describe(run.settings, run.source, source, definition, run.share)
     with folder.opened(run.out, identity, plan, run.other_versions) as out:
-        return _Generation(run, out, solver, display or Quiet()).execute()
+        return _Generation(run, source, out, solver, display or Quiet()).execute()
 
 
 class _Generation:
     """The state of a running generation."""
 
-    def __init__(self, run: Run, out: Folder, solver: Any, display: Display) -> None:
-        self.run, self.out, self.solver, self.display = run, out, solver, display
+    def __init__(
+        self, run: Run, source: InputSummary, out: Folder, solver: Any, display: Display
+    ) -> None:
+        self.run, self.source, self.out = run, source, out
+        self.solver, self.display = solver, display
         self.n_ao = engine.ao_counter(solver)
         self.stats = _stats(out, run.settings.conformers)
         self.workers = run.workers or n_cores()
@@ -139,11 +144,14 @@ class _Generation:
 
         Every line before is screened too: whether a molecule is a duplicate depends on all lines
         above it, whoever computed them.
+
+        Raises:
+            UserError: the input is not what it was when the run began.
         """
         settings, missing = self.run.settings, set(self.out.missing)
         screen = Screen(self.n_ao, settings.max_aos, settings.keep_charged, settings.conformers)
-        last = (max(missing) + 1) * settings.unit_lines
-        for line in inputs.read(self.run.source, settings, min(last, self.out.plan.n_lines)):
+        last = min((max(missing) + 1) * settings.unit_lines, self.out.plan.n_lines)
+        for line in inputs.read(self.run.source, settings, last, self.source):
             found = screen(line)
             yield found if self.out.plan.unit_of(line.number) in missing else None
 

@@ -79,7 +79,8 @@ class Pipeline:
         self.all_read = False
         self.ledger = Ledger(settings.unit_lines)
         self.buckets = Buckets(functools.cache(solver.batch_size))
-        self.shape_of: dict[bytes, Hashable] = {}
+        self.shape_of: dict[tuple[bytes, int], Hashable] = {}
+        """By atomic numbers and charge, which is all that an engine looks at."""
 
     def run(self, pools: Pools, interrupt: Interrupt) -> None:
         """Run to the end of the lines, or to the first Ctrl-C: running batches are finished then,
@@ -180,7 +181,7 @@ class Pipeline:
         from pyscf_ipu.molecule import Molecule
 
         first = result.conformers[0]
-        key = first.numbers.tobytes()
+        key = first.numbers.tobytes(), first.charge
         if key not in self.shape_of:
             molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..presets import RunSettings
 from . import lines, sdf, tables, xyz
+from .checks import UnitChecks, checked
 from .container import Member, Source, decoded, head_text
 from .formats import AUTO, GEOMETRIES, NAMES, detect
 from .records import Entry, InputSummary, Record
@@ -47,24 +48,39 @@ def summarise(path: Path, settings: RunSettings) -> InputSummary:
     """
     found = resolve(path, settings.input_format)
     with Source(path) as source:
-        n = sum(1 for _ in _entries(source, found, settings))
-        summary = InputSummary(n, source.sha256, found, tuple(source.skipped))
-    if n == 0:
+        checks = UnitChecks(settings)
+        for entry in _entries(source, found, settings):
+            checks.add(entry)
+        checks.close()
+        skipped = tuple(source.skipped)
+        summary = InputSummary(checks.n, source.sha256, found, skipped, checks.done)
+    if checks.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule.")
     return summary
 
 
-def read(path: Path, settings: RunSettings, limit: int | None = None) -> Iterator[Record]:
+def read(
+    path: Path,
+    settings: RunSettings,
+    limit: int | None = None,
+    expected: InputSummary | None = None,
+) -> Iterator[Record]:
     """The records of an input, at most `limit`; nothing is held but the current one.
+
+    With `expected`, what an earlier pass learned, they must be the same ones; `limit` then is the
+    end of a work unit or of the run.
 
     Bytes that are not text become U+FFFD; a record that cannot be one carries its reason.
 
     Raises:
-        UserError: the input cannot be read to its end.
+        UserError: the input cannot be read to its end, or is not what was expected.
     """
     found = resolve(path, settings.input_format)
     with Source(path) as source:
         entries = _entries(source, found, settings)
+        if expected is not None:
+            n = limit or expected.n_lines
+            entries = checked(entries, settings, expected, n, path)
         for number, entry in enumerate(itertools.islice(entries, limit), start=1):
             yield Record(number, *entry, format=found)
 

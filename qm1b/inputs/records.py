@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS = 2000
@@ -44,6 +45,8 @@ class InputSummary(NamedTuple):
     format: str = "smiles"
     skipped: tuple[str, ...] = ()
     """Members of an archive that are no molecules by their name."""
+    checks: Sequence[int] = ()
+    """Of the records of each work unit; see `checks`."""
 
 
 def smiles_of(text: str) -> str:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 18), 9)}
 
@@ -95,6 +95,14 @@ class Slow(Solver):
         time.sleep(0.02)
         return super().run(shape, molecules, convergence)
 
+
+class NoAnions(Solver):
+    """Has no functions for more electrons."""
+
+    def shape(self, molecule):
+        if molecule.charge < 0:
+            raise InvalidMolecule("no room for the electrons")
+        return super().shape(molecule)
 
 def refuse(**level):
     raise ValueError("unknown basis 'x': use one of sto-3g")

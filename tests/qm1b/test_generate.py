@@ -4,13 +4,16 @@ import csv
 
 import numpy as np
 import pytest
-from fake_runs import fake_run
+from fake_runs import fake_run, settings
 
-from qm1b import store
+from qm1b import inputs, store
 from qm1b.errors import UserError
+from qm1b.generate import Run, generate
 from qm1b.info import describe
 from qm1b.progress import Stats
 from qm1b.schema import FIELDS
+
+CHARGES = "fake_engine:NoAnions"
 
 
 def all_rows(folder):
@@ -106,3 +109,33 @@ def test_a_run_that_never_started_may_be_tried_again(tmp_path):
 def test_an_engine_that_takes_no_time_starves(finished):
     _, summary = finished
     assert 0 < summary.stats.starved_seconds < 2 * summary.stats.seconds
+
+
+@pytest.mark.parametrize("text", ["C\nCC\n", "C\nCC\nCCC\nCCCC\nCCCCCO\n"])
+def test_an_input_that_changes_under_way_ends_the_run(tmp_path, monkeypatch, text):
+    real = inputs.summarise
+
+    def summarise(path, settings):
+        found = real(path, settings)
+        path.write_text(text)
+        return found
+
+    before = "C\nCC\nCCC\nCCCC\nCCCCC\n"
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="has changed since"):
+        patch.setattr(inputs, "summarise", summarise)
+        fake_run(tmp_path, before)
+    out = tmp_path / "out-2"
+    assert store.read_manifest(out)["status"] == "failed"
+    assert len(store.shards(out)) < 2
+    _, summary = fake_run(tmp_path, before)  # the old content: gone on with
+    assert not summary.interrupted
+    assert summary.tally.molecules == 5
+
+
+def test_a_charge_that_the_basis_cannot_hold_is_not_hidden_by_its_neighbour(tmp_path):
+    source = tmp_path / "a.xyz"
+    atom = "O 0 0 0\n"
+    source.write_text(f"1\ncharge=2\n{atom}1\ncharge=-2\n{atom}")
+    run = Run(source, tmp_path / "out", settings(conformers=1, keep_charged=True), 1, CHARGES)
+    generate(run)
+    assert {d["line"]: d["reason"] for d in dropped(run.out)} == {"2": "invalid"}

@@ -159,3 +159,31 @@ def test_xyz_frames_that_are_none_are_one_record_each(tmp_path):
     assert [r.reason for r in found] == ["", "unparsable", "", "unparsable", "unparsable"]
     assert "1 of 3 atoms" in found[1].detail
     assert "ends after 1 of 99999" in found[4].detail
+
+
+@pytest.mark.parametrize(
+    ("changed", "given"),
+    [("C\n" * 11 + "N\n" + "C\n" * 9, 8), ("C\n" * 19, 16), ("C\n" * 20 + "CC", 20), ("", 0)],
+    ids=["edited", "cut", "last", "emptied"],
+)
+def test_an_input_that_has_changed_is_noticed_before_its_unit_ends(tmp_path, changed, given):
+    path = written(tmp_path, "a.smi", "C\n" * 21)
+    chosen = settings(conformers=1)  # units of eight
+    summary = inputs.summarise(path, chosen)
+    assert len(list(inputs.read(path, chosen, 21, summary))) == 21
+    assert len(list(inputs.read(path, chosen, 16, summary))) == 16
+    written(tmp_path, "a.smi", changed)
+    found = []
+    with pytest.raises(UserError, match="has changed since"):
+        found.extend(inputs.read(path, chosen, 21, summary))
+    assert given <= len(found) < min(given + 8, 21)  # never the end of a changed unit
+
+
+def test_a_limit_ends_a_unit_too(tmp_path):
+    path = written(tmp_path, "a.smi", "C\n" * 21)
+    chosen = settings(conformers=1, limit=10)
+    summary = inputs.summarise(path, chosen)
+    assert len(list(inputs.read(path, chosen, 10, summary))) == 10
+    written(tmp_path, "a.smi", "C\n" * 9 + "N\n" * 12)
+    with pytest.raises(UserError, match="has changed since"):
+        list(inputs.read(path, chosen, 10, summary))
