@@ -23,6 +23,14 @@ PERCENTILES = (50, 90, 95, 99)
 
 SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
 
+WHY = {
+    "lower_percent": (
+        " (PySCF's energy is a minimum: a row below it is wrong, unless there is a lower minimum)"
+    ),
+    "not_compared_percent": " (PySCF did not converge, or failed, for these)",
+}
+"""What has to be known to read a figure."""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -37,11 +45,14 @@ class Compared:
     gap_mev: float
     dipole_e_bohr: float
     state: str
-    """Same as PySCF's; lower or higher than PySCF's; or not compared: PySCF has not converged."""
+    """Same as PySCF's; lower or higher than PySCF's; or not compared: PySCF has not converged, or
+    has failed."""
     deviation_ev: float
     """Of a suspect: its energy minus the median of its molecule's; else 0."""
     seconds: float
     """That PySCF took."""
+    problem: str = ""
+    """Why PySCF failed, if it did."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +63,34 @@ class Bounds:
     energy_max_mev: float
     gap_mae_mev: float
     dipole_max_e_bohr: float
+    homo_mae_mev: float
+    """With the next three: an error that HOMO and LUMO share does not show in the gap."""
+    homo_max_mev: float
+    lumo_mae_mev: float
+    lumo_max_mev: float
     higher_percent: float = 0.5
     """Rows in a higher state than PySCF's."""
+    lower_percent: float = 0.5
+    """Rows below PySCF's energy; of the suspects too."""
+    not_compared_percent: float = 5.0
+    """Rows for which there is no reference, suspects included."""
 
 
 def default_bounds(level: Level) -> Bounds:
     """The accuracy that the project promises for a level of theory (README, Results)."""
     if level.precision == "float64":
-        return Bounds(3e-3, 3e-3, 0.06, 1e-3)
-    if level.precision == "mixed":
-        return Bounds(0.01, 0.1, 0.1, 1e-3)
-    small = level.basis.lower() == "sto-3g"
-    return Bounds(1.0 if small else 3.0, 5.0, 0.1, 1e-3)
+        return _bounds((3e-3, 3e-3), 0.06, orbitals=(0.06, 0.6))
+    mae = 1.0 if level.basis.lower() == "sto-3g" else 3.0
+    # mixed: the orbital energies are float32's, only the total energy is not
+    energy = (0.01, 0.1) if level.precision == "mixed" else (mae, 5.0)
+    return _bounds(energy, 0.1, orbitals=(mae, 5.0))
+
+
+def _bounds(
+    energy: tuple[float, float], gap_mae_mev: float, orbitals: tuple[float, float]
+) -> Bounds:
+    """Mean and largest errors of the energy, and of HOMO and LUMO, in meV."""
+    return Bounds(*energy, gap_mae_mev, 1e-3, *orbitals, *orbitals)
 
 
 def compare(picked: Picked, found: Reference) -> Compared:
@@ -84,6 +111,7 @@ def compare(picked: Picked, found: Reference) -> Compared:
         state=state if found.converged else NOT_COMPARED,
         deviation_ev=picked.deviation_ev,
         seconds=found.seconds,
+        problem=found.problem,
     )
 
 
@@ -113,27 +141,42 @@ def states(rows: Sequence[Compared]) -> dict[str, int]:
     return {s: sum(row.state == s for row in rows) for s in (SAME, LOWER, HIGHER, NOT_COMPARED)}
 
 
+def percent(rows: Sequence[Compared], state: str) -> float | None:
+    """How many of the rows are in a state; None if there are no rows."""
+    return 100 * states(rows)[state] / len(rows) if rows else None
+
+
 def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bounds) -> list[str]:
     """The bounds that are not kept, in words. Means are over the random sample alone: suspects are
     chosen for being bad. Maxima and states are over both."""
     mean, every = summarise(sample), summarise([*sample, *suspects])
-    higher = states(sample)[HIGHER]
     figures = {
         "energy_mae_mev": mean.get("energy_mev", {}).get("mae"),
+        "homo_mae_mev": mean.get("homo_mev", {}).get("mae"),
+        "lumo_mae_mev": mean.get("lumo_mev", {}).get("mae"),
         "gap_mae_mev": mean.get("gap_mev", {}).get("mae"),
         "energy_max_mev": every.get("energy_mev", {}).get("max"),
+        "homo_max_mev": every.get("homo_mev", {}).get("max"),
+        "lumo_max_mev": every.get("lumo_mev", {}).get("max"),
         "dipole_max_e_bohr": every.get("dipole_e_bohr", {}).get("max"),
-        "higher_percent": 100 * higher / len(sample) if sample else None,
+        "higher_percent": percent(sample, HIGHER),
+        "lower_percent": percent(sample, LOWER),
+        "not_compared_percent": percent([*sample, *suspects], NOT_COMPARED),
     }
     limits = asdict(bounds)
     found = [
-        f"{name} is {value:.3g}, the bound is {limits[name]:g}"
+        f"{name} is {value:.3g}, the bound is {limits[name]:g}{WHY.get(name, '')}"
         for name, value in figures.items()
         if value is not None and value > limits[name]
     ]
-    bad = [row for row in suspects if row.state == HIGHER]
-    if bad:
-        found.append(f"{len(bad)} of {len(suspects)} suspects are in a higher state than PySCF's")
+    bad = states(suspects)
+    if bad[HIGHER]:
+        found.append(
+            f"{bad[HIGHER]} of {len(suspects)} suspects are in a higher state than PySCF's"
+        )
+    if (percent(suspects, LOWER) or 0.0) > bounds.lower_percent:
+        below = f"{bad[LOWER]} of {len(suspects)} suspects are below PySCF's energy"
+        found.append(below + WHY["lower_percent"])
     if not sample:
         found.append("there is no converged row to recompute")
     elif not mean:

@@ -6,14 +6,14 @@ PySCF's own pruning, spherical or cartesian functions. Precision is not part of 
 
 from __future__ import annotations
 
+import math
 import multiprocessing as mp
-import os
 import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,7 +23,7 @@ from .compute import environment
 from .errors import UserError
 from .presets import Level
 from .schema import Conformer
-from .workers import n_cores
+from .workers import environment_of, n_cores
 
 CONV_TOL_HARTREE = 1e-11
 CONV_TOL_GRADIENT = 1e-6
@@ -42,6 +42,8 @@ class Reference:
     """About the origin of the positions."""
     converged: bool
     seconds: float
+    problem: str = ""
+    """Why there is none, if PySCF raised an error; all numbers are NaN then."""
 
 
 def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Reference:
@@ -57,7 +59,8 @@ def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Ref
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF's remarks about its own interfaces
         field = _converged(_mean_field(conformer, level))
-        for _ in range(STABILITY_ROUNDS if thorough else 0):
+        # Without empty orbitals there is one determinant, and PySCF's analysis divides by zero.
+        for _ in range(STABILITY_ROUNDS if thorough and (field.mo_occ == 0).any() else 0):
             orbitals, _, stable, _ = field.stability(return_status=True)
             if stable:
                 break
@@ -77,6 +80,18 @@ def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Ref
     )
 
 
+def attempt(conformer: Conformer, level: Level, thorough: bool = False) -> Reference:
+    """`reference`, or what went wrong: one molecule that PySCF cannot do must not end an audit."""
+    start = time.perf_counter()
+    nan = float("nan")
+    try:
+        return reference(conformer, level, thorough)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - start
+        return Reference(nan, nan, nan, (nan, nan, nan), False, seconds, problem)
+
+
 def references(
     conformers: Sequence[Conformer], level: Level, workers: int = 0, thorough: bool = False
 ) -> Iterator[tuple[int, Reference]]:
@@ -90,19 +105,26 @@ def references(
 
     Yields:
         The number of a conformer and its reference, as they are done.
+
+    Raises:
+        UserError: a process died.
     """
     count = min(workers or n_cores(), len(conformers))
     if not count:
         return
-    with _variables(environment()):
+    with environment_of(environment()):
         pool = ProcessPoolExecutor(count, mp_context=mp.get_context("spawn"))
         try:
             futures = {
-                pool.submit(reference, conformer, level, thorough): i
+                pool.submit(attempt, conformer, level, thorough): i
                 for i, conformer in enumerate(conformers)
             }
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise UserError(
+                "a process of PySCF died, for lack of memory perhaps; use fewer --workers."
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -122,19 +144,44 @@ def check_functional(xc: str, definition: str) -> None:
 
     from pyscf_ipu.xc import functional
 
-    if xc == "hf":
-        return
+    stated = _Definition.parse(definition)
     try:
-        name = functional(xc).pyscf_name
+        known = functional(xc)
     except ValueError as error:
         raise UserError(f"the dataset's functional is not known here: {error}.") from None
-    ours = {int(number) for number, _ in libxc.parse_xc(name)[1]}
-    stated = {int(number) for number in re.findall(r"\((\d+)\)|libxc (\d+)", definition) for
-              number in number if number}  # fmt: skip
-    if not ours <= stated:
+    (hybrid, _, _), terms = libxc.parse_xc(known.pyscf_name)
+    ours = {int(number): float(weight) for number, weight in terms}
+    means = {stated.whole: 1.0} if stated.whole in ours else stated.terms
+    here = xc == "hf" or stated == _Definition.parse(known.definition)
+    if stated.whole not in ours and xc != "hf":
+        here = here and math.isclose(float(hybrid), stated.exchange)
+    if not here or ours != means:
         raise UserError(
             f"functional {xc} of this PySCF has the libxc ids {sorted(ours)}, the dataset's is "
             f'"{definition}"; verify it with a release that has the same one.'
+        )
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """What the text of `pyscf_ipu.xc.Functional.definition` states, in libxc ids."""
+
+    whole: int | None
+    """Id of the whole functional, if libxc has it as one."""
+    terms: dict[int, float]
+    """Its parts and their weights."""
+    exchange: float
+    """Weight of exact exchange."""
+
+    @classmethod
+    def parse(cls, text: str) -> _Definition:
+        whole = re.search(r"libxc (\d+)", text)
+        exchange = re.search(r"([\d.]+) HF\b", text)
+        terms = re.findall(r"(?:([\d.]+) )?\w+\((\d+)\)", text)
+        return cls(
+            int(whole.group(1)) if whole else None,
+            {int(number): float(weight or 1.0) for weight, number in terms},
+            float(exchange.group(1)) if exchange else 0.0,
         )
 
 
@@ -171,18 +218,3 @@ def _newton(field: Any, orbitals: Any) -> Any:
     found = field.newton()
     found.kernel(orbitals, field.mo_occ)
     return found
-
-
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for processes begun inside: threads are counted at the imports."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

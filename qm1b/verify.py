@@ -194,10 +194,15 @@ def as_text(audit: Audit, count: int = 3) -> str:
         lines.append(f"worst rows, {name}:")
         for row in comparison.worst(everything, name, count):
             value = getattr(row, name)
-            where = f"line {row.line}, conformer {row.conformer}, {row.smiles}"
-            lines.append(f"  {value:10.3g}  {where}, {row.state} state")
+            lines.append(f"  {value:10.3g}  {_place(row)}, {row.state} state")
+    failed = [row for row in everything if row.problem][:count]
+    lines += [f"PySCF failed: {_place(row)}: {row.problem}" for row in failed]
     verdict = "passed" if not audit.missed else "FAILED"
     return "\n".join([*lines, verdict, *(f"  {text}" for text in audit.missed)])
+
+
+def _place(row: Compared) -> str:
+    return f"line {row.line}, conformer {row.conformer}, {row.smiles}"
 
 
 def _counts(rows: Sequence[Compared]) -> str:

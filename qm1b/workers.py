@@ -52,7 +52,7 @@ class Worker:
             args=(theirs, os.getpid(), str(self.log), self.serve, self.args),
             daemon=True,
         )
-        with _environment(self.env), _interrupts_ignored():
+        with environment_of(self.env), _interrupts_ignored():
             self.process.start()
         theirs.close()
         self.job = None
@@ -101,6 +101,21 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
+@contextmanager
+def environment_of(env: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for processes started inside: libraries count threads when imported."""
+    before = {key: os.environ.get(key) for key in env}
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
 def _child(conn: Connection, parent: int, log: str, serve: Serve, args: Sequence[Any]) -> None:
     """What runs in the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -130,21 +145,6 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _environment(env: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the children started inside."""
-    before = {key: os.environ.get(key) for key in env}
-    os.environ.update(env)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
 
 
 @contextmanager

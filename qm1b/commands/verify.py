@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import tyro
@@ -43,11 +43,24 @@ class Verify:
     """Bound of the gap's mean absolute error in meV."""
     dipole_max_e_bohr: float | None = None
     """Bound of the dipole moment's largest error in e bohr."""
+    homo_mae_mev: float | None = None
+    """Bound of the HOMO's mean absolute error in meV."""
+    homo_max_mev: float | None = None
+    """Bound of the HOMO's largest error in meV."""
+    lumo_mae_mev: float | None = None
+    """Bound of the LUMO's mean absolute error in meV."""
+    lumo_max_mev: float | None = None
+    """Bound of the LUMO's largest error in meV."""
     higher_percent: float | None = None
     """Bound of the rows in a higher SCF state than PySCF's, in percent of the sample."""
+    lower_percent: float | None = None
+    """Bound of the rows below PySCF's energy, in percent of the sample, and of the outliers."""
+    not_compared_percent: float | None = None
+    """Bound of the rows for which PySCF gives nothing, in percent of all recomputed."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
+        from ..comparison import Bounds
         from ..verify import as_text, verify, write
 
         for name, least in (("sample", 1), ("seed", 0), ("workers", 0), ("worst", 0)):
@@ -57,8 +70,7 @@ class Verify:
         out = self.out or self.folder
         if self.out is not None and not self.out.is_dir():
             raise UserError(f"folder {self.out} does not exist; make it first.")
-        names = ("energy_mae_mev", "energy_max_mev", "gap_mae_mev", "dipole_max_e_bohr")
-        bounds = {name: getattr(self, name) for name in (*names, "higher_percent")}
+        bounds = {f.name: getattr(self, f.name) for f in fields(Bounds)}
         audit = verify(
             self.folder, self.sample, self.seed, self.workers, bounds, self.thorough, _show
         )

@@ -46,6 +46,18 @@ def test_no_empty_orbital_no_lumo():
     found = reference(conformer("He 0 0 0"), PRESETS["qm1b"])
     assert math.isnan(found.lumo)
     assert found.homo < 0
+    for alone in (conformer("He 0 0 0"), conformer("F 0 0 0", charge=-1)):
+        thorough = reference(alone, PRESETS["qm1b"], thorough=True)
+        assert thorough.converged
+        assert thorough.energy == pytest.approx(reference(alone, PRESETS["qm1b"]).energy, abs=1e-12)
+
+
+def test_what_pyscf_cannot_do_is_an_answer_too():
+    level = Level("no-such-basis", "hf", 0, "float32")
+    ((_, found),) = references([WATER], level, workers=1)
+    assert not found.converged
+    assert math.isnan(found.energy)
+    assert "no-such-basis" in found.problem.lower()
 
 
 def test_a_thorough_one_leaves_an_unstable_solution():
@@ -83,5 +95,15 @@ def test_functionals_are_compared_by_libxc_id():
         check_functional("b3lyp", functional("b3lyp5").definition)
     with pytest.raises(UserError, match="verify it with a release"):
         check_functional("b3lyp5", functional("b3lyp").definition)
+    for wrong in (
+        functional("b3lyp5").definition + " + GGA_X_PBE(101)",
+        functional("b3lyp5").definition.replace("0.81 GGA_C_LYP", "0.80 GGA_C_LYP"),
+        functional("b3lyp5").definition.replace("0.20 HF", "0.25 HF"),
+        functional("b3lyp5").definition.replace("475", "402"),
+    ):
+        with pytest.raises(UserError, match="verify it with a release"):
+            check_functional("b3lyp5", wrong)
+    with pytest.raises(UserError, match="verify it with a release"):
+        check_functional("hf", "LDA_X(1)")
     with pytest.raises(UserError, match="not known here"):
         check_functional("m06", "libxc 449")

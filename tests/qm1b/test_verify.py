@@ -14,7 +14,7 @@ from qm1b.cli import main
 from qm1b.comparison import Bounds, default_bounds
 from qm1b.errors import UserError
 from qm1b.presets import PRESETS, Level, RunSettings
-from qm1b.reference import reference
+from qm1b.reference import attempt, reference
 from qm1b.schema import Conformer, Result, Row
 from qm1b.verify import verify
 from qm1b.verify import write as write_audit
@@ -167,6 +167,52 @@ def test_a_lower_state_than_pyscfs_first_one_is_no_error(tmp_path, here):
     assert any("higher_percent is 100" in text for text in audit.missed)
 
 
+def test_energies_below_pyscfs_are_errors(truth, tmp_path, here):
+    """No energy lies below a minimum: such a row is wrong, however many there are."""
+    low = [shifted(row, -0.1) for row in truth]
+    missed = verify(dataset(tmp_path / "all", low), 4).missed
+    assert any("lower_percent is 100, the bound is 0.5 (PySCF's energy" in m for m in missed)
+    one = [*truth[:2], shifted(truth[2], -0.1), *truth[3:]]
+    audit = verify(dataset(tmp_path / "one", one), 8)
+    assert [row.state for row in audit.suspects] == ["lower"]
+    assert any("lower_percent is 12.5" in m for m in audit.missed)
+    assert any("1 of 1 suspects are below PySCF's energy" in m for m in audit.missed)
+    assert verify(tmp_path / "one", 8, bounds={"lower_percent": 100.0}).missed == []
+
+
+def test_a_shift_of_both_frontier_orbitals_is_seen(truth, tmp_path, here):
+    shift = 1e-4  # 2.7 meV; the gap stays
+
+    def moved(row):
+        result = row.result
+        orbitals = tuple(e + shift for e in result.mo_energy)
+        return shifted(row, homo=result.homo + shift, lumo=result.lumo + shift, mo_energy=orbitals)
+
+    folder = dataset(tmp_path / "d", list(map(moved, truth)), precision="float32")
+    assert verify(folder, 4).missed == [
+        *("homo_mae_mev is 2.72, the bound is 1", "lumo_mae_mev is 2.72, the bound is 1")
+    ]
+    one = [*truth[:3], moved(truth[3]), *truth[4:]]
+    folder = dataset(tmp_path / "e", one, precision="float32")
+    missed = verify(folder, 8, bounds={"homo_max_mev": 2.0, "lumo_max_mev": 3.0}).missed
+    assert missed == ["homo_max_mev is 2.72, the bound is 2"]
+
+
+def test_a_molecule_that_pyscf_cannot_do_is_named_and_not_the_end(truth, tmp_path, monkeypatch):
+    def references(conformers, level, workers, thorough):
+        for i, conformer in enumerate(conformers):
+            wrong = replace(level, basis="nonsense") if conformer.line == 2 else level
+            yield i, attempt(conformer, wrong, thorough)
+
+    monkeypatch.setattr(qm1b.verify, "references", references)
+    audit = verify(dataset(tmp_path / "d", truth), 8)
+    assert audit.to_dict()["states"] == {"same": 4, "lower": 0, "higher": 0, "not compared": 4}
+    (missed,) = audit.missed
+    assert missed.startswith("not_compared_percent is 50, the bound is 5")
+    assert "PySCF failed: line 2, conformer" in qm1b.verify.as_text(audit)
+    assert {"nonsense" in row.problem for row in audit.sample if row.line == 2} == {True}
+
+
 def test_what_cannot_be_verified(truth, tmp_path, here):
     with pytest.raises(UserError, match="nothing to verify"):
         verify(dataset(tmp_path / "empty", []), 3)
@@ -180,7 +226,11 @@ def test_what_cannot_be_verified(truth, tmp_path, here):
 
 
 def test_default_bounds_are_those_of_the_readme():
-    assert default_bounds(PRESETS["qm1b"]) == Bounds(1.0, 5.0, 0.1, 1e-3, 0.5)
+    assert default_bounds(PRESETS["qm1b"]) == Bounds(
+        energy_mae_mev=1.0, energy_max_mev=5.0, gap_mae_mev=0.1, dipole_max_e_bohr=1e-3,
+        homo_mae_mev=1.0, homo_max_mev=5.0, lumo_mae_mev=1.0, lumo_max_mev=5.0,
+        higher_percent=0.5, lower_percent=0.5, not_compared_percent=5.0,
+    )  # fmt: skip
     assert default_bounds(Level("6-31g*", "b3lyp", 0, "float32")).energy_mae_mev == 3.0
     assert default_bounds(Level("sto-3g", "b3lyp", 0, "mixed")).energy_mae_mev == 0.01
 
