@@ -26,8 +26,8 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
         parquet: an exported file that is to be published beside the card; None for none.
 
     Raises:
-        UserError: no run there, a damaged shard, a damaged `verify.json`, or `out` cannot be
-            written.
+        UserError: no run there, a lost or damaged shard, a damaged `verify.json`, or `out` cannot
+            be written.
     """
     from . import plots
 

@@ -44,11 +44,12 @@ def card(facts: Facts, said: Statements, figures: list[str]) -> str:
 
 
 def summary(facts: Facts) -> str:
-    """One sentence on what the dataset is."""
+    """One sentence on what the dataset is, and one more if the run is not at its end."""
     s = facts.stats
     return (
         f"{s.converged} conformers of {s.molecules} molecules with total energies, orbital "
         f"energies, gaps and dipole moments by restricted {facts.level}, computed with pyscf-ipu."
+        f"{' **Not whole**: ' + facts.notice if facts.notice else ''}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from . import store
+from . import completeness, store
 from .batch import Batch
 from .errors import UserError
 from .formats import dropped, extxyz, parquet
@@ -40,12 +40,14 @@ def export(folder: Path, out: Path, everything: bool = False) -> Exported:
             needs to make the folder again.
 
     Raises:
-        UserError: no run there, a damaged shard, or `out` is of no known kind or cannot be written.
+        UserError: no run there, a lost or damaged shard, or `out` is of no known kind or cannot be
+            written.
     """
     source = Folder(folder)
     if not source.shards:
         raise UserError(f"folder {folder} holds no shards; run qm1b generate to its end first.")
     check_target(out)
+    completeness.notice(source)  # a lost shard ends it here
     done = Exported()
     store.atomic_write(out, lambda stream: _write(stream, source, out, everything, done))
     if everything:

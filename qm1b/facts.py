@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import store
+from .completeness import notice
 from .errors import UserError
 from .reading import Folder
 from .stats import Stats, collect
@@ -35,6 +36,8 @@ class Facts:
     manifest: Mapping[str, Any]
     stats: Stats
     drops: Counter[str]
+    notice: str
+    """What is missing, if the run is not complete; else empty."""
     audit: Mapping[str, Any] | None
     """`verify.json`, if there is one."""
 
@@ -54,13 +57,14 @@ def gather(folder: Path) -> Facts:
     """Read a dataset for its card.
 
     Raises:
-        UserError: no run there, or a shard or `verify.json` is damaged.
+        UserError: no run there, a shard is lost, or a shard or `verify.json` is damaged.
     """
     source = Folder(folder)
+    unfinished = notice(source)
     drops = Counter(d.reason for path in source.shards for d in store.read_drops(path))
     path = folder / VERIFY_JSON
     try:
         audit = json.loads(path.read_text()) if path.exists() else None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); run qm1b verify again.") from None
-    return Facts(source.metadata, collect(folder), drops, audit)
+    return Facts(source.metadata, collect(folder), drops, unfinished, audit)

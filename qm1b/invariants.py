@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from . import store
 from .batch import Batch
+from .completeness import missing_units, ranges
 from .schema import CONVERGED, DROP_FIELDS, FIELDS
 
 EXAMPLES = 5
@@ -39,6 +41,9 @@ class Invariants:
     fingerprint: str
     violations: dict[str, Violation] = field(default_factory=dict)
     rows: int = 0
+    units: set[int] = field(default_factory=set)
+    statuses: Counter[str] = field(default_factory=Counter)
+    drops: Counter[str] = field(default_factory=Counter)
     _seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -49,6 +54,9 @@ class Invariants:
     def add(self, path: Path, batch: Batch) -> bool:
         """Check a shard; returns whether its rows can be told from each other."""
         self.rows += len(batch)
+        self.units.add(store.unit_of(path))
+        self.statuses.update(text.split(":")[0] for text in batch["status"])
+        self.drops.update(drop.reason for drop in store.read_drops(path))
         problems = _file_problems(path, batch, self.fingerprint)
         for name, found in problems.items():
             self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
@@ -59,6 +67,20 @@ class Invariants:
             self.violations[name].add(len(bad), [_place(batch, i) for i in bad[:EXAMPLES].tolist()])
         self._seen.append((batch["line"], batch["conformer"], geometry_hashes(batch)))
         return True
+
+    def compare(self, manifest: Mapping[str, Any]) -> None:
+        """Hold the shards that were added, as all of a folder, against what its manifest counts."""
+        missing = missing_units(manifest, self.units)
+        where = [f"units {ranges(missing)}, the run is {manifest['status']}"] if missing else []
+        self.violations["missing_shard"].add(len(missing), where)
+        if manifest["status"] == "running":  # or killed: the counts are behind the shards
+            return
+        counts = manifest["counts"]
+        ours = {"rows": self.rows, "statuses": dict(self.statuses), "dropped": dict(self.drops)}
+        for name, value in ours.items():
+            if value != counts[name]:
+                where = f"{name} {value}, the manifest has {counts[name]}"
+                self.violations["counts"].add(1, [where])
 
     def finish(self) -> dict[str, Violation]:
         """Look for duplicates among all rows; returns every invariant with its violations."""
@@ -160,7 +182,10 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
 }
 """[R] mask of the rows that break each invariant."""
 
-FILE_CHECKS = ("units", "offsets", "foreign_shard", "duplicate_row", "duplicate_geometry")
+FILE_CHECKS = (
+    *("missing_shard", "counts", "units", "offsets", "foreign_shard"),
+    *("duplicate_row", "duplicate_geometry"),
+)
 
 
 def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list[str]]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from . import folder, identical, manifest, store
+from .completeness import plan_of, ranges
 from .errors import UserError
 from .folder import Folder
 from .tally import Tally
 from .units import WHOLE, Plan
-
-SHOWN = 8
-"""Ranges of missing units that a message names."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
         raise UserError(f"--out {out} is one of the folders to merge; give another.")
     manifests = [store.read_manifest(path) for path in folders]
     identity = _common(folders, manifests, other_versions)
-    plan = _plan(identity)
+    plan = plan_of(identity)
     paths = _units(folders, plan)
     _must_be_complete(plan, paths)
     with folder.opened(out, identity, plan, other_versions) as whole:
@@ -80,11 +77,6 @@ def _common(
     return {key: first[key] for key in (*keys, "shard")}
 
 
-def _plan(identity: Mapping[str, Any]) -> Plan:
-    n_lines, limit = identity["input"]["lines"], identity["settings"]["limit"]
-    return Plan(min(n_lines, limit or n_lines), identity["unit_lines"])
-
-
 def _units(folders: Iterable[Path], plan: Plan) -> dict[int, list[Path]]:
     """The shards of each unit."""
     found: dict[int, list[Path]] = {}
@@ -100,18 +92,8 @@ def _must_be_complete(plan: Plan, paths: Mapping[int, object]) -> None:
     if missing:
         raise UserError(
             f"{len(missing)} of {len(plan.units)} work units are in none of the folders "
-            f"({_ranges(missing)}); run their qm1b generate --shard to the end, then merge again."
+            f"({ranges(missing)}); run their qm1b generate --shard to the end, then merge again."
         )
-
-
-def _ranges(units: Iterable[int]) -> str:
-    """3, 5 to 7 and so on."""
-    runs = [
-        [unit for _, unit in group]
-        for _, group in groupby(enumerate(units), lambda pair: pair[1] - pair[0])
-    ]
-    shown = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs[:SHOWN]]
-    return ", ".join([*shown, "..."] if len(runs) > SHOWN else shown)
 
 
 def _runs(manifests: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:

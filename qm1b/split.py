@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from . import store
+from . import completeness, store
 from .batch import Batch
 from .errors import UserError
 from .export import check_target, is_good, write_rows
@@ -75,10 +75,12 @@ def split(
         ending: `.parquet`, `.extxyz` or `.extxyz.gz`.
 
     Raises:
-        UserError: no run there, wrong fractions or ending, or `out` cannot be written.
+        UserError: no run there, a lost shard, wrong fractions or ending, or `out` cannot be
+            written.
     """
     fractions.check()
     source = Folder(folder)
+    completeness.notice(source)  # a lost shard ends it here
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -114,6 +114,7 @@ def verify(
     for path, batch in zip(source.shards, source.batches(), strict=True):
         if checks.add(path, batch):
             picks.add(batch)
+    checks.compare(source.metadata)
     if not checks.rows:
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify.")
     wanted = [*picks.suspects, *picks.sample]

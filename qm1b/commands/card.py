@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tyro
 
+from .warning import warn_if_incomplete
+
 
 @dataclass(frozen=True)
 class Card:
@@ -45,4 +47,5 @@ class Card:
         )  # fmt: skip
         for path in write(self.folder, self.out or self.folder / "card", said, self.parquet):
             print(path)
+        warn_if_incomplete(self.folder)
         return 0

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tyro
 
+from .warning import warn_if_incomplete
+
 
 @dataclass(frozen=True)
 class Export:
@@ -30,4 +32,5 @@ class Export:
         print(f"{self.out}: {done.rows} rows{why}")
         if done.beside:
             print(f"beside it: {', '.join(path.name for path in done.beside)}")
+        warn_if_incomplete(self.folder)
         return 0

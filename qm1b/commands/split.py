@@ -8,6 +8,8 @@ from typing import Literal
 
 import tyro
 
+from .warning import warn_if_incomplete
+
 
 @dataclass(frozen=True)
 class Split:
@@ -37,4 +39,5 @@ class Split:
         parts = split(self.folder, out, fractions, self.seed, f".{self.format}")
         for part in parts.values():
             print(f"{out / part.file}: {part.rows} rows of {part.molecules} molecules")
+        warn_if_incomplete(self.folder)
         return 0

@@ -16,6 +16,7 @@ from qm1b.errors import UserError
 from qm1b.presets import PRESETS, Level, RunSettings
 from qm1b.reference import attempt, reference
 from qm1b.schema import Conformer, Result, Row
+from qm1b.tally import Tally
 from qm1b.verify import verify
 from qm1b.verify import write as write_audit
 
@@ -60,8 +61,12 @@ def dataset(folder, rows, **level):
     settings = RunSettings(replace(LEVEL, **level), conformers=4, seed=0, max_aos=99)
     values = settings.to_dict()
     store.write_shard(folder, 0, rows, [], {"fingerprint": "f", **values})
+    tally = Tally()
+    statuses = [row.result.status for row in rows]
+    tally.add(2, [row.conformer.line for row in rows], statuses, [])
     manifest = {"fingerprint": "f", "settings": values, "functional_definition": "HF exchange"}
-    store.write_manifest(folder, manifest)
+    manifest |= {"input": {"lines": 2}, "unit_lines": 2, "shard": "0/1", "status": "complete"}
+    store.write_manifest(folder, manifest | {"counts": tally.to_dict()})
     return folder
 
 
