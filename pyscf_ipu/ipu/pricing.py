@@ -258,5 +258,5 @@ def _fold(eqn: Any, ins: list[Value]) -> list[Any] | None:
         return None
     with jax.ensure_compile_time_eval():
         params = eqn.primitive.get_bind_params(eqn.params)
-        outs = eqn.primitive.bind(*(v.constant for v in ins), **params)
+        outs = eqn.primitive.bind(*(jax.device_put(v.constant) for v in ins), **params)
     return list(outs) if eqn.primitive.multiple_results else [outs]

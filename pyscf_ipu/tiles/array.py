@@ -34,7 +34,7 @@ class TileShardedArray:
         return (self.array,), self.tiles
 
     @classmethod
-    def tree_unflatten(cls, tiles: tuple[int, ...], leaves: tuple[Array]) -> TileShardedArray:
+    def tree_unflatten(cls, tiles: tuple[int, ...], leaves: tuple[Any]) -> TileShardedArray:
         out = object.__new__(cls)
         out.array, out.tiles = leaves[0], tiles
         return out
