@@ -7,11 +7,12 @@ in the row, beside the result.
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 
 from .presets import Level
-from .schema import Conformer, Result
+from .schema import CONVERGED, Conformer, Result
 
 
 def is_audited(conformer: Conformer, share: float, seed: int) -> bool:
@@ -30,7 +31,8 @@ def audited(
 ) -> tuple[Result, ...]:
     """The results, those of chosen conformers with PySCF's numbers.
 
-    NaN stays where PySCF has not converged.
+    NaN stays where we have not converged or PySCF has not, and where PySCF raises: an audit never
+    changes the row that it is of.
     """
     if not share:
         return tuple(results)
@@ -43,7 +45,13 @@ def audited(
 def _with_reference(conformer: Conformer, result: Result, level: Level) -> Result:
     from .reference import reference
 
-    found = reference(conformer, level)
+    if result.status != CONVERGED:
+        return result
+    try:
+        found = reference(conformer, level)
+    except Exception:
+        traceback.print_exc()  # into workers.log
+        return result
     if not found.converged:
         return result
     return replace(

@@ -29,7 +29,13 @@ class Job:
     shape: Hashable
     conformers: tuple[Conformer, ...]
     is_retry: bool = False
-    """The conformer's batch has failed before, and this is its second and last chance."""
+    """The conformer's batch has failed before, and this is its chance by itself."""
+    deaths: int = 0
+    """Processes that ended while they had this conformer and no other."""
+    alone: bool = False
+    """Not while another process computes."""
+    is_probe: bool = False
+    """Its rows are nobody's; see `qm1b.deaths`."""
 
 
 @dataclass(frozen=True)

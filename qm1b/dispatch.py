@@ -1,4 +1,4 @@
-"""Which worker gets which batch, and what happens when a batch or a worker is lost.
+"""Which worker gets which batch, and what happens when a batch or a worker is lost (`deaths`).
 
 A program is compiled on as few workers as possible: a worker prefers shapes that it has, then
 shapes that nobody has; it takes over another's shape only once that program lies in the disk cache.
@@ -17,9 +17,10 @@ from typing import Any
 from . import compute
 from .buckets import Buckets
 from .compute import Compiled, Compiling, Done, Failed, Job, Ready, Service
+from .deaths import Deaths, how_it_died
 from .errors import UserError
-from .schema import Conformer, Result, Row
-from .workers import Worker
+from .schema import Result, Row
+from .workers import Worker, last_words
 
 JOB_SECONDS = 3600.0
 """A batch that takes longer has hung; compiling included."""
@@ -44,7 +45,8 @@ class ProgramEvent:
 class ComputePool:
     """The compute workers, and the batches that they have.
 
-    n_ao gives the AOs of atomic numbers, memory_bytes what a batch of a shape needs.
+    n_ao gives the AOs of atomic numbers, memory_bytes what a batch of a shape needs with all that
+    is tried for it, probe a batch that any sound machine computes.
     """
 
     def __init__(
@@ -56,19 +58,14 @@ class ComputePool:
         n_ao: Callable[[Any], int],
         memory_bytes: Callable[[Hashable], int],
         machine_bytes: int,
+        probe: Callable[[], Job],
     ) -> None:
         self._log = log
         self._n_ao = n_ao
         self._memory_bytes = memory_bytes
         self._memory_limit = MEMORY_SHARE * machine_bytes
         self.workers = [
-            Worker(
-                serve=compute.serve,
-                args=(factory, service),
-                log=log,
-                env=compute.environment(),
-            )
-            for _ in range(n)
+            Worker(compute.serve, (factory, service), log, compute.environment()) for _ in range(n)
         ]
         self._have: list[set[Hashable]] = [set() for _ in self.workers]
         self._on_disk: set[Hashable] = set()
@@ -76,6 +73,7 @@ class ComputePool:
         self._failures: Counter[Hashable] = Counter()
         self._worked: set[Hashable] = set()
         self._unready_deaths = 0
+        self._deaths = Deaths(probe, log)
         self._compiling: dict[int, tuple[str, float]] = {}
         for worker in self.workers:
             worker.start()
@@ -107,7 +105,7 @@ class ComputePool:
                 job = self._next(index, buckets, flush)
                 if job is None:
                     break
-                if self._given_up(job.shape):
+                if self._given_up(job.shape) and not job.is_probe:
                     yield from self._errors(job, "the program of this shape kept failing")
                     continue
                 self._have[index].add(job.shape)
@@ -117,21 +115,22 @@ class ComputePool:
         """What has arrived from the workers; replaces those that died or hang.
 
         Raises:
-            UserError: workers die before they have an engine.
+            UserError: workers die before they have an engine, or whatever they compute.
         """
         for index, worker in enumerate(self.workers):
             try:
                 for message in worker.messages():
                     yield from self._handle(index, message)
             except EOFError:
-                yield from self._died(index, "the compute process died")
+                self._died(index)
             else:
                 if worker.job is not None and worker.overdue:
-                    yield from self._died(index, f"no answer in {JOB_SECONDS:.0f} s")
+                    self._died(index, hung=True)
 
     def abandon_retries(self) -> None:
-        """Forget batches that wait for a second try."""
+        """Forget batches that wait for a second try, and conformers that wait for a verdict."""
         self._retries.clear()
+        self._deaths.forget()
 
     def stop(self) -> None:
         """Kill the workers."""
@@ -142,7 +141,10 @@ class ComputePool:
         self, index: int, buckets: Buckets, flush: Callable[[], Iterable[Hashable]]
     ) -> Job | None:
         if self._retries:
-            return self._retries.popleft() if self._fits(self._retries[0].shape) else None
+            retry = self._retries[0]
+            busy = any(worker.job for worker in self.workers)
+            may = not (retry.alone and busy) and self._fits(retry.shape)
+            return self._retries.popleft() if may else None
         for shapes in (buckets.full(), flush()):
             shape = self._choose(index, [s for s in shapes if self._fits(s)])
             if shape is not None:
@@ -157,6 +159,8 @@ class ComputePool:
 
     def _fits(self, shape: Hashable) -> bool:
         """Whether a batch fits into memory beside those that run; one alone always may."""
+        if any(worker.job and worker.job.alone for worker in self.workers):
+            return False
         used = sum(self._memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
         return not used or used + self._memory_bytes(shape) <= self._memory_limit
 
@@ -179,13 +183,19 @@ class ComputePool:
                 self._on_disk.add(job.shape)
                 self._worked.add(job.shape)
                 worker.job = None
-                yield from map(Row, job.conformers, results)
+                if job.is_probe:
+                    yield from self._convicted()
+                else:
+                    yield from map(Row, job.conformers, results)
             case Failed(error):
                 self._compiling.pop(index, None)
                 worker.job = None
-                yield from self._failed(job, error)
+                if job.is_probe:
+                    self._retries.appendleft(self._deaths.probe_failed(job, error))
+                else:
+                    yield from self._failed(job, error)
 
-    def _died(self, index: int, what: str) -> Iterator[Row]:
+    def _died(self, index: int, hung: bool = False) -> None:
         worker = self.workers[index]
         job: Job | None = worker.job
         code = worker.stop()
@@ -194,18 +204,28 @@ class ComputePool:
         if worker.fresh:
             self._unready_deaths += 1
             if self._unready_deaths > 2 * len(self.workers):
+                said = last_words(self._log)
                 raise UserError(
-                    f"the compute processes cannot start (exit code {code}): {self._last_words()}; "
-                    f"the whole message is in {self._log}."
+                    f"the compute processes cannot start (exit code {code}): {said}; the whole "
+                    f"message is in {self._log}."
                 )
             if job is not None:  # not the batch's fault
                 self._retries.append(job)
         elif job is not None:
-            yield from self._failed(job, f"{what}, exit code {code}")
+            what = f"no answer in {JOB_SECONDS:.0f} s" if hung else how_it_died(code)
+            self._retries.extend(self._deaths.again(job, what, hung))
         worker.start()
 
+    def _convicted(self) -> Iterator[Row]:
+        """Rows of conformers that ended their process, on a machine that is known to be sound."""
+        convicted, probes = self._deaths.probed()
+        self._retries.extendleft(probes)
+        for suspect in convicted:
+            self._failures[suspect.job.shape] += 1
+            yield from self._errors(suspect.job, suspect.error)
+
     def _failed(self, job: Job, error: str) -> Iterator[Row]:
-        """The batch's conformers are tried one by one, once; what fails again is recorded."""
+        """The engine raised: conformers are tried one by one, once; what raises again is kept."""
         self._failures[job.shape] += 1
         if job.is_retry:
             yield from self._errors(job, error)
@@ -218,17 +238,8 @@ class ComputePool:
 
     def _errors(self, job: Job, error: str) -> Iterator[Row]:
         for conformer in job.conformers:
-            yield Row(conformer, self._error(conformer, error))
-
-    def _error(self, conformer: Conformer, error: str) -> Result:
-        return Result(status=f"error: {error}", n_ao=self._n_ao(conformer.numbers))
-
-    def _last_words(self) -> str:
-        try:
-            lines = self._log.read_text(errors="replace").split("\n")
-        except OSError:
-            lines = []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+            n_ao = self._n_ao(conformer.numbers)
+            yield Row(conformer, Result(status=f"error: {error}", n_ao=n_ao))
 
 
 def _label(shape: Hashable) -> str:

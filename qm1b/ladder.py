@@ -6,6 +6,7 @@ takes, so the first rungs compile nothing; the last one is another program, in f
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,8 @@ Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
 def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> list[Result]:
     """Results of all molecules: the first attempt that converged, else the plain one.
 
-    `Result.attempts` lists every attempt as name:status:cycles.
+    `Result.attempts` lists every attempt as name:status:cycles. A rung that raises is noted as
+    name:error:0, and what was there before is kept; what the plain attempt raises is raised.
     """
     kept = run(molecules, None)
     attempts = [[_said(PLAIN, r)] for r in kept]
@@ -64,13 +66,27 @@ def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> li
         chosen = [i for i in open_ if not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE]
         if not chosen:
             continue
-        found = run([molecules[i] for i in chosen], rung)
+        found = _tried(run, [molecules[i] for i in chosen], rung)
         for i, result in zip(chosen, found, strict=True):
+            if result is None:
+                attempts[i].append(f"{rung.name}:error:0")
+                continue
             attempts[i].append(_said(rung.name, result))
             gaps[i] = min(gaps[i], _gap(result))
             if result.status == CONVERGED:
                 kept[i] = result
     return [replace(r, attempts=" ".join(a)) for r, a in zip(kept, attempts, strict=True)]
+
+
+def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | None]:
+    """What a rung gives; None for molecules with which it raises, whatever their neighbours do."""
+    try:
+        return [*run(molecules, rung)]
+    except Exception:
+        traceback.print_exc()  # into workers.log
+        if len(molecules) == 1:
+            return [None]
+        return [result for one in molecules for result in _tried(run, [one], rung)]
 
 
 def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
@@ -93,6 +109,8 @@ def run_of(shape: Hashable, solvers: dict[str | None, Any], make: Callable[[str]
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
         solver = solver_of(solvers, rung, make)
+        if rung and rung.precision:
+            solver.shape(molecules[0])  # raises if it is too large for the memory now
         aids = {"convergence": rung.convergence()} if rung else {}
         found = solver.run(shape, list(molecules), **aids)
         return [_result(found, i, solver.n_ao(m.numbers)) for i, m in enumerate(molecules)]

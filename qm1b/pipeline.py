@@ -10,19 +10,23 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from . import engine
 from .buckets import Buckets
-from .compute import Service
+from .compute import Job, Service
 from .conformers import CORES_PER_WORKER, Embedded, EmbedPool, Recipe
 from .dispatch import ComputePool, ProgramEvent
 from .interrupts import Interrupt
+from .ladder import ladder_for
 from .ledger import Ledger, Unit
 from .presets import RunSettings
 from .progress import Display, Stats
-from .schema import Drop, Row
+from .schema import Conformer, Drop, Row
 from .smiles import Candidate
 from .workers import wait
 
@@ -47,15 +51,36 @@ class Pools:
     ) -> None:
         from pyscf_ipu.memory import available_bytes
 
-        memory_bytes = functools.cache(solver.memory_bytes)
         service = Service(settings.level, settings.retry, settings.audit, settings.seed)
-        self.compute = ComputePool(n, factory, service, log, n_ao, memory_bytes, available_bytes())
+        memory_bytes = functools.cache(_memory_of(solver, factory, settings))
+        self.compute = ComputePool(
+            n, factory, service, log, n_ao, memory_bytes, available_bytes(), lambda: _probe(solver)
+        )
         self.embed = EmbedPool(-(-n // CORES_PER_WORKER), Recipe.of(settings), log)
 
     def stop(self) -> None:
         """Kill the workers."""
         self.embed.stop()
         self.compute.stop()
+
+
+def _memory_of(solver: Any, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:
+    """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
+    level = settings.level
+    rungs = ladder_for(level.precision, settings.retry)
+    others = {rung.precision for rung in rungs if rung.precision is not None}
+    solvers = [solver, *(engine.build(factory, replace(level, precision=p)) for p in others)]
+    return lambda shape: max(each.memory_bytes(shape) for each in solvers)
+
+
+def _probe(solver: Any) -> Job:
+    """A hydrogen molecule as a batch; see `qm1b.deaths`."""
+    from pyscf_ipu.molecule import Molecule
+
+    numbers = np.array([1, 1], np.uint8)
+    positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    conformer = Conformer(0, "[H][H]", 0, 0, 0, numbers, positions)
+    return Job(solver.shape(Molecule(numbers, positions)), (conformer,), is_probe=True)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,15 @@ def wait(workers: Iterable[Worker], timeout: float) -> None:
     connection.wait([worker.conn for worker in workers], timeout)
 
 
+def last_words(log: Path) -> str:
+    """The last line that workers wrote."""
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError:
+        lines = []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+
+
 def n_cores() -> int:
     """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -7,8 +7,10 @@ large for the memory.
 
 import multiprocessing
 import os
+import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,6 +105,50 @@ class NoAnions(Solver):
         if molecule.charge < 0:
             raise InvalidMolecule("no room for the electrons")
         return super().shape(molecule)
+
+
+class Outage(Solver):
+    """A machine on which every calculation ends its process, from the second one on."""
+
+    def run(self, shape, molecules, convergence=None):
+        mark = Path(os.environ["FAKE_OUTAGE"])
+        if mark.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        mark.touch()
+        return super().run(shape, molecules, convergence)
+
+
+class KilledOnce(Solver):
+    """Somebody kills the process at every first try of a molecule."""
+
+    def run(self, shape, molecules, convergence=None):
+        for m in molecules:
+            mark = Path(f"{os.environ['FAKE_OUTAGE']}-{m.positions.tobytes().hex()[:40]}")
+            if len(molecules) == 1 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(shape, molecules, convergence)
+
+
+class Fragile64(Solver):
+    """In float64 it raises with sulphur hydride, and is too large for silane."""
+
+    def stays_out(self, molecule, convergence):
+        return bool({14, 16} & set(map(int, molecule.numbers)))
+
+    def shape(self, molecule):
+        if self.precision == "float64" and 14 in molecule.numbers:
+            raise TooLarge("too large in float64")
+        return super().shape(molecule)
+
+    def memory_bytes(self, shape):
+        return 2 if self.precision == "float64" else 1
+
+    def run(self, shape, molecules, convergence=None):
+        if self.precision == "float64" and any(16 in m.numbers for m in molecules):
+            raise RuntimeError("no such eigenvalue")
+        return super().run(shape, molecules, convergence)
+
 
 def refuse(**level):
     raise ValueError("unknown basis 'x': use one of sto-3g")

@@ -51,3 +51,14 @@ def test_a_run_says_what_it_has_audited(tmp_path, capsys):
 def test_a_share_is_at_most_all(tmp_path, capsys):
     assert main(["generate", "--audit", "2", "--out", str(tmp_path / "x")]) == 2
     assert "0 to 1" in capsys.readouterr().err
+
+
+def test_an_audit_never_changes_a_row(monkeypatch):
+    def fails(*_):
+        raise RuntimeError("no such basis")
+
+    not_ours = Result("not_converged", 2, energy=-1.0)
+    assert audited(conformers(1), [not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
+    monkeypatch.setattr("qm1b.reference.reference", fails)
+    ours = Result("converged", 2, energy=-1.0)
+    assert audited(conformers(1), [ours], LEVEL, 1.0, seed=0) == (ours,)

@@ -121,9 +121,10 @@ def test_an_input_that_changes_under_way_ends_the_run(tmp_path, monkeypatch, tex
         return found
 
     before = "C\nCC\nCCC\nCCCC\nCCCCC\n"
-    with monkeypatch.context() as patch, pytest.raises(UserError, match="has changed since"):
+    with monkeypatch.context() as patch:
         patch.setattr(inputs, "summarise", summarise)
-        fake_run(tmp_path, before)
+        with pytest.raises(UserError, match="has changed since"):
+            fake_run(tmp_path, before)
     out = tmp_path / "out-2"
     assert store.read_manifest(out)["status"] == "failed"
     assert len(store.shards(out)) < 2

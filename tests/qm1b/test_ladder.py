@@ -70,3 +70,24 @@ def test_rows_say_what_was_tried(tmp_path, retry):
     else:
         assert attempts["S"] == "plain:not_converged:50"
     assert shard["converged"].sum() == (3 if retry else 1)
+
+
+def test_a_rung_that_raises_leaves_the_plain_result_and_its_neighbours_alone():
+    def run(molecules, rung):
+        if rung and rung.name == "damped" and 0 in molecules:
+            raise RuntimeError("no such eigenvalue")
+        good = rung is not None
+        return [Result("converged" if good else "not_converged", 1, cycles=7) for _ in molecules]
+
+    found = climb(run, [0, 1], LADDER[:1])
+    assert [r.status for r in found] == ["not_converged", "converged"]
+    assert found[0].attempts == "plain:not_converged:7 damped:error:0"
+    assert found[1].attempts == "plain:not_converged:7 damped:converged:7"
+
+
+def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
+    out, _ = fake_run(tmp_path, "S\n[SiH4]\n", conformers=1, factory="fake_engine:Fragile64")
+    (path,) = store.shards(out)
+    shard = store.read_shard(path)
+    assert shard["status"].tolist() == ["not_converged"] * 2
+    assert all(text.endswith(" float64:error:0") for text in shard["attempts"])
