@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import checksum, manifest, store
+from . import checksum, manifest, molecules, store
+from .batch import Batch
 from .errors import UserError
 from .ledger import Unit
 from .lock import locked
+from .schema import Conformer
 from .tally import Tally
 from .units import Plan
 
@@ -62,6 +64,7 @@ class Folder:
         self.tally.add(
             self.plan.lines_of(unit.index),
             (row.conformer.line for row in unit.rows),
+            (_molecule(row.conformer) for row in unit.rows),
             (row.result.status for row in unit.rows),
             (drop.reason for drop in unit.drops),
         )
@@ -186,9 +189,14 @@ def _count(folder: Folder, path: Path, unit: int, other_versions: bool) -> None:
     folder.tally.add(
         folder.plan.lines_of(unit),
         rows["line"].tolist(),
+        molecules.numbers(Batch(rows)).tolist(),
         rows["status"].tolist(),
         (drop.reason for drop in drops),
     )
+
+
+def _molecule(conformer: Conformer) -> tuple[str, int]:
+    return molecules.name_of(conformer.smiles, conformer.seed), conformer.charge
 
 
 def _must_belong(folder: Folder, path: Path, unit: int, attributes: Mapping[str, Any]) -> None:

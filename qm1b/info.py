@@ -10,6 +10,8 @@ import numpy as np
 from pyscf_ipu.units import HARTREE_TO_EV
 
 from . import store
+from .batch import Batch
+from .molecules import names
 from .schema import CONVERGED, DROP_REASONS
 
 MEV = 1e3 * HARTREE_TO_EV
@@ -28,7 +30,7 @@ def describe(folder: Path) -> str:
     gaps: list[np.ndarray] = []
     aos: list[np.ndarray] = []
     errors: list[np.ndarray] = []
-    molecules = 0
+    molecules = set[str]()
     for path in store.shards(folder):
         shard = store.read_shard(path)
         good = shard["status"] == CONVERGED
@@ -36,9 +38,9 @@ def describe(folder: Path) -> str:
         reasons.update(drop.reason for drop in store.read_drops(path))
         gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
         aos.append(shard["n_ao"])
-        error = (shard["energy"] - shard["reference_energy"]) * MEV
+        error = (shard["energy"] - shard["reference_energy"])[good] * MEV
         errors.append(error[np.isfinite(error)])
-        molecules += len(np.unique(shard["line"]))
+        molecules |= set(names(Batch(shard)).tolist())
     lines = [
         f"{folder}: {manifest['status']}, {len(store.shards(folder))} shards",
         f"  input        {manifest['input']['name']} ({manifest['input']['lines']} lines)",
@@ -47,7 +49,7 @@ def describe(folder: Path) -> str:
         f"  functional   {manifest['functional_definition']}",
         f"  conformers   {settings['conformers']} a molecule, seed {settings['seed']}",
         f"  fingerprint  {manifest['fingerprint']}",
-        f"  molecules    {molecules}",
+        f"  molecules    {len(molecules)}",
         f"  rows         {status.total()}",
         *(f"    {name:<18} {count}" for name, count in status.most_common()),
         f"  dropped      {reasons.total()}",

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from . import molecules
 from .batch import Batch, Record
 from .schema import CONVERGED, Conformer
 from .suspects import outliers
@@ -67,8 +68,9 @@ def _suspects(batch: Batch) -> Iterator[tuple[int, float]]:
     """Rows that are outliers among their molecule's, or that the generator has marked as suspect,
     and how far from the median in eV."""
     marked = batch["suspect"] != "" if "suspect" in batch else np.zeros(len(batch), dtype=bool)
-    order = np.argsort(batch["line"], kind="stable")
-    starts = np.flatnonzero(np.diff(batch["line"][order], prepend=-1))
+    molecule = molecules.numbers(batch)
+    order = np.argsort(molecule, kind="stable")
+    starts = np.flatnonzero(np.diff(molecule[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
         far, deviation = outliers(batch["energy"][rows])
         for i in np.flatnonzero(far | marked[rows]):

@@ -1,7 +1,8 @@
-"""Training, validation and test sets by molecule: all conformers of a SMILES on one side.
+"""Training, validation and test sets by molecule: all conformers of one are on one side.
 
-The side is read off a hash of seed and SMILES, so it depends on nothing else: not on the order of
-the rows, not on what else is in the dataset, and a molecule keeps its side when the dataset grows.
+The side is read off a hash of seed and SMILES, or what stands for it (`molecules`), so it depends
+on nothing else: not on the order of the rows, not on what else is in the dataset, and a molecule
+keeps its side when the dataset grows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from . import completeness, store
+from . import completeness, molecules, store
 from .batch import Batch
 from .errors import UserError
 from .export import check_target, is_good, write_rows
@@ -23,6 +24,10 @@ from .reading import Folder
 
 NAMES = ("train", "valid", "test")
 SPLIT_JSON = "split.json"
+METHOD = (
+    "SHA-256 of seed and SMILES (without one, of the rows' seed, which stands for the bonds); all "
+    "conformers of a molecule on one side"
+)
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,9 @@ class Part:
     rows: int = 0
 
 
-def side(smiles: str, seed: int, fractions: Fractions) -> str:
-    """Which side a molecule is on: train, valid or test."""
-    digest = hashlib.sha256(f"{seed}\n{smiles}".encode()).digest()
+def side(molecule: str, seed: int, fractions: Fractions) -> str:
+    """Which side a molecule (`molecules.name_of`) is on: train, valid or test."""
+    digest = hashlib.sha256(f"{seed}\n{molecule}".encode()).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64
     ends = np.cumsum([getattr(fractions, name) for name in NAMES])
     # Rounding may leave the last end below one, and a part of size zero must stay empty.
@@ -92,7 +97,7 @@ def split(
             check_target(path)
             parts[name] = _write(path, source, name, seed, fractions)
     report = {
-        "method": "SHA-256 of seed and SMILES; all conformers of a SMILES on one side",
+        "method": METHOD,
         "seed": seed,
         "fractions": asdict(fractions),
         "fingerprint": source.metadata["fingerprint"],
@@ -105,17 +110,19 @@ def split(
 
 def _write(path: Path, source: Folder, name: str, seed: int, fractions: Fractions) -> Part:
     part = Part(path.name)
+    seen = set[str]()  # frames of one molecule may lie in several shards
 
     def batches() -> Iterator[Batch]:
         for batch in source.batches():
-            smiles, inverse = np.unique(batch["smiles"], return_inverse=True)
-            ours = np.array([side(s, seed, fractions) == name for s in smiles], dtype=bool)
+            who, inverse = np.unique(molecules.names(batch).astype(str), return_inverse=True)
+            ours = np.array([side(one, seed, fractions) == name for one in who], dtype=bool)
             keep = np.flatnonzero(ours[inverse] & is_good(batch))
-            part.molecules += len(np.unique(inverse[keep]))  # a molecule lies in one shard
+            seen.update(who[np.unique(inverse[keep])].tolist())
             yield batch.take(keep)
 
     def write(stream: IO[bytes]) -> None:
         part.rows = write_rows(stream, path, batches(), source)
 
     store.atomic_write(path, write)
+    part.molecules = len(seen)
     return part

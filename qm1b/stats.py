@@ -15,6 +15,7 @@ from pyscf_ipu.units import HARTREE_TO_EV
 
 from .batch import Batch
 from .distribution import Distribution
+from .molecules import names
 from .reading import load
 from .schema import CONVERGED
 
@@ -58,7 +59,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = (
-    *("smiles", "status", "energy", "homo", "lumo", "dipole", "n_ao", "cycles", "numbers"),
+    *("smiles", "seed", "status", "energy", "homo", "lumo", "dipole", "n_ao", "cycles", "numbers"),
     *_LABELS,
 )
 
@@ -93,7 +94,7 @@ class Stats:
 def collect(path: Path) -> Stats:
     """Look at every row of anything that `load` reads, a part at a time.
 
-    Molecules are counted as runs of one SMILES: conformers stand together in what we write.
+    Molecules are counted as runs of one: conformers stand together in what we write.
 
     Raises:
         UserError: there is no dataset, or it is damaged.
@@ -103,9 +104,9 @@ def collect(path: Path) -> Stats:
     for batch in load(path, _FIELDS).batches():
         if not len(batch):
             continue
-        smiles = batch["smiles"]
-        stats.molecules += int(np.sum(smiles[1:] != smiles[:-1])) + (smiles[0] != last)
-        last = smiles[-1]
+        who = names(batch)
+        stats.molecules += int(np.sum(who[1:] != who[:-1])) + (who[0] != last)
+        last = who[-1]
         stats.rows += len(batch)
         good = np.ones(len(batch), dtype=bool)  # QM1B's own files hold nothing else
         if "status" in batch:

@@ -6,14 +6,15 @@ does a geometry that RDKit got wrong, which is as well worth a look.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
 import numpy as np
 
 from pyscf_ipu.units import HARTREE_TO_EV
 
+from .molecules import name_of
 from .schema import CONVERGED, Row
 
 OUTLIER = "energy_outlier"
@@ -42,14 +43,19 @@ def outliers(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def flagged(rows: Sequence[Row]) -> list[Row]:
-    """The rows of whole molecules, sorted by line, with `Result.suspect` set."""
-    found: list[Row] = []
-    for _, group in groupby(rows, key=lambda row: row.conformer.line):
-        molecule = list(group)
-        good = [i for i, r in enumerate(molecule) if r.result.status == CONVERGED]
-        far, _ = outliers(np.array([molecule[i].result.energy for i in good]))
+    """The rows of a unit, in their order, with `Result.suspect` set.
+
+    Conformers of one molecule may be of several lines: entries or frames with geometries.
+    """
+    found = list(rows)
+    molecules = defaultdict[tuple[str, int], list[int]](list)
+    for i, row in enumerate(rows):
+        if row.result.status == CONVERGED:
+            who = row.conformer
+            molecules[name_of(who.smiles, who.seed), who.charge].append(i)
+    for good in molecules.values():
+        far, _ = outliers(np.array([rows[i].result.energy for i in good]))
         for i in np.array(good, int)[far].tolist():
-            result = replace(molecule[i].result, suspect=OUTLIER)
-            molecule[i] = replace(molecule[i], result=result)
-        found += molecule
+            result = replace(rows[i].result, suspect=OUTLIER)
+            found[i] = replace(rows[i], result=result)
     return found

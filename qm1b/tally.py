@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,20 +17,28 @@ class Tally:
     units: int = 0
     lines: int = 0
     """Input lines that have become rows or drops."""
-    molecules: int = 0
+    kept_lines: int = 0
     """Input lines with rows."""
+    molecules: int = 0
+    """Molecules with rows, counted in each unit: with geometries, several lines may be of one."""
     rows: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
 
     def add(
-        self, lines: int, row_lines: Iterable[int], statuses: Iterable[str], reasons: Iterable[str]
+        self,
+        lines: int,
+        row_lines: Iterable[int],
+        molecules: Iterable[Hashable],
+        statuses: Iterable[str],
+        reasons: Iterable[str],
     ) -> None:
-        """Count one unit of `lines` input lines: of each row its line and status, of each drop its
-        reason. A status counts by its first word."""
+        """Count one unit of `lines` input lines: of each row its line, what tells its molecule, and
+        its status; of each drop its reason. A status counts by its first word."""
         self.units += 1
         self.lines += lines
-        self.molecules += len(set(row_lines))
+        self.kept_lines += len(set(row_lines))
+        self.molecules += len(set(molecules))
         kinds = Counter(status.split(":")[0] for status in statuses)
         self.rows += kinds.total()
         self.statuses += kinds

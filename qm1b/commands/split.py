@@ -13,7 +13,7 @@ from .warning import warn_if_incomplete
 
 @dataclass(frozen=True)
 class Split:
-    """Divide a dataset by SMILES: all conformers of a molecule on one side."""
+    """Divide a dataset by molecule: all conformers of a molecule on one side."""
 
     folder: tyro.conf.Positional[Path]
     """Folder of a qm1b generate."""

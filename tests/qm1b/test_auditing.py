@@ -48,6 +48,19 @@ def test_a_run_says_what_it_has_audited(tmp_path, capsys):
     assert "audited      4 rows" in capsys.readouterr().out
 
 
+def test_only_converged_rows_are_compared(tmp_path, capsys, monkeypatch):
+    out, _ = fake_run(tmp_path, "[H][H]\nCl\n", conformers=2)
+    (path,) = store.shards(out)
+    shard = store.read_shard(path)
+    good = shard["converged"]
+    assert sorted(good) == [False, False, True, True]
+    shard["reference_energy"] = shard["energy"] + np.where(good, 1e-3, 1e3)
+    monkeypatch.setattr(store, "read_shard", lambda path: shard)
+    assert main(["info", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "audited      2 rows, energy against PySCF: mean 27.211 meV, largest 27.211 meV" in text
+
+
 def test_a_share_is_at_most_all(tmp_path, capsys):
     assert main(["generate", "--audit", "2", "--out", str(tmp_path / "x")]) == 2
     assert "0 to 1" in capsys.readouterr().err

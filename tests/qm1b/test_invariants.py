@@ -121,16 +121,19 @@ def shard(folder, rows):
 
 
 def test_outliers_among_conformers(tmp_path):
+    def of(line, conformer, energy, **changes):
+        return row(line, conformer, energy, smiles="O" * line, **changes)
+
     random = np.random.default_rng(0)
-    rows = [row(n, c, -75.0 + 0.003 * random.normal()) for n in (1, 2) for c in range(8)]
-    rows += [row(3, c, -75.0 + 0.5 * random.normal()) for c in range(8)]  # wide, but no outlier
-    rows += [row(4, 0, -75.0), row(4, 1, -70.0)]  # two: who is right?
+    rows = [of(n, c, -75.0 + 0.003 * random.normal()) for n in (1, 2) for c in range(8)]
+    rows += [of(3, c, -75.0 + 0.5 * random.normal()) for c in range(8)]  # wide, but no outlier
+    rows += [of(4, 0, -75.0), of(4, 1, -70.0)]  # two: who is right?
     nothing = Picks(3, seed=0)
     nothing.add(shard(tmp_path, rows))
     assert nothing.suspected == 0
-    rows[5] = row(1, 5, -75.0 + 1.2 * OUTLIER_EV / 27.2)
-    rows[9] = row(2, 1, -77.0)
-    rows[3] = row(1, 3, -60.0, status="not_converged", converged=False)
+    rows[5] = of(1, 5, -75.0 + 1.2 * OUTLIER_EV / 27.2)
+    rows[9] = of(2, 1, -77.0)
+    rows[3] = of(1, 3, -60.0, status="not_converged", converged=False)
     batch = shard(tmp_path, rows)
     picks = Picks(3, seed=0)
     picks.add(batch)
@@ -140,9 +143,24 @@ def test_outliers_among_conformers(tmp_path):
     assert picks.suspected == 2
     found = picks.suspects[0].conformer
     expected = rows[9].conformer
-    assert (found.smiles, found.charge, found.seed) == ("O", 0, 1)
+    assert (found.smiles, found.charge, found.seed) == ("OO", 0, 1)
     np.testing.assert_array_equal(found.positions, expected.positions)
     np.testing.assert_array_equal(found.numbers, expected.numbers)
+
+
+def test_outliers_among_frames_of_one_molecule(tmp_path):
+    """Each on a line of its own, without SMILES, between frames of another molecule."""
+    random = np.random.default_rng(0)
+    rows = [
+        row(2 * n + k, n, -75.0 * (k + 1) + 0.003 * random.normal(), seed=k + 1, smiles="")
+        for n in range(8)
+        for k in (0, 1)
+    ]
+    rows[6] = row(6, 3, -77.0, seed=1, smiles="")
+    picks = Picks(3, seed=0)
+    picks.add(shard(tmp_path, rows))
+    assert [(p.row["line"], p.row["conformer"]) for p in picks.suspects] == [(6, 3)]
+    assert picks.suspects[0].deviation_ev == pytest.approx(-2 * 27.2, abs=0.5)
 
 
 def test_the_sample_does_not_depend_on_the_order_and_depends_on_the_seed(tmp_path):

@@ -4,12 +4,16 @@ import json
 
 import pandas as pd
 import pytest
+from fake_runs import settings
 
 import qm1b
+from qm1b import store
 from qm1b.cli import main
 from qm1b.errors import UserError
+from qm1b.generate import Run, generate
 from qm1b.head import first_rows
 from qm1b.split import NAMES, Fractions, side, split
+from qm1b.stats import collect
 
 
 def test_the_parts_are_as_large_as_asked_for():
@@ -50,6 +54,45 @@ def test_all_conformers_lie_on_one_side(finished, tmp_path):
     converged = [row["smiles"] for row in qm1b.load(finished[0]) if row["converged"]]
     assert sum(part.rows for part in parts.values()) == len(converged)
     assert set(seen) == set(converged)
+
+
+def frames(folder, **changes):
+    """A run on frames without SMILES: twelve molecules in a row, and then again."""
+    text = ""
+    for stretch in (0.0, 0.05):
+        for carbons in range(1, 13):
+            xs = [1.3 * k for k in range(carbons)]
+            atoms = "".join(f"C {x} 0 0\nH {x} {1 + stretch} 0\nH {x} -1 0\n" for x in xs)
+            text += f"{3 * carbons}\nframe\n{atoms}"
+    source = folder / "a.xyz"
+    source.write_text(text)
+    out = folder / "out"
+    generate(Run(source, out, settings(conformers=1, **changes), 1, "fake_engine:Solver"))
+    return out
+
+
+def test_frames_without_smiles_are_divided_by_what_their_bonds_are(tmp_path, capsys):
+    out = frames(tmp_path)
+    rows = list(qm1b.load(out))
+    assert {row["smiles"] for row in rows} == {""}
+    molecules = {row["seed"] for row in rows}
+    assert len(rows) == 24
+    assert len(molecules) == 12
+    parts = split(out, tmp_path / "s", Fractions(0.4, 0.3, 0.3))
+    assert len(store.shards(out)) > 1
+    assert all(part.molecules for part in parts.values())
+    assert sum(part.molecules for part in parts.values()) == len(molecules)
+    assert sum(part.rows for part in parts.values()) == len(rows)
+    sides = [set(pd.read_parquet(tmp_path / "s" / part.file)["seed"]) for part in parts.values()]
+    assert sum(map(len, sides)) == len(set.union(*sides))
+    assert collect(out).molecules == 24  # runs of one, and none stands beside its like
+    assert main(["info", str(out)]) == 0
+    assert "molecules    12\n" in capsys.readouterr().out
+
+
+def test_a_run_counts_molecules_and_not_frames(tmp_path):
+    counts = store.read_manifest(frames(tmp_path, unit_rows=100))["counts"]
+    assert (counts["lines_read"], counts["rows"], counts["molecules"]) == (24, 24, 12)
 
 
 def test_the_command(finished, tmp_path, capsys):

@@ -1,5 +1,7 @@
 """Energy outliers among the conformers of a molecule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,24 @@ def test_molecules_are_judged_apart():
 )
 def test_few_conformers_and_a_wide_spread_say_nothing(energies):
     assert suspects(flagged(rows(1, energies))) == []
+
+
+def test_frames_of_one_molecule_stand_on_many_lines():
+    """Entries with a SMILES, and frames without one, which the seed tells apart."""
+
+    def frames(energies, seed=1, charge=0, smiles=""):
+        found = [row for n, e in enumerate(energies) for row in rows(n + 1, [e])]
+        who = {"seed": seed, "charge": charge, "smiles": smiles}
+        return [replace(row, conformer=replace(row.conformer, **who)) for row in found]
+
+    energies = [-40.0, -40.01, -39.99, -40.005, -39.8]
+    assert suspects(flagged(frames(energies))) == [4]
+    assert suspects(flagged(frames(energies, smiles="C", seed=5))) == [4]
+    pairs = zip(frames(energies), frames([-90.0] * 5, seed=2), strict=True)
+    mixed = [row for pair in pairs for row in pair]
+    assert suspects(flagged(mixed)) == [8]
+    ions = frames(energies[:4]) + frames([-39.8], charge=2)
+    assert suspects(flagged(ions)) == []
 
 
 def test_a_little_is_not_far():

@@ -63,7 +63,7 @@ def dataset(folder, rows, **level):
     store.write_shard(folder, 0, rows, [], {"fingerprint": "f", **values})
     tally = Tally()
     statuses = [row.result.status for row in rows]
-    tally.add(2, [row.conformer.line for row in rows], statuses, [])
+    tally.add(2, [row.conformer.line for row in rows], [], statuses, [])
     manifest = {"fingerprint": "f", "settings": values, "functional_definition": "HF exchange"}
     manifest |= {"input": {"lines": 2}, "unit_lines": 2, "shard": "0/1", "status": "complete"}
     store.write_manifest(folder, manifest | {"counts": tally.to_dict()})
