@@ -88,7 +88,8 @@ def compute(address: str, job: Job, lines: Iterator[Found], watch: Watch) -> Non
     After a first Ctrl-C no more units are handed out, and those that are under way are finished.
 
     Raises:
-        UserError: Ray is not installed, there is no cluster, or its nodes have other software.
+        UserError: Ray is not installed, there is no cluster, it fails, or its nodes have other
+            software.
     """
     ray = _connected(address)
     try:
@@ -98,6 +99,14 @@ def compute(address: str, job: Job, lines: Iterator[Found], watch: Watch) -> Non
             for finished in _finished(ray, _tasks(job, lines), watch):
                 _take(finished, job, watch.stats)
                 watch.display.update(watch.stats)
+    except ray.exceptions.RayTaskError:
+        raise  # of our own code, not of the cluster
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UserError(
+            f"the Ray cluster at {address} failed ({what}); what is written stays, and the same "
+            "command goes on, with or without --cluster."
+        ) from None
     finally:
         ray.shutdown()
 

@@ -89,12 +89,12 @@ def embed(candidate: Candidate, recipe: Recipe) -> Embedded:
         return Embedded(candidate.line, (), drop)
     kept: list[Conformer] = []
     problem = ""
-    for xyz, embedding, relaxation in zip(
-        found.positions, found.embedding, found.relaxation, strict=True
+    for copy, (xyz, embedding, relaxation) in enumerate(
+        zip(found.positions, found.embedding, found.relaxation, strict=True), candidate.first
     ):
         number = candidate.first + len(kept)
-        try:
-            positions = _finished(found.numbers, xyz, candidate, recipe, seed, number)
+        try:  # copies of one geometry: after a failed step another one is tried
+            positions = _finished(found.numbers, xyz, candidate, recipe, seed, copy)
         except ValueError as error:
             problem = f"; {error}"
             continue
@@ -138,7 +138,7 @@ def _finished(
     candidate: Candidate,
     recipe: Recipe,
     seed: int,
-    number: int,
+    copy: int,
 ) -> Float[np.ndarray, "A 3"]:
     """Displaced, rounded and checked positions.
 
@@ -148,7 +148,7 @@ def _finished(
     from pyscf_ipu.molecule import Molecule
 
     if recipe.rattle_angstrom:
-        moved = rattled(numbers, positions, recipe.rattle_angstrom, seed, number)
+        moved = rattled(numbers, positions, recipe.rattle_angstrom, seed, copy)
         if moved is None:
             raise ValueError("displaced atoms came too close in every try")
         positions = moved

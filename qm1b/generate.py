@@ -165,7 +165,8 @@ class _Generation:
             "seconds": round(self.stats.seconds, 1),
             "starved_seconds": round(self.stats.starved_seconds, 1),
             "rows": self.out.tally.rows - self.stats.rows_before,
-            "workers": self.run.cluster or self.workers,
+            "workers": None if self.run.cluster else self.workers,
+            "cluster": self.run.cluster,
             "versions": self.out.identity["versions"],
             "programs": [
                 {"shape": e.label, "seconds": round(e.seconds or 0.0, 2), "cached": e.cached}

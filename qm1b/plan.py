@@ -46,13 +46,19 @@ class Line:
 
 
 def rate_of(folder: Path) -> Rate:
-    """The rate of the last run in a folder.
+    """The rate of the last run in a folder that was made on one machine.
 
     Raises:
-        UserError: no run there, or one of fewer than FEWEST_ROWS rows.
+        UserError: no run there, none of FEWEST_ROWS rows, or all of them on a cluster.
     """
     manifest = store.read_manifest(folder)
-    runs = [run for run in manifest.get("runs", ()) if run["rows"] >= FEWEST_ROWS]
+    long = [run for run in manifest.get("runs", ()) if run["rows"] >= FEWEST_ROWS]
+    runs = [run for run in long if isinstance(run["workers"], int)]
+    if long and not runs:
+        raise UserError(
+            f"folder {folder} was computed on a cluster, which says nothing of one machine; "
+            "measure with a qm1b generate without --cluster, or leave --measured out."
+        )
     if not runs:
         raise UserError(
             f"folder {folder} holds no run of at least {FEWEST_ROWS} rows; measure with a longer "

@@ -19,7 +19,7 @@ def rattled(
     positions: Float[np.ndarray, "A 3"],
     sigma_angstrom: float,
     seed: int,
-    conformer: int,
+    copy: int,
 ) -> Float[np.ndarray, "A 3"] | None:
     """Displace atoms; None if they come too close in each of DRAWS tries.
 
@@ -28,10 +28,10 @@ def rattled(
         positions: Bohr.
         sigma_angstrom: standard deviation of each coordinate's step, in Angstrom.
         seed: of the molecule.
-        conformer: number of the conformer; with the seed it decides the steps.
+        copy: number of the geometry in its molecule; with the seed it decides the steps.
     """
     closest = np.minimum(_closest_bohr(numbers), 0.999 * _distances(positions))
-    random = np.random.default_rng([seed, conformer])
+    random = np.random.default_rng([seed, copy])
     for _ in range(DRAWS):
         step = random.normal(scale=sigma_angstrom / BOHR_TO_ANGSTROM, size=positions.shape)
         moved = positions + step

@@ -147,8 +147,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "rattle-angstrom": (command.rattle_angstrom, 0),
     }
     for name, (value, least) in allowed.items():
-        if value < least:
-            raise UserError(f"--{name} is {value}: it must be at least {least}.")
+        if not least <= value < float("inf"):  # nan is nowhere
+            raise UserError(f"--{name} is {value}: it must be at least {least}, and finite.")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1.")
     if command.preset not in PRESETS:

@@ -6,6 +6,7 @@ pipe cannot give.
 
 from __future__ import annotations
 
+import fcntl
 import filecmp
 import os
 import sys
@@ -40,6 +41,7 @@ def spooled(folder: Path, stream: Any = None) -> Path:
     arriving = folder / f".{NAME}-{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder)
         n_bytes = _copy(stream, arriving)
         if not path.exists():
             if n_bytes == 0:
@@ -60,6 +62,14 @@ def spooled(folder: Path, stream: Any = None) -> Path:
     return path
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what a killed process left; what another one is still writing is locked."""
+    for path in folder.glob(f".{NAME}-*.tmp"):
+        with suppress(FileNotFoundError, BlockingIOError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
 def _copy(stream: Any, path: Path) -> int:
     """Write what comes in to a file; returns the number of bytes."""
     if stream is None:
@@ -68,6 +78,7 @@ def _copy(stream: Any, path: Path) -> int:
             return 0
     n_bytes = 0
     with open(path, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # while its writer lives
         while chunk := stream.read(CHUNK):
             n_bytes += file.write(chunk)
         file.flush()

@@ -28,6 +28,17 @@ def test_numbers_out_of_range(field):
         run_settings(Generate(**{field: 0}))
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf"])
+@pytest.mark.parametrize("flag", ["--embed-timeout", "--rattle-angstrom", "--audit"])
+def test_no_flag_takes_what_is_no_number(tmp_path, capsys, flag, value):
+    out = tmp_path / "out"
+    assert main(["generate", "--out", str(out), f"{flag}={value}"]) == 2
+    message = capsys.readouterr().err
+    assert flag in message
+    assert message.count("\n") == 1
+    assert not out.exists()
+
+
 def test_mistakes_are_one_sentence(tmp_path, capsys):
     empty = tmp_path / "empty.smi"
     empty.touch()

@@ -3,13 +3,15 @@
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
-from fake_runs import MANY
+from fake_runs import MANY, settings
 
-from qm1b import identical
+from qm1b import cluster, identical, store
 from qm1b.cli import main
+from qm1b.errors import UserError
+from qm1b.generate import Run, generate
 
 SCRIPT = Path(__file__).with_name("cluster_run.py")
 
@@ -40,3 +42,38 @@ def test_without_ray_or_cluster_it_is_one_sentence(tmp_path, capsys, monkeypatch
     message = capsys.readouterr().err
     assert words in message
     assert message.count("\n") == 1
+
+
+def fake_ray(error):
+    """A Ray on which every task ends with an error."""
+    names = ("RayError", "RayTaskError", "WorkerCrashedError", "NodeDiedError")
+    ray_error = type("RayError", (Exception,), {})
+    classes = {name: type(name, (ray_error,), {}) for name in names[1:]}
+
+    def get(_):
+        raise classes[error]("node 10.0.0.7\n was lost")
+
+    return SimpleNamespace(
+        exceptions=SimpleNamespace(RayError=ray_error, **classes),
+        cluster_resources=lambda: {"CPU": 1},
+        remote=lambda **_: lambda _: SimpleNamespace(remote=lambda task: task),
+        wait=lambda running, **_: (running[:1], running[1:]),
+        get=get,
+        shutdown=lambda: None,
+    )
+
+
+def test_a_failing_cluster_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "_connected", lambda _: fake_ray("NodeDiedError"))
+    source = tmp_path / "input.smi"
+    source.write_text("C\nCC\n")
+    run = Run(source, tmp_path / "out", settings(), 1, "fake_engine:Solver", cluster="auto")
+    with pytest.raises(
+        UserError, match=r"NodeDiedError: node 10.0.0.7 was lost\); .* goes on"
+    ) as e:
+        generate(run)
+    assert "\n" not in str(e.value)
+    record = store.read_manifest(run.out)
+    assert record["status"] == "failed"
+    assert record["runs"][0]["workers"] is None
+    assert record["runs"][0]["cluster"] == "auto"

@@ -6,8 +6,9 @@ import fake_embedder
 import numpy as np
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from qm1b import rattle
+from qm1b import conformers, rattle
 from qm1b.conformers import EmbedPool, Recipe, embed, molecule_seed
+from qm1b.geometry import Geometry
 from qm1b.smiles import Candidate
 from qm1b.workers import wait
 
@@ -68,6 +69,26 @@ def test_atoms_that_come_too_close_are_drawn_again_or_reported(monkeypatch):
     hopeless = embed(Candidate(1, "CCC", 0), Recipe(2, rattle_angstrom=0.3))
     assert hopeless.conformers == ()
     assert hopeless.drop.reason == "rattle_failed"
+
+
+def test_a_failed_step_is_not_drawn_again_for_the_next_copy(monkeypatch):
+    positions = np.array([[0, 0, 0.2], [0, 1.4, -0.9], [0, -1.4, -0.9]])
+    water = Geometry(np.array([8, 1, 1], np.uint8), positions)
+    candidate = Candidate(1, "O", 0, geometry=water)
+    recipe = Recipe(3, seed=1, rattle_angstrom=0.02)
+    real, asked = rattle.rattled, []
+
+    def fails_first(numbers, positions, sigma, seed, copy):
+        asked.append(copy)
+        return None if copy == 0 else real(numbers, positions, sigma, seed, copy)
+
+    undisturbed = embed(candidate, recipe).conformers
+    monkeypatch.setattr(conformers, "rattled", fails_first)
+    found = embed(candidate, recipe)
+    assert asked == [0, 1, 2]
+    assert [c.conformer for c in found.conformers] == [0, 1]
+    np.testing.assert_array_equal(found.conformers[0].positions, undisturbed[1].positions)
+    assert found.drop.reason == "fewer_conformers"
 
 
 def test_what_cannot_be_embedded_is_reported():

@@ -3,6 +3,7 @@
 import pytest
 from fake_runs import MANY, fake_run
 
+from qm1b import store
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.plan import Rate, as_text, estimate, rate_of
@@ -34,6 +35,20 @@ def test_the_rate_is_that_of_the_run(tmp_path):
     assert rate.workers == 2
     assert 5 < rate.mean_atoms < 40
     assert rate.bytes_per_row > 100
+
+
+def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(tmp_path):
+    out, _ = fake_run(tmp_path, MANY, conformers=6)
+    record = store.read_manifest(out)
+    assert record["runs"][0]["cluster"] is None
+    here = rate_of(out)
+    there = record["runs"][0] | {"workers": None, "cluster": "auto"}
+    store.write_manifest(out, record | {"runs": [*record["runs"], there]})
+    assert rate_of(out) == here  # that of the run before it
+    for workers in (None, "10.0.0.1:6379"):
+        store.write_manifest(out, record | {"runs": [there | {"workers": workers}]})
+        with pytest.raises(UserError, match=r"on a cluster.*without --cluster"):
+            rate_of(out)
 
 
 def test_too_short_a_run_says_nothing(finished):

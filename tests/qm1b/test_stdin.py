@@ -1,5 +1,6 @@
 """Standard input: kept where a resumed run finds it."""
 
+import fcntl
 import io
 
 import pytest
@@ -25,3 +26,14 @@ def test_nothing_came_in_or_nowhere_to_keep_it(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be kept"):
         spooled(tmp_path / "file", io.BytesIO(b"C\n"))
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
+    left, in_use = tmp_path / ".stdin-17.tmp", tmp_path / ".stdin-18.tmp"
+    left.write_bytes(b"C\n")
+    with open(in_use, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        spooled(tmp_path, io.BytesIO(b"C\n"))
+        assert sorted(p.name for p in tmp_path.iterdir()) == [in_use.name, "stdin"]
+    spooled(tmp_path, io.BytesIO(b""))
+    assert [p.name for p in tmp_path.iterdir()] == ["stdin"]
