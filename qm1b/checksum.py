@@ -52,8 +52,8 @@ def check(path: Path) -> None:
         ) from None
     if data.startswith(_HDF5):  # no user block, and no flipped bit makes one into this
         raise UserError(
-            f"shard {path} has no checksum: version 0.1.0 wrote it; use it with that version, or "
-            "generate the dataset again."
+            f"shard {path} has no checksum: an older version wrote it; use it with that version, "
+            "or generate the dataset again."
         )
     view = memoryview(data)
     if len(view) <= BLOCK:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from .formats import dropped, extxyz, parquet
 from .formats.columns import arrow_schema
 from .reading import Folder
 from .schema import CONVERGED
+
+DIFFERING = "differing_units"
+"""Where the metadata of a file with everything keeps what only some shards say of themselves."""
+
+VARYING = ("versions", "input")
+"""What may differ between the shards of one run; of the input only the name."""
 
 
 @dataclass
@@ -44,6 +50,8 @@ def export(folder: Path, out: Path, everything: bool = False) -> Exported:
             written.
     """
     source = Folder(folder)
+    if everything:
+        source.metadata |= _differing(source)
     if not source.shards:
         raise UserError(f"folder {folder} holds no shards; run qm1b generate to its end first.")
     check_target(out)
@@ -92,10 +100,24 @@ def _write(stream: IO[bytes], source: Folder, out: Path, everything: bool, done:
         done.rows = write_rows(stream, out, batches(), source)
 
 
+def _differing(source: Folder) -> dict[str, Any]:
+    """What shards say otherwise than the manifest, as other machines or versions made them: an
+    entry of the metadata that `import_file` takes out again. Empty if they agree."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in source.shards:
+        attributes = store.read_attributes(path)
+        here = {key: json.loads(attributes[key]) for key in VARYING}
+        other = {key: here[key] for key in VARYING if here[key] != source.metadata[key]}
+        if other:
+            entry = found.setdefault(json.dumps(other), {"units": [], **other})
+            entry["units"].append(store.unit_of(path))
+    return {DIFFERING: list(found.values())} if found else {}
+
+
 def _write_beside(source: Folder, out: Path) -> list[Path]:
     """The dropped lines, and the manifest where the format has no room for it."""
     drops = dropped.beside(out)
-    dropped.write(drops, (drop for path in source.shards for drop in store.read_drops(path)))
+    store.write_drops(drops, (drop for path in source.shards for drop in store.read_drops(path)))
     if not extxyz.is_extxyz(out):
         return [drops]
     manifest = extxyz.manifest_path(out)

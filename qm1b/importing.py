@@ -12,6 +12,7 @@ from typing import Any
 from . import store
 from .batch import Record, missing
 from .errors import UserError
+from .export import DIFFERING
 from .formats import dropped
 from .formats.parquet import ParquetFile
 from .manifest import LEVEL_KEYS
@@ -45,6 +46,7 @@ def import_file(path: Path, out: Path) -> Imported:
     """
     source = load(path)
     manifest = _checked(source)
+    own = _own_attributes(manifest.pop(DIFFERING, []))
     drops = defaultdict[int, list[Drop]](list)
     for drop in dropped.read(dropped.beside(path)):
         drops[_unit(drop.line, manifest)].append(drop)
@@ -57,11 +59,11 @@ def import_file(path: Path, out: Path) -> Imported:
         if unit in written:
             raise UserError(f"{path} is not in the order of its input; export it again.")
         rows = [_row(record) for record in records]
-        _write(out, unit, rows, drops.get(unit, []), manifest)
+        _write(out, unit, rows, drops.get(unit, []), manifest | own.get(unit, {}))
         written.add(unit)
         done.rows += len(rows)
     for unit in drops.keys() - written:  # whose lines were all dropped
-        _write(out, unit, [], drops[unit], manifest)
+        _write(out, unit, [], drops[unit], manifest | own.get(unit, {}))
     done.shards = len(drops.keys() | written)
     store.write_dropped(out, (drop for unit in sorted(drops) for drop in drops[unit]))
     store.write_manifest(out, manifest)
@@ -81,6 +83,15 @@ def _checked(source: Dataset) -> dict[str, Any]:
     if not dropped.beside(source.path).exists():
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}.")
     return source.metadata
+
+
+def _own_attributes(entries: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """By unit, what its shard says otherwise than the manifest."""
+    return {
+        unit: {key: value for key, value in entry.items() if key != "units"}
+        for entry in entries
+        for unit in entry["units"]
+    }
 
 
 def _records(source: Dataset) -> Iterator[Record]:

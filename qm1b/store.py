@@ -118,12 +118,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def write_dropped(folder: Path, drops: Iterable[Drop]) -> None:
     """Write dropped.csv whole."""
+    write_drops(folder / DROPPED, drops)
+
+
+def write_drops(path: Path, drops: Iterable[Drop]) -> None:
+    """Write dropped lines as CSV; raises UserError if the disk is full."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([field.name for field in DROP_FIELDS])
-    writer.writerows([drop.line, drop.smiles, drop.reason, drop.detail] for drop in drops)
+    writer.writerows(map(_cells, drops))
     data = text.getvalue().encode("utf-8", errors="replace")
-    atomic_write(folder / DROPPED, lambda stream: stream.write(data))
+    atomic_write(path, lambda stream: stream.write(data))
 
 
 def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
@@ -135,8 +140,7 @@ def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
     path = folder / DROPPED
     try:
         with open(path, "a", newline="", encoding="utf-8", errors="replace") as stream:
-            writer = csv.writer(stream)
-            writer.writerows([drop.line, drop.smiles, drop.reason, drop.detail] for drop in drops)
+            csv.writer(stream).writerows(map(_cells, drops))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -166,6 +170,10 @@ def clean(folder: Path) -> None:
     for pattern in (".shard-*.h5.tmp", f".{MANIFEST}.tmp", f".{DROPPED}.tmp"):
         for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
+
+
+def _cells(drop: Drop) -> list[Any]:
+    return [getattr(drop, field.name) for field in DROP_FIELDS]
 
 
 def _not_written(path: Path, error: OSError) -> UserError:

@@ -44,28 +44,6 @@ def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
 
 def print_first_rows(folder: Path) -> None:
     """The first rows of a dataset, as a table."""
-    import pandas as pd
+    from ..head import first_rows
 
-    from pyscf_ipu.units import HARTREE_TO_EV
-
-    from .. import store
-
-    for path in store.shards(folder):
-        shard = store.read_shard(path)
-        if len(shard["line"]) == 0:
-            continue
-        table = pd.DataFrame(
-            {
-                "smiles": shard["smiles"],
-                "conformer": shard["conformer"],
-                "N": shard["n_ao"],
-                "energy [eV]": shard["energy"] * HARTREE_TO_EV,
-                "homo [eV]": shard["homo"] * HARTREE_TO_EV,
-                "lumo [eV]": shard["lumo"] * HARTREE_TO_EV,
-                "gap [eV]": (shard["lumo"] - shard["homo"]) * HARTREE_TO_EV,
-                "status": shard["status"],
-            }
-        )
-        print(table.head(FIRST_ROWS).to_string(index=False, float_format="{:.4f}".format))
-        return
-    print("There are no rows: every line was dropped.")
+    print(first_rows(folder, FIRST_ROWS))

@@ -1,15 +1,16 @@
-"""The dropped lines of a run as CSV, beside a file whose format has no place for them."""
+"""The dropped lines of a run as CSV, beside a file whose format has no place for them.
+
+They are written by `store.write_drops`.
+"""
 
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import UserError
 from ..schema import DROP_FIELDS, Drop
-from ..store import atomic_write
 
 _NAMES = [f.name for f in DROP_FIELDS]
 
@@ -17,15 +18,6 @@ _NAMES = [f.name for f in DROP_FIELDS]
 def beside(path: Path) -> Path:
     """Where the dropped lines of an exported file lie."""
     return path.with_name(f"{path.name}.dropped.csv")
-
-
-def write(path: Path, drops: Iterable[Drop]) -> None:
-    """Write dropped lines; raises UserError if the disk is full."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(_NAMES)
-    writer.writerows([getattr(drop, name) for name in _NAMES] for drop in drops)
-    atomic_write(path, lambda stream: stream.write(text.getvalue().encode()))
 
 
 def read(path: Path) -> Iterator[Drop]:

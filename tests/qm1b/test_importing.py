@@ -1,6 +1,8 @@
 """There and back: an export with everything becomes the folder that it came from, bit for bit."""
 
 import gzip
+import json
+import shutil
 
 import ase.io
 import h5py
@@ -14,8 +16,8 @@ from qm1b.batch import Batch
 from qm1b.errors import UserError
 from qm1b.export import export
 from qm1b.formats import dropped, extxyz
-from qm1b.importing import import_file
-from qm1b.reading import Folder
+from qm1b.importing import _row, import_file
+from qm1b.reading import Folder, load
 from qm1b.schema import FIELDS
 
 
@@ -36,6 +38,17 @@ def contents(folder):
     return found
 
 
+def plain(attributes):
+    return {name: getattr(v, "item", lambda v=v: v)() for name, v in attributes.items()}
+
+
+def rows_of(folder, unit):
+    """The rows of a shard, as they were written."""
+    return [
+        _row(record) for record in Batch(store.read_shard(store.shard_path(folder, unit))).rows()
+    ]
+
+
 @pytest.mark.parametrize("name", ["a.parquet", "a.extxyz", "a.extxyz.gz"])
 def test_round_trip(finished, tmp_path, name):
     done = export(finished[0], tmp_path / name, everything=True)
@@ -43,6 +56,26 @@ def test_round_trip(finished, tmp_path, name):
     assert (back.rows, back.drops, back.shards) == (14, 7, 4)
     assert all(path.exists() for path in done.beside)
     ours, theirs = contents(finished[0]), contents(tmp_path / "back")
+    assert ours.keys() == theirs.keys()
+    for key, value in ours.items():
+        assert np.array_equal(value, theirs[key]), key
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.extxyz"])
+def test_shards_of_other_machines_keep_what_they_say_of_themselves(finished, tmp_path, name):
+    mixed = shutil.copytree(finished[0], tmp_path / "mixed")
+    for unit, version in ((0, "1.0"), (2, "1.0"), (3, "2.0")):
+        attributes = plain(store.read_attributes(store.shard_path(mixed, unit)))
+        versions = json.loads(attributes["versions"]) | {"jax": version}
+        rows = rows_of(mixed, unit)
+        drops = store.read_drops(store.shard_path(mixed, unit))
+        attributes["versions"] = json.dumps(versions)
+        store.write_shard(mixed, unit, rows, drops, attributes)
+    export(mixed, tmp_path / name, everything=True)
+    assert len(load(tmp_path / name).metadata["differing_units"]) == 2
+    import_file(tmp_path / name, tmp_path / "back")
+    ours, theirs = contents(mixed), contents(tmp_path / "back")
+    assert json.loads(theirs["shard-00002.h5", "versions"])["jax"] == "1.0"
     assert ours.keys() == theirs.keys()
     for key, value in ours.items():
         assert np.array_equal(value, theirs[key]), key

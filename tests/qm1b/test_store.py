@@ -73,7 +73,7 @@ def test_the_checksum_is_sha256_of_what_follows_the_block(tmp_path):
 def test_shards_of_version_0_1_are_refused_and_not_taken_for_damaged(tmp_path):
     path = store.shard_path(tmp_path, 0)
     h5py.File(path, "w").close()
-    with pytest.raises(UserError, match=r"version 0\.1\.0") as caught:
+    with pytest.raises(UserError, match="an older version") as caught:
         store.read_shard(path)
     assert not isinstance(caught.value, checksum.Damaged)
 
