@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from .facts import Facts, Statements
+from .markdown import NOT_STATED, table
 from .schema import DROP_REASONS, FIELDS
-
-NOT_STATED = "not stated"
-
-_PRECISIONS = {
-    "float32": "float32 throughout",
-    "mixed": "float32, with one final energy in float64",
-    "float64": "float64 throughout",
-}
+from .theory import level_of_theory
 
 
 def card(facts: Facts, said: Statements, figures: list[str]) -> str:
@@ -31,7 +23,7 @@ def card(facts: Facts, said: Statements, figures: list[str]) -> str:
         f"# {said.name}\n\n{summary(facts)}",
         _motivation(said),
         _composition(facts),
-        _level_of_theory(facts),
+        level_of_theory(facts),
         _measured_error(facts),
         _collection(facts),
         _preprocessing(facts),
@@ -55,7 +47,8 @@ def summary(facts: Facts) -> str:
 
 def _front_matter(facts: Facts, said: Statements) -> str:
     sizes = ((1e3, "n<1K"), (1e4, "1K<n<10K"), (1e5, "10K<n<100K"), (1e6, "100K<n<1M"))
-    sizes += ((1e7, "1M<n<10M"), (1e8, "10M<n<100M"), (1e9, "100M<n<1B"))
+    sizes += ((1e7, "1M<n<10M"), (1e8, "10M<n<100M"), (1e9, "100M<n<1B"), (1e10, "1B<n<10B"))
+    sizes += ((1e11, "10B<n<100B"), (1e12, "100B<n<1T"))
     size = next((name for limit, name in sizes if facts.stats.rows < limit), "n>1T")
     lines = [
         "---",
@@ -79,8 +72,8 @@ def _motivation(said: Statements) -> str:
 def _composition(facts: Facts) -> str:
     s = facts.stats
     elements = ", ".join(f"{name} {n}" for name, n in s.elements.most_common())
-    rows = _table(("status", "rows"), s.statuses.most_common())
-    fields = _table(
+    rows = table(("status", "rows"), s.statuses.most_common())
+    fields = table(
         ("field", "unit", "meaning"),
         [(f"`{f.name}`", f.unit, f.description) for f in FIELDS],
     )
@@ -93,20 +86,6 @@ def _composition(facts: Facts) -> str:
         "export without `--all`. There are no people and no personal data in it.\n\n"
         f"{fields}"
     )
-
-
-def _level_of_theory(facts: Facts) -> str:
-    s = facts.settings
-    rows = [
-        ("method", "restricted Hartree-Fock" if s["xc"] == "hf" else "restricted Kohn-Sham"),
-        ("functional", f"{s['xc']}: {facts.manifest['functional_definition']}"),
-        ("basis", f"{s['basis']}, {'cartesian' if s.get('cart') else 'spherical'} functions"),
-        ("integration grid", f"PySCF's level {s['grid_level']}, NWChem pruning"),
-        ("precision", _PRECISIONS.get(s["precision"], s["precision"])),
-        ("SCF cycles", f"at most {s['max_cycles']}"),
-    ]
-    versions = _table(("package", "version"), sorted(facts.manifest["versions"].items()))
-    return f"## Level of theory\n\n{_table(('', ''), rows)}\n\n{versions}"
 
 
 def _measured_error(facts: Facts) -> str:
@@ -134,7 +113,7 @@ def _measured_error(facts: Facts) -> str:
         f"{title}{len(audit['sample'])} random rows against {audit['reference']}, at the same "
         f"level and geometry (seed {audit['seed']}); absolute errors, dataset minus reference. "
         f"SCF states: {states}.\n\n"
-        f"{_table(header, rows)}\n\n"
+        f"{table(header, rows)}\n\n"
         f"Invariants of all rows broken: {', '.join(broken) or 'none'}. Energy outliers among the "
         f"conformers of a molecule: {audit['suspected']}. Verdict: "
         f"{'passed' if audit['passed'] else 'failed: ' + '; '.join(audit['missed'])}."
@@ -144,7 +123,7 @@ def _measured_error(facts: Facts) -> str:
 def _collection(facts: Facts) -> str:
     source, s = facts.manifest["input"], facts.settings
     rows = [(f"`{r}`", n, DROP_REASONS.get(r, "")) for r, n in facts.drops.most_common()]
-    dropped = _table(("reason", "lines", "meaning"), rows) if rows else "No line was dropped."
+    dropped = table(("reason", "lines", "meaning"), rows) if rows else "No line was dropped."
     return (
         "## Collection process\n\n"
         f"Input: `{source['name']}`, {source['lines']} lines, SHA-256 `{source['sha256']}`"
@@ -188,7 +167,7 @@ def _distributions(facts: Facts, figures: list[str]) -> str:
     ]
     pictures = "\n".join(f"![{Path(name).stem}]({name})" for name in figures)
     header = ("converged rows", "mean", "std", "min", "max")
-    return f"## Distributions\n\n{_table(header, rows)}\n\n{pictures}"
+    return f"## Distributions\n\n{table(header, rows)}\n\n{pictures}"
 
 
 def _uses(facts: Facts) -> str:
@@ -227,10 +206,3 @@ def _maintenance(facts: Facts, said: Statements) -> str:
         "* **Can it be made again?** The same input, settings, versions and kind of "
         "processor give the same rows."
     )
-
-
-def _table(header: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> str:
-    def line(cells: Iterable[Any]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-    return "\n".join([line(header), "|" + "---|" * len(header), *map(line, rows)])

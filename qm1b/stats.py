@@ -60,6 +60,7 @@ QUANTITIES = (
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = (
     *("smiles", "seed", "status", "energy", "homo", "lumo", "dipole", "n_ao", "cycles", "numbers"),
+    "attempts",
     *_LABELS,
 )
 
@@ -76,6 +77,8 @@ class Stats:
     """Rows with at least one atom of the element."""
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     """Rows with each text of a field: how the geometry was made, why the result is suspect."""
+    rungs: Counter[str] = field(default_factory=Counter)
+    """Converged rows by the attempt that they are of: plain, or a rung of the retry ladder."""
     distributions: list[Distribution] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +89,7 @@ class Stats:
             "molecules": self.molecules,
             "statuses": dict(self.statuses.most_common()),
             "labels": {name: dict(counts) for name, counts in self.labels.items()},
+            "rungs": dict(self.rungs.most_common()),
             "rows_with_element": dict(self.elements.most_common()),
             "distributions": {d.name: d.to_dict() for d in self.distributions},
         }
@@ -124,6 +128,10 @@ def collect(path: Path) -> Stats:
 def _add(stats: Stats, batch: Batch) -> None:
     """The converged rows of a batch into the distributions."""
     stats.converged += len(batch)
+    if "attempts" in batch:
+        # The ladder ends with the attempt that converged (`ladder.climb`).
+        last = (text.split(" ")[-1].split(":")[0] for text in batch["attempts"])
+        stats.rungs.update(name for name in last if name)
     for quantity, distribution in zip(QUANTITIES, stats.distributions, strict=True):
         if all(name in batch for name in quantity.needs):
             distribution.add(quantity.of(batch))
@@ -139,6 +147,7 @@ def as_text(stats: Stats) -> str:
         f"{stats.rows} rows of {stats.molecules} molecules, {stats.converged} converged",
         *(f"  {name:<18} {n}" for name, n in stats.statuses.most_common()),
         *(f"{name}: {_counts(counts)}" for name, counts in stats.labels.items() if counts),
+        *([f"converged in: {_counts(stats.rungs)}"] if stats.rungs else []),
         f"rows with element: {_counts(stats.elements)}",
         f"{'converged rows':<20}{'mean':>12}{'std':>11}{'min':>12}{'5 %':>12}{'median':>12}"
         f"{'95 %':>12}{'max':>12}",

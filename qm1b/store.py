@@ -7,7 +7,6 @@ read. Ragged values are flat with offsets: one large read instead of many small.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -21,6 +20,7 @@ import numpy as np
 
 from . import checksum
 from .errors import UserError
+from .formats import dropped
 from .schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Row
 
 MANIFEST = "manifest.json"
@@ -123,11 +123,7 @@ def write_dropped(folder: Path, drops: Iterable[Drop]) -> None:
 
 def write_drops(path: Path, drops: Iterable[Drop]) -> None:
     """Write dropped lines as CSV; raises UserError if the disk is full."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([field.name for field in DROP_FIELDS])
-    writer.writerows(map(_cells, drops))
-    data = text.getvalue().encode("utf-8", errors="replace")
+    data = dropped.as_csv(drops)
     atomic_write(path, lambda stream: stream.write(data))
 
 
@@ -139,8 +135,8 @@ def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
     """
     path = folder / DROPPED
     try:
-        with open(path, "a", newline="", encoding="utf-8", errors="replace") as stream:
-            csv.writer(stream).writerows(map(_cells, drops))
+        with open(path, "ab") as stream:
+            stream.write(dropped.as_csv(drops, header=False))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -170,10 +166,6 @@ def clean(folder: Path) -> None:
     for pattern in (".shard-*.h5.tmp", f".{MANIFEST}.tmp", f".{DROPPED}.tmp"):
         for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
-
-
-def _cells(drop: Drop) -> list[Any]:
-    return [getattr(drop, field.name) for field in DROP_FIELDS]
 
 
 def _not_written(path: Path, error: OSError) -> UserError:

@@ -1,12 +1,13 @@
-"""The dropped lines of a run as CSV, beside a file whose format has no place for them.
+"""The dropped lines of a run as CSV: in its folder, and beside a file that has no place for them.
 
-They are written by `store.write_drops`.
+`qm1b.store` writes them.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import UserError
@@ -18,6 +19,16 @@ _NAMES = [f.name for f in DROP_FIELDS]
 def beside(path: Path) -> Path:
     """Where the dropped lines of an exported file lie."""
     return path.with_name(f"{path.name}.dropped.csv")
+
+
+def as_csv(drops: Iterable[Drop], header: bool = True) -> bytes:
+    """Dropped lines as CSV in UTF-8; what that cannot hold (lone surrogates) becomes "?"."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    if header:
+        writer.writerow(_NAMES)
+    writer.writerows([getattr(drop, name) for name in _NAMES] for drop in drops)
+    return text.getvalue().encode("utf-8", errors="replace")
 
 
 def read(path: Path) -> Iterator[Drop]:

@@ -1,6 +1,7 @@
 """The dataset card: what only people know is stated or not, all else is the dataset's."""
 
 import json
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,10 +11,11 @@ from qm1b import store
 from qm1b.card import write
 from qm1b.cli import main
 from qm1b.croissant import croissant
-from qm1b.datasheet import NOT_STATED, card
+from qm1b.datasheet import card
 from qm1b.errors import UserError
 from qm1b.export import export
 from qm1b.facts import Statements, gather
+from qm1b.markdown import NOT_STATED
 
 SECTIONS = (
     *("Motivation", "Composition", "Level of theory", "Measured error", "Collection process"),
@@ -54,6 +56,25 @@ def test_a_card_without_statements(finished):
     assert "| error | 4 |" in section(text, "Composition")
     shown = section(text, "Distributions")
     assert "![overview](figures/overview.png)" in shown
+
+
+def test_rows_of_the_float64_rung_are_not_called_float32(tmp_path):
+    out, _ = fake_run(tmp_path, "O\n[SiH4]\nS\n")  # silicon converges in float64, sulphur damped
+    facts = gather(out)
+    assert facts.stats.rungs == {"plain": 2, "float64": 2, "damped": 2}
+    level = section(card(facts, Statements("x"), []), "Level of theory")
+    assert "| float32, but 2 rows of the retry ladder's `float64` in float64 throughout |" in level
+    assert "`damped` 2 rows" in level
+
+
+def test_every_size_has_its_class(finished):
+    facts = gather(finished[0])
+    for rows, name in (
+        *((999, "n<1K"), (5e8, "100M<n<1B"), (1e9, "1B<n<10B"), (5e10, "10B<n<100B")),
+        *((5e11, "100B<n<1T"), (1e12, "n>1T")),
+    ):
+        many = replace(facts, stats=replace(facts.stats, rows=int(rows)))
+        assert front_matter(card(many, Statements("x"), []))[3] == f"- {name}"
 
 
 def test_statements_are_in_their_places(finished):
