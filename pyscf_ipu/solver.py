@@ -23,7 +23,11 @@ from pyscf_ipu.result import RKSResult, Row, stack_rows
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape, count_ao, shape_of
 
-BATCH_SIZES = ((64, 16), (100, 8), (160, 2))  # up to so many AOs: so many conformers per call
+BATCH_SIZES = ((64, 16), (100, 8), (160, 2))
+"""Up to so many AOs: so many conformers per call, beyond which nothing is gained."""
+
+MEMORY_SHARE = 0.8
+"""Part of this machine's memory that one call may need."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Solver:
         self.settings = settings.check()
         self._programs: dict[Shape, jax.stages.Compiled] = {}
         self._tables: dict[Shape, tuple] = {}
+        self._batch_sizes: dict[Shape, int] = {}
 
     def shape(self, mol: Molecule) -> Shape:
         """The bucket of a molecule.
@@ -64,7 +69,7 @@ class Solver:
             mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
         )
         needed, there = self.memory_bytes(shape), available_bytes()
-        if needed > 0.8 * there:
+        if needed > MEMORY_SHARE * there:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs need about {needed / 2**30:.0f} GiB and this machine "
                 f"has {there / 2**30:.0f}; use a smaller molecule or basis"
@@ -79,12 +84,29 @@ class Solver:
         return count_ao(numbers, self.settings.basis, self.settings.cart)
 
     def memory_bytes(self, shape: Shape) -> int:
-        """Estimated peak memory of a call, whose molecules run one after another."""
-        return program_bytes(shape, self.settings)
+        """Estimated peak memory of a call on a CPU, whose molecules run one after another."""
+        return self._call_bytes(shape, self.batch_size(shape))
 
     def batch_size(self, shape: Shape) -> int:
-        """Conformers per call; fixed for a shape, so that one program serves every call."""
-        return next((n for limit, n in BATCH_SIZES if shape.n_ao <= limit), 1)
+        """Conformers per call; fixed for a shape, so that one program serves every call.
+
+        The number of BATCH_SIZES, halved until the estimate of `memory_bytes` fits into
+        MEMORY_SHARE of the memory: the same on machines of the same size. Results do not depend
+        on it.
+        """
+        if shape not in self._batch_sizes:  # once: a container's limit may change under way
+            size = next((n for limit, n in BATCH_SIZES if shape.n_ao <= limit), 1)
+            room = MEMORY_SHARE * available_bytes()
+            while size > 1 and self._call_bytes(shape, size) > room:
+                size //= 2
+            self._batch_sizes[shape] = size
+        return self._batch_sizes[shape]
+
+    def _call_bytes(self, shape: Shape, size: int) -> int:
+        """What one molecule needs while it runs, and what is kept of each of a batch."""
+        word = np.dtype(self.settings.numerics.energy_dtype).itemsize
+        kept = (2 * shape.n_ao + 1) * shape.n_ao * word  # orbitals, density, their energies
+        return program_bytes(shape, self.settings) + size * kept
 
     def compile(self, shape: Shape) -> CompileEvent | None:
         """Make the program of a shape ready; None if it is already."""
@@ -96,8 +118,9 @@ class Solver:
         driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(shape, self.settings)
         with self.settings.numerics.scope():
             tables = host_tables.shape_tables(shape, self.settings)
-            example = host_tables.empty_batch(shape, self.settings, self.batch_size(shape))
-            key = f"{shape!r} {self.settings!r}"
+            size = self.batch_size(shape)
+            example = host_tables.empty_batch(shape, self.settings, size)
+            key = f"{shape!r} {self.settings!r} batch of {size}"
             lowered = traced.lower(driver, key, (tables, example, np.int32(1)))
             self._programs[shape] = lowered.compile()
             self._tables[shape] = jax.device_put(tables)

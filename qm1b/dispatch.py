@@ -40,6 +40,7 @@ class ProgramEvent:
     label: str
     seconds: float | None = None
     cached: bool = False
+    shape: Hashable = None
 
 
 class ComputePool:
@@ -62,7 +63,7 @@ class ComputePool:
     ) -> None:
         self._log = log
         self._n_ao = n_ao
-        self._memory_bytes = memory_bytes
+        self.memory_bytes = memory_bytes
         self._memory_limit = MEMORY_SHARE * machine_bytes
         self.workers = [
             Worker(compute.serve, (factory, service), log, compute.environment()) for _ in range(n)
@@ -161,8 +162,8 @@ class ComputePool:
         """Whether a batch fits into memory beside those that run; one alone always may."""
         if any(worker.job and worker.job.alone for worker in self.workers):
             return False
-        used = sum(self._memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
-        return not used or used + self._memory_bytes(shape) <= self._memory_limit
+        used = sum(self.memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
+        return not used or used + self.memory_bytes(shape) <= self._memory_limit
 
     def _handle(self, index: int, message: Any) -> Iterator[Row | ProgramEvent]:
         worker = self.workers[index]
@@ -177,7 +178,7 @@ class ComputePool:
             case Compiled(shape, seconds, cached):
                 self._compiling.pop(index, None)
                 self._on_disk.add(shape)
-                yield ProgramEvent(index, _label(shape), seconds, cached)
+                yield ProgramEvent(index, _label(shape), seconds, cached, shape)
             case Done(results):
                 self._compiling.pop(index, None)
                 self._on_disk.add(job.shape)

@@ -53,9 +53,8 @@ class Pools:
 
         service = Service(settings.level, settings.retry, settings.audit, settings.seed)
         memory_bytes = functools.cache(_memory_of(solver, factory, settings))
-        self.compute = ComputePool(
-            n, factory, service, log, n_ao, memory_bytes, available_bytes(), lambda: _probe(solver)
-        )
+        machine, probe = available_bytes(), functools.partial(_probe, solver)
+        self.compute = ComputePool(n, factory, service, log, n_ao, memory_bytes, machine, probe)
         self.embed = EmbedPool(-(-n // CORES_PER_WORKER), Recipe.of(settings), log)
 
     def stop(self) -> None:
@@ -150,7 +149,7 @@ class Pipeline:
                 self._embedded(result)
         for event in compute.collect():
             if isinstance(event, ProgramEvent):
-                self._compile_event(event)
+                self._compile_event(event, compute)
             else:
                 self._row(event)
         self.stats.compiling = compute.compiling
@@ -231,10 +230,14 @@ class Pipeline:
         self.stats.count_row(row)
         self.ledger.computed(row)
 
-    def _compile_event(self, event: ProgramEvent) -> None:
+    def _compile_event(self, event: ProgramEvent, compute: ComputePool) -> None:
         if event.seconds is None:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return
         self.stats.compiles.append(event)
         how = "loaded from the disk cache" if event.cached else "compiled"
-        self.display.say(f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s")
+        size, mib = self.solver.batch_size(event.shape), compute.memory_bytes(event.shape) / 2**20
+        self.display.say(
+            f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s: "
+            f"batch of {size}, about {mib:.0f} MiB"
+        )

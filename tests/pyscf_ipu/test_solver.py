@@ -101,6 +101,22 @@ def test_the_memory_estimate_grows_with_the_work():
     assert program_bytes(large_shape, doubled) > 1.5 * program_bytes(large_shape, LEVEL) - 3e8
 
 
+def test_the_batch_is_what_the_memory_holds(monkeypatch):
+    solver = Solver(LEVEL)
+    shape = solver.shape(small("methanol"))
+    assert (shape.n_ao <= 64, solver.batch_size(shape)) == (True, 16)
+    whole = solver.memory_bytes(shape)
+    one = (whole - program_bytes(shape, LEVEL)) / 16
+    assert one > 2 * 4 * shape.n_ao**2  # orbitals and density of each molecule
+    for held, size in ((16.5, 16), (15.5, 8), (7.5, 4), (1.5, 1), (-9.0, 1)):
+        there = round((program_bytes(shape, LEVEL) + held * one) / 0.8)
+        monkeypatch.setattr(solver_module, "available_bytes", lambda there=there: there)
+        little = Solver(LEVEL)
+        assert little.batch_size(shape) == size
+    assert whole > little.memory_bytes(shape) > program_bytes(shape, LEVEL)
+    assert solver.batch_size(shape) == 16  # a solver keeps to what it began with
+
+
 def test_a_nan_is_a_status_of_its_own(solver):
     """Whatever the device returns for one molecule, the host must say so and keep the rest."""
     broken = Solver(LEVEL)

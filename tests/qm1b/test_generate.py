@@ -10,7 +10,7 @@ from qm1b import inputs, store
 from qm1b.errors import UserError
 from qm1b.generate import Run, generate
 from qm1b.info import describe
-from qm1b.progress import Stats
+from qm1b.progress import Quiet, Stats
 from qm1b.schema import FIELDS
 
 CHARGES = "fake_engine:NoAnions"
@@ -140,3 +140,17 @@ def test_a_charge_that_the_basis_cannot_hold_is_not_hidden_by_its_neighbour(tmp_
     run = Run(source, tmp_path / "out", settings(conformers=1, keep_charged=True), 1, CHARGES)
     generate(run)
     assert {d["line"]: d["reason"] for d in dropped(run.out)} == {"2": "invalid"}
+
+
+def test_batch_and_memory_are_printed_for_every_program(tmp_path):
+    said = []
+
+    class Listening(Quiet):
+        def say(self, text):
+            said.append(text)
+
+    (tmp_path / "a.smi").write_text("C\n")
+    run = Run(tmp_path / "a.smi", tmp_path / "out", settings(), 1, "fake_engine:Solver")
+    generate(run, Listening())
+    ready = [text for text in said if " compiled " in text]
+    assert ready == ["worker 0 compiled 16 AOs in 0.0 s: batch of 4, about 0 MiB"]
