@@ -150,11 +150,19 @@ def test_the_command_that_goes_on_is_printed(given, tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.smi").write_text("C\n")
     ended = Summary(Stats(n_lines=9, conformers=4), Tally(lines=5), interrupted=True)
-    monkeypatch.setattr("qm1b.generate.generate", lambda *_: ended)
+
+    def stopped_at_once(run, _):
+        run.out.mkdir(parents=True)
+        store.write_manifest(run.out, {"status": "interrupted"})
+        return ended
+
+    monkeypatch.setattr("qm1b.generate.generate", stopped_at_once)
     arguments = ["generate", "in.smi", *given]
     monkeypatch.setattr("sys.argv", ["qm1b", *arguments])
     assert main(arguments) == 130
-    last = capsys.readouterr().out.splitlines()[-1]
+    lines = capsys.readouterr().out.splitlines()
+    last = lines[-1]
+    assert any(line.endswith(" has no rows.") for line in lines)
     assert "5 of 9 lines are done. To go on: " in last
     folder = "--out 'my data'" if given else "--out data/in"
     assert last.endswith(f" generate in.smi {folder}")
