@@ -1,7 +1,8 @@
 """Conformers: RDKit's ETKDGv3 in worker processes, seeded by molecule, limited in time.
 
 The seed of a molecule comes from the run's seed and its canonical SMILES alone, so its rows depend
-neither on the number of workers nor on what else is in the file. Stereocentres that the SMILES
+neither on the number of workers nor on what else is in the file; on the machine's speed only where
+the time limit strikes, which is recorded (`embed_timeout`). Stereocentres that the SMILES
 leaves open are chosen by RDKit: conformers of one line may then be different stereoisomers.
 """
 
@@ -25,9 +26,9 @@ from .schema import Conformer, Drop
 from .smiles import Candidate
 from .workers import Connection, Serve, Worker
 
-RDKIT_SHARE = 0.5
+RDKIT_SHARE = 0.8
 """Part of the time limit after which RDKit is asked to stop by itself, before the process is
-killed: what it has found until then is kept."""
+killed: the chunks that were found until then are kept."""
 
 SECONDS_PER_CONFORMER = 0.1
 """Added to the time limit; an ordinary molecule needs a tenth of it."""
@@ -49,9 +50,14 @@ class Recipe:
     seed: int = 0
     """Of the run."""
     timeout: float = 0.0
-    """Seconds for a molecule; 0 for no limit."""
+    """Seconds for a molecule, to which some are added for each conformer; 0 for no limit."""
     relax: str = NOT_RELAXED
     rattle_angstrom: float = 0.0
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which a molecule's process is killed; 0 for never."""
+        return self.timeout + SECONDS_PER_CONFORMER * self.count if self.timeout else 0.0
 
     @classmethod
     def of(cls, settings: RunSettings) -> Recipe:
@@ -85,8 +91,7 @@ def embed(candidate: Candidate, recipe: Recipe) -> Embedded:
     try:
         found = _geometries(candidate, recipe, seed)
     except NoParameters as error:
-        drop = _drop(candidate, "no_parameters", str(error))
-        return Embedded(candidate.line, (), drop)
+        return Embedded(candidate.line, (), _drop(candidate, "no_parameters", str(error)))
     kept: list[Conformer] = []
     problem = ""
     for copy, (xyz, embedding, relaxation) in enumerate(
@@ -113,7 +118,9 @@ def embed(candidate: Candidate, recipe: Recipe) -> Embedded:
         )
     drop = None
     if len(kept) < recipe.count:
-        reason = "fewer_conformers" if kept else "rattle_failed" if problem else "embed_failed"
+        without = "rattle_failed" if problem else "embed_failed"
+        reason = "fewer_conformers" if kept else without
+        reason = "embed_timeout" if found.timed_out else reason
         drop = _drop(candidate, reason, f"{len(kept)} of {recipe.count} conformers{problem}")
     return Embedded(candidate.line, tuple(kept), drop)
 
@@ -128,8 +135,7 @@ def _geometries(candidate: Candidate, recipe: Recipe, seed: int) -> Embeddings:
         labels = (GIVEN,) * recipe.count, (NOT_RELAXED,) * recipe.count
         return Embeddings(given.numbers.astype(np.int64), copies, *labels)
     graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
-    share = max(1, round(RDKIT_SHARE * recipe.timeout)) if recipe.timeout else 0
-    return embeddings(graph, recipe.count, seed, share, recipe.relax)
+    return embeddings(graph, recipe.count, seed, RDKIT_SHARE * recipe.limit, recipe.relax)
 
 
 def _finished(
@@ -164,8 +170,8 @@ def serve(conn: Connection, recipe: Recipe) -> None:
         try:
             result = embed(candidate, recipe)
         except Exception as error:  # RDKit raises RuntimeError and others of its own
-            drop = _drop(candidate, "embed_failed", str(error)[:200])
-            result = Embedded(candidate.line, (), drop)
+            reason = _drop(candidate, "embed_failed", str(error)[:200])
+            result = Embedded(candidate.line, (), reason)
         conn.send(result)
 
 
@@ -179,7 +185,7 @@ class EmbedPool:
     def __init__(self, n: int, recipe: Recipe, log: Path, serve: Serve = serve) -> None:
         self.workers = [Worker(serve, (recipe,), log) for _ in range(n)]
         self._recipe = recipe
-        self._limit = recipe.timeout + SECONDS_PER_CONFORMER * recipe.count
+        self._limit = recipe.limit or float("inf")
         self._queue: deque[Candidate] = deque()
         self._done: deque[Embedded] = deque()
         for worker in self.workers:

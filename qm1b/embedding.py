@@ -5,6 +5,7 @@ Shape legend: A atoms, K conformers. RDKit is in Angstrom, what is returned in B
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ NOT_RELAXED = "none"
 
 RELAX_STEPS = 1000
 """Of RDKit's minimiser; molecules of this size need some 50."""
+
+CHUNK = 64
+"""Conformers of one call of RDKit: what is lost when its time runs out."""
 
 RELAX = ("none", "mmff", "uff")
 """Values of --relax."""
@@ -36,6 +40,8 @@ class Embeddings:
     """How each was found."""
     relaxation: tuple[str, ...]
     """With which force field each was relaxed."""
+    timed_out: bool = False
+    """Whether there would be more had the time sufficed."""
 
 
 class NoParameters(ValueError):
@@ -43,45 +49,95 @@ class NoParameters(ValueError):
 
 
 def embeddings(
-    graph: Any, count: int, seed: int, timeout: int = 0, relax: str = NOT_RELAXED
+    graph: Any, count: int, seed: int, seconds: float = 0.0, relax: str = NOT_RELAXED
 ) -> Embeddings:
     """Up to `count` conformers of an RDKit molecule that has its hydrogens.
 
-    First ETKDGv3 as it is; what fails is tried once more from random coordinates, as ring systems
-    and cages often need.
+    In chunks of CHUNK, each with a seed of its own. First ETKDGv3 as it is; what fails is tried
+    once more from random coordinates, as ring systems and cages often need. A call of RDKit that
+    runs out of time gives nothing, so what is kept then are the chunks before.
 
     Args:
         graph: RDKit molecule, hydrogens added; its conformers are replaced.
         count: conformers asked for; K may be fewer, or 0.
-        seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers.
-        timeout: RDKit's own limit in seconds for one call, 0 for none.
+        seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers, except
+            where the time runs out.
+        seconds: limit for all of it, 0 for none; a call is asked to stop at whole seconds.
         relax: none, mmff (UFF where MMFF94 has no parameters) or uff.
 
     Raises:
         NoParameters: the force field, and UFF, lack parameters.
     """
     from rdkit import rdBase
+
+    clock = _Clock(seconds)
+    how: list[str] = []
+    relaxation: list[str] = []
+    angstrom: list[np.ndarray] = []
+    with rdBase.BlockLogs():
+        for first in range(0, count, CHUNK):
+            if clock.is_over:
+                break
+            chunk_seed = _seed_of_chunk(seed, first // CHUNK)
+            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock)
+            relaxation += _relaxed(graph, relax) if found else []
+            angstrom += [conformer.GetPositions() for conformer in graph.GetConformers()]
+            how += found
+    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+    order = np.argsort(numbers == 1, kind="stable")
+    whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
+    positions = whole[:, order] / BOHR_TO_ANGSTROM
+    timed_out = len(how) < count and clock.has_struck
+    return Embeddings(numbers[order], positions, tuple(how), tuple(relaxation), timed_out)
+
+
+class _Clock:
+    """The time that is left of a molecule's."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds if seconds else float("inf")
+        self.has_struck = False
+        """Whether something was cut short, or left out."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more should be begun."""
+        self.has_struck |= time.monotonic() >= self._deadline
+        return self.has_struck
+
+    def embed(self, graph: Any, count: int, parameters: Any, share: float) -> None:
+        """RDKit's embedding, within a part of the time that is left."""
+        from rdkit.Chem import rdDistGeom
+
+        start = time.monotonic()
+        left = share * (self._deadline - start)
+        parameters.timeout = 0 if left == float("inf") else max(1, int(left))
+        rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
+        if parameters.timeout and time.monotonic() - start >= parameters.timeout:
+            self.has_struck = True
+
+
+def _chunk(graph: Any, count: int, seed: int, clock: _Clock) -> list[str]:
+    """Embed up to `count` conformers into `graph`; how each was found."""
     from rdkit.Chem import rdDistGeom
 
     parameters = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed
-    parameters.timeout = timeout
-    with rdBase.BlockLogs():
-        rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
-        found = graph.GetNumConformers()  # the list returned is [-1] after a timeout
-        if found < count:
-            parameters.useRandomCoords = True
-            parameters.clearConfs = False
-            parameters.randomSeed = (seed + 1) % 2**31
-            rdDistGeom.EmbedMultipleConfs(graph, count - found, parameters)
-        how = [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
-        relaxation = _relaxed(graph, relax) if how else []
-    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
-    order = np.argsort(numbers == 1, kind="stable")
-    shape = (graph.GetNumConformers(), len(numbers), 3)
-    angstrom = np.array([c.GetPositions() for c in graph.GetConformers()]).reshape(shape)
-    positions = angstrom[:, order] / BOHR_TO_ANGSTROM
-    return Embeddings(numbers[order], positions, tuple(how), tuple(relaxation))
+    clock.embed(graph, count, parameters, share=0.5)
+    found = graph.GetNumConformers()  # the list returned is [-1] after a timeout
+    if found < count:
+        parameters.useRandomCoords = True
+        parameters.clearConfs = False
+        parameters.randomSeed = (seed + 1) % 2**31
+        clock.embed(graph, count - found, parameters, share=1.0)
+    return [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
+
+
+def _seed_of_chunk(seed: int, chunk: int) -> int:
+    """The molecule's own for the first one: a few conformers do not depend on CHUNK."""
+    if chunk == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, chunk]).generate_state(1)[0]) % 2**31
 
 
 def _relaxed(graph: Any, relax: str) -> list[str]:

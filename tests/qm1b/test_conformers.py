@@ -6,7 +6,7 @@ import fake_embedder
 import numpy as np
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from qm1b import conformers, rattle
+from qm1b import conformers, embedding, rattle
 from qm1b.conformers import EmbedPool, Recipe, embed, molecule_seed
 from qm1b.geometry import Geometry
 from qm1b.smiles import Candidate
@@ -91,13 +91,15 @@ def test_a_failed_step_is_not_drawn_again_for_the_next_copy(monkeypatch):
     assert found.drop.reason == "fewer_conformers"
 
 
-def test_what_cannot_be_embedded_is_reported():
+def test_what_cannot_be_embedded_is_reported(monkeypatch):
     # A bridgehead double bond with impossible stereo: artemisinin with a centre inverted.
     smiles = "C[C@H]1[C@@H](O)O[C@@H]2O[C@]3(C)CC[C@H]4[C@H](C)CC[C@@H]1[C@@]24OO3"
     found = embed(Candidate(1, smiles, 0), Recipe(2, timeout=4.0))
     assert found.conformers == ()
-    assert found.drop.reason == "embed_failed"
+    assert found.drop.reason == "embed_timeout"  # RDKit would try for minutes
     assert found.drop.detail == "0 of 2 conformers"
+    monkeypatch.setattr(embedding, "_chunk", lambda *_: [])  # RDKit gives up by itself
+    assert embed(Candidate(1, "C", 0), Recipe(2, timeout=4.0)).drop.reason == "embed_failed"
 
 
 def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path):
@@ -120,3 +122,32 @@ def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path):
     assert found[2].drop.reason == "embed_timeout"
     assert found[3].drop.reason == "embed_crash"
     assert all(len(found[line].conformers) == 1 for line in (1, 4, 5))
+
+
+def test_a_few_conformers_do_not_depend_on_chunks_and_chunks_differ():
+    few = embed(Candidate(1, "CCO", 0), Recipe(4, seed=5)).conformers
+    many = embed(Candidate(1, "CCO", 0), Recipe(embedding.CHUNK + 4, seed=5)).conformers
+    assert len(many) == embedding.CHUNK + 4
+    assert len({c.positions.tobytes() for c in many}) == len(many)
+    for ours, theirs in zip(few, many, strict=False):
+        np.testing.assert_array_equal(ours.positions, theirs.positions)
+
+
+def test_what_was_found_before_the_time_ran_out_is_kept(monkeypatch):
+    real, limits = embedding._chunk, []
+
+    def chunk(graph, count, seed, clock):
+        limits.append(clock._deadline - time.monotonic())
+        if len(limits) == 2:
+            clock._deadline = 0.0  # the second chunk takes all the time that is left
+        return real(graph, count, seed, clock)
+
+    whole = embed(Candidate(1, "CCO", 0), Recipe(200, seed=5, timeout=60.0))
+    assert whole.drop is None
+    monkeypatch.setattr(embedding, "_chunk", chunk)
+    found = embed(Candidate(1, "CCO", 0), Recipe(200, seed=5, timeout=60.0))
+    assert 60 < limits[0] <= 0.8 * (60 + 200 * 0.1)  # more for more conformers
+    assert len(found.conformers) == 128
+    assert (found.drop.reason, found.drop.detail) == ("embed_timeout", "128 of 200 conformers")
+    for ours, theirs in zip(found.conformers, whole.conformers, strict=False):
+        np.testing.assert_array_equal(ours.positions, theirs.positions)
