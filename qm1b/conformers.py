@@ -8,7 +8,6 @@ leaves open are chosen by RDKit: conformers of one line may then be different st
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Integer
 
-from .embedding import GIVEN, NOT_RELAXED, Embeddings, NoParameters, embeddings
+from .embedding import GIVEN, NOT_RELAXED, Embeddings, NoParameters, embeddings, molecule_seed
 from .geometry import rounded
 from .presets import RunSettings
 from .rattle import rattled
@@ -73,12 +72,6 @@ class Embedded:
     line: int
     conformers: tuple[Conformer, ...]
     drop: Drop | None = None
-
-
-def molecule_seed(run_seed: int, identity: str) -> int:
-    """Seed of a molecule: 1 <= seed < 2**31, from the run's seed and canonical SMILES."""
-    digest = hashlib.sha256(f"{run_seed}\n{identity}".encode()).digest()
-    return 1 + int.from_bytes(digest[:8], "little") % (2**31 - 2)
 
 
 def embed(candidate: Candidate, recipe: Recipe) -> Embedded:

@@ -5,6 +5,7 @@ Shape legend: A atoms, K conformers. RDKit is in Angstrom, what is returned in B
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,12 @@ class Embeddings:
 
 class NoParameters(ValueError):
     """The force field does not know the molecule."""
+
+
+def molecule_seed(run_seed: int, identity: str) -> int:
+    """Seed of a molecule: 1 <= seed < 2**31, from the run's seed and canonical SMILES."""
+    digest = hashlib.sha256(f"{run_seed}\n{identity}".encode()).digest()
+    return 1 + int.from_bytes(digest[:8], "little") % (2**31 - 2)
 
 
 def embeddings(
