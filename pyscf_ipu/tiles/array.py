@@ -30,7 +30,7 @@ class TileShardedArray:
         self.array = array
         self.tiles = tuple(int(t) for t in tiles)
 
-    def tree_flatten(self) -> tuple[tuple[Array], tuple[int, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Any], tuple[int, ...]]:
         return (self.array,), self.tiles
 
     @classmethod
