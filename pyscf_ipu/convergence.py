@@ -64,7 +64,7 @@ class Aids(NamedTuple):
 
     def none(self) -> Array:
         """Whether there are no aids at all."""
-        return (self.diis_start == 0) & (self.level_shift == 0)
+        return jnp.logical_and(self.diis_start == 0, self.level_shift == 0)
 
     def next_matrix(
         self, cycle: Array, matrix: Array, before: Array, extrapolated: Array, density: Array
