@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from pyscf_ipu import Molecule, Settings
+from qm1b.presets import Level
+from qm1b.reference import mean_field
+from qm1b.schema import Conformer
 
 CACHE = Path(__file__).parent / ".cache" / "pyscf"
 CONV_TOL = 1e-11
@@ -20,23 +23,9 @@ CONV_TOL_GRAD = 1e-6
 
 def build(mol: Molecule, settings: Settings) -> Any:
     """PySCF's restricted Kohn-Sham object at a level of theory, with default thresholds."""
-    from pyscf import dft, gto, scf
-
-    from pyscf_ipu.xc import functional
-
-    mole = gto.M(
-        atom=list(zip(mol.symbols, mol.positions.tolist(), strict=True)),
-        unit="Bohr",
-        basis=settings.basis,
-        charge=mol.charge,
-        cart=settings.cart,
-        verbose=0,
-    )
-    if settings.xc == "hf":
-        return scf.RHF(mole)
-    field = dft.RKS(mole, xc=functional(settings.xc).pyscf_name)
-    field.grids.level = settings.grid_level
-    return field
+    numbers = np.asarray(mol.numbers, np.uint8)
+    conformer = Conformer(0, mol.smiles or "", 0, 0, mol.charge, numbers, mol.positions)
+    return mean_field(conformer, Level(**vars(settings)))
 
 
 def reference(mol: Molecule, settings: Settings, cache: Path = CACHE) -> dict[str, Any]:

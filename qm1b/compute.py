@@ -37,6 +37,10 @@ class Job:
     is_probe: bool = False
     """Its rows are nobody's; see `qm1b.deaths`."""
 
+    def one_by_one(self) -> list[Job]:
+        """Its conformers by themselves, after the batch has failed."""
+        return [replace(self, conformers=(c,), is_retry=True) for c in self.conformers]
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -105,13 +109,9 @@ class Service:
 def serve(conn: Connection, factory: str, service: Service) -> None:
     """A worker: `Job` in; `Compiling`, `Compiled` and `Done` or `Failed` out."""
     level = service.level
-    solver = engine.build(factory, level)
-    solvers: dict[str | None, Any] = {None: solver}
+    solver_at = engine.at_precisions(factory, level)
+    solver = solver_at(None)
     ladder = ladder_for(level.precision, service.retry)
-
-    def again(precision: str) -> Any:
-        return engine.build(factory, replace(level, precision=precision))
-
     conn.send(Ready())
     compiled: set[Hashable] = set()
     while True:
@@ -123,7 +123,7 @@ def serve(conn: Connection, factory: str, service: Service) -> None:
                 compiled.add(job.shape)
                 if event is not None:
                     conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
-            results = climb(run_of(job.shape, solvers, again), _molecules(job), ladder)
+            results = climb(run_of(job.shape, solver_at), _molecules(job), ladder)
             results = audited(job.conformers, results, level, service.audit, service.seed)
             conn.send(Done(results))
         except (BrokenPipeError, ConnectionError):

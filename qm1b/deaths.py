@@ -54,7 +54,7 @@ class Deaths:
         if job.is_probe:
             return [self.probe_failed(job, error)]
         if len(job.conformers) > 1:
-            return [replace(job, conformers=(c,), is_retry=True) for c in job.conformers]
+            return job.one_by_one()
         deaths = job.deaths + 1
         if deaths < MAX_DEATHS:
             return [replace(job, is_retry=True, deaths=deaths, alone=not hung)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -231,8 +231,7 @@ class ComputePool:
         if job.is_retry:
             yield from self._errors(job, error)
         else:
-            one_by_one = (replace(job, conformers=(c,), is_retry=True) for c in job.conformers)
-            self._retries.extend(one_by_one)
+            self._retries.extend(job.one_by_one())
 
     def _given_up(self, shape: Hashable) -> bool:
         return self._failures[shape] >= MAX_FAILURES and shape not in self._worked

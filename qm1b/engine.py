@@ -12,6 +12,7 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError
@@ -59,6 +60,17 @@ def ao_counter(solver: Any) -> Callable[[Iterable[int]], int]:
     """
     of_element = functools.cache(lambda number: solver.n_ao([number]))
     return lambda numbers: sum(of_element(int(number)) for number in numbers)
+
+
+def at_precisions(factory: str, level: Level) -> Callable[[str | None], Any]:
+    """The solver of a level of theory (None), and the same in another precision; each made when it
+    is first asked for."""
+
+    @functools.cache
+    def solver(precision: str | None = None) -> Any:
+        return build(factory, level if precision is None else replace(level, precision=precision))
+
+    return solver
 
 
 def definition(xc: str) -> str:

@@ -96,19 +96,11 @@ def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
     return tuple(rung for rung in LADDER if rung.precision != precision)
 
 
-def solver_of(solvers: dict[str | None, Any], rung: Rung | None, make: Callable[[str], Any]) -> Any:
-    """The solver of a rung, made when it is first needed; solvers[None] is the run's own."""
-    precision = rung.precision if rung else None
-    if precision is not None and precision not in solvers:
-        solvers[precision] = make(precision)
-    return solvers[precision]
-
-
-def run_of(shape: Hashable, solvers: dict[str | None, Any], make: Callable[[str], Any]) -> Run:
-    """How the molecules of a shape are computed by engines; see `qm1b.engine`."""
+def run_of(shape: Hashable, solver_at: Callable[[str | None], Any]) -> Run:
+    """How the molecules of a shape are computed; solver_at as `engine.at_precisions` gives it."""
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
-        solver = solver_of(solvers, rung, make)
+        solver = solver_at(rung.precision if rung else None)
         if rung and rung.precision:
             solver.shape(molecules[0])  # raises if it is too large for the memory now
         aids = {"convergence": rung.convergence()} if rung else {}

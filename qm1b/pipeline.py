@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +65,10 @@ class Pools:
 
 def _memory_of(solver: Any, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:
     """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
-    level = settings.level
-    rungs = ladder_for(level.precision, settings.retry)
+    solver_at = engine.at_precisions(factory, settings.level)
+    rungs = ladder_for(settings.level.precision, settings.retry)
     others = {rung.precision for rung in rungs if rung.precision is not None}
-    solvers = [solver, *(engine.build(factory, replace(level, precision=p)) for p in others)]
+    solvers = [solver, *map(solver_at, others)]
     return lambda shape: max(each.memory_bytes(shape) for each in solvers)
 
 

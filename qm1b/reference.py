@@ -58,7 +58,7 @@ def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Ref
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF's remarks about its own interfaces
-        field = _converged(_mean_field(conformer, level))
+        field = _converged(mean_field(conformer, level))
         # Without empty orbitals there is one determinant, and PySCF's analysis divides by zero.
         for _ in range(STABILITY_ROUNDS if thorough and (field.mo_occ == 0).any() else 0):
             orbitals, _, stable, _ = field.stability(return_status=True)
@@ -185,7 +185,8 @@ class _Definition:
         )
 
 
-def _mean_field(conformer: Conformer, level: Level) -> Any:
+def mean_field(conformer: Conformer, level: Level) -> Any:
+    """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
     from pyscf import dft, gto, scf
 
     from pyscf_ipu.xc import functional

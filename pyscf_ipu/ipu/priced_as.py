@@ -34,13 +34,13 @@ def priced_as(run: Callable[..., Any], priced: Callable[..., Any], *operands: An
 
     running, out = jax.make_jaxpr(flat(run), return_shape=True)(*leaves)
     form = Portable("priced_as", flat(priced), tuple(running.out_avals))
-    outs = priced_as_p.bind(*leaves, run=running, priced=form)
+    outs = priced_as_p.bind(*leaves, run=running, portable=form)
     return jax.tree.unflatten(jax.tree.structure(out), outs)
 
 
 def priced_form(eqn: Any) -> ClosedJaxpr:
-    """The program that is to be priced in the place of an equation of `priced_as`."""
-    closed = jax.make_jaxpr(eqn.params["priced"])(
+    """The program that is to be priced in the place of an equation of `codelet` or `priced_as`."""
+    closed = jax.make_jaxpr(eqn.params["portable"])(
         *(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars)
     )
     if any(True for _ in sites(closed.jaxpr)):
@@ -48,8 +48,8 @@ def priced_form(eqn: Any) -> ClosedJaxpr:
     return closed
 
 
-def _run(*operands: Any, run: ClosedJaxpr, priced: Portable) -> list:
-    del priced
+def _run(*operands: Any, run: ClosedJaxpr, portable: Portable) -> list:
+    del portable
     return list(jaxpr_as_fun(run)(*operands))
 
 
@@ -58,5 +58,5 @@ def _impl(*operands: Any, **params: Any) -> list:
 
 
 priced_as_p.def_impl(_impl)
-priced_as_p.def_abstract_eval(lambda *_, run, priced: list(run.out_avals))
+priced_as_p.def_abstract_eval(lambda *_, run, portable: list(run.out_avals))
 mlir.register_lowering(priced_as_p, mlir.lower_fun(_run, multiple_results=True))

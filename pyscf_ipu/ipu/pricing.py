@@ -99,13 +99,7 @@ class Pricer(Steps):
             return self._scan(eqn, ins, path)
         if name == "cond":
             return self._cond(eqn, ins, path)
-        if name == "codelet":
-            avals = [v.aval for v in eqn.invars]
-            closed = jax.make_jaxpr(eqn.params["portable"])(
-                *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals)
-            )
-            return self.block(closed.jaxpr, closed.consts, ins, path)
-        if name == "priced_as":
+        if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
             return self.block(closed.jaxpr, closed.consts, ins, path)
         folded = _fold(eqn, ins)
