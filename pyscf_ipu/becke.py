@@ -48,7 +48,7 @@ def becke_weights(
 
     Returns:
         Weights that sum over all groups to the molecular quadrature; zero for padded points and for
-        all points of an empty slot.  Not meant to be differentiated.
+        all points of an empty slot.
 
     Raises:
         ValueError: fewer tiles than slots.
@@ -76,7 +76,7 @@ def becke_weights_on_tiles(
     atom_mask: Array,
 ) -> Array:
     """The portable form of the codelet "becke_weights": the points of a slot in equal pieces."""
-    pairs = _Pairs.build(centers_hi, centers_lo, radius, atom_mask)
+    pairs = AtomPairs.build(centers_hi, centers_lo, radius, atom_mask)
     slots, points = volume_weights.shape
     if not len(tiles):
         return volume_weights
@@ -100,7 +100,7 @@ def becke_weights_on_tiles(
 def becke_weights_vertex(local: Array, volume: Array, atom: Array, *pairs_and_mask: Array) -> Array:
     """Weights [g] of some points of one atom: local [g, 3], volume [g], atom []."""
     *arrays, atom_mask = pairs_and_mask
-    pairs = _Pairs(*arrays)
+    pairs = AtomPairs(*arrays)
     distance = _distances(local, pairs.displacement[atom])
     cells = _cell_functions(distance, pairs)
     cells = jnp.where(atom_mask[:, None], cells, 0.0)
@@ -111,7 +111,7 @@ def becke_weights_vertex(local: Array, volume: Array, atom: Array, *pairs_and_ma
     return jnp.where(usable & atom_mask[atom], volume * share, 0.0)
 
 
-class _Pairs(NamedTuple):
+class AtomPairs(NamedTuple):
     """Geometry of all pairs of atom slots, prepared so that the inner loop has no branch.
 
     Attributes:
@@ -127,7 +127,7 @@ class _Pairs(NamedTuple):
     asymmetry: Float[Array, "A A"]
 
     @classmethod
-    def build(cls, centers_hi, centers_lo, radius, atom_mask) -> "_Pairs":
+    def build(cls, centers_hi, centers_lo, radius, atom_mask) -> "AtomPairs":
         high = centers_hi[:, None] - centers_hi[None]
         low = centers_lo[:, None] - centers_lo[None]
         displacement = high + low
@@ -145,10 +145,12 @@ def _distances(
 ) -> Float[Array, "A G"]:
     """|r - R_j| for points given relative to the owner; ``displacement`` is R_owner - R_j."""
     x = [local[None, :, k] + displacement[:, k, None] for k in range(3)]
-    return jnp.sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
+    square = x[0] * x[0] + x[1] * x[1] + x[2] * x[2]
+    # Padded points lie on their nucleus, where the derivative of a root would not be finite.
+    return jnp.sqrt(jnp.maximum(square, jnp.finfo(square.dtype).tiny))
 
 
-def _cell_functions(distance: Float[Array, "A G"], pairs: _Pairs) -> Float[Array, "A G"]:
+def _cell_functions(distance: Float[Array, "A G"], pairs: AtomPairs) -> Float[Array, "A G"]:
     """Unnormalised P_i = prod_j s(nu_ij), Becke eqs. 19-22 and A2-A4.
 
     Becke iterates p(nu) = nu (3 - nu^2) / 2 and takes s = (1 - p) / 2 at the end.  The same map

@@ -1,0 +1,147 @@
+"""What moving charge distributions does to the electron repulsion energy, block by block.
+
+With the two-particle density G of a closed shell, the energy sum G_abcd (ab|cd) is a function of
+the Hermite data of the shell pairs alone, and so is its derivative: by E it needs the integrals R
+of the energy once more, by a centre P those of one order higher, dR_tuv/dP_x = R_{t+1,u,v}
+(McMurchie & Davidson 1978; Helgaker, Jorgensen, Olsen, sec. 9.9.3).  G is made block by block from
+the density matrix, and no derivative of an integral is ever stored.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from pyscf_ipu.gradient.rows import PairRows, pair_rows
+from pyscf_ipu.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
+from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
+from pyscf_ipu.strips import StripData
+from pyscf_ipu.tiles import Block, TilePlan
+
+
+class PairGradient(NamedTuple):
+    """Derivatives of an energy by the Hermite data of one class, Hartree per unit of each.
+
+    centre  [S, nb, c, 3]; hermite [S, nb, c, f, h]; shapes as in StripData.
+    """
+
+    centre: Array
+    hermite: Array
+
+
+def repulsion_gradient(
+    plan: TilePlan, strips: tuple[StripData, ...], density: Array, exact_exchange: float
+) -> list[PairGradient]:
+    """Of the Coulomb and exact exchange energy at a symmetric density matrix [N, N], per class."""
+    sides = [eri_side(d) for d in strips]
+    rows = [pair_rows(plan, s) for s in plan.strips]
+    found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
+    for block in plan.blocks:
+        _add_class_pair(plan, block, sides, rows, density, exact_exchange, found)
+    # The sides' E carry a factor that depends on the exponents only.
+    scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
+    return [PairGradient(g.centre, g.hermite * s) for g, s in zip(found, scale, strict=True)]
+
+
+def _add_class_pair(
+    plan: TilePlan,
+    block: Block,
+    sides: list[EriSide],
+    rows: list[PairRows],
+    density: Array,
+    exact_exchange: float,
+    found: list[PairGradient],
+) -> None:
+    """Add all blocks of one class pair to `found`, one block after another."""
+    bra, ket = block.bra, block.ket
+    orders = plan.strips[bra].pair_class.order, plan.strips[ket].pair_class.order
+
+    def step(
+        carry: tuple[PairGradient, PairGradient], index: tuple[Array, Array]
+    ) -> tuple[tuple[PairGradient, PairGradient], None]:
+        i, j = index
+        a, b = (EriSide(*(x[k] for x in sides[c])) for c, k in ((bra, i), (ket, j)))
+        g = _two_particle_density(density, exact_exchange, rows[bra].at(i), rows[ket].at(j))
+        # A block beside the diagonal stands for its mirror image too.
+        times = jnp.where(i == j, 1.0, 2.0) if bra == ket else jnp.asarray(2.0)
+        both = eri_gradient_vertex(*orders, a, b, g * times.astype(g.dtype))
+        return tuple(
+            PairGradient(*(total.at[k].add(x) for total, x in zip(sums, new, strict=True)))
+            for sums, new, k in zip(carry, both, (i, j), strict=True)
+        ), None  # type: ignore[return-value]
+
+    zero = PairGradient(*(jnp.zeros_like(x) for x in found[ket]))
+    pairs = jnp.asarray(block.bra_strip), jnp.asarray(block.ket_strip)
+    (first, second), _ = lax.scan(step, (found[bra], zero), pairs)
+    found[bra] = first
+    found[ket] = PairGradient(*(x + y for x, y in zip(found[ket], second, strict=True)))
+
+
+def _two_particle_density(density: Array, exact_exchange: float, bra: PairRows, ket: PairRows):
+    """d energy / d (ab|cd) of the products of two strips: [nb, f, nk, f']."""
+    i, j = (x[:, :, None, None] for x in (bra.i, bra.j))
+    k, l = (x[None, None] for x in (ket.i, ket.j))
+    g = 0.5 * density[i, j] * density[k, l]
+    if exact_exchange:
+        exchange = density[i, k] * density[j, l] + density[i, l] * density[j, k]
+        g = g - (0.125 * exact_exchange) * exchange
+    return g * (bra.weight[:, :, None, None] * ket.weight)
+
+
+def raised_index(bra: int, ket: int) -> np.ndarray:
+    """Row of R for the sum of a bra and a ket Hermite, one degree higher along each axis:
+    [3, n_hermite(bra), n_hermite(ket)]."""
+    powers = hermite_powers(bra + ket)
+    row = {h: i for i, h in enumerate(hermite_powers(bra + ket + 1))}
+    raised = np.array(
+        [[row[(t + (d == 0), u + (d == 1), v + (d == 2))] for t, u, v in powers] for d in range(3)],
+        np.int32,
+    )
+    return raised[:, product_index(bra, ket)]
+
+
+def eri_gradient_vertex(
+    order_bra: int, order_ket: int, bra: EriSide, ket: EriSide, g: Array
+) -> tuple[PairGradient, PairGradient]:
+    """One block: derivatives of sum G (ab|cd) by the data of both strips.
+
+    bra, ket  one strip each: [nb, c, ...] and [nk, c', ...]; g [nb, f, nk, f'].
+    """
+    n_ket, c_ket = ket.p.shape
+    lanes = n_ket * c_ket
+    q = ket.p.T.ravel()
+    q_hi, q_lo = (x.transpose(2, 1, 0).reshape(3, -1) for x in (ket.centre_hi, ket.centre_lo))
+    sign = jnp.asarray(hermite_sign(order_ket), q.dtype)
+    e_ket = (ket.hermite * sign).transpose(2, 3, 1, 0)  # [f', h', c', nk]
+    rows, raised = product_index(order_bra, order_ket), raised_index(order_bra, order_ket)
+
+    def chunk(ket_sums: PairGradient, one: tuple) -> tuple[PairGradient, PairGradient]:
+        """One bra chunk against the whole ket strip."""
+        p, hi, lo, e, g = one  # [c], [c, 3] twice, [c, f, h], [f, nk, f']
+        total = p[:, None] + q
+        alpha = p[:, None] * q / total
+        r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
+        table = hermite_coulomb(order_bra + order_ket + 1, alpha, 1.0 / jnp.sqrt(total), r)
+        plain = table[rows]  # [h, h', c, lanes]
+        weights = _product("fng,gkcn->fkcn", g, e_ket).reshape(e.shape[1], -1, lanes)
+        half = _product("cfh,hkcl->fkl", e, plain).reshape(e.shape[1], -1, c_ket, n_ket)
+        hermite = _product("fkl,hkcl->cfh", weights, plain)
+        charges = _product("cfh,fkl->hkcl", e, weights)
+        force = [(charges * table[raised[d]]).sum((0, 1)) for d in range(3)]  # [c, lanes] each
+        ket_sums = PairGradient(
+            ket_sums.centre - jnp.stack([x.sum(0) for x in force]),
+            ket_sums.hermite + _product("fng,fkcn->gkcn", g, half),
+        )
+        return ket_sums, PairGradient(jnp.stack([x.sum(1) for x in force], -1), hermite)
+
+    zero = PairGradient(jnp.zeros((3, lanes), q.dtype), jnp.zeros_like(e_ket))
+    sums, of_bra = lax.scan(chunk, zero, (*bra, g))
+    centre = sums.centre.reshape(3, c_ket, n_ket).transpose(2, 1, 0)
+    return of_bra, PairGradient(centre, sums.hermite.transpose(3, 2, 0, 1) * sign)
+
+
+def _product(subscripts: str, *operands: Array) -> Array:
+    return jnp.einsum(subscripts, *operands, precision="highest")
