@@ -21,6 +21,7 @@ _HOME = {
     "Settings": "settings",
     "Solver": "solver",
     "enable_disk_cache": "cache",
+    "forces": "kohn_sham",
     "rks_core": "core",
     "rks": "kohn_sham",
 }
@@ -34,6 +35,7 @@ __all__ = [
     "Settings",
     "Solver",
     "enable_disk_cache",
+    "forces",
     "rks",
     "rks_core",
 ]
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.core import rks_core
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
-    from pyscf_ipu.kohn_sham import rks
+    from pyscf_ipu.kohn_sham import forces, rks
     from pyscf_ipu.molecule import Molecule
     from pyscf_ipu.result import RKSResult
     from pyscf_ipu.settings import Settings

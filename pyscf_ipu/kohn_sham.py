@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.result import RKSResult, Row, invalid_row, single, stack_rows, unstack
@@ -24,6 +26,7 @@ def rks(
     throw: bool = False,
     orbitals: bool = False,
     solver: Solver | None = None,
+    forces: bool = False,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
@@ -37,6 +40,7 @@ def rks(
     throw       raise on the first molecule that is invalid or does not converge.
     orbitals    also return mo_coeff and density_matrix.
     solver      reuse the compiled programs of a `Solver`; its settings stand in place of the above.
+    forces      also return forces; a second program per shape.
 
     One program is compiled per shape of molecule; keep a Solver to call again without compiling.
 
@@ -66,14 +70,35 @@ def rks(
         size = solver.batch_size(shape)
         for start in range(0, len(members), size):
             part = members[start : start + size]
-            found = unstack(solver.run(shape, [mols[i] for i in part], orbitals=orbitals))
+            some = [mols[i] for i in part]
+            found = unstack(solver.run(shape, some, orbitals=orbitals, forces=forces))
             for i, row in zip(part, found, strict=True):
                 rows[i] = row
     done = [row for row in rows if row is not None]
     if throw:
         _throw_unconverged(done, mols, solver.settings)
-    result = stack_rows(done, orbitals)
+    result = stack_rows(done, orbitals, forces)
     return single(result) if alone else result
+
+
+def forces(
+    molecules: Molecule | Sequence[Molecule], throw: bool = False, **level: Any
+) -> np.ndarray | list[np.ndarray]:
+    """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
+
+    molecules   one Molecule, or a list that may mix molecules of any shape.
+    throw       raise on the first molecule that is invalid or does not converge.
+    level       `basis`, `xc`, `grid_level`, `precision`, `cart`, `max_cycles` and `solver`, as
+                for `rks`.
+
+    `rks(..., forces=True)` returns the same together with energies and everything else.  The
+    derivative is that of the energy as computed: AOs, grid points and grid weights move with the
+    nuclei (P. Pulay, Mol. Phys. 17, 197 (1969), doi:10.1080/00268976900100941).
+
+    Raises what `rks` raises.  Forces are NaN for a molecule that did not converge, and for an
+    invalid one in a list.
+    """
+    return rks(molecules, throw=throw, forces=True, **level).forces  # type: ignore[return-value]
 
 
 def _solver(solver: Solver | None, level: dict[str, Any]) -> Solver:
@@ -104,7 +129,7 @@ def _group(
                 raise type(error)(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
-            rows[i] = invalid_row(str(error))
+            rows[i] = invalid_row(str(error), mol.n_atoms)
     return rows, groups
 
 

@@ -62,6 +62,7 @@ class Layout:
 
     slots     per slot class, the slots that belong to it.
     first_ao  [A] first AO of every slot; ao_atom [N] slot of every AO.
+    atom_aos  [A, most AOs of a slot] the AOs of every slot, filled up with N.
     """
 
     shape: Shape
@@ -70,6 +71,7 @@ class Layout:
     slots: tuple[np.ndarray, ...]
     first_ao: np.ndarray
     ao_atom: np.ndarray
+    atom_aos: np.ndarray
 
 
 @functools.lru_cache(maxsize=256)
@@ -81,7 +83,9 @@ def layout_of(shape: Shape) -> Layout:
     first_ao = (np.cumsum(sizes) - sizes).astype(np.int32)
     groups = _groups(shape, slots, first_ao)
     ao_atom = np.repeat(np.arange(shape.n_atoms, dtype=np.int32), sizes)
-    return Layout(shape, groups, _classes(groups), slots, first_ao, ao_atom)
+    place = np.arange(sizes.max(), dtype=np.int32)
+    aos = np.where(place < sizes[:, None], first_ao[:, None] + place, np.int32(sizes.sum()))
+    return Layout(shape, groups, _classes(groups), slots, first_ao, ao_atom, aos)
 
 
 def _groups(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jax import Array, lax
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
+from pyscf_ipu.layout import Layout
 from pyscf_ipu.machine import HOST, Machine
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.scf import ScfRun, density_of, orthonormal, reorthonormalise, scf, similar
@@ -28,6 +29,7 @@ class Solution(NamedTuple):
     terms         EnergyTerms of the converged density.
     orbital_energy [N] ascending, padded AOs last; orbitals [N, N]; density [N, N].
     dipole        [3] about the origin of the conformer's frame.
+    charges       [A] Mulliken's net charges in units of e.
     converged, cycles, commutator; energies: Pair [5], the latest cycles, newest first.
     """
 
@@ -36,13 +38,18 @@ class Solution(NamedTuple):
     orbitals: Array
     density: Array
     dipole: Array
+    charges: Array
     converged: Array
     cycles: Array
     commutator: Array
     energies: Pair
 
 
-Driver = Callable[[tuple[ClassTable, ...], Conformer, Array], Solution]
+Program = Callable[[tuple[ClassTable, ...], Any], Any]
+"""(tables, the data of one molecule) -> its results; both pytrees of arrays."""
+
+Driver = Callable[[tuple[ClassTable, ...], Any, Array], Any]
+"""The same for a batch, with a leading axis, of which the first `count` are to be computed."""
 
 
 def restricted_kohn_sham(
@@ -81,6 +88,7 @@ def restricted_kohn_sham(
         orbitals,
         run.density,
         problem.dipole(run.density) + nuclear.sum(0),
+        charge.astype(energy.dtype) - _populations(plan.layout, run.density, problem.overlap.hi),
         run.converged,
         run.cycles,
         run.commutator,
@@ -99,6 +107,16 @@ def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Array) -> ScfRun:
     return run._replace(density=density, terms=terms, energy=energy, orbitals=orbitals)
 
 
+def _populations(layout: Layout, density: Array, overlap: Array) -> Array:
+    """Electrons on every atom [A]: the diagonal of D S, summed over an atom's AOs.
+
+    R. S. Mulliken, J. Chem. Phys. 23, 1833 (1955), doi:10.1063/1.1740588.
+    """
+    on_ao = jnp.sum(density * overlap, axis=1)
+    padded = jnp.append(on_ao, jnp.zeros(1, on_ao.dtype))
+    return padded[layout.atom_aos].sum(1)
+
+
 def _padding_last(energy: Array, orbitals: Array, padded: Array) -> tuple[Array, Array]:
     """Move the orbitals of padded AOs to the end, with infinite energy."""
     weight = jnp.sum(jnp.where(padded[:, None], orbitals * orbitals, 0.0), axis=0)
@@ -107,25 +125,30 @@ def _padding_last(energy: Array, orbitals: Array, padded: Array) -> tuple[Array,
     return energy[order], orbitals[:, order]
 
 
-def sequential(shape: Shape, settings: Settings) -> Driver:
+def energies(shape: Shape, settings: Settings) -> Program:
+    """The program of a shape: (tables, one conformer) -> Solution."""
+    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol)
+
+
+def sequential(program: Program) -> Driver:
     """A batch driver for CPUs: molecules one after another, only the first `count` of them.
 
     One supermatrix at a time stays in cache, a converged molecule costs nothing more, and one
     compiled program serves every batch size.
     """
 
-    def run(tables: tuple[ClassTable, ...], mols: Conformer, count: Array) -> Solution:
-        def one(index: Array) -> Solution:
-            mol = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False), mols)
-            return restricted_kohn_sham(shape, settings, tables, mol)
+    def run(tables: tuple[ClassTable, ...], rows: Any, count: Array) -> Any:
+        def one(index: Array) -> Any:
+            row = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False), rows)
+            return program(tables, row)
 
-        batch = mols.element.shape[0]
+        batch = jax.tree.leaves(rows)[0].shape[0]
         empty = jax.tree.map(
             lambda s: jnp.zeros((batch, *s.shape), s.dtype),
             jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int32)),
         )
 
-        def step(index: Array, out: Solution) -> Solution:
+        def step(index: Array, out: Any) -> Any:
             return jax.tree.map(lambda o, x: o.at[index].set(x), out, one(index))
 
         return lax.fori_loop(0, count, step, empty)
@@ -133,12 +156,12 @@ def sequential(shape: Shape, settings: Settings) -> Driver:
     return run
 
 
-def side_by_side(shape: Shape, settings: Settings) -> Driver:
+def side_by_side(program: Program) -> Driver:
     """A batch driver for GPUs: all molecules at once; those beyond `count` are computed in vain."""
 
-    def run(tables: tuple[ClassTable, ...], mols: Conformer, count: Array) -> Solution:
+    def run(tables: tuple[ClassTable, ...], rows: Any, count: Array) -> Any:
         del count
-        return jax.vmap(lambda mol: restricted_kohn_sham(shape, settings, tables, mol))(mols)
+        return jax.vmap(lambda row: program(tables, row))(rows)
 
     return run
 

@@ -31,10 +31,13 @@ class RKSResult:
     cycles           SCF cycles used.
     commutator_norm  largest element of the last commutator [F, D], Hartree.
     energy_std       standard deviation of the last five cycle energies, Hartree.
+    mulliken_charges e, [A] in the order of the atoms; for a list a sequence of [A_b].
     energy_terms     parts of the energy, Hartree, by name.
     status           "converged", "not_converged", "nan" or "invalid: ...".
     mo_energy        Hartree, [N] ascending; for a list a sequence of [N_b].
     mo_coeff, density_matrix  [N, N] in PySCF's AO order if asked for (orbitals=True), else None.
+    forces           -dE/dR, Hartree/Bohr, [A, 3] if asked for (forces=True), else None; NaN unless
+                     the status is "converged".
     """
 
     energy: Values
@@ -49,8 +52,10 @@ class RKSResult:
     energy_terms: dict[str, Values]
     status: list[str] | str
     mo_energy: Sequence[np.ndarray] | np.ndarray
+    mulliken_charges: Sequence[np.ndarray] | np.ndarray
     mo_coeff: Sequence[np.ndarray] | np.ndarray | None = None
     density_matrix: Sequence[np.ndarray] | np.ndarray | None = None
+    forces: Sequence[np.ndarray] | np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -68,22 +73,24 @@ class Row:
     terms: tuple[float, ...]
     status: str
     mo_energy: np.ndarray
+    mulliken_charges: np.ndarray
     mo_coeff: np.ndarray | None = None
     density_matrix: np.ndarray | None = None
+    forces: np.ndarray | None = None
 
 
-def invalid_row(reason: str) -> Row:
+def invalid_row(reason: str, n_atoms: int = 0) -> Row:
     """The row of a molecule that was not computed."""
     nan = float("nan")
     none = np.zeros(0)
     terms = (nan,) * len(TERM_NAMES)
     return Row(
         nan, nan, nan, np.full(3, nan), False, 0, nan, nan, terms, f"invalid: {reason}", none,
-        np.zeros((0, 0)), np.zeros((0, 0)),
+        np.full(n_atoms, nan), np.zeros((0, 0)), np.zeros((0, 0)), np.full((n_atoms, 3), nan),
     )  # fmt: skip
 
 
-def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
+def stack_rows(rows: Sequence[Row], orbitals: bool, forces: bool = False) -> RKSResult:
     """Rows as one result with a leading axis B."""
 
     def column(name: str, dtype: type = np.float64) -> np.ndarray:
@@ -92,8 +99,8 @@ def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
     homo, lumo = column("homo"), column("lumo")
     terms = np.array([row.terms for row in rows]).reshape(len(rows), len(TERM_NAMES))
 
-    def matrices(name: str) -> list[np.ndarray] | None:
-        return [getattr(row, name) for row in rows] if orbitals else None
+    def matrices(name: str, wanted: bool) -> list[np.ndarray] | None:
+        return [getattr(row, name) for row in rows] if wanted else None
 
     return RKSResult(
         energy=column("energy"),
@@ -108,8 +115,10 @@ def stack_rows(rows: Sequence[Row], orbitals: bool) -> RKSResult:
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
         status=[row.status for row in rows],
         mo_energy=[row.mo_energy for row in rows],
-        mo_coeff=matrices("mo_coeff"),
-        density_matrix=matrices("density_matrix"),
+        mulliken_charges=[row.mulliken_charges for row in rows],
+        mo_coeff=matrices("mo_coeff", orbitals),
+        density_matrix=matrices("density_matrix", orbitals),
+        forces=matrices("forces", forces),
     )
 
 
@@ -132,8 +141,10 @@ def unstack(result: RKSResult) -> list[Row]:
             terms=tuple(float(result.energy_terms[name][b]) for name in TERM_NAMES),
             status=result.status[b],
             mo_energy=result.mo_energy[b],
+            mulliken_charges=result.mulliken_charges[b],
             mo_coeff=entry(result.mo_coeff, b),
             density_matrix=entry(result.density_matrix, b),
+            forces=entry(result.forces, b),
         )
         for b in range(len(result.energy))
     ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,10 +16,11 @@ from pyscf_ipu.cache import cache_hits
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.gradient import empty_states, gradients
 from pyscf_ipu.memory import available_bytes, program_bytes
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import to_float64
-from pyscf_ipu.program import DRIVERS, Solution
+from pyscf_ipu.program import DRIVERS, Program, Solution, energies
 from pyscf_ipu.result import RKSResult, Row, stack_rows
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape, count_ao, shape_of
@@ -49,6 +51,7 @@ class Solver:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings.check()
         self._programs: dict[Shape, jax.stages.Compiled] = {}
+        self._gradients: dict[Shape, jax.stages.Compiled] = {}
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
 
@@ -110,20 +113,36 @@ class Solver:
 
     def compile(self, shape: Shape) -> CompileEvent | None:
         """Make the program of a shape ready; None if it is already."""
-        if shape in self._programs:
+        return self._compile(shape, self._programs, "energies", energies, host_tables.empty_batch)
+
+    def compile_gradient(self, shape: Shape) -> CompileEvent | None:
+        """Make the program that forces need besides ready; None if it is already."""
+        return self._compile(shape, self._gradients, "gradients", gradients, empty_states)
+
+    def _compile(
+        self,
+        shape: Shape,
+        programs: dict[Shape, jax.stages.Compiled],
+        name: str,
+        make: Callable[[Shape, Settings], Program],
+        empty: Callable[[Shape, Settings, int], Any],
+    ) -> CompileEvent | None:
+        """Put a program among `programs`; `empty` makes arrays of the right kinds for it."""
+        if shape in programs:
             return None
         if jax.default_backend() == "cpu":
             warn_if_missing()
         start, hits = time.perf_counter(), cache_hits().count
-        driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(shape, self.settings)
+        driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(make(shape, self.settings))
         with self.settings.numerics.scope():
             tables = host_tables.shape_tables(shape, self.settings)
             size = self.batch_size(shape)
-            example = host_tables.empty_batch(shape, self.settings, size)
-            key = f"{shape!r} {self.settings!r} batch of {size}"
+            example = empty(shape, self.settings, size)
+            key = f"{name} {shape!r} {self.settings!r} batch of {size}"
             lowered = traced.lower(driver, key, (tables, example, np.int32(1)))
-            self._programs[shape] = lowered.compile()
-            self._tables[shape] = jax.device_put(tables)
+            programs[shape] = lowered.compile()
+            if shape not in self._tables:
+                self._tables[shape] = jax.device_put(tables)
         seconds = time.perf_counter() - start
         return CompileEvent(shape, seconds, cached=cache_hits().count > hits)
 
@@ -133,10 +152,12 @@ class Solver:
         mols: Sequence[Molecule],
         orbitals: bool = False,
         convergence: Convergence = PLAIN,
+        forces: bool = False,
     ) -> RKSResult:
         """Compute 1 to `batch_size(shape)` molecules of one shape; results in the order given.
 
         convergence  aids for molecules that did not converge without; no other program is compiled.
+        forces       also -dE/dR, by a second program (`compile_gradient`).
 
         Raises ValueError for an empty or too long list.  The molecules must have passed
         `Molecule.check`; one that fails to converge only changes its own row.
@@ -145,19 +166,35 @@ class Solver:
         if not 1 <= len(mols) <= size:
             raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {size}")
         self.compile(shape)
+        if forces:
+            self.compile_gradient(shape)
         batch = host_tables.batch(mols, shape, self.settings, size, convergence)
         with self.settings.numerics.scope():
-            out = self._programs[shape](self._tables[shape], batch, np.int32(len(mols)))
+            count = np.int32(len(mols))
+            out = self._programs[shape](self._tables[shape], batch, count)
+            gradient = None
+            if forces:
+                state = batch, out.density, out.orbitals, out.orbital_energy
+                gradient = jax.device_get(self._gradients[shape](self._tables[shape], state, count))
             if not orbitals:
                 empty = np.zeros((size, 0, 0))
                 out = out._replace(orbitals=empty, density=empty)
             out = jax.device_get(out)
-        rows = [_row(out, b, mol, shape, self.settings, orbitals) for b, mol in enumerate(mols)]
-        return stack_rows(rows, orbitals)
+        rows = [
+            _row(out, gradient, b, mol, shape, self.settings, orbitals)
+            for b, mol in enumerate(mols)
+        ]
+        return stack_rows(rows, orbitals, forces)
 
 
 def _row(
-    out: Solution, b: int, mol: Molecule, shape: Shape, settings: Settings, orbitals: bool
+    out: Solution,
+    gradient: np.ndarray | None,
+    b: int,
+    mol: Molecule,
+    shape: Shape,
+    settings: Settings,
+    orbitals: bool,
 ) -> Row:
     """Molecule b of a batch: words added up in float64, padding cut off, AOs in PySCF's order."""
     n = count_ao(mol.numbers, settings.basis, settings.cart)
@@ -170,6 +207,10 @@ def _row(
     converged = bool(out.converged[b]) and finite
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole[b], np.float64) + mol.charge * mol.positions.mean(axis=0)
+    atoms = np.argsort(host_tables.slot_order(mol, shape, settings))[-mol.n_atoms :]
+    forces = None
+    if gradient is not None:
+        forces = np.where(converged, -np.asarray(gradient[b], np.float64)[atoms], np.nan)
     coefficients = density = None
     if orbitals:
         order = host_tables.ao_order(mol, shape, settings)
@@ -187,6 +228,8 @@ def _row(
         terms=terms,
         status="converged" if converged else "not_converged" if finite else "nan",
         mo_energy=mo_energy,
+        mulliken_charges=np.asarray(out.charges[b], np.float64)[atoms],
         mo_coeff=coefficients,
         density_matrix=density,
+        forces=forces,
     )

@@ -1,5 +1,5 @@
 """Derivatives of converged energies by the positions of the nuclei."""
 
-from pyscf_ipu.gradient.program import energy_gradient
+from pyscf_ipu.gradient.program import empty_states, energy_gradient, gradients
 
-__all__ = ["energy_gradient"]
+__all__ = ["empty_states", "energy_gradient", "gradients"]

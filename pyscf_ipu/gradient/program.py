@@ -10,8 +10,11 @@ so that nothing differentiates through the SCF or an eigenproblem (P. Pulay, Mol
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from pyscf_ipu.exchange_correlation import atom_data
@@ -21,10 +24,11 @@ from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matri
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.pairs import gather_shells
 from pyscf_ipu.precision import Pair
+from pyscf_ipu.program import Program
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape
 from pyscf_ipu.strips import StripData, pair_strips
-from pyscf_ipu.tables import ClassTable, Conformer
+from pyscf_ipu.tables import ClassTable, Conformer, empty_batch
 from pyscf_ipu.tiles import tile_plan
 from pyscf_ipu.xc import functional
 
@@ -69,6 +73,18 @@ def energy_gradient(
         + between(nuclei.hi)
         + exchange_correlation_gradient(plan.layout, xc, tables, shells, mol, density)
     )
+
+
+def gradients(shape: Shape, settings: Settings) -> Program:
+    """The program of a shape: (tables, (conformer, density, orbitals, levels)) -> dE/dR [A, 3]."""
+    return lambda tables, state: energy_gradient(shape, settings, tables, *state)
+
+
+def empty_states(shape: Shape, settings: Settings, size: int) -> tuple[Any, ...]:
+    """Conformers, densities, orbitals and levels of a batch of `size`, to compile with."""
+    n, dtype = shape.n_ao, settings.numerics.energy_dtype
+    matrix = np.zeros((size, n, n), dtype)
+    return empty_batch(shape, settings, size), matrix, matrix, np.zeros((size, n), dtype)
 
 
 def energy_weighted_density(

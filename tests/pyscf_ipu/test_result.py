@@ -22,6 +22,7 @@ def row(seed):
         status="converged",
         mo_energy=rng.normal(size=n),
         mo_coeff=rng.normal(size=(n, n)),
+        mulliken_charges=rng.normal(size=3),
         density_matrix=rng.normal(size=(n, n)),
     )
 
