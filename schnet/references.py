@@ -91,7 +91,8 @@ class Totals:
     def _join(self, n: int, elements: Sequence[int], columns: Float64[np.ndarray, "_ _"]) -> None:
         union = tuple(sorted({*self.elements, *elements}))
         rows = [_spread(self.factor, self.elements, union), _spread(columns, elements, union)]
-        self.factor = np.linalg.qr(np.vstack(rows), mode="r")
+        factor: Any = np.linalg.qr(np.vstack(rows), mode="r")
+        self.factor = factor
         self.n += n
         self.elements = union
 

@@ -20,6 +20,10 @@ BLOCK_BYTES = 1 << 16
 BLOCKS = 64
 """What of a file is hashed: this many blocks, spread evenly, the first and the last among them."""
 
+KEPT_ROWS = 200_000
+"""Sources of no more rows stay in memory once they have been read (some 100 MB): splits, references
+and training each go through them."""
+
 Reasons = Counter[str]
 """Why rows were left out, and how many for each reason."""
 
@@ -37,6 +41,7 @@ class Source(ABC):
         self.path = path
         self._lock = Lock()
         self._dropped: dict[int, Reasons] = {}
+        self._kept: dict[int, Samples] = {}
 
     @cached_property
     @abstractmethod
@@ -63,7 +68,11 @@ class Source(ABC):
             UserError: the file is damaged, or not what its beginning promised.
         """
         with self._lock:
+            if number in self._kept:
+                return self._kept[number]
             samples, self._dropped[number] = self.read_part(number)
+            if sum(self.sizes) <= KEPT_ROWS:
+                self._kept[number] = samples
         return samples
 
     def parts(self) -> Iterator[Samples]:

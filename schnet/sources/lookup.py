@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import UserError
-from ..targets import UNITS, Target, target_of
+from ..targets import UNITS, Target, canonical_unit, target_of
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,9 @@ def _term(target: Target, key: str, unit: str | None, where: str) -> Term:
             f"{where}: --unit is {unit!r}, but the key {key!r} says {said}; leave --unit out, or "
             "name another key with --key."
         )
-    used = said or unit or ""
-    return Term(key, used, target.per_atomic(used), vector=target.quantity == "dipole")
+    per_atomic = target.per_atomic(said or unit or "")
+    used = target.unit if per_atomic == 1 else canonical_unit(said or unit or "")
+    return Term(key, used, per_atomic, vector=target.quantity == "dipole")
 
 
 def _listed(names: list[str]) -> str:

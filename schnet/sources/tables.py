@@ -37,8 +37,6 @@ _WHETHER = ("status", "converged", "suspect", "energy_std")
 class TableSource(Source):
     """A source that qm1b reads. `target` None: all rows, for a prediction."""
 
-    units_of: dict[str, str]
-
     def __init__(self, path: Path, target: Target | None) -> None:
         super().__init__(path)
         self.target = target
@@ -106,8 +104,9 @@ class TableSource(Source):
         if "status" in batch and "converged" in batch:
             tests["not converged"] = (batch["status"] == CONVERGED) & batch["converged"]
         elif "energy_std" in batch:
-            spread = batch["energy_std"] * HARTREE_TO_EV
-            tests[f"std of {STD_LIMIT_EV} eV or more"] = spread < STD_LIMIT_EV
+            # The column is float32, and so is its comparison with the limit.
+            spread = (batch["energy_std"] * HARTREE_TO_EV).astype(np.float32)
+            tests[f"std of {STD_LIMIT_EV} eV or more"] = spread < np.float32(STD_LIMIT_EV)
         if "suspect" in batch:
             tests["suspect"] = batch["suspect"] == ""
         return tests

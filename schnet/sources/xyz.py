@@ -58,12 +58,12 @@ class XyzSource(Source):
         if path.suffix == ".gz":
             self._unpacked = _unpack(path)
             weakref.finalize(self, self._unpacked.close)
+        self._starts, self._n_frames = self._index()
         self._lookup: Lookup | None = None
         if target is not None:
             first = comment_of(next(self._frames(0)).split("\n", 2)[1])
             self._lookup = lookup(target, first, key, unit, str(path))
 
-    @cached_property
     def _index(self) -> tuple[list[int], int]:
         """Where every PART_FRAMES-th frame begins and the last one ends, and how many there are."""
         starts, n_frames, at = [], 0, 0
@@ -85,9 +85,8 @@ class XyzSource(Source):
     @cached_property
     def sizes(self) -> list[int]:
         """Frames of each part: PART_FRAMES, fewer in the last."""
-        n_frames = self._index[1]
-        starts = range(0, n_frames, PART_FRAMES)
-        return [min(PART_FRAMES, n_frames - start) for start in starts]
+        starts = range(0, self._n_frames, PART_FRAMES)
+        return [min(PART_FRAMES, self._n_frames - start) for start in starts]
 
     @property
     def units(self) -> dict[str, str]:
@@ -137,10 +136,10 @@ class XyzSource(Source):
 
     def _frames(self, number: int) -> Iterator[str]:
         """The text of each frame of a part."""
-        starts = self._index[0]
+        start, stop = self._starts[number : number + 2]
         with self._opened() as stream:
-            stream.seek(starts[number])
-            data = stream.read(starts[number + 1] - starts[number])
+            stream.seek(start)
+            data = stream.read(stop - start)
         try:
             lines = iter(io.StringIO(data.decode()))
         except UnicodeDecodeError as error:
