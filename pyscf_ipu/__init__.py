@@ -13,38 +13,46 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOME = {
+    "Calculator": "ase_calculator",
     "Convergence": "convergence",
     "ConvergenceError": "errors",
     "InvalidMolecule": "errors",
     "Molecule": "molecule",
+    "Optimized": "geometry",
     "RKSResult": "result",
     "Settings": "settings",
     "Solver": "solver",
     "enable_disk_cache": "cache",
     "forces": "kohn_sham",
+    "optimize": "geometry",
     "rks_core": "core",
     "rks": "kohn_sham",
 }
 
 __all__ = [
+    "Calculator",
     "Convergence",
     "ConvergenceError",
     "InvalidMolecule",
     "Molecule",
+    "Optimized",
     "RKSResult",
     "Settings",
     "Solver",
     "enable_disk_cache",
     "forces",
+    "optimize",
     "rks",
     "rks_core",
 ]
 
 if TYPE_CHECKING:
+    from pyscf_ipu.ase_calculator import Calculator
     from pyscf_ipu.cache import enable_disk_cache
     from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.core import rks_core
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+    from pyscf_ipu.geometry import Optimized, optimize
     from pyscf_ipu.kohn_sham import forces, rks
     from pyscf_ipu.molecule import Molecule
     from pyscf_ipu.result import RKSResult

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def rks(
         "cart": cart,
         "max_cycles": max_cycles,
     }
-    solver = _solver(solver, {name: value for name, value in level.items() if value is not None})
+    solver = solver_for(solver, level)
     rows, groups = _group(mols, solver, throw or alone)
     for shape, members in groups.items():
         size = solver.batch_size(shape)
@@ -101,11 +102,19 @@ def forces(
     return rks(molecules, throw=throw, forces=True, **level).forces  # type: ignore[return-value]
 
 
-def _solver(solver: Solver | None, level: dict[str, Any]) -> Solver:
-    """The given solver, or a new one; ValueError if a setting contradicts the given one."""
+def solver_for(solver: Solver | None, level: dict[str, Any]) -> Solver:
+    """The given solver, or a new one for the settings in `level` that are not None.
+
+    Raises ValueError if a setting contradicts the given solver, or is none of `Settings`.
+    """
+    known = [f.name for f in fields(Settings)]
+    given = {name: value for name, value in level.items() if value is not None}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"there is no setting {name!r}: use {', '.join(known)}")
     if solver is None:
-        return Solver(Settings(**level))
-    for name, value in level.items():
+        return Solver(Settings(**given))
+    for name, value in given.items():
         if getattr(solver.settings, name) != value:
             raise ValueError(
                 f"{name}={value!r} contradicts the solver, which was made with "
