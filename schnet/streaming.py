@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 _END: Any = object()
 
+_ORDER, _ROWS = 4, 5
+"""Last words of the seeds: of the order of parts, of the rows of a window. NumPy fills a short seed
+up with zeros, so without them the first window's would be that of the order."""
+
 
 @dataclass(eq=False)
 class Stream:
@@ -54,7 +58,7 @@ class Stream:
             return [list(range(len(sizes)))]
         windows: list[list[int]] = []
         room = 0
-        for number in self._random(epoch).permutation(len(sizes)).tolist():
+        for number in self._random(epoch, 0, _ORDER).permutation(len(sizes)).tolist():
             if not windows or sizes[number] > room:
                 windows.append([])
                 room = self.window_rows
@@ -70,7 +74,7 @@ class Stream:
         """
         for number, parts in enumerate(self.plan(epoch)[start:], start):
             samples = self._read(parts)
-            yield samples.take(self._random(epoch, number).permutation(len(samples)))
+            yield samples.take(self._random(epoch, number, _ROWS).permutation(len(samples)))
 
     def _read(self, parts: list[int]) -> Samples:
         if self._kept is not None:

@@ -14,6 +14,9 @@ from .samples import Samples
 from .sources import Source, open_source
 from .splitting import SIDES, ByHash, Counts, Fractions, Split, Whole, by_count, without
 
+_DRAWS = 3
+"""Last word of the seed, which keeps these numbers apart from `streaming`'s."""
+
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -93,7 +96,7 @@ class Subset:
 
     def _draws(self, number: int, rows: int) -> np.ndarray:
         """[R] in [0, 1), the same whatever the limit."""
-        return np.random.default_rng((self.limit_seed, number)).random(rows)
+        return np.random.default_rng((self.limit_seed, number, 0, _DRAWS)).random(rows)
 
 
 def subsets(
@@ -129,10 +132,10 @@ def subsets(
     source = open_source(data, target, key, unit)
     found: dict[str, Subset] = {}
     left = without(split, tuple(own))
-    if len(own) == len(given):
-        division: Split = Whole("train")
-    elif isinstance(left, tuple):
-        division = by_count(source, left, seed)
+    if isinstance(left, tuple):
+        division: Split = by_count(source, left, seed)
+    elif len(own) == len(given):
+        division = Whole("train")
     else:
         division = ByHash(left, seed)
     for name in SIDES:

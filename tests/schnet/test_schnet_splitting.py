@@ -133,4 +133,6 @@ def test_files_of_their_own(tmp_path):
         subsets(train, "gap", (40, 12, 8), test_data=test)
     counted = subsets(train, "gap", (40, 12, 0), test_data=[test])
     assert [len(keys(subset)) for subset in counted.values()] == [40, 12, 60]
+    few = subsets(train, "gap", (40, 0, 0), valid_data=valid, test_data=test)
+    assert [len(keys(subset)) for subset in few.values()] == [40, 60, 60]
     assert Whole("test").mask(many(3), "train").tolist() == [False] * 3
