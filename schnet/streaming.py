@@ -98,14 +98,13 @@ def prefetch(items: Iterable[T], depth: int = 2) -> Iterator[T]:
         raise ValueError(f"depth is {depth}; it must be at least 1")
     source = iter(items)
     waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as pool:
-        try:
-            waiting.extend(pool.submit(next, source, _END) for _ in range(depth))
-            while (item := waiting.popleft().result()) is not _END:
-                waiting.append(pool.submit(next, source, _END))
-                yield item
-        finally:
-            for future in waiting:
-                future.cancel()
-    if isinstance(source, Generator):
-        source.close()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
+    try:
+        waiting.extend(pool.submit(next, source, _END) for _ in range(depth))
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(pool.submit(next, source, _END))
+            yield item
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if isinstance(source, Generator):
+            source.close()

@@ -130,9 +130,10 @@ def test_prefetch_that_is_left_closes_its_source():
         finally:
             closed.append(True)
 
-    for item in prefetch(items(), 2):
-        if item == 5:
-            break
-    del item
+    source = items()  # this reference keeps it from being closed as garbage
+    ahead = prefetch(source, 2)
+    assert next(ahead) == 0
+    ahead.close()
+    assert next(source, None) is None
     assert closed == [True]
     assert not alive()
