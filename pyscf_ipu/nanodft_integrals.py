@@ -38,7 +38,7 @@ class Integrals(NamedTuple):
     repulsion: Array  # (ij|kl), (N, N, N, N): 1.7 million numbers for benzene
     ao: Array  # (4, N, G): chi_i, d/dx, d/dy, d/dz on the grid
     weights: Array  # (G,) Bohr^3
-    nuclear_repulsion: Array  # E_nn, (), 203.1 Ha for C6H6
+    nuclear_repulsion: Array  # E_nn, (), 204.0 Ha for C6H6
 
 
 def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], Integrals]:
@@ -65,7 +65,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         strips = pair_strips(plan, table, mol, dtype)
         charges = jnp.asarray(numbers[atoms], dtype)
         one = one_electron(plan, strips, charges, centres)  # without attraction by the own nucleus
-        attraction = jnp.asarray(block_diag(*own)[np.ix_(ao, ao)], dtype)
+        attraction = jnp.asarray(np.asarray(block_diag(*own))[np.ix_(ao, ao)], dtype)
         pairs = eri_matrix(plan, strips)[row.ravel()][:, row.ravel()]  # (N^2, N^2)
         local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
         shells = gather_shells(plan.layout, table, mol, dtype)
@@ -121,8 +121,8 @@ def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array],
 
     def at(positions: Array) -> Integrals:
         local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
-        found = from_pyscf(positions, positions[owner] + local)
-        return Integrals(*found, weights, repulsion_of(molecule, positions))
+        s, t, v, eri, chi = from_pyscf(positions, positions[owner] + local)
+        return Integrals(s, t, v, eri, chi, weights, repulsion_of(molecule, positions))
 
     return at
 
@@ -154,7 +154,9 @@ def becke_grid(molecule: Molecule, level: int, positions: Array) -> tuple[Array,
             step = step * step * (3 - 2 * step)
         return cell * jnp.where(same[:, j], 1.0, step), None
 
-    cells, _ = jax.lax.scan(times_cell, jnp.ones_like(distance), np.arange(len(grids)))
+    cells, _ = jax.lax.scan(
+        times_cell, jnp.ones_like(distance), jnp.arange(len(grids), dtype=np.int32)
+    )
     mine = cells[np.arange(len(owner)), owner]
     return local, owner, volume * mine / jnp.sum(cells, axis=1)
 
