@@ -1,6 +1,7 @@
-"""Molecules from elsewhere: SMILES (RDKit), XYZ files, PySCF and ASE objects.
+"""Molecules from elsewhere: SMILES (RDKit), XYZ files, PySCF and ASE objects; `RKS` for PySCF.
 
-RDKit and ASE are optional and imported only inside the functions that need them.
+RDKit and ASE are optional and imported only inside the functions that need them.  `RKS`, PySCF's
+mean-field class with this package's SCF, is `drop_in.RKS`, imported when it is asked for.
 Shape legend: A atoms, K conformers. RDKit, ASE and XYZ files use Angstrom; a Molecule is in Bohr.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,6 +17,17 @@ from jaxtyping import Float, Int
 from .errors import InvalidMolecule
 from .molecule import ATOMIC_NUMBERS, Molecule
 from .units import BOHR_TO_ANGSTROM
+
+if TYPE_CHECKING:
+    from .drop_in import RKS as RKS
+
+
+def __getattr__(name: str) -> object:
+    if name == "RKS":
+        from .drop_in import RKS
+
+        return RKS
+    raise AttributeError(f"module 'pyscf_ipu.interop' has no attribute {name!r}")
 
 
 def molecule_from_smiles(smiles: str, seed: int = 0) -> Molecule:
