@@ -38,6 +38,9 @@ UNSUPPORTED = {
     "init_guess": ("minao", "atom"),
 }
 
+# Methods of which another implementation (solvents, smearing, external fields) would be ignored.
+HOOKS = ("get_hcore", "get_ovlp", "get_jk", "get_veff", "get_fock", "get_occ", "eig", "energy_nuc")
+
 GRIDS = {
     "prune": gen_grid.nwchem_prune,
     "radi_method": radi.treutler,
@@ -183,6 +186,12 @@ def _check_options(field: RKS) -> None:
             f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
             f"converges to, {lowest:g}: leave it there"
         )
+    for name in HOOKS:
+        if name in vars(field) or getattr(type(field), name) is not getattr(dft.rks.RKS, name):
+            raise ValueError(
+                f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "
+                "(a solvent, smearing, a field); use pyscf.dft.RKS"
+            )
     if not field.diis or field.nlc:
         raise ValueError("diis and nlc are not switchable here: leave them, or use pyscf.dft.RKS")
 

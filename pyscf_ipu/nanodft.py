@@ -95,7 +95,6 @@ def scf(
     with numerics(settings):
         at = INTEGRALS[integrals](molecule, settings)
         ints = at(jnp.asarray(molecule.positions, settings.precision))
-        energy_and_fock = jax.jit(jax.value_and_grad(energy, has_aux=True), static_argnames="xc")
         s = np.asarray(ints.overlap)
         values, vectors = np.linalg.eigh(s)
         x = (vectors / np.sqrt(values)) @ vectors.T  # S^(-1/2) (N, N), Loewdin's orthonormal AOs
@@ -167,7 +166,8 @@ def forces(
 
         def lagrangian(positions: Array) -> Array:
             ints = at(positions)
-            return energy(d, ints, settings.xc)[0] - jnp.sum(w * ints.overlap)
+            total, _ = jax.jit(energy, static_argnames="xc")(d, ints, settings.xc)
+            return total - jnp.sum(w * ints.overlap)
 
         return -np.asarray(jax.grad(lagrangian)(jnp.asarray(molecule.positions, d.dtype)))
 
@@ -192,6 +192,9 @@ def energy(
         nuclear_repulsion=integrals.nuclear_repulsion,
     )
     return sum(terms, jnp.zeros((), density.dtype)), terms
+
+
+energy_and_fock = jax.jit(jax.value_and_grad(energy, has_aux=True), static_argnames="xc")
 
 
 def exchange_correlation(density: Float[Array, "N N"], integrals: Integrals, xc: str) -> Array:

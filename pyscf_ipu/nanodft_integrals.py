@@ -8,6 +8,7 @@ Shape letters: A atoms, N atomic orbitals (AOs), G grid points.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -119,8 +120,10 @@ def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array],
     from_pyscf = jax.custom_vjp(values)
     from_pyscf.defvjp(lambda *where: (values(*where), where), backward)
 
+    grid = jax.jit(partial(becke_grid, molecule, settings.grid_level))
+
     def at(positions: Array) -> Integrals:
-        local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
+        local, owner, weights = grid(positions)
         s, t, v, eri, chi = from_pyscf(positions, positions[owner] + local)
         return Integrals(s, t, v, eri, chi, weights, repulsion_of(molecule, positions))
 
