@@ -3,8 +3,9 @@
     python benchmarks/soak.py
     python benchmarks/soak.py --conformers 500
 
-Bundled molecules of shapes of which there are at least ten, in an order in which each tenth of the
-input has the same mix of shapes and sizes: every program is needed from the beginning.
+Bundled molecules of the commonest shapes, in an order in which each tenth of the input has the same
+mix of shapes and sizes: every program is needed from the beginning. A worker keeps to the programs
+that it has as long as it can, so with many shapes some are still loaded late: hence a few shapes.
 Memory is the proportional set size (shared pages counted once) of this process and all workers;
 rates are conformers per second of wall clock, and per second of the workers' processor time, which
 other work on the machine disturbs less.  A program that a worker loads takes memory and time, and
@@ -76,7 +77,7 @@ class Watch(Plain):
 def main() -> int:
     args = _arguments()
     smiles = [line.split()[0] for line in SAMPLE.read_text().splitlines()]
-    molecules = common(smiles, max(2 * TENTHS, args.conformers // 20))
+    molecules = common(smiles, args.shapes)
     each = -(-args.conformers // len(molecules))
     settings = RunSettings(PRESETS["qm1b"], each, seed=0, max_aos=128, unit_rows=256)
     watch = Watch()
@@ -106,23 +107,23 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--conformers", type=int, default=20_000, help="in all, about")
+    parser.add_argument("--shapes", type=int, default=3, help="commonest shapes to take")
     parser.add_argument("--workers", type=int, default=0, help="0 for one a core")
     default = Path(__file__).parent / "results" / "soak.json"
     parser.add_argument("--out", type=Path, default=default)
     return parser.parse_args()
 
 
-def common(smiles: list[str], limit: int) -> list[str]:
-    """About `limit` molecules: of the commonest shapes, ten or a multiple of ten of each."""
+def common(smiles: list[str], shapes: int) -> list[str]:
+    """Molecules of so many of the commonest shapes, ten or a multiple of ten of each."""
     solver = Solver(Settings(**vars(PRESETS["qm1b"])))
     by_shape: dict[Hashable, list[str]] = {}
     for text in smiles:
         by_shape.setdefault(solver.shape(Molecule.from_smiles(text, seed=0)), []).append(text)
     found: list[str] = []
-    for group in sorted(by_shape.values(), key=len, reverse=True):
+    for group in sorted(by_shape.values(), key=len, reverse=True)[:shapes]:
         whole = len(group) // TENTHS * TENTHS
-        n = min(whole, max(0, limit - len(found)) // TENTHS * TENTHS)
-        found += sorted(group[:n], key=lambda text: (size(text), text))
+        found += sorted(group[:whole], key=lambda text: (size(text), text))
     return found
 
 
