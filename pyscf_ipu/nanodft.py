@@ -143,7 +143,7 @@ def diis(focks: list[np.ndarray], errors: list[np.ndarray]) -> np.ndarray:
     m = len(focks)
     e = np.array(errors, np.float64).reshape(m, -1)
     b = np.ones((m + 1, m + 1))  # the last row and column make the weights add up to one
-    b[:m, :m] = e @ e.T / (e[-1] @ e[-1])
+    b[:m, :m] = e @ e.T / max(e[-1] @ e[-1], 1e-20)  # symmetry may make it exactly 0, as in H2
     b[m, m] = 0
     weights = np.linalg.lstsq(b, np.eye(m + 1)[m], rcond=None)[0][:m]
     return np.tensordot(weights.astype(focks[0].dtype), np.array(focks), 1)

@@ -139,6 +139,12 @@ def test_diis_finds_the_mixture_without_error():
     np.testing.assert_allclose(mixed, np.tensordot(weights, focks, 1), rtol=0, atol=1e-10)
 
 
+def test_diis_without_any_error_keeps_the_matrix():
+    """Symmetry alone determines the orbitals of H2 in a minimal basis."""
+    fock = np.eye(2)
+    np.testing.assert_allclose(diis([fock], [np.zeros((2, 2))]), fock, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("settings", "integrals", "words"),
     [
