@@ -1,1 +1,4 @@
-"""schnet: a SchNet model in JAX that learns properties of molecules from what `qm1b` generates."""
+"""SchNet trained on datasets of `qm1b` and others: the `schnet` command, and what it is made of.
+
+`folder.RunFolder(path).predictor()` opens a run; `sources.open_source` reads molecules.
+"""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
 from pyscf_ipu.molecule import SYMBOLS
 
@@ -147,19 +147,23 @@ class AtomReferences:
         exact = spread <= 1e-12 * float(np.abs(right).max())
         return cls(totals.elements, tuple(values), constant, 1.0 if exact else spread)
 
+    def knows(self, samples: Samples) -> Bool[np.ndarray, " R"]:
+        """Which rows have no element but those of the training rows."""
+        known = np.zeros(HIGHEST + 1, dtype=bool)
+        known[list(self.elements)] = True
+        return ~composition(samples)[:, ~known].any(axis=1)
+
     def baseline(self, samples: Samples) -> Float64[np.ndarray, " R"]:
         """The part of the target that is not the network's, in its atomic unit.
 
         Raises:
             UserError: a row has an element that no training row had.
         """
-        counts = composition(samples)
-        known = np.zeros(HIGHEST + 1, dtype=bool)
-        known[list(self.elements)] = True
-        strange = counts[:, ~known].any(axis=1)
-        if strange.any():
-            row = int(np.flatnonzero(strange)[0])
-            which = [SYMBOLS[z] for z in np.flatnonzero(counts[row]).tolist() if not known[z]]
+        counts, known = composition(samples), self.knows(samples)
+        if not known.all():
+            row = int(np.flatnonzero(~known)[0])
+            there = np.flatnonzero(counts[row]).tolist()
+            which = [SYMBOLS[z] for z in there if z not in self.elements]
             seen = ", ".join(SYMBOLS[z] for z in self.elements)
             raise UserError(
                 f"{samples.keys[row]} ({samples.smiles[row] or 'no SMILES'}) has "

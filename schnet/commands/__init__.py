@@ -1,0 +1,1 @@
+"""Subcommands of `schnet`, one module each."""

@@ -1,0 +1,39 @@
+"""Molecules and packs for the tests of the network."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from schnet.config import ModelConfig
+from schnet.model import SchNet
+from schnet.pack import Graphs, PackShape, fill
+from schnet.samples import Samples
+from schnet.sources import open_source
+
+QM9 = Path(__file__).parent / "data" / "qm9_60.extxyz.gz"
+TINY = ModelConfig(
+    width=8, filters=6, interactions=2, gaussians=7, cutoff_bohr=9.0, neighbours=28, readout="sum"
+)
+SHAPE = PackShape(atoms=64, molecules=5, pairs=700)
+
+
+def qm9(rows=None):
+    """Real molecules with their gaps."""
+    samples = Samples.concatenate(list(open_source(QM9, "gap").parts()))
+    return samples if rows is None else samples.take(np.asarray(rows))
+
+
+def network(config=TINY, seed=0):
+    return SchNet(config, jax.random.key(seed))
+
+
+def graphs(config=TINY):
+    return Graphs(config.cutoff_bohr, config.neighbours)
+
+
+def packed(samples, chosen, shape=SHAPE, config=TINY, targets=None):
+    """A pack on the device."""
+    targets = np.zeros(len(samples)) if targets is None else targets
+    return jax.tree.map(jnp.asarray, fill(shape, graphs(config), samples, chosen, targets))
