@@ -26,8 +26,10 @@ INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 NAMES = (
     "ao_values",
+    "attraction_gradient",
     "becke_weights",
     "eri",
+    "eri_gradient",
     "nuclear_attraction",
     "repulsion",
     "shell_pairs",

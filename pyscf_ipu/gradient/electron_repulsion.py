@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pyscf_ipu.gradient.rows import PairRows, pair_rows
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.gradient.rows import PairRows, hermite_pattern, pair_rows, row_table
 from pyscf_ipu.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
 from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
+from pyscf_ipu.integrals.eri_matrix import work_list
 from pyscf_ipu.strips import StripData
 from pyscf_ipu.tiles import Block, TilePlan
 
@@ -37,13 +39,36 @@ def repulsion_gradient(
 ) -> list[PairGradient]:
     """Of the Coulomb and exact exchange energy at a symmetric density matrix [N, N], per class."""
     sides = [eri_side(d) for d in strips]
-    rows = [pair_rows(plan, s) for s in plan.strips]
-    found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
-    for block in plan.blocks:
-        _add_class_pair(plan, block, sides, rows, density, exact_exchange, found)
+
+    def portable(*operands: Array) -> tuple[Array, ...]:
+        *by_class, density, _ = operands
+        given = [EriSide(*by_class[i : i + 4]) for i in range(0, len(by_class), 5)]
+        found = blocks_gradient(plan, given, density, exact_exchange)
+        return tuple(x for gradient in found for x in gradient)
+
+    operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
+    flat = codelet(
+        "eri_gradient", portable, *operands, density, row_table(plan),
+        shape=tuple(x.shape for side in sides for x in (side.centre_hi, side.hermite)),
+        patterns=np.concatenate([hermite_pattern(plan, s).ravel() for s in plan.strips]),
+        exact_exchange=np.float64(exact_exchange),
+        **work_list(plan, density.dtype, derivative=1),
+    )  # fmt: skip
+    found = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
     # The sides' E carry a factor that depends on the exponents only.
     scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
     return [PairGradient(g.centre, g.hermite * s) for g, s in zip(found, scale, strict=True)]
+
+
+def blocks_gradient(
+    plan: TilePlan, sides: list[EriSide], density: Array, exact_exchange: float
+) -> list[PairGradient]:
+    """The portable form of the codelet "eri_gradient": by the data of `sides`, class by class."""
+    rows = [pair_rows(plan, s, density.dtype) for s in plan.strips]
+    found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
+    for block in plan.blocks:
+        _add_class_pair(plan, block, sides, rows, density, exact_exchange, found)
+    return found
 
 
 def _add_class_pair(

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pyscf_ipu.boys import packed_fits
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.gradient.electron_repulsion import PairGradient, raised_index
 from pyscf_ipu.gradient.rows import pair_rows
 from pyscf_ipu.hermite import hermite_coulomb, n_hermite
@@ -22,9 +24,9 @@ def overlap_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> Array:
     n = plan.layout.shape.n_ao
     out = jnp.zeros((n, n), strips[0].p.dtype)
     for of_class, data in zip(plan.strips, strips, strict=True):
-        rows = pair_rows(plan, of_class)
+        rows = pair_rows(plan, of_class, data.p.dtype)
         gauss = gaussian_integral(data.p)
-        chunk = (data.hermite[..., 0] * gauss[..., None]).sum(2) * (rows.weight > 0)
+        chunk = (data.hermite[..., 0] * gauss[..., None]).sum(2) * np.sign(rows.weight)
         out = out.at[rows.i, rows.j].add(chunk)
     return out + jnp.tril(out, -1).T
 
@@ -43,11 +45,11 @@ def one_electron_gradient(
     """
     found, total = [], jnp.zeros_like(nuclei.hi)
     for of_class, data in zip(plan.strips, strips, strict=True):
-        rows = pair_rows(plan, of_class)
+        rows = pair_rows(plan, of_class, data.p.dtype)
         d = density[rows.i, rows.j] * rows.weight  # [S, nb, f]
         attraction, force = _attraction(of_class, data, d, charges, nuclei)
         far = (of_class.atom < 0)[..., None]
-        w = energy_weighted[rows.i, rows.j] * jnp.where(far, rows.weight, 0).astype(d.dtype)
+        w = energy_weighted[rows.i, rows.j] * np.where(far, rows.weight, 0).astype(d.dtype)
         gauss = gaussian_integral(data.p)
         hermite = attraction.hermite.at[..., 0].add(-w[:, :, None] * gauss[..., None])
         centre = Pair(attraction.centre, jnp.zeros_like(attraction.centre))
@@ -73,13 +75,34 @@ def _attraction(
 ) -> tuple[PairGradient, Array]:
     """Of the attraction by the nuclei, which leaves out the own nucleus of one-centre products."""
     order = strips.pair_class.order
+
+    def portable(
+        p: Array, hi: Array, lo: Array, e: Array, own: Array, charges: Array, *rest: Array
+    ) -> tuple[Array, Array, Array]:
+        *nuclei, d = rest
+        data = StripData(p, Pair(hi, lo), e, jnp.zeros(0, p.dtype))
+        return _attraction_vertex(order, data, own, d, charges, Pair(*nuclei))
+
+    operands = (data.p, *data.centre, data.hermite, strips.atom, charges, *nuclei, d)
+    centre, hermite, on_nuclei = codelet(
+        "attraction_gradient", portable, *operands,
+        shape=(data.centre.hi.shape, data.hermite.shape, nuclei.hi.shape),
+        boys=packed_fits([order + 1], data.p.dtype),
+    )  # fmt: skip
+    return PairGradient(centre, hermite), on_nuclei
+
+
+def _attraction_vertex(
+    order: int, data: StripData, own: Array, d: Array, charges: Array, nuclei: Pair
+) -> tuple[Array, Array, Array]:
+    """The portable form of the codelet "attraction_gradient": by centres, E and nuclei."""
     raised = raised_index(order, 0)[:, :, 0]  # [3, h]
     prefactor = scaled(1.0 / data.p, 2.0 * math.pi)
     weighted = jnp.einsum("sbcfh,sbf->hsbc", data.hermite, d, precision="highest")
 
     def nucleus(sums: tuple[Array, Array], atom: tuple) -> tuple[tuple[Array, Array], Array]:
         index, charge, hi, lo = atom
-        charge = jnp.where(strips.atom[..., None] == index, 0.0, charge)
+        charge = jnp.where(own[..., None] == index, 0.0, charge)
         r = [
             difference(Pair(data.centre.hi[..., k], data.centre.lo[..., k]), Pair(hi[k], lo[k]))
             for k in range(3)
@@ -93,4 +116,4 @@ def _attraction(
     index = jnp.arange(charges.shape[0], dtype=jnp.int32)
     (potential, centre), on_nuclei = lax.scan(nucleus, zero, (index, charges, *nuclei))
     hermite = jnp.einsum("hsbc,sbf->sbcfh", potential, d, precision="highest")
-    return PairGradient(centre, hermite), on_nuclei
+    return centre, hermite, on_nuclei

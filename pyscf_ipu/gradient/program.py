@@ -17,17 +17,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.exchange_correlation import exchange_correlation_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
+from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.pairs import gather_shells
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.program import Program
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shape import Shape
-from pyscf_ipu.strips import StripData, pair_strips
+from pyscf_ipu.strips import pair_strips
 from pyscf_ipu.tables import ClassTable, Conformer, empty_batch
 from pyscf_ipu.tiles import tile_plan
 from pyscf_ipu.xc import functional
@@ -48,27 +50,24 @@ def energy_gradient(
     `program.Solution`; all in the dtype of the precision's final energy.
     """
     dtype = settings.numerics.energy_dtype
-    plan = tile_plan(shape)
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
     mol = mol._replace(positions=mol.positions.astype(dtype))
     nuclei = mol.positions
     charge = atom_data(plan.layout, tables, mol)[0].astype(dtype)
 
-    def at(hi: Array) -> tuple[StripData, ...]:
-        return pair_strips(plan, tables, mol._replace(positions=Pair(hi, nuclei.lo)), dtype)
-
-    strips, pull_strips = jax.vjp(at, nuclei.hi)
+    strips = pair_strips(plan, tables, mol, dtype)
     weighted = energy_weighted_density(density, orbitals, levels, overlap_matrix(plan, strips))
     one, on_nuclei = one_electron_gradient(plan, strips, density, weighted, charge, nuclei)
     two = repulsion_gradient(plan, strips, density, xc.exact_exchange)
-    by_strips = tuple(
+    by_strips = [
         a._replace(centre=Pair(a.centre.hi + b.centre, a.centre.lo), hermite=a.hermite + b.hermite)
         for a, b in zip(one, two, strict=True)
-    )
+    ]
     shells = gather_shells(plan.layout, tables, mol, dtype)
     between = jax.grad(lambda hi: nuclear_repulsion(charge, Pair(hi, nuclei.lo)).value())
     return (
-        pull_strips(by_strips)[0]
+        by_nuclei(plan, shells, by_strips)
         + on_nuclei
         + between(nuclei.hi)
         + exchange_correlation_gradient(plan.layout, xc, tables, shells, mol, density)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
+from pyscf_ipu.hermite import hermite_powers
 from pyscf_ipu.jk import packed_indices
 from pyscf_ipu.tiles import Strips, TilePlan
 
@@ -29,11 +31,36 @@ class PairRows(NamedTuple):
         return PairRows(*(jnp.asarray(x)[strip] for x in self))
 
 
-def pair_rows(plan: TilePlan, strips: Strips) -> PairRows:
+def pair_rows(plan: TilePlan, strips: Strips, dtype: DTypeLike) -> PairRows:
     """The products of one class, chunk by chunk: chunks of a shell pair repeat its products."""
-    i, j = packed_indices(plan.layout.shape.n_ao)
-    table = np.zeros((3, plan.n_rows), np.int32)
-    table[:, plan.row_of[i, j]] = i, j, 2 - (i == j)
     pair = np.arange(strips.n_strips)[:, None] * strips.pairs_per_strip + strips.segment
     product = np.arange(strips.n_products)
-    return PairRows(*table[:, strips.first_row + pair[..., None] * strips.n_products + product])
+    rows = strips.first_row + pair[..., None] * strips.n_products + product
+    i, j, weight = np.moveaxis(row_table(plan)[rows], -1, 0)
+    return PairRows(i, j, weight.astype(dtype))
+
+
+def row_table(plan: TilePlan) -> np.ndarray:
+    """For every row of the plan the two AOs of its product, and the weight: [R, 3] int32."""
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    table = np.zeros((plan.n_rows, 3), np.int32)
+    table[plan.row_of[i, j]] = np.stack([i, j, 2 - (i == j)], 1)
+    return table
+
+
+def hermite_pattern(plan: TilePlan, strips: Strips) -> np.ndarray:
+    """Which E of a class can be other than zero in any geometry: [f, h], 0 or 1 (int32).
+
+    In one geometry more are zero, in a plane for instance, but their derivatives are not.
+    """
+    groups = plan.layout.groups
+    powers = np.array(hermite_powers(strips.pair_class.order))
+    out = np.zeros((strips.n_products, len(powers)), np.int32)
+    for member in strips.pair_class.members:
+        kinds = groups[member.a].kind, groups[member.b].kind
+        a, b = (np.array(kind.components) for kind in kinds)
+        inside = (powers <= (a[:, None] + b[None])[:, :, None]).all(-1)
+        ta, tb = (kind.transform() != 0 for kind in kinds)
+        found = np.einsum("fa,gb,abh->fgh", ta, tb, inside).reshape(-1, len(powers))
+        out[: len(found)] |= found
+    return out

@@ -25,17 +25,17 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> Array:
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
     shape = (plan.n_rows, plan.n_rows)
-    return codelet("eri", portable, *operands, shape=shape, **_work_list(plan, sides[0].p.dtype))
+    return codelet("eri", portable, *operands, shape=shape, **work_list(plan, sides[0].p.dtype))
 
 
-def _work_list(plan: TilePlan, dtype: np.dtype) -> dict[str, Any]:
-    """What the native codelet knows beyond the arrays: the plan, and fits of the Boys function."""
+def work_list(plan: TilePlan, dtype: np.dtype, derivative: int = 0) -> dict[str, Any]:
+    """What native codelets know beyond the arrays: the plan, and fits of the Boys function."""
     blocks = [
         np.stack([np.full_like(b.bra_strip, b.bra), np.full_like(b.bra_strip, b.ket),
                   b.bra_strip, b.ket_strip], axis=1)
         for b in plan.blocks
     ]  # fmt: skip
-    orders = range(2 * max(s.pair_class.order for s in plan.strips) + 1)
+    orders = range(2 * max(s.pair_class.order for s in plan.strips) + 1 + derivative)
     sizes = [(s.pairs_per_strip, s.first_row) for s in plan.strips]
     return {
         "blocks": np.concatenate(blocks).astype(np.int32).ravel(),

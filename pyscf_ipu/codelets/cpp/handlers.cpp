@@ -46,17 +46,23 @@ std::vector<Buffer> buffers_of(ffi::RemainingArgs args) {
   return buffers;
 }
 
+template <class T>
+Attraction<T> attraction_of(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom, Buffer charge,
+                            Buffer nuclei_high, Buffer nuclei_low, ffi::Span<const double> boys) {
+  const auto shape = e.dimensions();  // [S, chunks, depth, products, hermites]
+  return {order_of(shape[4]), int(shape[3]), int(shape[2]), shape[0] * shape[1] * shape[2],
+          charge.dimensions()[0], data<T>(p), data<T>(high), data<T>(low), data<T>(e),
+          data<std::int32_t>(atom), data<T>(charge), data<T>(nuclei_high), data<T>(nuclei_low),
+          boys.begin()};
+}
+
 ffi::Error nuclear_attraction(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom,
                               Buffer charge, Buffer nuclei_high, Buffer nuclei_low,
                               ffi::Span<const double> boys, Result out) {
   return by_type(p.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const auto shape = e.dimensions();  // [S, chunks, depth, products, hermites]
     best().of<T>().nuclear_attraction(
-        {order_of(shape[4]), int(shape[3]), int(shape[2]), shape[0] * shape[1] * shape[2],
-         charge.dimensions()[0], data<T>(p), data<T>(high), data<T>(low), data<T>(e),
-         data<std::int32_t>(atom), data<T>(charge), data<T>(nuclei_high), data<T>(nuclei_low),
-         boys.begin()},
+        attraction_of<T>(p, high, low, e, atom, charge, nuclei_high, nuclei_low, boys),
         data<T>(*out));
   });
 }
@@ -95,24 +101,77 @@ ffi::Error shell_pairs(ffi::RemainingArgs args, ffi::Span<const std::int32_t> po
   });
 }
 
+template <class T>
+EriProblem<T> eri_problem(const std::vector<Buffer>& buffers, ffi::Span<const std::int32_t> sizes,
+                          ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
+                          std::int64_t rows) {
+  EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4), rows,
+                        boys.begin()};
+  if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
+  for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
+    const Buffer* b = buffers.data() + 5 * c;
+    const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
+    problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]),
+                               sizes[2 * c], sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]),
+                               data<T>(b[2]), data<T>(b[3]), data<std::int32_t>(b[4])});
+  }
+  return problem;
+}
+
 // Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and
 // first row.
 ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
                ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys, Result out) {
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const auto buffers = buffers_of(args);
-    EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4),
-                          out->dimensions()[0], boys.begin()};
-    if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
-    for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
-      const Buffer* b = buffers.data() + 5 * c;
-      const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
-      problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]),
-                                 sizes[2 * c], sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]),
-                                 data<T>(b[2]), data<T>(b[3]), data<std::int32_t>(b[4])});
-    }
+    const auto problem = eri_problem<T>(buffers_of(args), sizes, blocks, boys, out->dimensions()[0]);
     best().of<T>().eri(problem, data<T>(*out));
+  });
+}
+
+// Arguments: those of eri, then the density matrix and the two AOs and the weight of every row;
+// results: derivatives by centre and e of every class.
+ffi::Error eri_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
+                        ffi::Span<const std::int32_t> sizes, ffi::Span<const std::int32_t> blocks,
+                        ffi::Span<const double> boys, ffi::Span<const std::int32_t> patterns,
+                        double exact_exchange) {
+  auto first = rets.get<Buffer>(0);
+  if (!first.has_value()) return ffi::Error::InvalidArgument("a result is not an array");
+  return by_type((*first)->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    auto buffers = buffers_of(args);
+    if (buffers.size() < 2) throw std::invalid_argument("eri_gradient needs a density matrix");
+    const Buffer products = buffers.back();
+    buffers.pop_back();
+    const Buffer density = buffers.back();
+    buffers.pop_back();
+    EriGradientProblem<T> problem{
+        eri_problem<T>(buffers, sizes, blocks, boys, products.dimensions()[0]), {},
+        data<T>(density), data<std::int32_t>(products), density.dimensions()[0],
+        static_cast<T>(exact_exchange)};
+    const std::int32_t* pattern = patterns.begin();
+    for (std::size_t c = 0; c < problem.eri.classes.size(); ++c) {
+      auto centre = rets.get<Buffer>(2 * c), e = rets.get<Buffer>(2 * c + 1);
+      if (!centre.has_value() || !e.has_value())
+        throw std::invalid_argument("eri_gradient gives two arrays a class");
+      problem.gradients.push_back({pattern, data<T>(**centre), data<T>(**e)});
+      const auto size = (*e)->dimensions();
+      pattern += size[3] * size[4];
+    }
+    best().of<T>().eri_gradient(problem);
+  });
+}
+
+// Arguments: those of nuclear_attraction, and the weights of the products.
+ffi::Error attraction_gradient(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom,
+                               Buffer charge, Buffer nuclei_high, Buffer nuclei_low, Buffer weights,
+                               ffi::Span<const double> boys, Result centre, Result by_e,
+                               Result by_nuclei) {
+  return by_type(p.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().attraction_gradient(
+        attraction_of<T>(p, high, low, e, atom, charge, nuclei_high, nuclei_low, boys),
+        {data<T>(weights), data<T>(*centre), data<T>(*by_e), data<T>(*by_nuclei)});
   });
 }
 
@@ -126,6 +185,9 @@ CODELET(repulsion, results<2>(arguments<2>(ffi::Ffi::Bind())))
 CODELET(nuclear_attraction, results<1>(arguments<8>(ffi::Ffi::Bind())
                                        .Attr<ffi::Span<const double>>("boys")))
 
+CODELET(attraction_gradient, results<3>(arguments<9>(ffi::Ffi::Bind())
+                                        .Attr<ffi::Span<const double>>("boys")))
+
 CODELET(shell_pairs, results<5>(ffi::Ffi::Bind().RemainingArgs()
                                 .Attr<ffi::Span<const std::int32_t>>("powers_a")
                                 .Attr<ffi::Span<const std::int32_t>>("powers_b")
@@ -136,6 +198,13 @@ CODELET(eri, results<1>(ffi::Ffi::Bind().RemainingArgs()
                         .Attr<ffi::Span<const std::int32_t>>("sizes")
                         .Attr<ffi::Span<const std::int32_t>>("blocks")
                         .Attr<ffi::Span<const double>>("boys")))
+
+CODELET(eri_gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets()
+                          .Attr<ffi::Span<const std::int32_t>>("sizes")
+                          .Attr<ffi::Span<const std::int32_t>>("blocks")
+                          .Attr<ffi::Span<const double>>("boys")
+                          .Attr<ffi::Span<const std::int32_t>>("patterns")
+                          .Attr<double>("exact_exchange"))
 
 extern "C" __attribute__((visibility("default"))) const char* codelet_source_hash() {
   return SOURCE_HASH;

@@ -1,8 +1,10 @@
 // Compiled once per instruction set; ISA is the namespace, VECTOR_BYTES the width.
 #include "kernels.hpp"
 
+#include "attraction_gradient.hpp"
 #include "becke.hpp"
 #include "eri.hpp"
+#include "eri_gradient.hpp"
 #include "orbitals.hpp"
 #include "nuclear_attraction.hpp"
 #include "repulsion.hpp"
@@ -17,8 +19,9 @@ namespace pyscf_ipu::ISA {
 
 template <class T>
 Kernels<T> table() {
-  return {shell_pairs<T>,   supermatrix<T>, repulsion<T>,  eri<T>,         nuclear_attraction<T>,
-          becke_weights<T>, ao_values<T>,   xc_density<T>, xc_potential<T>};
+  return {shell_pairs<T>,         supermatrix<T>,         repulsion<T>,     eri<T>,
+          eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
+          becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>};
 }
 
 InstructionSet kernels() {

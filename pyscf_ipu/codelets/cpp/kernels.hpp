@@ -34,6 +34,26 @@ struct EriProblem {
   const double* boys;
 };
 
+// Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
+// hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
+template <class T>
+struct EriGradientClass {
+  const std::int32_t* pattern;
+  T *centre, *e;
+};
+
+// The energy of a density matrix [n_ao, n_ao]; products[rows, 3]: the two AOs of a row of the tile
+// plan, and how often their product stands in a symmetric matrix.
+template <class T>
+struct EriGradientProblem {
+  EriProblem<T> eri;
+  std::vector<EriGradientClass<T>> gradients;
+  const T* density;
+  const std::int32_t* products;
+  std::int64_t n_ao;
+  T exact_exchange;
+};
+
 // Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
 // rows of orbitals.shell_table; pure [d_functions, 6] makes d functions of x^2, xy, ...
 template <class T>
@@ -59,6 +79,14 @@ struct Attraction {
   const std::int32_t* atom;
   const T *charge, *nuclei_high, *nuclei_low;
   const double* boys;
+};
+
+// Derivatives of the attraction of products with weights[primitives / depth, products]: by centres
+// [primitives, 3], e[primitives, products, hermites] and nuclei [atoms, 3].
+template <class T>
+struct AttractionGradient {
+  const T* weights;
+  T *centre, *e, *nuclei;
 };
 
 // One side of a set of shell pairs, a shell group: exponents[shells, primitives], coefficients
@@ -95,7 +123,9 @@ struct Kernels {
                     std::int64_t block, T* y, T* energy);
   // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
   void (*eri)(const EriProblem<T>& problem, T* matrix);
+  void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
+  void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);
   // out[M, G] from points[M, G, 3], volume[M, G], owner[M] and A atoms; see grid.becke_weights.
   void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,

@@ -1,0 +1,150 @@
+"""Derivatives of integrals: native against portable, and both against finite differences."""
+
+import jax
+import numpy as np
+import pytest
+from test_integral_codelets import SYSTEMS, native_and_portable, random_molecule
+
+from pyscf_ipu import Settings, tables
+from pyscf_ipu.codelets import library, strip_primitives
+from pyscf_ipu.exchange_correlation import atom_data
+from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
+from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
+from pyscf_ipu.gradient.pairs import by_nuclei
+from pyscf_ipu.integrals import eri_matrix, one_electron
+from pyscf_ipu.jk import pack_density, packed_indices, repulsion, supermatrix
+from pyscf_ipu.pairs import gather_shells
+from pyscf_ipu.precision import Pair
+from pyscf_ipu.shape import shape_of
+from pyscf_ipu.strips import pair_strips
+from pyscf_ipu.tiles import tile_plan
+
+EXCHANGE = 0.2
+
+
+def problem(numbers, basis, precision, strip, bohr=2.5):
+    """(plan, tables, conformer, symmetric density) of random atoms."""
+    settings = Settings(basis=basis, precision=precision)
+    mol = random_molecule(numbers, bohr)
+    shape = shape_of(mol.numbers, basis, False, 0)
+    plan = tile_plan(shape, 1, strip)
+    dtype = settings.numerics.scf_dtype
+    arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
+    density = np.random.default_rng(1).normal(size=(shape.n_ao, shape.n_ao)).astype(dtype)
+    return settings, plan, *arrays, density + density.T
+
+
+@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("17 in a class", "float32"),
+        ("empty slots", "float64"),
+        pytest.param(("d shells", "float32"), marks=pytest.mark.slow),
+        pytest.param(("far apart", "float64"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+def test_native_and_portable_derivatives(case):
+    name, precision = case
+    numbers, basis, strip = SYSTEMS[name]
+    bohr = 15.0 if name == "far apart" else 2.5
+    settings, plan, table, mol, density = problem(numbers, basis, precision, strip, bohr)
+    dtype = settings.numerics.scf_dtype
+
+    def run(strips, density, charge, hi, lo):
+        one = one_electron_gradient(plan, strips, density, density, charge, Pair(hi, lo))
+        return one, repulsion_gradient(plan, strips, jax.numpy.asarray(density), EXCHANGE)
+
+    with settings.numerics.scope():
+        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(table, mol)
+        charge, _ = atom_data(plan.layout, table, mol)
+        native, portable, names = native_and_portable(run, strips, density, charge, *mol.positions)
+    assert sorted(set(names)) == ["attraction_gradient", "eri_gradient"]
+    bound = 3e-6 if precision == "float32" else 1e-12
+    for a, b in zip(native, portable, strict=True):
+        scale = max(1.0, float(np.abs(b).max()))
+        np.testing.assert_allclose(a, b, rtol=0, atol=bound * scale)
+
+
+@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("17 in a class", "float32"),
+        pytest.param(("d shells", "float64"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+def test_native_and_portable_pairs(case):
+    name, precision = case
+    numbers, basis, strip = SYSTEMS[name]
+    settings, plan, table, mol, _ = problem(numbers, basis, precision, strip)
+    dtype = settings.numerics.scf_dtype
+    rng = np.random.default_rng(4)
+    with settings.numerics.scope():
+        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(table, mol)
+        given = [jax.tree.map(lambda x: rng.normal(size=x.shape).astype(dtype), s) for s in strips]
+        native, portable, names = native_and_portable(
+            lambda t, c, g: by_nuclei(plan, gather_shells(plan.layout, t, c, dtype), g),
+            table, mol, given,
+        )  # fmt: skip
+    assert set(names) == {"pair_gradient"}
+    scale = float(np.abs(portable[0]).max())
+    bound = 1e-5 if precision == "float32" else 1e-12
+    np.testing.assert_allclose(native[0], portable[0], rtol=0, atol=bound * scale)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        ([7, 1, 1], "sto-3g"),
+        pytest.param(([8, 1], "6-31g*"), marks=pytest.mark.slow),
+        pytest.param(([17, 1], "cc-pvdz"), marks=pytest.mark.slow),
+    ],
+    ids=lambda s: s[1],
+)
+def test_derivatives_are_slopes_of_integrals(system):
+    """At a density that is nothing but symmetric, the whole chain from positions on."""
+    settings, plan, table, mol, density = problem(*system, "float64", strip_primitives())
+    step, lo = 1e-4, np.zeros_like(mol.positions.lo)
+    direction = np.random.default_rng(2).normal(size=lo.shape)
+    direction[mol.element == len(table[0].charge) - 1] = 0.0
+    rows = plan.row_of[packed_indices(plan.layout.shape.n_ao)]
+
+    def pieces(hi):
+        moved = mol._replace(positions=Pair(hi, lo))
+        return moved, pair_strips(plan, table, moved, np.float64)
+
+    def energy(hi):
+        moved, strips = pieces(hi)
+        charge, _ = atom_data(plan.layout, table, moved)
+        one = one_electron(plan, strips, charge, moved.positions)
+        d = pack_density(jax.numpy.asarray(density))
+        two = repulsion(supermatrix(plan, eri_matrix(plan, strips), EXCHANGE), d)[1].value()
+        return d @ (one.kinetic + one.nuclear - one.overlap)[rows] + two
+
+    def derivative(hi):
+        moved, strips = pieces(hi)
+        charge, _ = atom_data(plan.layout, table, moved)
+        one, on_nuclei = one_electron_gradient(
+            plan, strips, density, density, charge, moved.positions
+        )
+        two = repulsion_gradient(plan, strips, jax.numpy.asarray(density), EXCHANGE)
+        both = [
+            a._replace(centre=Pair(a.centre.hi + b.centre, lo), hermite=a.hermite + b.hermite)
+            for a, b in zip(one, two, strict=True)
+        ]
+        shells = gather_shells(plan.layout, table, moved, np.float64)
+        return by_nuclei(plan, shells, both) + on_nuclei, overlap_matrix(plan, strips)
+
+    with settings.numerics.scope():
+        table, mol = jax.tree.map(jax.numpy.asarray, (table, mol))
+        slope = jax.jit(energy)
+        ends = [float(slope(mol.positions.hi + s * step * direction)) for s in (1, -1)]
+        found, overlap = jax.jit(derivative)(mol.positions.hi)
+    expected = (ends[0] - ends[1]) / (2 * step)
+    assert abs(expected) > 0.1
+    assert np.vdot(found, direction) == pytest.approx(expected, rel=1e-7, abs=1e-6)
+    np.testing.assert_allclose(found.sum(0), 0, atol=1e-10 * np.abs(found).max())
+    np.testing.assert_array_equal(overlap, overlap.T)
