@@ -100,10 +100,19 @@ def shell_pairs(
     p, high, low, hermite, kinetic = codelet(
         "shell_pairs", portable, *(w for shells in (a, b) for words in shells for w in words),
         first, second, shape=((n, k), (n, k, 3), (n, k, 3), (n, k, f, h), (n, f)),
-        powers_a=_powers(group_a), powers_b=_powers(group_b),
-        transform_a=group_a.kind.transform().ravel(), transform_b=group_b.kind.transform().ravel(),
+        **angular_parts(group_a, group_b),
     )  # fmt: skip
     return PairData(p, Pair(high, low), hermite, kinetic)
+
+
+def angular_parts(group_a: ShellGroup, group_b: ShellGroup) -> dict[str, np.ndarray]:
+    """What native codelets know of the shells of two groups beyond the arrays."""
+    return {
+        "powers_a": _powers(group_a),
+        "powers_b": _powers(group_b),
+        "transform_a": group_a.kind.transform().ravel(),
+        "transform_b": group_b.kind.transform().ravel(),
+    }
 
 
 def _powers(group: ShellGroup) -> np.ndarray:

@@ -31,6 +31,7 @@ NAMES = (
     "eri",
     "eri_gradient",
     "nuclear_attraction",
+    "pair_gradient",
     "repulsion",
     "shell_pairs",
     "supermatrix",

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pyscf_ipu.layout import KindPair, Layout
-from pyscf_ipu.pairs import Shells, shell_pairs_vertex
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.layout import KindPair, Layout, ShellGroup
+from pyscf_ipu.pairs import Shells, angular_parts, shell_pairs_vertex
 from pyscf_ipu.precision import Pair, difference
 from pyscf_ipu.strips import StripData
 from pyscf_ipu.tiles import Strips, TilePlan
@@ -84,24 +85,53 @@ def _by_centres(
     a, b = layout.groups[member.a], layout.groups[member.b]
     one = Shells(*(words.at(member.first) for words in shells[member.a]))
     two = Shells(*(words.at(member.second) for words in shells[member.b]))
-    here = Pair(jnp.zeros_like(two.centre.hi), jnp.zeros_like(two.centre.hi))
-
-    def data(displacement: Array) -> tuple[Array, Array]:
-        centre = Pair(displacement, jnp.zeros_like(displacement))
-        found = shell_pairs_vertex(a, b, one._replace(centre=centre), two._replace(centre=here))
-        return found.hermite, found.kinetic
-
-    displacement = difference(one.centre, two.centre)
-
-    def along(axis: Array) -> Array:
-        direction = jnp.broadcast_to(axis, displacement.shape)
-        _, (hermite, kinetic) = jax.jvp(data, (displacement,), (direction,))
-        return (given.hermite * hermite).sum((1, 2, 3)) + (given.kinetic * kinetic).sum(1)
-
-    by_displacement = jax.vmap(along, out_axes=1)(jnp.eye(3, dtype=displacement.dtype))
-    by_displacement = by_displacement * jnp.asarray(apart, displacement.dtype)[:, None]
+    by_displacement = _by_displacement(a, b, member, shells, given)
+    by_displacement = by_displacement * jnp.asarray(apart, given.hermite.dtype)[:, None]
     ea, eb = one.exponents.value(), two.exponents.value()
     share = ea[:, :, None] / (ea[:, :, None] + eb[:, None, :])  # of A in the centre
     share = share.reshape(len(apart), -1, 1)
     on_a = (share * given.centre).sum(1)
     return on_a + by_displacement, given.centre.sum(1) - on_a - by_displacement
+
+
+def _by_displacement(
+    a: ShellGroup,
+    b: ShellGroup,
+    member: KindPair,
+    shells: tuple[Shells, ...],
+    given: _PairGradient,
+) -> Array:
+    """By A - B, at fixed centres P: [n, 3]."""
+
+    def portable(*operands: Array) -> Array:
+        words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
+        first, second, hermite, kinetic = operands[12:]
+        one = Shells(*(w.at(first) for w in words[:3]))
+        two = Shells(*(w.at(second) for w in words[3:]))
+        return by_displacement_vertex(a, b, one, two, hermite, kinetic)
+
+    words = (w for i in (member.a, member.b) for pair in shells[i] for w in pair)
+    return codelet(
+        "pair_gradient", portable, *words, member.first, member.second, given.hermite,
+        given.kinetic, shape=(len(member.first), 3), **angular_parts(a, b),
+    )  # fmt: skip
+
+
+def by_displacement_vertex(
+    a: ShellGroup, b: ShellGroup, one: Shells, two: Shells, hermite: Array, kinetic: Array
+) -> Array:
+    """The portable form of the codelet "pair_gradient": forwards along three directions."""
+    displacement = difference(one.centre, two.centre)
+    zero = jnp.zeros_like(displacement)
+    fixed = two._replace(centre=Pair(zero, zero))
+
+    def data(displacement: Array) -> tuple[Array, Array]:
+        found = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), fixed)
+        return found.hermite, found.kinetic
+
+    def along(axis: Array) -> Array:
+        direction = jnp.broadcast_to(axis, displacement.shape)
+        _, (by_hermite, by_kinetic) = jax.jvp(data, (displacement,), (direction,))
+        return (hermite * by_hermite).sum((1, 2, 3)) + (kinetic * by_kinetic).sum(1)
+
+    return jax.vmap(along, out_axes=1)(jnp.eye(3, dtype=displacement.dtype))

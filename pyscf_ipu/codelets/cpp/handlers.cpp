@@ -101,6 +101,24 @@ ffi::Error shell_pairs(ffi::RemainingArgs args, ffi::Span<const std::int32_t> po
   });
 }
 
+// Arguments: those of shell_pairs, and the weights of E and of the kinetic energies.
+ffi::Error pair_gradient(ffi::RemainingArgs args, ffi::Span<const std::int32_t> powers_a,
+                         ffi::Span<const std::int32_t> powers_b,
+                         ffi::Span<const double> transform_a,
+                         ffi::Span<const double> transform_b, Result out) {
+  return by_type(out->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto buffers = buffers_of(args);
+    if (buffers.size() != 16) throw std::invalid_argument("pair_gradient takes sixteen arrays");
+    const Buffer* b = buffers.data();
+    best().of<T>().pair_gradient({shells_of<T>(b, b[12], powers_a, transform_a),
+                                  shells_of<T>(b + 6, b[13], powers_b, transform_b),
+                                  out->dimensions()[0], order_of(b[14].dimensions()[3]), nullptr,
+                                  nullptr, nullptr, data<T>(b[14]), data<T>(b[15])},
+                                 data<T>(*out));
+  });
+}
+
 template <class T>
 EriProblem<T> eri_problem(const std::vector<Buffer>& buffers, ffi::Span<const std::int32_t> sizes,
                           ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
@@ -193,6 +211,12 @@ CODELET(shell_pairs, results<5>(ffi::Ffi::Bind().RemainingArgs()
                                 .Attr<ffi::Span<const std::int32_t>>("powers_b")
                                 .Attr<ffi::Span<const double>>("transform_a")
                                 .Attr<ffi::Span<const double>>("transform_b")))
+
+CODELET(pair_gradient, results<1>(ffi::Ffi::Bind().RemainingArgs()
+                                  .Attr<ffi::Span<const std::int32_t>>("powers_a")
+                                  .Attr<ffi::Span<const std::int32_t>>("powers_b")
+                                  .Attr<ffi::Span<const double>>("transform_a")
+                                  .Attr<ffi::Span<const double>>("transform_b")))
 
 CODELET(eri, results<1>(ffi::Ffi::Bind().RemainingArgs()
                         .Attr<ffi::Span<const std::int32_t>>("sizes")

@@ -7,6 +7,7 @@
 #include "eri_gradient.hpp"
 #include "orbitals.hpp"
 #include "nuclear_attraction.hpp"
+#include "pair_gradient.hpp"
 #include "repulsion.hpp"
 #include "shell_pairs.hpp"
 #include "supermatrix.hpp"
@@ -19,7 +20,7 @@ namespace pyscf_ipu::ISA {
 
 template <class T>
 Kernels<T> table() {
-  return {shell_pairs<T>,         supermatrix<T>,         repulsion<T>,     eri<T>,
+  return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
           becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>};
 }

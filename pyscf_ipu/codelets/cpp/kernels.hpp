@@ -115,6 +115,8 @@ struct PairProblem {
 template <class T>
 struct Kernels {
   void (*shell_pairs)(const PairProblem<T>& problem);
+  // out[pairs, 3] from weights in the places of e and kinetic; see gradient.pairs.
+  void (*pair_gradient)(const PairProblem<T>& problem, T* out);
   // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see jk.supermatrix.
   void (*supermatrix)(const T* matrix, const std::int32_t* row_of, std::int64_t n,
                       std::int64_t rows, T exact_exchange, std::int64_t padded_rows, T* out);

@@ -61,9 +61,10 @@ struct Transform {
   }
 };
 
-template <class T>
+// `derivatives` of the pairs' data take as many powers more.
+template <class T, int derivatives = 0>
 struct PairsVertex {
-  static constexpr int kL = kMaxOrder / 2 + 1;  // the kinetic energy takes one power more
+  static constexpr int kL = kMaxOrder / 2 + 1 + derivatives;  // the kinetic energy takes one more
   static constexpr int kT = 2 * kL + 2;         // zeros stand behind the highest degree
 
   const PairProblem<T>& in;
@@ -72,8 +73,18 @@ struct PairsVertex {
   std::vector<Vec<T>> values, scratch;
   Vec<T> table[3][kL + 1][kL + 1][kT];
   int powers[n_hermite(kMaxOrder)][3];
+  // Of the primitive pairs on the lanes: exponents, their sum and its rounding, centre, and overlap.
+  Vec<T> ea, eb, p, error, high[3], low[3], overlap;
 
   void operator()() {
+    begin();
+    const std::int64_t depth = in.a.primitives * in.b.primitives;
+    std::fill_n(in.kinetic, in.pairs * in.a.functions * in.b.functions, T(0));
+    for (std::int64_t first = 0; first < in.pairs * depth; first += kWidth<T>)
+      lanes(first, std::min<std::int64_t>(kWidth<T>, in.pairs * depth - first));
+  }
+
+  void begin() {
     const int most = std::max(in.a.components, in.a.functions) *
                      std::max(in.b.components, in.b.functions) * stride;
     values.resize(most);
@@ -82,10 +93,6 @@ struct PairsVertex {
       int* row = powers[hermite_row(t, u, v)];
       row[0] = t, row[1] = u, row[2] = v;
     });
-    const std::int64_t depth = in.a.primitives * in.b.primitives;
-    std::fill_n(in.kinetic, in.pairs * in.a.functions * in.b.functions, T(0));
-    for (std::int64_t first = 0; first < in.pairs * depth; first += kWidth<T>)
-      lanes(first, std::min<std::int64_t>(kWidth<T>, in.pairs * depth - first));
   }
 
   // Which of a side's entries stand on the lanes of primitive pairs first, first + 1, ...
@@ -93,8 +100,14 @@ struct PairsVertex {
     std::int64_t shell[kWidth<T>], primitive[kWidth<T>];
   };
 
-  void lanes(std::int64_t first, int count) {
-    Lanes a, b;
+  static Vec<T> gather(const T* from, const std::int64_t* at, int stride = 1, int offset = 0) {
+    Vec<T> v;
+    for (int lane = 0; lane < kWidth<T>; ++lane) v[lane] = from[at[lane] * stride + offset];
+    return v;
+  }
+
+  // Geometry and tables of primitive pairs first .. first + count - 1 (repeating the last one).
+  void prepare(std::int64_t first, int count, Lanes& a, Lanes& b) {
     const std::int64_t depth = in.a.primitives * in.b.primitives;
     for (int lane = 0; lane < kWidth<T>; ++lane) {
       const std::int64_t at = first + std::min(lane, count - 1), k = at % depth;
@@ -103,17 +116,13 @@ struct PairsVertex {
       a.primitive[lane] = a.shell[lane] * in.a.primitives + k / in.b.primitives;
       b.primitive[lane] = b.shell[lane] * in.b.primitives + k % in.b.primitives;
     }
-    const auto gather = [](const T* from, const std::int64_t* at, int stride = 1, int offset = 0) {
-      Vec<T> v;
-      for (int lane = 0; lane < kWidth<T>; ++lane) v[lane] = from[at[lane] * stride + offset];
-      return v;
-    };
-    const Vec<T> ea = gather(in.a.exponents, a.primitive), eb = gather(in.b.exponents, b.primitive);
+    ea = gather(in.a.exponents, a.primitive), eb = gather(in.b.exponents, b.primitive);
     const TwoWords<T> sum = exact_sum<T>(ea, eb);
-    const Vec<T> p = sum.high, inverse = T(1) / p;
-    const Vec<T> error = sum.low + gather(in.a.exponents_low, a.primitive) +
+    p = sum.high;
+    const Vec<T> inverse = T(1) / p;
+    error = sum.low + gather(in.a.exponents_low, a.primitive) +
                          gather(in.b.exponents_low, b.primitive);
-    Vec<T> square = {}, high[3], low[3];
+    Vec<T> square = {};
     for (int d = 0; d < 3; ++d) {
       const Vec<T> a_high = gather(in.a.high, a.shell, 3, d), a_low = gather(in.a.low, a.shell, 3, d);
       const Vec<T> ab = (a_high - gather(in.b.high, b.shell, 3, d)) +
@@ -124,8 +133,13 @@ struct PairsVertex {
       high[d] = centre.high, low[d] = centre.low + a_low;
       fill_table(table[d], T(0.5) * inverse, pa, (ea / p) * ab);
     }
-    const Vec<T> overlap = exp_minus<T>((ea * eb / p) * square);
-    products(ea, eb, overlap, gaussian(p) * overlap);
+    overlap = exp_minus<T>((ea * eb / p) * square);
+  }
+
+  void lanes(std::int64_t first, int count) {
+    Lanes a, b;
+    prepare(first, count, a, b);
+    products(gaussian(p) * overlap);
     // What is computed with is exp(-p r^2) with the rounded p; keep the charge of the true one.
     const Vec<T> charge = T(-1.5) * error / p;
     const auto coefficient = [&](const PairShells<T>& s, const Lanes& at, int component) {
@@ -144,7 +158,7 @@ struct PairsVertex {
     }
     to_a(values, scratch, 1, in.b.components * stride);
     to_b(values, scratch, in.a.functions, stride);
-    put(first, count, p, high, low);
+    put(first, count);
   }
 
   // E_t^{ij} of one dimension without the overlap: Helgaker, Jorgensen, Olsen, eq. 9.5.6-7.
@@ -158,14 +172,14 @@ struct PairsVertex {
     };
     for (auto& v : e[0][0]) v = Vec<T>{};
     e[0][0][0] = splat<T>(T(1));
-    for (int i = 0; i <= in.a.highest + 1; ++i) {
+    for (int i = 0; i <= in.a.highest + 1 + derivatives; ++i) {
       if (i) step(e[i - 1][0], pa, e[i][0]);
       for (int j = 1; j <= in.b.highest + 1; ++j) step(e[i][j - 1], pb, e[i][j]);
     }
   }
 
   // values[ca, cb, h]: E of the products of cartesian components, and behind them the kinetic energy.
-  void products(Vec<T> ea, Vec<T> eb, Vec<T> overlap, Vec<T> gauss) {
+  void products(Vec<T> gauss) {
     for (int ca = 0; ca < in.a.components; ++ca)
       for (int cb = 0; cb < in.b.components; ++cb) {
         const std::int32_t *i = in.a.powers + 4 * ca, *j = in.b.powers + 4 * cb;
@@ -199,7 +213,7 @@ struct PairsVertex {
     return x * word + x * rest;
   }
 
-  void put(std::int64_t first, int count, Vec<T> p, const Vec<T>* high, const Vec<T>* low) {
+  void put(std::int64_t first, int count) {
     const int functions = in.a.functions * in.b.functions;
     const std::int64_t depth = in.a.primitives * in.b.primitives;
     for (int lane = 0; lane < count; ++lane) {
