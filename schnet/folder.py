@@ -69,7 +69,7 @@ class RunFolder:
             UserError: other settings or data made the folder, or it cannot be made.
         """
         if self.json.exists():
-            self._refuse_other(description)
+            self.refuse_other(description)
             return True
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,8 @@ class RunFolder:
         self.write(description)
         return False
 
-    def _refuse_other(self, description: dict[str, Any]) -> None:
+    def refuse_other(self, description: dict[str, Any]) -> None:
+        """Raise UserError if other settings or data made the folder."""
         there = self.describe()
         keys = ("settings", "data")
         old = flat({key: there.get(key, {}) for key in keys})

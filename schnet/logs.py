@@ -7,11 +7,15 @@ nothing had happened. No service is called.
 from __future__ import annotations
 
 import csv
+import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from qm1b.store import atomic_write
 
 from .errors import UserError
 
@@ -39,32 +43,38 @@ class Line:
 
 
 def read(path: Path) -> list[Line]:
-    """The lines of a log; none if there is no file."""
+    """The lines of a log, none if there is no file; raises UserError if it is damaged."""
     if not path.exists():
         return []
     kinds: dict[str, Any] = {f.name: int if f.type == "int" else float for f in fields(Line)}
     with open(path, newline="") as stream:
         rows = csv.DictReader(stream)
-        return [Line(**{name: kind(row[name]) for name, kind in kinds.items()}) for row in rows]
+        try:
+            return [Line(**{name: kind(row[name]) for name, kind in kinds.items()}) for row in rows]
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path} is damaged at line {rows.line_num}: delete it.") from None
 
 
 class CsvLog:
-    """Appends lines to a file."""
+    """Lines in a file, which is written anew with each: a kill leaves all of them or one less."""
 
     def __init__(self, path: Path, epochs: int) -> None:
         """Keep the first lines of an older file, as many as epochs are done."""
         self.path = path
         self.lines = [line for line in read(path) if line.epoch <= epochs]
-        with open(path, "w", newline="") as stream:
-            writer = csv.DictWriter(stream, [f.name for f in fields(Line)])
-            writer.writeheader()
-            writer.writerows(asdict(line) for line in self.lines)
+        self._write()
 
     def add(self, line: Line) -> None:
         """One more epoch."""
         self.lines.append(line)
-        with open(self.path, "a", newline="") as stream:
-            csv.DictWriter(stream, [f.name for f in fields(Line)]).writerow(asdict(line))
+        self._write()
+
+    def _write(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, [f.name for f in fields(Line)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(line) for line in self.lines)
+        atomic_write(self.path, lambda stream: stream.write(text.getvalue().encode()))
 
 
 @contextmanager
@@ -98,4 +108,5 @@ def add_to_tensorboard(writer: Any, line: Line, unit: str) -> None:
         "speed/graphs_per_s": line.graphs_per_s,
     }
     for name, value in names.items():
-        writer.add_scalar(name, value, line.epoch)
+        if not math.isnan(value):
+            writer.add_scalar(name, value, line.epoch)

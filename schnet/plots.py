@@ -17,23 +17,24 @@ TRAIN, VALID = "#1f77b4", "#d62728"
 
 def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch: int) -> None:
     """MAE of training and validation rows by epoch, as a PNG."""
+    from matplotlib.ticker import LogFormatter
+
     figure, axes = _figure()
     epochs = [line.epoch for line in lines]
-    axes.plot(epochs, [line.train_mae for line in lines], color=TRAIN, label="training (running)")
+    mark = "." if len(lines) == 1 else ""
+    axes.plot(epochs, [line.train_mae for line in lines], color=TRAIN, marker=mark,
+              label="training (running)")  # fmt: skip
     valid = np.array([line.valid_mae for line in lines])
     if np.isfinite(valid).any():
         axes.plot(epochs, valid, color=VALID, label="validation (averaged weights)")
         best = next((line for line in lines if line.epoch == best_epoch), None)
         if best is not None:
-            axes.plot(best.epoch, best.valid_mae, "o", color=VALID)
-            axes.annotate(
-                f"best: {best.valid_mae:.1f} {target.display_unit}",
-                (best.epoch, best.valid_mae),
-                textcoords="offset points",
-                xytext=(-6, 10),
-                ha="right",
-            )
+            label = f"best: {best.valid_mae:.1f} {target.display_unit}, epoch {best_epoch}"
+            axes.plot(best.epoch, best.valid_mae, "o", color=VALID, label=label)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(LogFormatter())  # numbers, not powers of ten
+    axes.yaxis.set_minor_formatter(LogFormatter())
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"MAE of {target.name} [{target.display_unit}]")
     axes.legend(frameon=False)

@@ -32,7 +32,8 @@ class Errors(NamedTuple):
     mae: float
     rmse: float
     mean_predictor: float
-    """MAE of the constant (or sum of atoms) that the network adds to."""
+    """MAE of the constant (or sum of atoms) that the network adds to; where there is none (a
+    dipole's length, an imported network), of the mean of these rows."""
     molecules: int
     left_out: int = 0
     """Rows with an element that no training row had."""
@@ -53,15 +54,21 @@ class Predictor:
         """How pairs are found."""
         return Graphs(self.config.cutoff_bohr, self.config.neighbours)
 
-    def __call__(self, samples: Samples) -> Float64[np.ndarray, " R"]:
+    def __call__(
+        self, samples: Samples, shape: PackShape | None = None
+    ) -> Float64[np.ndarray, " R"]:
         """Predictions for all rows, in the target's atomic unit, in their order.
+
+        Args:
+            samples: the rows.
+            shape: slots of the packs, each row must fit; those that suit the rows unless given.
 
         Raises:
             UserError: an element that no training row had.
         """
         if not len(samples):
             return np.zeros(0)
-        return self.references.add(samples, self.residuals(samples, self.shape(samples)))
+        return self.references.add(samples, self.residuals(samples, shape or self.shape(samples)))
 
     def known(self, samples: Samples) -> Samples:
         """The rows that can be predicted: those without elements that no training row had."""
@@ -92,29 +99,45 @@ class Predictor:
         Raises:
             UserError: there are no rows.
         """
-        total, squares, constant, n, left_out = 0.0, 0.0, 0.0, 0, 0
+        predicted, baselines, truths = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
+        left_out = 0
         shape: PackShape | None = None
         for everything in parts:
             samples = self.known(everything)
             left_out += len(everything) - len(samples)
             if not len(samples):
                 continue
-            shape = _joined(shape, self.shape(samples))
-            error = self.references.add(samples, self.residuals(samples, shape)) - samples.targets
-            total += float(np.abs(error).sum())
-            squares += float(error @ error)
-            constant += float(np.abs(self.references.baseline(samples) - samples.targets).sum())
-            n += len(samples)
-        if not n:
+            shape = joined(shape, self.shape(samples))
+            predicted.append(self(samples, shape))
+            baselines.append(self.references.baseline(samples))
+            truths.append(samples.targets)
+        return self.summary(*map(np.concatenate, (predicted, baselines, truths)), left_out)
+
+    def summary(
+        self,
+        predicted: Float64[np.ndarray, " R"],
+        baseline: Float64[np.ndarray, " R"],
+        truth: Float64[np.ndarray, " R"],
+        left_out: int,
+    ) -> Errors:
+        """Of rows with these predictions, baselines and targets; raises as `errors`."""
+        if not len(truth):
+            also = f" but {left_out} with elements that no training row had" if left_out else ""
             raise UserError(
-                "there are no rows to evaluate: give data, or a split that leaves some."
+                f"there are no rows to evaluate{also}: give data, or a split that leaves some."
             )
-        unit = self.target.display_per_atomic
-        rmse = unit * (squares / n) ** 0.5
-        return Errors(unit * total / n, rmse, unit * constant / n, n, left_out)
+        mean = baseline if baseline.any() else np.full(len(truth), truth.mean())
+        unit, errors = self.target.display_per_atomic, predicted - truth
+        return Errors(
+            unit * float(np.abs(errors).mean()),
+            unit * float(np.mean(errors**2)) ** 0.5,
+            unit * float(np.abs(mean - truth).mean()),
+            len(truth),
+            left_out,
+        )
 
 
-def _joined(one: PackShape | None, other: PackShape) -> PackShape:
+def joined(one: PackShape | None, other: PackShape) -> PackShape:
     """Slots that serve both, so that parts of a stream share a compiled program."""
     if one is None:
         return other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from . import checkpoint
 from .batches import Batches, histogram
-from .config import ModelConfig, readout_for
+from .config import ModelConfig
 from .errors import UserError
 from .folder import RunFolder, description
 from .model import SchNet
@@ -101,12 +101,13 @@ def prepare(settings: TrainSettings) -> Prepared:
     batches = Batches(stream, shape, graphs, references, lead)
     updates = batches.expected_updates(sizes)
     total = updates * schedule.max_epochs
+    used = replace(settings, schedule=replace(schedule, devices=devices.size))
     about = description(
-        settings,
+        used,  # on another number of devices a place in an epoch means other rows
         references,
         data={name: sides[name].describe() for name in SIDES},
         train_rows=totals.n,
-        dropped={name: dict(sides[name].source.dropped) for name in SIDES},
+        dropped=_dropped(sides),
         pack={"atoms": shape.atoms, "molecules": shape.molecules, "pairs": shape.pairs},
         updates_per_epoch=updates,
     )
@@ -123,12 +124,25 @@ def prepare(settings: TrainSettings) -> Prepared:
     )
 
 
-def fitting_model(settings: TrainSettings) -> TrainSettings:
-    """The settings with the readout that suits the target, or the network of `init`."""
-    if settings.init is not None:
-        source = RunFolder(_folder(settings.init)).describe()
-        return replace(settings, model=ModelConfig(**source["model"]))
-    return replace(settings, model=readout_for(settings.model, target_of(settings.rows.target)))
+def _dropped(sides: dict[str, Subset]) -> dict[str, dict[str, int]]:
+    """Why rows of each file were left out, and how many; all are read now, so that a damaged one
+    shows before the training and not after it."""
+    found: dict[str, dict[str, int]] = {}
+    train = sides["train"].source
+    for name in SIDES:
+        source = sides[name].source
+        if source is not train:
+            deque(source.parts(), maxlen=0)
+        if source is not train or name == "train":
+            found[str(source.path)] = dict(source.dropped)
+    return found
+
+
+def network_of(path: Path) -> tuple[ModelConfig, str]:
+    """The size of another run's network and the name of its target; raises UserError if `path` is
+    no run nor a checkpoint in one."""
+    source = RunFolder(path if path.is_dir() else path.parent).describe()
+    return ModelConfig(**source["model"]), source["target"]
 
 
 def pretrained(path: Path, config: ModelConfig) -> SchNet:
@@ -140,10 +154,6 @@ def pretrained(path: Path, config: ModelConfig) -> SchNet:
     best = RunFolder(path).best if path.is_dir() else path
     model, _ = checkpoint.load(best, eqx.filter_eval_shape(SchNet, config, jax.random.key(0)))
     return model
-
-
-def _folder(path: Path) -> Path:
-    return path if path.is_dir() else path.parent
 
 
 def _devices(wanted: int) -> Mesh:

@@ -33,7 +33,7 @@ class Screen:
             self._bar = Bar(
                 TextColumn("epoch {task.fields[epoch]}"),
                 BarColumn(),
-                TextColumn("{task.completed:.0f}/{task.total:.0f} updates"),
+                TextColumn("{task.completed:.0f}/{task.total:.0f} molecules"),
                 TextColumn("{task.fields[mae]}"),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
@@ -56,10 +56,10 @@ class Screen:
             f"{prepared.target.name} of {about['train_rows']} training rows; SchNet with "
             f"{count_parameters(model):,} parameters, {prepared.devices.size} device(s)",
             f"packs of {about['pack']['atoms']} atoms and {about['pack']['pairs']} pairs, "
-            f"{about['updates_per_epoch']} updates an epoch",
+            f"about {about['updates_per_epoch']} updates an epoch",
         ]
-        for side, reasons in about["dropped"].items():
-            lines += [f"{side}: left out {n} rows: {why}" for why, n in reasons.items()]
+        for file, reasons in about["dropped"].items():
+            lines += [f"{file}: left out {n} rows: {why}" for why, n in reasons.items()]
         if resumed:
             lines.append(
                 f"going on with {self.folder.path}: epoch {self._epoch + 1} of "
@@ -68,9 +68,15 @@ class Screen:
         for line in lines:
             self._say(line)
         if self._bar is not None:
-            total = about["updates_per_epoch"] * settings.schedule.max_epochs
-            done = self._epoch * about["updates_per_epoch"]
-            self._task = self._bar.add_task("", total=total, completed=done, epoch="", mae="")
+            total = about["train_rows"] * settings.schedule.max_epochs
+            self._task = self._bar.add_task(
+                "", total=total, completed=self._seen(progress), epoch="", mae=""
+            )
+
+    def _seen(self, progress: Progress) -> float:
+        """Molecules since the beginning; updates an epoch are only known about."""
+        before = progress.place.epoch * self.prepared.description["train_rows"]
+        return before + progress.molecules
 
     def show(self, progress: Progress) -> None:
         """After every call of the step and every epoch."""
@@ -82,14 +88,12 @@ class Screen:
             self._epoch_line()
         if self._bar is None or not progress.molecules:
             return
-        per_call = prepared.batches.lead[0]
-        updates = self._epoch * prepared.description["updates_per_epoch"]
         unit = prepared.target.display_unit
         scale = prepared.references.scale * prepared.target.display_per_atomic
         mae = scale * progress.absolute_error / progress.molecules
         self._bar.update(
             self._task,
-            completed=updates + progress.place.call * per_call,
+            completed=self._seen(progress),
             epoch=f"{self._epoch + 1}/{prepared.settings.schedule.max_epochs}",
             mae=f"MAE {mae:.1f} {unit}",
         )

@@ -13,7 +13,8 @@ import numpy as np
 
 from qm1b.store import atomic_write
 
-from .predictor import Errors, Predictor
+from .pack import PackShape
+from .predictor import Errors, Predictor, joined
 from .samples import Samples
 from .targets import Target
 
@@ -34,7 +35,14 @@ def judge(predictor: Predictor, parts: Iterable[Samples]) -> Judged:
     """Predict rows whose targets are known; raises UserError if there are none."""
     everything = Samples.concatenate([part for part in parts if len(part)])
     samples = predictor.known(everything)
-    return Judged(samples, predictor(samples), predictor.errors([everything]))
+    predicted = predictor(samples)
+    errors = predictor.summary(
+        predicted,
+        predictor.references.baseline(samples),
+        samples.targets,
+        len(everything) - len(samples),
+    )
+    return Judged(samples, predicted, errors)
 
 
 def sentence(name: str, target: Target, errors: Errors) -> str:
@@ -51,7 +59,9 @@ def column(target: Target, suffix: str = "") -> str:
     return f"{target.name}{suffix}_{WHOLE[target.quantity]}"
 
 
-def write_predictions(path: Path, predictor: Predictor, parts: Iterable[Samples]) -> int:
+def write_predictions(
+    path: Path, predictor: Predictor, parts: Iterable[Samples], truth: bool
+) -> int:
     """Predict all rows and write `lines` to a file; returns the number of rows.
 
     Raises:
@@ -61,7 +71,7 @@ def write_predictions(path: Path, predictor: Predictor, parts: Iterable[Samples]
 
     def write(stream: IO[bytes]) -> None:
         nonlocal n
-        for number, line in enumerate(lines(predictor, parts)):
+        for number, line in enumerate(lines(predictor, parts, truth)):
             stream.write(line.encode())
             n = number
 
@@ -69,17 +79,20 @@ def write_predictions(path: Path, predictor: Predictor, parts: Iterable[Samples]
     return n
 
 
-def lines(predictor: Predictor, parts: Iterable[Samples]) -> Iterator[str]:
+def lines(predictor: Predictor, parts: Iterable[Samples], truth: bool) -> Iterator[str]:
     """CSV: where the row stands in its file, SMILES, the prediction (nothing for an element that no
-    training row had), and the file's own value where there is one; first these columns' names."""
+    training row had), and with `truth` the file's own value; first these columns' names."""
     target = predictor.target
     unit = target.per_atomic(WHOLE[target.quantity])
-    yield _csv(["row", "smiles", column(target), column(target, "_in_file")])
+    yield _csv(["row", "smiles", column(target), *[column(target, "_in_file")] * truth])
+    shape: PackShape | None = None
     for samples in parts:
-        known = predictor.references.knows(samples)
+        known, some = predictor.references.knows(samples), predictor.known(samples)
+        if len(some):  # parts share a compiled program
+            shape = joined(shape, predictor.shape(some))
         values = np.full(len(samples), np.nan)
-        values[known] = predictor(predictor.known(samples)) * unit
-        numbers = np.stack([values, samples.targets * unit], axis=1)
+        values[known] = predictor(some, shape) * unit
+        numbers = np.stack([values, *[samples.targets * unit] * truth], axis=1)
         for key, smiles, two in zip(samples.keys, samples.smiles, numbers.tolist(), strict=True):
             yield _csv([key, smiles, *("" if np.isnan(x) else f"{x:.6f}" for x in two)])
 

@@ -36,6 +36,8 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
     prepared = prepare(settings)
     if leads():
         folder.start(settings, prepared.description)
+    elif folder.json.exists():  # as the first process says it too: none waits for another
+        folder.refuse_other(prepared.description)
     with Screen(prepared, folder, quiet or not leads()) as screen:
         training = Training(prepared, folder, screen.show)
         screen.begin(training.resumed, training.progress)
@@ -64,19 +66,27 @@ def _report(folder: RunFolder, prepared: Prepared) -> None:
 
 
 def evaluate(
-    run: Path, data: Path | None, side: str, key: str | None, unit: str | None
+    run: Path, data: Path | None, side: str | None, key: str | None, unit: str | None
 ) -> results.Judged:
     """Print the errors of a run's best weights on rows of its own data, or on other data.
 
     Raises:
-        UserError: no run, no data, or its data have changed since the training.
+        UserError: no run, no data, its data have changed since the training, or options that
+            contradict each other.
     """
     folder = RunFolder(run)
-    if data is not None:
-        target = folder.target()
-        source = open_source(data, target.name, key, unit)
-        return _judge(folder, source, data.name, keep=False)
-    return _judge(folder, _own(folder, side), side, keep=False)
+    if data is None:
+        if key is not None or unit is not None:
+            raise UserError("--key and --unit are for --data: give it too, or leave them out.")
+        side = side or "test"
+        return _judge(folder, _own(folder, side), side, keep=False)
+    if side is not None:
+        raise UserError("--side is of the run's own data, and --data are others: give one of them.")
+    source = open_source(data, folder.target().name, key, unit)
+    judged = _judge(folder, source, "test", keep=False)
+    for reason, n in source.dropped.items():
+        print(f"left out {n} rows: {reason}", file=sys.stderr)
+    return judged
 
 
 def _own(folder: RunFolder, side: str) -> Subset:
@@ -110,7 +120,7 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     judged = results.judge(predictor, rows.parts())
     target = predictor.target
     if keep:
-        results.write_predictions(folder.predictions, predictor, [judged.samples])
+        results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
         plots.parity(folder.parity, judged.samples.targets, judged.predicted, target, judged.errors)
     e = judged.errors
     if e.left_out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -56,6 +56,9 @@ class TrainSettings:
         """Raise UserError for settings that make no training."""
         if not self.rows.data:
             raise UserError("no data to train on: give --data FILE_OR_FOLDER.")
+        for name, seed in (("seed", self.seed), ("split-seed", self.rows.split_seed)):
+            if seed < 0:
+                raise UserError(f"--{name} {seed}: give 0 or more.")
         for part in (self.model, self.optimizer, self.schedule):
             part.check()
 
@@ -104,6 +107,16 @@ def read_yaml(path: Path, default: Config) -> Config:
     return _over(default, values or {}, str(path), "")
 
 
+def mentions(path: Path, *names: str) -> bool:
+    """Whether a file that `read_yaml` has read sets this section, or this setting of it."""
+    values = yaml.safe_load(path.read_text())
+    for name in names:
+        if not isinstance(values, Mapping) or name not in values:
+            return False
+        values = values[name]
+    return True
+
+
 def _over(default: Any, values: Any, path: str, section: str) -> Any:
     """A dataclass with some fields replaced."""
     if not isinstance(values, Mapping):
@@ -131,6 +144,11 @@ def _typed(hint: Any, value: Any, path: str, name: str) -> Any:
     wrong = UserError(f"{path}: {name} is {value!r}, which is no {text}.")
     if value is None:
         raise wrong
+    if get_origin(hint) is Literal:
+        allowed = get_args(hint)
+        if value not in allowed:
+            raise UserError(f"{path}: {name} is {value!r}; allowed are {', '.join(allowed)}.")
+        return value
     try:
         if "tuple" in text:
             return tuple(Path(one) for one in ([value] if isinstance(value, str) else value))

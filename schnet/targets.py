@@ -76,6 +76,10 @@ class Target:
         """For messages."""
         return ", ".join(UNITS[self.quantity])
 
+    def is_like(self, other: Target) -> bool:
+        """Whether atoms become a molecule in the same way for both."""
+        return (self.quantity, self.extensive) == (other.quantity, other.extensive)
+
     def per_atomic(self, unit: str) -> float:
         """How many of a unit one atomic unit is: divide a file's number by it.
 

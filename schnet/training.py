@@ -5,8 +5,10 @@ A run goes on from its last checkpoint as if it had not been stopped: on a CPU, 
 
 from __future__ import annotations
 
+import json
 import math
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -96,6 +98,7 @@ class Training:
         if folder.last.exists():
             state, note = checkpoint.load(folder.last, state)
             self.progress = Progress.of(note)
+        self._same_everywhere()
         self.state = replicate(state, prepared.devices)
         self.step = make_step(
             prepared.rule, prepared.settings.optimizer, prepared.dtype, prepared.devices
@@ -103,6 +106,22 @@ class Training:
         self.log = CsvLog(folder.log, self.progress.place.epoch) if leads() else None
         self._began = time.monotonic() - self.progress.seconds
         self._saved = time.monotonic()
+
+    def _same_everywhere(self) -> None:
+        """Refuse processes that would not compute the same updates: nothing would show it."""
+        if jax.process_count() == 1:
+            return
+        about = self.prepared.description
+        hashes = [side["fingerprint"] for side in about["data"].values()]
+        settings = {k: v for k, v in about["settings"].items() if not k.startswith("rows.")}
+        facts = [self.progress.note(), about["pack"], about["train_rows"], hashes, settings]
+        mine = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
+        every: Any = multihost_utils.process_allgather(np.array([mine], np.uint32))
+        if np.any(np.asarray(every) != mine):
+            raise UserError(
+                "the processes differ in their options, their data or the checkpoint they see: "
+                "start all with the same options but --process, on the same data and --out."
+            )
 
     @property
     def resumed(self) -> bool:
@@ -186,35 +205,37 @@ class Training:
             raise UserError("an epoch had no training rows: give more data, or another --split.")
         epoch, updates = progress.place.epoch + 1, int(_local(self.state.updates))
         scale = self.prepared.references.scale * target.display_per_atomic
+        valid_mae = self._validate() if leads() else None
         line = Line(
             epoch=epoch,
             updates=updates,
             learning_rate=float(np.asarray(self.prepared.rates(max(0, updates - 1)))),
             train_loss=progress.loss / progress.molecules,
             train_mae=scale * progress.absolute_error / progress.molecules,
-            valid_mae=self._validate() if leads() else math.nan,
+            valid_mae=math.nan if valid_mae is None else valid_mae,
             gradient_norm=progress.gradient_norm,
             graphs_per_s=progress.molecules / max(progress.epoch_seconds, 1e-9),
             seconds=progress.seconds,
         )
-        # Without validation rows the newest weights are the best ones.
-        judged = line.valid_mae if not math.isnan(line.valid_mae) else -float(epoch)
+        # Without validation rows the newest weights are the best ones; a NaN is never the best.
+        judged = -float(epoch) if valid_mae is None else valid_mae
         progress.next_epoch()
         if leads() and judged < progress.best_mae:
             progress.best_mae, progress.best_epoch = judged, epoch
             checkpoint.save(self.folder.best, _on_host(self.state.mean), {"epoch": epoch})
-        self.save()
         if self.log is not None:
-            self.log.add(line)
+            self.log.add(line)  # before the checkpoint, which takes it back if it is not reached
+        self.save()
         self.show(progress)
         return line
 
-    def _validate(self) -> float:
-        """MAE of the averaged weights in the display unit; NaN if there are no validation rows."""
-        rows = [part for part in self.prepared.sides["valid"].parts() if len(part)]
-        if not rows:
-            return math.nan
-        return self.predictor().errors(rows).mae
+    def _validate(self) -> float | None:
+        """MAE of the averaged weights in the display unit; None if there are no validation rows,
+        or none without elements that no training row had."""
+        predictor = self.predictor()
+        known = map(predictor.known, self.prepared.sides["valid"].parts())
+        rows = [part for part in known if len(part)]
+        return predictor.errors(rows).mae if rows else None
 
     def predictor(self) -> Predictor:
         """With the averaged weights as they are."""

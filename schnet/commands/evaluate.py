@@ -17,8 +17,8 @@ class Evaluate:
     """Folder of a run."""
     data: Path | None = None
     """Other data: all of its rows."""
-    side: Literal["train", "valid", "test"] = "test"
-    """Which rows of the run's own data."""
+    side: Literal["train", "valid", "test"] | None = None
+    """Which rows of the run's own data; the test rows if not given."""
     key: str | None = None
     """Key of extended XYZ in --data that holds the target."""
     unit: str | None = None

@@ -32,9 +32,9 @@ class Predict:
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)
         if self.out is None:
-            sys.stdout.writelines(lines(predictor, source.parts()))
+            sys.stdout.writelines(lines(predictor, source.parts(), truth=False))
         else:
-            n = write_predictions(self.out, predictor, source.parts())
+            n = write_predictions(self.out, predictor, source.parts(), truth=False)
             print(f"{self.out}: {n} predictions of {predictor.target.name}")
         for reason, count in source.dropped.items():
             print(f"schnet: left out {count} rows: {reason}", file=sys.stderr)

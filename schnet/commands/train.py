@@ -12,17 +12,19 @@ import tyro
 from qm1b.commands.calling import EXIT_INTERRUPTED
 from qm1b.interrupts import interrupts
 
-from ..config import PRESETS, ModelConfig, Optimizer, Schedule
+from ..config import PRESETS, ModelConfig, Optimizer, Schedule, readout_for
 from ..errors import UserError
-from ..settings import Data, TrainSettings, read_yaml
+from ..settings import Data, TrainSettings, mentions, read_yaml
+from ..targets import target_of
 
 
 @dataclass(frozen=True)
 class Model:
-    """Sizes of the network; what is not given is the preset's."""
+    """Sizes of the network; what is not given is the preset's, or that of --config or --init."""
 
-    preset: Literal["small", "schnet-9m"] = "small"
-    """Size of the network: one for a laptop, or that of the QM1B paper."""
+    preset: Literal["small", "schnet-9m"] | None = None
+    """Size of the network: one for a laptop (taken if nothing is given), or that of the QM1B
+    paper."""
     width: int | None = None
     """Features of an atom."""
     filters: int | None = None
@@ -38,9 +40,8 @@ class Model:
     readout: Literal["sum", "mean", "dipole"] | None = None
     """How atoms become a molecule; if not given, energies are a sum, orbital energies a mean."""
 
-    def config(self, base: ModelConfig | None) -> ModelConfig:
-        """The preset, or the network of a file of settings, with what was given."""
-        base = base or PRESETS[self.preset]
+    def over(self, base: ModelConfig) -> ModelConfig:
+        """A network with what was given."""
         names = [f.name for f in fields(self) if f.name != "preset"]
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return replace(base, **given)
@@ -94,21 +95,32 @@ class Train:
     quiet: bool = False
     """Print only the result."""
     base: tyro.conf.Suppress[ModelConfig | None] = None
+    """The network in the file of settings, if it has one."""
+    base_target: tyro.conf.Suppress[str | None] = None
+    """The target for which the file says the readout, if it does."""
 
     def settings(self) -> TrainSettings:
         """What the training is."""
-        from ..preparing import fitting_model
-
-        settings = TrainSettings(
-            self.rows,
-            self.model.config(self.base),
-            self.optimizer,
-            self.schedule,
-            self.init,
-            self.seed,
+        return TrainSettings(
+            self.rows, self.network(), self.optimizer, self.schedule, self.init, self.seed
         )
-        chosen = self.model.readout is not None or self.base is not None
-        return settings if chosen else fitting_model(settings)
+
+    def network(self) -> ModelConfig:
+        """That of --preset, else of the file of settings, else of --init, else the small one; with
+        the readout that suits the target unless it was made for such a target, and with what else
+        was given."""
+        from ..preparing import network_of
+
+        target = target_of(self.rows.target)
+        base, made_for = PRESETS[self.model.preset or "small"], None
+        if self.model.preset is None:
+            if self.base is not None:
+                base, made_for = self.base, self.base_target
+            elif self.init is not None:
+                base, made_for = network_of(self.init)
+        if made_for is None or not target.is_like(target_of(made_for)):
+            base = readout_for(base, target)
+        return self.model.over(base)
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -126,11 +138,11 @@ def with_config(arguments: Sequence[str]) -> Train | None:
     Raises:
         UserError: the file cannot be read.
     """
-    if not arguments or arguments[0] != "train":
+    if not arguments or arguments[0] != "train" or {"-h", "--help"} & {*arguments}:
         return None
     path = _after("--config", arguments)
     out = _after("--out", arguments)
-    if path is None and out is not None and "--data" not in arguments:
+    if path is None and out is not None and _after("--data", arguments) is None:
         path = str(Path(out) / "config.yaml")
         if not Path(path).exists():
             raise UserError("no data to train on: give --data FILE_OR_FOLDER.")
@@ -147,7 +159,8 @@ def with_config(arguments: Sequence[str]) -> Train | None:
         config=Path(path),
         init=found.init,
         seed=found.seed,
-        base=found.model,
+        base=found.model if mentions(Path(path), "model") else None,
+        base_target=found.rows.target if mentions(Path(path), "model", "readout") else None,
     )
 
 

@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tyro
 from packs import QM9, qm9
 
-from schnet import checkpoint, logs
+from schnet import logs, results
 from schnet.cli import main
+from schnet.commands.train import Train, with_config
+from schnet.config import ModelConfig
 from schnet.folder import RunFolder
 from schnet.predictor import Predictor
 
@@ -67,7 +71,12 @@ def test_the_last_line_of_an_evaluation(run, capsys):
 
 def test_other_data_can_be_evaluated(run, capsys):
     assert main(["evaluate", str(run), "--data", str(QM9)]) == 0
-    assert "over 60 molecules" in capsys.readouterr().out
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("test MAE ")
+    assert "over 60 molecules" in last
+    for contradiction in (["--data", str(QM9), "--side", "test"], ["--unit", "ev"]):
+        assert main(["evaluate", str(run), *contradiction]) == 2
+        assert "--data" in capsys.readouterr().err
 
 
 def test_smiles_and_geometries_are_predicted(run, tmp_path, capsys):
@@ -84,6 +93,20 @@ def test_smiles_and_geometries_are_predicted(run, tmp_path, capsys):
     predictor = RunFolder(run).predictor()
     assert isinstance(predictor, Predictor)
     np.testing.assert_allclose(values, predictor(qm9()) * 27.211386, rtol=1e-5)
+
+
+def test_parts_of_a_file_share_a_compiled_program(run):
+    """Each part has sizes of its own; the program for the larger ones serves the smaller."""
+    predictor, samples = RunFolder(run).predictor(), qm9()
+    parts = [samples.take(np.arange(i, i + 12)) for i in range(0, 60, 12)]
+    one = [line.split(",") for line in results.lines(predictor, [samples], truth=True)]
+    several = [line.split(",") for line in results.lines(predictor, parts, truth=True)]
+    assert [row[:2] for row in one] == [row[:2] for row in several]
+    assert one[0] == ["row", "smiles", "gap_ev", "gap_in_file_ev\n"]
+    for a, b in zip(one[1:], several[1:], strict=True):
+        assert float(a[2]) == pytest.approx(float(b[2]), abs=1e-4)
+        assert a[3] == b[3]
+    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev\n"
 
 
 def test_the_same_command_again_trains_no_more(run, capsys):
@@ -114,6 +137,39 @@ def test_fine_tuning_starts_from_the_other_weights(run, tmp_path):
     np.testing.assert_allclose(new.model.embedding, old.model.embedding, atol=1e-6)
 
 
+def settings_of(*words):
+    """What the command line means, without training."""
+    found = with_config(["train", *words])
+    default = {} if found is None else {"default": found}
+    return tyro.cli(
+        Train, args=list(words), config=(tyro.conf.OmitArgPrefixes,), **default
+    ).settings()
+
+
+def test_the_network_is_that_of_the_options_the_file_or_the_first_weights(run, tmp_path):
+    out = ["--out", str(tmp_path / "new")]
+    data = f"--data={QM9}"
+    assert settings_of(data, *out).model == ModelConfig(readout="mean")
+    assert settings_of(data, *out, "--target", "energy").model.readout == "sum"
+    # Of other weights: their sizes, with the readout that the new target needs.
+    init = [data, *out, "--init", str(run)]
+    old = RunFolder(run).predictor().config
+    assert settings_of(*init).model == old
+    assert settings_of(*init, "--target", "homo").model == old
+    assert settings_of(*init, "--target", "energy").model == replace(old, readout="sum")
+    assert settings_of(*init, "--target", "dipole_norm").model.readout == "dipole"
+    assert settings_of(*init, "--width", "99").model.width == 99  # and not silently the old one
+    # Of a file: what it says, and the rest as without one.
+    file = tmp_path / "c.yaml"
+    file.write_text(f"rows: {{data: {QM9}, target: energy}}\nmodel: {{width: 32}}\n")
+    given = ["--config", str(file), *out]
+    assert settings_of(*given).model == ModelConfig(width=32, readout="sum")
+    assert settings_of(*given, "--preset", "schnet-9m").model.width == 1024
+    file.write_text(f"rows: {{data: {QM9}}}\nmodel: {{readout: sum}}\n")
+    assert settings_of(*given).model.readout == "sum"
+    assert settings_of(*given, "--target", "dipole_norm").model.readout == "dipole"
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -128,6 +184,7 @@ def test_fine_tuning_starts_from_the_other_weights(run, tmp_path):
         (["--init", "nowhere"], "no run of schnet"),
         (["--processes", "2"], "--coordinator"),
         (["--limit", "1000"], "--limit is 1000"),
+        (["--seed", "-1"], "--seed -1"),
     ],
 )
 def test_what_cannot_be_trained_is_one_sentence(tmp_path, capsys, options, says):
@@ -142,8 +199,8 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_weights(tmp_path
     out = tmp_path / "run"
     assert train(out, "--max-epochs", "2", "--learning-rate", "1e30", "--clip", "1e30") == 2
     assert "last.ckpt" in capsys.readouterr().err
-    note = checkpoint.note_of(out / "last.ckpt")
-    assert note["place"][0] <= 1
+    predictor = RunFolder(out).predictor
+    assert np.isfinite(predictor(out / "last.ckpt").model.embedding).all()
 
 
 def test_dipoles_and_energies_are_learned(tmp_path, capsys):
@@ -151,7 +208,13 @@ def test_dipoles_and_energies_are_learned(tmp_path, capsys):
     for target, unit in (("energy", "meV"), ("dipole_norm", "mdebye")):
         out = tmp_path / target
         assert train(out, "--target", target, "--max-epochs", "1") == 0
-        assert f" {unit} over 10 molecules" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert f" {unit} over 10 molecules" in said
+        if target == "dipole_norm":
+            with open(out / "test_predictions.csv") as stream:
+                truth = [float(r["dipole_norm_in_file_debye"]) for r in csv.DictReader(stream)]
+            mean = 1e3 * np.abs(np.array(truth) - np.mean(truth)).mean()
+            assert float(said.split("mean predictor ")[1].split()[0]) == pytest.approx(mean, abs=1)
         predicted = RunFolder(out).predictor()(qm9())
         assert np.isfinite(predicted).all()
         if target == "dipole_norm":

@@ -35,6 +35,8 @@ def test_settings_come_back_from_yaml(tmp_path):
         ("seed: many", "seed is 'many', which is no"),
         ("model: {width: 1.5}", "width is 1.5"),
         ("seed: [", "is no YAML"),
+        ("optimizer: {loss: l3}", "loss is 'l3'; allowed are l1, huber, mse"),
+        ("model: {readout: 3}", "readout is 3; allowed are sum, mean, dipole"),
     ],
 )
 def test_wrong_yaml_is_refused(tmp_path, text, says):
@@ -65,6 +67,8 @@ def test_numbers_of_yaml_may_be_written_any_way(tmp_path):
         Schedule(max_epochs=0),
         Schedule(accumulation=0),
         Schedule(max_minutes=-1.0),
+        TrainSettings(Data((Path("a"),)), seed=-1),
+        TrainSettings(Data((Path("a"),), split_seed=-1)),
     ],
 )
 def test_settings_without_a_meaning_are_refused(wrong):
@@ -120,3 +124,6 @@ def test_a_log_is_cut_back_to_the_checkpoint(tmp_path):
     assert [line.epoch for line in logs.CsvLog(path, 2).lines] == [1, 2]
     assert [line.epoch for line in logs.read(path)] == [1, 2]
     assert logs.read(path)[0].updates == 10
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(UserError, match="is damaged at line 3"):
+        logs.read(path)
