@@ -40,7 +40,7 @@ def compare(basis: str, xcs: tuple[str, ...], limit: int) -> dict[str, Any]:
     """Largest and mean deviation of forces from PySCF, per functional and precision."""
     mols = molecules.embed([*TWO_HEAVY, *LARGER][:limit])
     if basis == "sto-3g":
-        by_size = molecules.smiles_of(molecules.GDB)[:8] + molecules.smiles_of(molecules.QM9)[:2]
+        by_size = molecules.smiles_of(molecules.GDB)[:4] + molecules.smiles_of(molecules.QM9)[:1]
         mols += molecules.embed(by_size[:limit])
     rows = []
     for xc in xcs:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.kohn_sham import rks, solver_for
 from pyscf_ipu.molecule import Molecule
@@ -70,4 +72,4 @@ class Calculator(calculator.Calculator):
             "charges": found.mulliken_charges,
         }
         if found.forces is not None:
-            self.results["forces"] = found.forces * (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
+            self.results["forces"] = np.asarray(found.forces) * (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
