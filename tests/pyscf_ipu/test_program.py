@@ -9,7 +9,8 @@ from oracle import HYDROGEN, METHYL_CHLORIDE
 
 from pyscf_ipu import Settings, Solver, tables
 from pyscf_ipu.codelets import codelet_p
-from pyscf_ipu.program import DRIVERS, sequential, side_by_side
+from pyscf_ipu.gradient import empty_states, gradients
+from pyscf_ipu.program import DRIVERS, energies, sequential, side_by_side
 from pyscf_ipu.xc import FUNCTIONALS
 
 
@@ -19,7 +20,7 @@ def trace(driver=sequential, mol=METHYL_CHLORIDE, **changes):
     shape = Solver(settings).shape(mol)
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), tables.empty_batch(shape, settings, 2)
-        return jax.make_jaxpr(driver(shape, settings))(*arrays, np.int32(2))
+        return jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2))
 
 
 def inner_jaxprs(value):
@@ -70,6 +71,19 @@ def test_every_dot_product_has_the_highest_precision(level):
         assert equation.params["precision"] == highest, equation
 
 
+def test_derivatives_keep_to_float32_and_the_highest_precision():
+    settings = Settings()
+    shape = Solver(settings).shape(METHYL_CHLORIDE)
+    arrays = tables.shape_tables(shape, settings), empty_states(shape, settings, 2)
+    driver = sequential(gradients(shape, settings))
+    jaxpr = jax.make_jaxpr(driver)(*arrays, np.int32(2)).jaxpr
+    products = [e for e in equations(jaxpr) if e.primitive is lax.dot_general_p]
+    assert len(products) > 10
+    for equation in products:
+        assert equation.params["precision"] == (lax.Precision.HIGHEST,) * 2, equation
+    assert not dtypes(jaxpr) & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
+
+
 @pytest.mark.parametrize("driver", [sequential, side_by_side])
 @pytest.mark.parametrize("xc", ["b3lyp", "pbe0"])
 def test_float32_holds_no_float64(xc, driver):
@@ -77,7 +91,7 @@ def test_float32_holds_no_float64(xc, driver):
     settings = Settings(xc=xc)
     shape = Solver(settings).shape(METHYL_CHLORIDE)
     arrays = tables.shape_tables(shape, settings), tables.empty_batch(shape, settings, 2)
-    jaxpr = jax.make_jaxpr(driver(shape, settings))(*arrays, np.int32(2)).jaxpr
+    jaxpr = jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2)).jaxpr
     found = dtypes(jaxpr)
     assert np.dtype(np.float32) in found
     assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
@@ -125,7 +139,7 @@ def test_both_drivers_agree():
     stretched = type(HYDROGEN)(HYDROGEN.numbers, 1.3 * HYDROGEN.positions)
     batch = tables.batch([HYDROGEN, stretched], shape, settings, 2)
     one, other = (
-        jax.jit(driver(shape, settings))(class_tables, batch, np.int32(2))
+        jax.jit(driver(energies(shape, settings)))(class_tables, batch, np.int32(2))
         for driver in (sequential, side_by_side)
     )
     assert np.all(np.asarray(one.converged))
