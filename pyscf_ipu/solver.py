@@ -122,7 +122,7 @@ class Solver:
     def _compile(
         self,
         shape: Shape,
-        programs: dict[Shape, jax.stages.Compiled],
+        programs: dict[Shape, Any],
         name: str,
         make: Callable[[Shape, Settings], Program],
         empty: Callable[[Shape, Settings, int], Any],
