@@ -17,7 +17,7 @@ TRAIN, VALID = "#1f77b4", "#d62728"
 
 def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch: int) -> None:
     """MAE of training and validation rows by epoch, as a PNG."""
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import LogFormatter, MaxNLocator
 
     figure, axes = _figure()
     epochs = [line.epoch for line in lines]
@@ -34,7 +34,7 @@ def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(LogFormatter())  # numbers, not powers of ten
     axes.yaxis.set_minor_formatter(LogFormatter())
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"MAE of {target.name} [{target.display_unit}]")
     axes.legend(frameon=False)

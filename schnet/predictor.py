@@ -111,7 +111,9 @@ class Predictor:
             predicted.append(self(samples, shape))
             baselines.append(self.references.baseline(samples))
             truths.append(samples.targets)
-        return self.summary(*map(np.concatenate, (predicted, baselines, truths)), left_out)
+        return self.summary(
+            np.concatenate(predicted), np.concatenate(baselines), np.concatenate(truths), left_out
+        )
 
     def summary(
         self,
