@@ -242,6 +242,8 @@ def scaling(args: argparse.Namespace) -> tuple[Any, list[str]]:
     for size in sizes_within(args):
         epochs = max(4, round(args.updates * BATCH / size))
         settings = held_out(args, settings_for(args.data, "1,0,0", PRESETS["small"], epochs), size)
+        schedule = replace(settings.schedule, valid_every=max(1, epochs // 40))
+        settings = replace(settings, schedule=schedule)
         with tempfile.TemporaryDirectory() as folder:
             begun = time.perf_counter()
             errors = trained(settings, Path(folder))

@@ -86,6 +86,9 @@ class Schedule:
     """Passes over the training set; the learning rate is laid out over them."""
     max_minutes: float = 0.0
     """Stop after so long, wherever the learning rate is; 0 for no limit. Can be resumed."""
+    valid_every: int = 1
+    """Epochs between validations; the last epoch always has one. For sets so small that a pass over
+    them costs less than a validation."""
     pack_molecules: int = 32
     """Molecules of a pack, on average."""
     accumulation: int = 1
@@ -103,7 +106,14 @@ class Schedule:
 
     def check(self) -> None:
         """Raise UserError for what cannot be run."""
-        for name in ("max_epochs", "pack_molecules", "accumulation", "iterations", "window_rows"):
+        for name in (
+            "max_epochs",
+            "valid_every",
+            "pack_molecules",
+            "accumulation",
+            "iterations",
+            "window_rows",
+        ):
             if getattr(self, name) < 1:
                 option = name.replace("_", "-")
                 raise UserError(f"--{option} {getattr(self, name)}: give 1 or more.")

@@ -24,9 +24,9 @@ def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch
     mark = "." if len(lines) == 1 else ""
     axes.plot(epochs, [line.train_mae for line in lines], color=TRAIN, marker=mark,
               label="training (running)")  # fmt: skip
-    valid = np.array([line.valid_mae for line in lines])
-    if np.isfinite(valid).any():
-        axes.plot(epochs, valid, color=VALID, label="validation (averaged weights)")
+    valid = [(line.epoch, line.valid_mae) for line in lines if np.isfinite(line.valid_mae)]
+    if valid:
+        axes.plot(*zip(*valid, strict=True), color=VALID, label="validation (averaged weights)")
         best = next((line for line in lines if line.epoch == best_epoch), None)
         if best is not None:
             label = f"best: {best.valid_mae:.1f} {target.display_unit}, epoch {best_epoch}"

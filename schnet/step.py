@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from .config import Optimizer
 from .model import SchNet
@@ -74,10 +74,10 @@ def make_step(
     """The compiled step: takes packs [I, D, S, ...] and gives the next state and a report.
 
     An update without molecules changes nothing, nor does one whose loss or gradient is not finite,
-    which is reported as it is.
+    which is reported as it is, nor any after it in the same call.
     """
 
-    def body(state: State, packs: Pack) -> tuple[State, Report]:
+    def body(state: State, packs: Pack, sound: Bool[Array, ""]) -> tuple[State, Report, Any]:
         gradient, sums = _summed_gradient(state.model, packs, config.loss, dtype)
         gradient, sums = jax.lax.psum((gradient, sums), AXIS)
         n = jnp.maximum(sums.molecules, 1.0)
@@ -93,9 +93,10 @@ def make_step(
             moments=moments,
             updates=state.updates + 1,
         )
-        good = jnp.isfinite(sums.loss) & jnp.isfinite(norm) & (sums.molecules > 0.0)
+        sound = sound & jnp.isfinite(sums.loss) & jnp.isfinite(norm)
+        good = sound & (sums.molecules > 0.0)
         new = jax.tree.map(lambda a, b: jnp.where(good, a, b) if eqx.is_array(a) else a, new, state)
-        return new, Report(sums.loss / n, sums.absolute_error, sums.molecules, norm)
+        return new, Report(sums.loss / n, sums.absolute_error, sums.molecules, norm), sound
 
     def run(state: State, packs: Pack) -> tuple[State, Report]:
         # Of [I, 1, S, ...] here, the device's own part; state has no leading axis.
@@ -103,10 +104,11 @@ def make_step(
         arrays, rest = eqx.partition(state, eqx.is_array)
 
         def one(carry: Any, chosen: Pack) -> tuple[Any, Report]:
-            new, report = body(eqx.combine(carry, rest), chosen)
-            return eqx.filter(new, eqx.is_array), report
+            arrays, sound = carry
+            new, report, sound = body(eqx.combine(arrays, rest), chosen, sound)
+            return (eqx.filter(new, eqx.is_array), sound), report
 
-        arrays, report = jax.lax.scan(one, arrays, packs)
+        (arrays, _), report = jax.lax.scan(one, (arrays, jnp.asarray(True)), packs)
         return eqx.combine(arrays, rest), report
 
     everywhere = PartitionSpec()

@@ -205,7 +205,9 @@ class Training:
             raise UserError("an epoch had no training rows: give more data, or another --split.")
         epoch, updates = progress.place.epoch + 1, int(_local(self.state.updates))
         scale = self.prepared.references.scale * target.display_per_atomic
-        valid_mae = self._validate() if leads() else None
+        schedule = self.prepared.settings.schedule
+        due = epoch % schedule.valid_every == 0 or epoch == schedule.max_epochs
+        valid_mae = self._validate() if leads() and due else None
         line = Line(
             epoch=epoch,
             updates=updates,
@@ -220,7 +222,7 @@ class Training:
         # Without validation rows the newest weights are the best ones; a NaN is never the best.
         judged = -float(epoch) if valid_mae is None else valid_mae
         progress.next_epoch()
-        if leads() and judged < progress.best_mae:
+        if leads() and due and judged < progress.best_mae:
             progress.best_mae, progress.best_epoch = judged, epoch
             checkpoint.save(self.folder.best, _on_host(self.state.mean), {"epoch": epoch})
         if self.log is not None:

@@ -26,6 +26,8 @@ from schnet.predictor import Predictor
 SIZE = ["--width", "8", "--filters", "8", "--interactions", "1", "--gaussians", "8"]
 BASE = ["--data", str(QM9), "--split", "40,10,10", *SIZE, "--pack-molecules", "8"]
 
+RUN = ["--max-epochs", "3", "--valid-every", "2", "--learning-rate", "0.01"]
+
 
 def train(out, *more):
     return main(["train", *BASE, "--out", str(out), "--quiet", *more])
@@ -35,7 +37,7 @@ def train(out, *more):
 def run(tmp_path_factory):
     """A run of a few epochs."""
     out = tmp_path_factory.mktemp("runs") / "gap"
-    assert train(out, "--max-epochs", "3", "--learning-rate", "0.01") == 0
+    assert train(out, *RUN) == 0
     return out
 
 
@@ -53,6 +55,7 @@ def test_a_run_leaves_all_its_files(run):
     assert (run / "parity.png").read_bytes()[:4] == b"\x89PNG"
     lines = logs.read(run / "log.csv")
     assert [line.epoch for line in lines] == [1, 2, 3]
+    assert np.isfinite([line.valid_mae for line in lines]).tolist() == [False, True, True]
     assert any((run / "tensorboard").iterdir())
 
 
@@ -111,13 +114,13 @@ def test_parts_of_a_file_share_a_compiled_program(run):
 
 def test_the_same_command_again_trains_no_more(run, capsys):
     before = (run / "last.ckpt").read_bytes()
-    assert train(run, "--max-epochs", "3", "--learning-rate", "0.01") == 0
+    assert train(run, *RUN) == 0
     assert (run / "last.ckpt").read_bytes() == before
     assert "test MAE" in capsys.readouterr().out
 
 
 def test_other_settings_are_refused_and_shown(run, capsys):
-    assert train(run, "--max-epochs", "3", "--learning-rate", "0.02") == 2
+    assert train(run, *RUN[:-1], "0.02") == 2
     said = capsys.readouterr().err
     assert "optimizer.learning_rate: there 0.01, here 0.02" in said
 
