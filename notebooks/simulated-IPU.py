@@ -1,0 +1,265 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A machine of 1,472 small processors, simulated
+#
+# **What you will learn.** How a program is priced in cycles on a Graphcore IPU, how to read the profile of a whole SCF, how to find what it waits for, and how to change the plan and see the bottleneck move.
+#
+# **What you need.** No IPU. About two minutes of computing on two cores.
+#
+# ```sh
+# pip install ".[notebooks]"                        # in the checkout
+# pip install jupyterlab && jupyter lab notebooks/
+# ```
+#
+# What is modelled, and how far to trust it, stands in [`docs/simulated-ipu.md`](../docs/simulated-ipu.md). Every cost is an interval: *low* is hand-written code, *high* is compiled C++.
+
+# %%
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import pyscf_ipu as pi
+from pyscf_ipu.ipu import BOW, GC200, jacobi_eigh, machine_of, simulate
+from pyscf_ipu.ipu.diff import diff
+from pyscf_ipu.ipu.profile import Repeat
+from pyscf_ipu.nanodft_molecules import molecule_from_text
+
+pi.enable_disk_cache()  # a program that is priced twice is compiled once
+plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
+
+# %% [markdown]
+# ## 1. The machine
+#
+# An IPU is many *tiles*, each a processor with its own memory and nothing else: no cache, no shared memory. A program alternates: all tiles compute, all wait for the last (*sync*), then data move
+# (*exchange*). So the slowest tile decides, and so does the busiest wire.
+
+# %%
+for name in (
+    "tiles_per_ipu",
+    "num_worker_contexts",
+    "memory_bytes_per_tile",
+    "tile_clock_frequency",
+    "exchange_bytes_per_cycle",
+):
+    bow, gc200 = BOW.quantities()[name], GC200.quantities()[name]
+    print(f"{name:26} Bow {bow.value:<14,.10g} GC200 {gc200.value:<14,.10g} {bow.unit}")
+
+# %% [markdown]
+# `simulate` runs a JAX function here and prices it there. Adding two vectors, ever longer:
+
+
+# %%
+def cycles(fn, *args):
+    """Low cycles by kind: compute, exchange, sync."""
+    _, profile = simulate(fn, BOW)(*args)
+    return {kind: c.low for kind, c in profile.total_by("kind").items()}
+
+
+sizes = 2 ** np.arange(6, 23, 2)
+add = [cycles(lambda x, y: x + y, jnp.ones(n), jnp.ones(n)) for n in sizes]
+total = [cycles(jnp.sum, jnp.ones(n)) for n in sizes]
+fig, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
+for ax, title, found in ((axes[0], "x + y", add), (axes[1], "sum of x", total)):
+    for kind in ("compute", "exchange", "sync"):
+        values = np.array([c.get(kind, 0) for c in found])
+        if values.any():
+            ax.loglog(sizes, np.where(values > 0, values, np.nan), "o-", ms=3, label=kind)
+    ax.set(title=title, xlabel="numbers")
+    ax.legend(frameon=False, fontsize=8)
+axes[0].set_ylabel("cycles, low")
+plt.show()
+
+# %% [markdown]
+# Short vectors cost the launch of a compute set, whatever their length; long ones cost in proportion. An addition needs no exchange when both vectors lie on the same tiles alike. A sum also has to bring its parts
+# together: syncs and an exchange, which a short vector feels most.
+#
+# ## 2. A whole SCF, with a careless plan
+#
+# The engine's program is the same on every machine; a `Machine` says how three things are done: integrals, eigenvectors, and over how many tiles the grid is cut. Let us begin with a plan that looks reasonable: grid points on
+# 64 tiles, and Jacobi's eigensolver started afresh in every cycle.
+
+# %%
+mol = molecule_from_text("water")
+settings = pi.Settings(basis="sto-3g", xc="b3lyp")
+
+
+def careless(shape):
+    """Grid on 64 tiles; eigenvectors always to full precision, from nothing."""
+
+    def cold_eigh(matrix, start, accuracy):
+        del start, accuracy
+        values, vectors, _ = jacobi_eigh(matrix)
+        return values, vectors
+
+    return replace(machine_of(BOW, 1, shape), eigh=cold_eigh, grid_tiles=64)
+
+
+def profile_on(target, machine):
+    """One SCF of the molecule, its energy in Hartree, and its profile."""
+    core, arguments = pi.rks_core(mol, settings, machine)
+    solution, profile = simulate(core, target)(*arguments)
+    energy = sum(float(term.hi) + float(term.lo) for term in solution.terms)
+    print(f"{profile.target}: energy {energy:.5f} Hartree in {int(solution.cycles)} SCF cycles")
+    return profile
+
+
+first = profile_on(BOW, careless)
+low, high = first.seconds.low * 1e3, first.seconds.high * 1e3
+print(f"{first.cycles.low:,.0f} to {first.cycles.high:,.0f} cycles, {low:.2f} to {high:.2f} ms")
+
+
+# %%
+def stages(ax, profiles):
+    """Bars of cycles by stage: low as colour, up to high as outline."""
+    names = list(profiles[next(iter(profiles))].total_by("stage"))
+    for k, (label, profile) in enumerate(profiles.items()):
+        found = profile.total_by("stage")
+        at = np.arange(len(names)) + (k - (len(profiles) - 1) / 2) * 0.8 / len(profiles)
+        height = 0.75 / len(profiles)
+        lows = [found[n].low / 1e6 for n in names]
+        highs = [found[n].high / 1e6 for n in names]
+        bars = ax.barh(at, lows, height, label=label)
+        ax.barh(at, highs, height, fill=False, edgecolor=bars[0].get_facecolor(), lw=0.8)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel("million cycles: hand-written (filled), compiled C++ (outline)")
+    ax.legend(frameon=False)
+
+
+fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+stages(ax, {"careless plan": first})
+plt.show()
+
+# %% [markdown]
+# ## 3. Read the timeline
+#
+# The program is a tree of steps and loops. Here are the steps in their order, each as wide as the cycles that it takes in all; loops are unrolled once, and steps of the same stage have one colour.
+
+
+# %%
+def flat(program, times=1.0):
+    """(step, how often it ran) in the order of the program."""
+    for node in program:
+        if isinstance(node, Repeat):
+            yield from flat(node.body, times * node.count)
+        else:
+            yield node, times
+
+
+def timeline(ax, profile, colours):
+    """Three lanes (compute, exchange, sync) along the program."""
+    at = 0.0
+    for step, times in flat(profile.program):
+        if step.kind == "host":
+            continue
+        width = step.cycles.low * times / 1e6
+        lane = ("compute", "exchange", "sync").index(step.kind)
+        ax.barh(lane, width, left=at, height=0.8, color=colours.get(step.stage, "lightgrey"))
+        at += width
+    ax.set_yticks(range(3), ["compute", "exchange", "sync"])
+    ax.invert_yaxis()
+
+
+names = [n for n in first.total_by("stage") if n != "other"]
+colours = {name: plt.cm.tab10(i) for i, name in enumerate(names)}
+fig, ax = plt.subplots(figsize=(9, 2.4), layout="constrained")
+timeline(ax, first, colours)
+ax.set_xlabel("million cycles")
+handles = [plt.Rectangle((0, 0), 1, 1, color=c) for c in colours.values()]
+fig.legend(handles, names, loc="outside right", frameon=False, fontsize=8)
+plt.show()
+for kind, c in first.total_by("kind").items():
+    print(f"{kind:9} {c.low / first.cycles.low:6.1%}")
+
+# %% [markdown]
+# And where in the machine? Each small square is a tile, with the cycles that it computes in all. A few tiles work, the others wait for them.
+
+
+# %%
+def tiles(ax, profile, limit):
+    image = profile.tile_compute.reshape(32, 46)
+    shown = ax.imshow(image / 1e3, cmap="magma_r", vmin=0, vmax=limit / 1e3)
+    ax.set(xticks=[], yticks=[])
+    return shown
+
+
+fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+fig.colorbar(tiles(ax, first, first.tile_compute.max()), ax=ax, label="thousand cycles")
+plt.show()
+busy, mean = first.tile_compute.max(), first.tile_compute.mean()
+print(f"busiest tile {busy:,.0f} cycles, mean of all {mean:,.0f}")
+for stage, balance in first.balance_by_stage().items():
+    print(f"{stage:13} mean over busiest tile {balance:5.2f}")
+
+# %% [markdown]
+# ## 4. Change the plan
+#
+# Two things stand out. The eigensolver starts from nothing although the orbitals of the cycle before are nearly right. And the grid keeps 64 tiles busy while there are 1,472. The plan of
+# `machine_of` starts Jacobi's rotations from the last orbitals, stops them early while the density is still rough, and cuts the grid over all tiles.
+
+# %%
+second = profile_on(BOW, lambda shape: machine_of(BOW, 1, shape))
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+stages(ax, {"careless plan": first, "the engine's plan": second})
+plt.show()
+
+# %%
+fig, axes = plt.subplots(2, 1, figsize=(9, 3.6), sharex=True, layout="constrained")
+for ax, profile, title in zip(axes, (first, second), ("careless", "the engine's"), strict=True):
+    timeline(ax, profile, colours)
+    ax.set_title(title, fontsize=10)
+axes[1].set_xlabel("million cycles")
+fig.legend(handles, names, loc="outside right", frameon=False, fontsize=8)
+plt.show()
+faster = first.cycles.low / second.cycles.low
+top = list(second.total_by("stage"))[:3]
+print(f"{faster:.2f} times fewer cycles; what costs most now: {', '.join(top)}")
+
+# %%
+print(diff(first, second))
+
+# %% [markdown]
+# That is how it goes: a bottleneck that is removed shows the next one. Many of the remaining stages do so little for a molecule of this size that launch, sync and exchange are what they cost, and no plan of the arithmetic helps.
+#
+# ## 5. Bow and GC200
+#
+# A Bow is a GC200 with a faster clock. The cycles are the same; the time is not.
+
+# %%
+older = profile_on(GC200, lambda shape: machine_of(GC200, 1, shape))
+for profile in (second, older):
+    ms = profile.seconds * 1e3
+    print(
+        f"{profile.target:6} {profile.cycles.low:12,.0f} cycles  {ms.low:.2f} to {ms.high:.2f} ms"
+    )
+
+# %% [markdown]
+# ## Where to go from here
+#
+# The same as a page to click through, with every step, and as a trace for Perfetto:
+
+# %%
+out = Path(tempfile.mkdtemp())
+second.to_html(out / "profile.html", older)
+second.to_trace(out / "profile.trace")
+for path in sorted(out.iterdir()):
+    print(f"{path.name} {path.stat().st_size / 1e6:.1f} MB")
+
+# %% [markdown]
+# * From a shell: `pyscf-ipu profile --smiles CCO --target bow --html profile.html --compare gc200`.
+# * Your own function: `simulate` takes any JAX function of float32 arrays; the words of TessellateIPU (`tile_map`, …) place its parts.
