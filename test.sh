@@ -2,6 +2,7 @@
 # Run the tests: sets up .venv in this checkout if there is none, then runs pytest on all cores.
 #   ./test.sh                    the whole suite
 #   ./test.sh -m "not slow"      any options of pytest
+#   ./test.sh -m long            a few tests of up to a minute each, which are left out otherwise
 set -euo pipefail
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"

@@ -16,6 +16,8 @@ from qm1b.generate import Run, generate
 SCRIPT = Path(__file__).with_name("cluster_run.py")
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_lost_node_changes_nothing(whole, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'pyscf-ipu[cluster]'")
     source, out = tmp_path / "input.smi", tmp_path / "out"

@@ -297,6 +297,7 @@ def weights_of(path):
     return np.asarray(model.embedding), np.asarray(model.out_2.weight)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
     options = [*BASE, "--max-epochs", "60", "--checkpoint-minutes", "0.001", "--quiet"]
@@ -322,6 +323,7 @@ def test_a_killed_training_goes_on_bit_for_bit(tmp_path):
     assert whole == killed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_devices_and_processes_share_an_update(tmp_path):
     """Two devices of one process, and two processes of one device, against one that adds up."""

@@ -27,6 +27,7 @@ def fluoride():
     return mol, core, args, run, *run(*args)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_energy_is_the_engine_s(fluoride):
     mol, _, _, _, solution, _ = fluoride
@@ -38,6 +39,7 @@ def test_the_energy_is_the_engine_s(fluoride):
     np.testing.assert_allclose(found, expected.mo_energy[:6], atol=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_outputs_are_those_of_the_plain_program(fluoride):
     _, core, args, _, solution, _ = fluoride
@@ -45,6 +47,7 @@ def test_outputs_are_those_of_the_plain_program(fluoride):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_price_is_of_the_vertices_whichever_way_they_are_computed():
     mol = pi.Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
@@ -64,6 +67,7 @@ def test_the_price_is_of_the_vertices_whichever_way_they_are_computed():
     assert abs(energy - other_energy) < 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_everything_in_it_has_a_price(fluoride):
     *_, solution, profile = fluoride
@@ -85,6 +89,7 @@ def test_everything_in_it_has_a_price(fluoride):
     assert builds == int(solution.cycles) + 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_writes_a_page_and_the_figures(tmp_path):
     page, figures, trace = (tmp_path / name for name in ("a.html", "a.json", "a.trace"))

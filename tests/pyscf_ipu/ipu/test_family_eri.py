@@ -46,7 +46,7 @@ CASES = [
     ("water", "float32"),
     ("water on one tile", "float64"),
     ("empty slots", "float32"),
-    pytest.param("d shells", "float32", marks=pytest.mark.slow),
+    pytest.param("d shells", "float32", marks=[pytest.mark.slow, pytest.mark.long]),
 ]
 
 
