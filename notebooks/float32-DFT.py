@@ -1,0 +1,279 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # DFT with seven digits
+#
+# **What you will learn.** What float32 does to the energy of a molecule, operation by operation; which values occur at all; and what each remedy buys that this engine uses.
+#
+# **What you need.** The notebook *nanoDFT-demo*. About two minutes of computing on two cores.
+#
+# ```sh
+# pip install ".[notebooks]"                        # in the checkout
+# pip install jupyterlab && jupyter lab notebooks/
+# ```
+
+# %%
+import tempfile
+from pathlib import Path
+
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import Image, display
+
+import pyscf_ipu as pi
+from pyscf_ipu.nanodft import FUNCTIONALS, energy, numerics, scf
+from pyscf_ipu.nanodft_integrals import pyscf_integrals
+from pyscf_ipu.nanodft_molecules import molecule_from_text
+from pyscf_ipu.nanodft_table import pyscf_field
+from pyscf_ipu.precision import compensated_dot, difference, split
+from pyscf_ipu.units import HARTREE_TO_EV
+
+plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
+pi.enable_disk_cache()
+MEV = 1e3 * HARTREE_TO_EV
+WIDE, NARROW = (pi.Settings(precision=name) for name in ("float64", "float32"))
+
+# %% [markdown]
+# ## 1. The size of the problem
+#
+# A float32 number has 24 binary digits. The energy of benzene is a sum of terms some of which are several times larger than itself, and what chemistry asks for is a millionth of it:
+
+# %%
+benzene = molecule_from_text("benzene")
+states = []
+exact = scf(benzene, WIDE, "pyscf", on_cycle=states.append)
+for name, value in (("total energy", exact.energy), *exact.terms._asdict().items()):
+    step = np.spacing(np.float32(abs(value))) * MEV
+    print(f"{name:21} {value:10.3f} Hartree; neighbouring float32 numbers are {step:.2f} meV apart")
+
+# %% [markdown]
+# ## 2. Which operation hurts?
+#
+# Take the converged float64 density, and compute the energy in float64 except for *one* operation. What that one changes:
+
+# %%
+with numerics(WIDE):
+    ints = pyscf_integrals(benzene, WIDE)(jnp.asarray(benzene.positions))
+    ints = type(ints)(*(np.asarray(x) for x in ints))
+
+
+def single(*arrays):
+    """Rounded to float32."""
+    return [np.asarray(x, np.float32) for x in arrays]
+
+
+def energy_at(density, integrals=ints):
+    """E(D) in float64, Hartree."""
+    with numerics(WIDE):
+        total, _ = energy(jnp.asarray(density, float), integrals, "b3lyp")
+    return float(total)
+
+
+def running(terms):
+    """A plain float32 sum, one number after the other."""
+    return float(np.cumsum(np.asarray(terms, np.float32).ravel(), dtype=np.float32)[-1])
+
+
+D, S = exact.density, ints.overlap
+base = energy_at(D)
+occupied = benzene.n_electrons // 2
+J = np.einsum("ijkl,kl->ij", ints.repulsion, D)
+found = {}
+with numerics(WIDE):
+    rounded = jnp.asarray(single(benzene.positions)[0], jnp.float64)
+    moved = pyscf_integrals(benzene, WIDE)(rounded)
+found["coordinates rounded"] = energy_at(D, moved) - base
+for label, field in (
+    ("kinetic integrals rounded", "kinetic"),
+    ("attraction integrals rounded", "nuclear"),
+    ("repulsion integrals rounded", "repulsion"),
+    ("grid weights rounded", "weights"),
+    ("AO values rounded", "ao"),
+):
+    value = single(getattr(ints, field))[0].astype(float)
+    found[label] = energy_at(D, ints._replace(**{field: value})) - base
+d32, t32, v32, j32 = single(D, ints.kinetic, ints.nuclear, J)
+found["sum of D T, one by one"] = running(d32 * t32) - np.sum(d32.astype(float) * t32)
+found["sum of D V, one by one"] = running(d32 * v32) - np.sum(d32.astype(float) * v32)
+found["sum of D J / 2, one by one"] = (running(d32 * j32) - np.sum(d32.astype(float) * j32)) / 2
+with numerics(WIDE):
+    rho = np.sum(ints.ao[0] * (D @ ints.ao[0]), axis=0)
+    slope = 2 * np.sum(ints.ao[1:] * (D @ ints.ao[0]), axis=1)
+    xc = np.asarray(FUNCTIONALS["b3lyp"][0](jnp.maximum(rho, 1e-15), np.sum(slope**2, axis=0)))
+found["sum over the grid, one by one"] = running(xc * ints.weights) - np.sum(xc * ints.weights)
+
+
+def orbitals_in(dtype):
+    """Occupied orbitals from the converged Fock matrix, diagonalised in `dtype`."""
+    s, f = S.astype(dtype), exact.fock.astype(dtype)
+    values, vectors = np.linalg.eigh(s)
+    x = (vectors / np.sqrt(values)) @ vectors.T
+    _, c = np.linalg.eigh(x @ f @ x)
+    return (x @ c)[:, :occupied]
+
+
+C = orbitals_in(np.float32)
+found["orbitals from a float32 eigh"] = energy_at(2 * C.astype(float) @ C.T.astype(float)) - base
+
+fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+names = sorted(found, key=lambda name: abs(found[name]))
+ax.barh(names, [max(abs(found[n]) * MEV, 1e-6) for n in names], color="#33658a")
+ax.axvline(1, color="grey", lw=0.8, ls=":")
+ax.set(xscale="log", xlabel="|change of the energy| / meV")
+plt.show()
+
+# %% [markdown]
+# Storing numbers in float32 is nearly harmless: roundings are independent and cancel. What hurts are long sums, whose running total rounds at every step, and orbitals that are not quite orthonormal, since then the
+# number of electrons is not quite right, and every missing thousandth of a thousandth of an electron costs its whole energy.
+#
+# ## 3. Which values are there?
+#
+# How large are the numbers that an SCF computes with? Each frame is one quantity; the horizontal axis counts powers of two.
+
+# %%
+stages = [
+    ("overlap S", S), ("kinetic T", ints.kinetic), ("attraction V", ints.nuclear),
+    ("repulsion (ij|kl)", ints.repulsion), ("AOs on the grid", ints.ao[0]),
+    ("gradients of AOs", ints.ao[1:]), ("grid weights", ints.weights), ("density on the grid", rho),
+]  # fmt: skip
+for k, state in enumerate(states, start=1):
+    error = state.fock @ state.density @ S
+    stages.append((f"Fock matrix, cycle {k}", state.fock))
+    stages.append((f"commutator, cycle {k}", error - error.T))
+
+
+def histogram(ax, name, values):
+    """Powers of two of all values that are not zero."""
+    values = np.abs(np.asarray(values)).ravel()
+    powers = np.log2(values[values > 1e-30])
+    ax.clear()
+    ax.hist(powers, np.arange(-100, 12), color="#33658a", density=True)
+    ax.axvspan(-24, 16, color="#b23a48", alpha=0.08)
+    ax.set(xlim=(-100, 18), ylim=(0, 0.3), yticks=[])
+    ax.set_title(f"{name}: {len(powers):,} values", fontsize=9)
+
+
+from matplotlib.animation import FuncAnimation, PillowWriter
+
+fig, ax = plt.subplots(figsize=(5, 2), dpi=70, layout="constrained")
+gif = Path(tempfile.mkdtemp()) / "values.gif"
+animation = FuncAnimation(fig, lambda k: histogram(ax, *stages[k]), frames=len(stages))
+animation.save(gif, writer=PillowWriter(fps=1.5))
+plt.close(fig)
+display(Image(data=gif.read_bytes(), format="gif"))
+
+# %%
+chosen = [1, 3, 4, 7, 9, len(stages) - 1]
+fig, axes = plt.subplots(2, 3, figsize=(9, 3.4), layout="constrained")
+for ax, k in zip(axes.flat, chosen, strict=True):
+    histogram(ax, *stages[k])
+fig.supxlabel("power of two; tinted: the range of float16", fontsize=9)
+plt.show()
+
+# %% [markdown]
+# float32 reaches from $2^{-149}$ to $2^{128}$: its *range* is never a problem here. float16's would be. It is the number of digits that is short, and only where large numbers of both signs are added up. The commutator shows the end of the
+# road: it shrinks from cycle to cycle, in float32 until it consists of rounding errors, and a convergence test has to know that.
+#
+# ## 4. What each remedy buys
+#
+# **Compensated sums.** `compensated_dot` keeps the rounding error of every addition and product in a second float32 word.
+
+# %%
+rng = np.random.default_rng(0)
+lengths = 2 ** np.arange(8, 21, 2)
+rows = {"one by one": [], "pairwise (NumPy)": [], "compensated": []}
+for n in lengths:
+    a, b = single(rng.normal(size=n), 1 + rng.normal(size=n))
+    truth, size = np.sum(a.astype(float) * b), np.sum(np.abs(a.astype(float) * b))
+    pair = compensated_dot(jnp.asarray(a), jnp.asarray(b))
+    rows["one by one"].append(abs(running(a * b) - truth) / size)
+    rows["pairwise (NumPy)"].append(abs(float(np.sum(a * b)) - truth) / size)
+    rows["compensated"].append(abs(float(pair.hi) + float(pair.lo) - truth) / size)
+fig, ax = plt.subplots(figsize=(5, 2.8), layout="constrained")
+for name, errors in rows.items():
+    ax.loglog(lengths, np.maximum(errors, 1e-18), "o-", ms=3, label=name)
+ax.set(xlabel="terms of a dot product", ylabel="relative error")
+ax.legend(frameon=False, fontsize=8)
+plt.show()
+
+# %% [markdown]
+# **Coordinates in two words.** Integrals depend on differences of positions. Far from the origin a float32 coordinate has few digits left for them; with a second word nothing is lost.
+
+# %%
+away = 10.0 ** np.arange(0, 6)
+bond = 2.1234567890123
+one, two = [], []
+for shift in away:
+    a, b = np.array(shift), np.array(shift + bond)
+    one.append(abs(float(np.float32(b) - np.float32(a)) - bond))
+    two.append(abs(float(difference(split(b, np.float32), split(a, np.float32))) - bond))
+fig, ax = plt.subplots(figsize=(5, 2.6), layout="constrained")
+ax.loglog(away, np.maximum(one, 1e-9), "o-", ms=3, label="float32 coordinates")
+ax.loglog(away, np.maximum(two, 1e-9), "o-", ms=3, label="two words each")
+ax.set(xlabel="distance of the bond from the origin / Bohr", ylabel="error of its length / Bohr")
+ax.legend(frameon=False, fontsize=8)
+plt.show()
+
+# %% [markdown]
+# **Orthonormal orbitals.** A Newton–Schulz step, $C \leftarrow \tfrac12 C\,(3 - C^T S C)$, takes a good part of what `eigh` left; the engine does three. An energy at orthonormal orbitals is wrong only by the *square* of their error.
+
+# %%
+again = C
+for step in range(3):
+    wide = again.astype(float)
+    off = np.abs(wide.T @ S @ wide - np.eye(occupied)).max()
+    electrons = 2 * np.trace(wide.T @ S @ wide) - benzene.n_electrons
+    change = (energy_at(2 * wide @ wide.T) - base) * MEV
+    print(
+        f"{step} steps: largest element of C'SC - 1 {off:.0e}, electrons {electrons:+.1e},"
+        f" energy {change:+.4f} meV"
+    )
+    again = again @ (
+        np.float32(1.5) * np.eye(occupied, dtype=np.float32)
+        - np.float32(0.5) * (again.T @ (S.astype(np.float32) @ again))
+    )
+
+# %% [markdown]
+# ## 5. All of it together
+#
+# Eight molecules, four ways, against PySCF in float64: nanoDFT with plain float32 sums, and the engine in `float32` (no float64 on the device at all), `mixed` (a float32 SCF and one energy in float64), and `float64`.
+
+# %%
+smiles = ["CCCO", "CCOC", "CC(C)=O", "NCC=O", "CC(N)=O", "C1CCO1", "CC(=O)O", "NC(N)=O"]
+molecules = [pi.Molecule.from_smiles(s) for s in smiles]
+truth = np.array([pyscf_field(m, WIDE).e_tot for m in molecules])
+errors = {"nanoDFT float32": [scf(m, NARROW, "pyscf").energy for m in molecules] - truth}
+for precision in ("float32", "mixed", "float64"):
+    errors[precision] = pi.rks(molecules, xc="b3lyp", precision=precision).energy - truth
+fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+for k, (name, error) in enumerate(errors.items()):
+    ax.plot(
+        [k] * len(error), np.maximum(np.abs(error) * MEV, 1e-10), "o", alpha=0.6, color="#33658a"
+    )
+    print(
+        f"{name:16} mean absolute error {np.abs(error).mean() * MEV:.1e} meV, bias {error.mean() * MEV:+.1e}"
+    )
+ax.set_xticks(range(len(errors)), list(errors))
+ax.axhline(1, color="grey", lw=0.8, ls=":")
+ax.set(yscale="log", ylabel="|energy - PySCF's| / meV", xlim=(-0.5, 3.5))
+plt.show()
+
+# %% [markdown]
+# The engine's float32 numbers also contain the errors of float32 *integrals*, which nanoDFT took from PySCF here in float64. `mixed` shows how little of the error is in the density: its energy is evaluated in float64 at the density of a float32
+# SCF.
+#
+# ## Where to go from here
+#
+# * [`pyscf_ipu/precision.py`](../pyscf_ipu/precision.py): two-word arithmetic in 160 lines. [`docs/design.md`](../docs/design.md#precision): the whole list of measures.
+# * The README has the same errors over hundreds of conformers; a bias counts for more than noise.
