@@ -74,15 +74,15 @@ class Interaction(eqx.Module):
         self.after = Linear(config.filters, config.width, k[3])
         self.mix = Linear(config.width, config.width, k[4])
 
+    def filters(
+        self, gaussians: Float[Array, "E K"], cutoff: Float[Array, " E"]
+    ) -> Float[Array, "E F"]:
+        """Of each distance, and so the same for both directions of a pair."""
+        return self.filter_out(shifted_softplus(self.filter_in(gaussians))) * cutoff[:, None]
+
     def __call__(
-        self,
-        x: Float[Array, "A H"],
-        gaussians: Float[Array, "E K"],
-        cutoff: Float[Array, " E"],
-        pack: Pack,
+        self, x: Float[Array, "A H"], filters: Float[Array, "E F"], pack: Pack
     ) -> Float[Array, "A H"]:
-        # A filter depends on the distance alone, so both directions of a pair share it.
-        filters = self.filter_out(shifted_softplus(self.filter_in(gaussians))) * cutoff[:, None]
         heard = convolve(self.before(x), filters, pack)
         return self.mix(shifted_softplus(self.after(heard)))
 
@@ -125,13 +125,20 @@ class SchNet(eqx.Module):
         The parameters' dtype is that of the layers; distances, Gaussians and the sum over atoms
         stay in float32.
         """
+        return self.with_filters(self.filters(pair_distances(pack)), pack)
+
+    def filters(self, distance_bohr: Float[Array, " E"]) -> list[Float[Array, "E F"]]:
+        """Of every interaction block, for some distances."""
         dtype = self.embedding.dtype
-        distance = pair_distances(pack)
-        gaussians = smear(distance, self.n_gaussians, self.cutoff_bohr).astype(dtype)
-        cutoff = cosine_cutoff(distance, self.cutoff_bohr).astype(dtype)
+        gaussians = smear(distance_bohr, self.n_gaussians, self.cutoff_bohr).astype(dtype)
+        cutoff = cosine_cutoff(distance_bohr, self.cutoff_bohr).astype(dtype)
+        return [interaction.filters(gaussians, cutoff) for interaction in self.interactions]
+
+    def with_filters(self, filters: list[Float[Array, "E F"]], pack: Pack) -> Float[Array, " M"]:
+        """As a call, with the filters of every block for the pairs of the pack given."""
         x = self.embedding[pack.numbers]
-        for interaction in self.interactions:
-            x = x + interaction(x, gaussians, cutoff, pack)
+        for interaction, its_filters in zip(self.interactions, filters, strict=True):
+            x = x + interaction(x, its_filters, pack)
         atomwise = self.out_2(shifted_softplus(self.out_1(x)))[:, 0].astype(jnp.float32)
         return self._read(jnp.where(pack.numbers > 0, atomwise, 0.0), pack)
 

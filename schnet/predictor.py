@@ -19,8 +19,8 @@ from .pack import Graphs, Pack, PackShape, fill
 from .packing import deal, shape_for
 from .references import AtomReferences
 from .samples import Samples
-from .step import predict
 from .streaming import prefetch
+from .tables import predict, tabulate
 from .targets import Target
 
 PACK_MOLECULES = 32
@@ -81,9 +81,9 @@ class Predictor:
 
     def residuals(self, samples: Samples, shape: PackShape) -> Float64[np.ndarray, " R"]:
         """What the network gives, in units of `references.scale`."""
-        found = np.zeros(len(samples))
+        found, tables = np.zeros(len(samples)), tabulate(self.model)
         for chosen, pack in prefetch(self.packs(samples, shape)):
-            found[chosen] = np.asarray(predict(self.model, pack))[: len(chosen)]
+            found[chosen] = np.asarray(predict(self.model, tables, pack))[: len(chosen)]
         return found
 
     def packs(self, samples: Samples, shape: PackShape) -> Iterator[tuple[list[int], Pack]]:

@@ -207,9 +207,3 @@ def _sums(model: SchNet, pack: Pack, kind: str) -> Sums:
 def _cast(model: SchNet, dtype: Any) -> SchNet:
     """The layers in another precision; gradients come back in the weights' own."""
     return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_array(x) else x, model)
-
-
-@eqx.filter_jit
-def predict(model: SchNet, pack: Pack) -> Float[Array, " M"]:
-    """The network's output for a pack."""
-    return model(pack)
