@@ -151,7 +151,8 @@ class AtomReferences:
         """Which rows have no element but those of the training rows."""
         known = np.zeros(HIGHEST + 1, dtype=bool)
         known[list(self.elements)] = True
-        return ~composition(samples)[:, ~known].any(axis=1)
+        strange: Any = composition(samples)[:, ~known].any(axis=1)
+        return ~strange
 
     def baseline(self, samples: Samples) -> Float64[np.ndarray, " R"]:
         """The part of the target that is not the network's, in its atomic unit.
