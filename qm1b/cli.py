@@ -5,14 +5,13 @@ A user's mistake ends in one sentence on stderr and exit code 2, never in a trac
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import tyro
 
-from .commands.calling import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USER_ERROR
+from .commands.calling import exit_code
 from .commands.card import Card
 from .commands.export import Export
 from .commands.generate import Generate
@@ -24,7 +23,6 @@ from .commands.plan import Plan
 from .commands.split import Split
 from .commands.stats import StatsCommand
 from .commands.verify import Verify
-from .errors import UserError
 
 Command = (
     Annotated[Generate, tyro.conf.subcommand("generate", prefix_name=False)]
@@ -50,19 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes,),
     )
-    try:
-        code = command()
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
-    except UserError as error:
-        print(f"qm1b: {error}", file=sys.stderr)
-        return EXIT_USER_ERROR
-    except KeyboardInterrupt:
-        print("qm1b: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    return exit_code("qm1b", command)
 
 
 if __name__ == "__main__":

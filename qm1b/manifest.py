@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,18 @@ def table(found: list[Difference]) -> str:
 
 def versions() -> dict[str, str]:
     """Python, the packages that matter, and which form of the codelets computes."""
+    return package_versions(PACKAGES) | {"codelets": _codelets()}
+
+
+def package_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Of Python and of these packages."""
     found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             found[package] = "not installed as a package"
-    return found | {"codelets": _codelets()}
+    return found
 
 
 def _codelets() -> str:

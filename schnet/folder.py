@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 
+from qm1b.manifest import package_versions
 from qm1b.store import atomic_write
 
 from . import checkpoint
@@ -122,17 +121,6 @@ def description(settings: TrainSettings, references: AtomReferences, **more: Any
         "model": asdict(settings.model),
         "references": references.to_dict(),
         "settings": settings.decisive(),
-        "versions": versions(),
+        "versions": package_versions(PACKAGES),
         **more,
     }
-
-
-def versions() -> dict[str, str]:
-    """Python and the packages that matter."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed as a package"
-    return found

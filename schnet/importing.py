@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from qm1b.manifest import package_versions
+
 from . import checkpoint, pyg
 from .errors import UserError
-from .folder import RunFolder, versions
+from .folder import PACKAGES, RunFolder
 from .references import HIGHEST, AtomReferences
 from .targets import target_of
 
@@ -62,7 +64,7 @@ def import_pyg(
             "model": asdict(found.config),
             "references": references.to_dict(),
             "from": f"PyTorch-Geometric, {weights.name}, in {unit}",
-            "versions": versions(),
+            "versions": package_versions(PACKAGES),
         }
     )
     return found

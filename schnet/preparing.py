@@ -23,7 +23,7 @@ from .optimizer import learning_rate, optimizer
 from .pack import Graphs
 from .packing import shape_for
 from .references import AtomReferences, Totals
-from .settings import TrainSettings
+from .settings import Data, TrainSettings
 from .splitting import SIDES, parse_split
 from .step import mesh
 from .streaming import Stream
@@ -65,17 +65,9 @@ class Prepared:
         return pretrained(self.settings.init, config)
 
 
-def prepare(settings: TrainSettings) -> Prepared:
-    """Read the training rows once: their references, sizes and number.
-
-    Raises:
-        UserError: settings, data or devices are not what they should be.
-    """
-    target = target_of(settings.rows.target)
-    settings.check()
-    devices = _devices(settings.schedule.devices)
-    rows = settings.rows
-    sides = subsets(
+def sides_of(rows: Data) -> dict[str, Subset]:
+    """Training, validation and test rows by name; raises as `subset.subsets`."""
+    return subsets(
         rows.data,
         rows.target,
         parse_split(rows.split),
@@ -86,6 +78,18 @@ def prepare(settings: TrainSettings) -> Prepared:
         key=rows.key,
         unit=rows.unit,
     )
+
+
+def prepare(settings: TrainSettings) -> Prepared:
+    """Read the training rows once: their references, sizes and number.
+
+    Raises:
+        UserError: settings, data or devices are not what they should be.
+    """
+    target = target_of(settings.rows.target)
+    settings.check()
+    devices = _devices(settings.schedule.devices)
+    sides = sides_of(settings.rows)
     totals, sizes = Totals(), Counter[int]()
     for samples in sides["train"].parts():
         totals.add(samples)

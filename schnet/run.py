@@ -10,12 +10,11 @@ from qm1b.interrupts import Interrupt
 from . import plots, results
 from .errors import UserError
 from .folder import RunFolder
-from .preparing import Prepared, prepare
+from .preparing import Prepared, prepare, sides_of
 from .progress import Screen
 from .settings import TrainSettings, read_yaml
 from .sources import Source, open_source
-from .splitting import parse_split
-from .subset import Subset, subsets
+from .subset import Subset
 from .training import End, Training, leads
 
 
@@ -95,17 +94,7 @@ def _own(folder: RunFolder, side: str) -> Subset:
     if "settings" not in found:
         raise UserError(f"{folder.path} has no data of its own: give --data FILE.")
     rows = read_yaml(folder.config, TrainSettings()).rows
-    sides = subsets(
-        rows.data,
-        rows.target,
-        parse_split(rows.split),
-        rows.split_seed,
-        valid_data=rows.valid_data or None,
-        test_data=rows.test_data or None,
-        limit=rows.limit if side == "train" else None,
-        key=rows.key,
-        unit=rows.unit,
-    )
+    sides = sides_of(rows)
     there, here = found["data"][side]["fingerprint"], sides[side].source.fingerprint()
     if there != here:
         raise UserError(
