@@ -263,5 +263,5 @@ print(f"{aos[-1]} AOs at {lengths[-1]} carbons: {small[1e-8][-1]:.0%} below 1e-8
 #
 # ## Where to go from here
 #
-# * [`pyscf_ipu/jk.py`](../pyscf_ipu/jk.py) is $G$ in 100 lines, [`pyscf_ipu/tiles/plan.py`](../pyscf_ipu/tiles/plan.py) the plan.
+# * [`pyscf_ipu/jk.py`](../pyscf_ipu/jk.py) is $G$, [`pyscf_ipu/tiles/plan.py`](../pyscf_ipu/tiles/plan.py) the plan.
 # * *simulated-IPU* prices such plans in cycles.

@@ -275,5 +275,5 @@ plt.show()
 #
 # ## Where to go from here
 #
-# * [`pyscf_ipu/precision.py`](../pyscf_ipu/precision.py): two-word arithmetic in 160 lines. [`docs/design.md`](../docs/design.md#precision): the whole list of measures.
+# * [`pyscf_ipu/precision.py`](../pyscf_ipu/precision.py): two-word arithmetic. [`docs/design.md`](../docs/design.md#precision): the whole list of measures.
 # * The README has the same errors over hundreds of conformers; a bias counts for more than noise.

@@ -23,7 +23,7 @@
 # pip install jupyterlab && jupyter lab notebooks/
 # ```
 #
-# All of it is computed by [`pyscf_ipu/nanodft.py`](../pyscf_ipu/nanodft.py), which is 300 lines long and meant to be read beside this notebook, and by the fast engine `pyscf_ipu`
+# All of it is computed by [`pyscf_ipu/nanodft.py`](../pyscf_ipu/nanodft.py), which has at most 300 lines and is meant to be read beside this notebook, and by the fast engine `pyscf_ipu`
 # when there are many calculations to do. PySCF checks the results.
 
 # %%
