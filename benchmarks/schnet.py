@@ -86,6 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="for scaling")
     parser.add_argument("--updates", type=int, default=UPDATES, help="of scaling and pretraining")
+    parser.add_argument("--least-epochs", type=int, default=20, help="of scaling")
     parser.add_argument("--held-out", default="1000,2000", help="validation and test molecules")
     parser.add_argument(
         "--figure", type=Path, default=HERE.parent / "docs/figures/schnet_scaling.png"
@@ -237,10 +238,12 @@ def peer_trained(lib: Any, prepared: Prepared, epochs: int, seed: int) -> float:
 
 
 def scaling(args: argparse.Namespace) -> tuple[Any, list[str]]:
-    """Test MAE over the number of training rows, the same test molecules."""
-    points = []
+    """Test MAE over the number of training rows, the same test molecules. Points of other sizes in
+    the file of results are kept."""
+    before = json.loads(args.out.read_text()).get("scaling", []) if args.out.exists() else []
+    points = [Point(**one) for one in before if one["rows"] not in args.sizes]
     for size in sizes_within(args):
-        epochs = max(4, round(args.updates * BATCH / size))
+        epochs = max(args.least_epochs, round(args.updates * BATCH / size))
         settings = held_out(args, settings_for(args.data, "1,0,0", PRESETS["small"], epochs), size)
         schedule = replace(settings.schedule, valid_every=max(1, epochs // 40))
         settings = replace(settings, schedule=schedule)
@@ -252,6 +255,7 @@ def scaling(args: argparse.Namespace) -> tuple[Any, list[str]]:
         print(f"{size:7d} rows, {epochs:4d} epochs: test MAE {errors.mae:6.1f} meV over "
               f"{errors.molecules}; mean predictor {errors.mean_predictor:.1f}",
               flush=True)  # fmt: skip
+    points.sort(key=lambda point: point.rows)
     maes = [point.mae for point in points]
     missed = [] if maes == sorted(maes, reverse=True) else [f"scaling: {maes} does not fall"]
     draw(args.figure, points)

@@ -61,7 +61,7 @@ def parity(
     axes.set_title(
         f"{errors.molecules} rows, MAE {errors.mae:.1f} {target.display_unit}", fontsize=10
     )
-    axes.set_aspect("equal", adjustable="datalim")
+    axes.set_aspect("equal", adjustable="box")
     _save(figure, path)
 
 
