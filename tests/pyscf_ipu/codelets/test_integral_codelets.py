@@ -65,8 +65,16 @@ def native_and_portable(function, *args):
     return native, jax.jit(inlined)(*args), names
 
 
-CASES = [(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
-    (name, "float64") for name in ("17 in a class", "empty slots")
+LONG = ("far apart", "general contraction")
+
+
+def case_of(name, precision):
+    marks = [pytest.mark.slow, pytest.mark.long] if name in LONG else []
+    return pytest.param((name, precision), marks=marks)
+
+
+CASES = [case_of(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
+    case_of(name, "float64") for name in ("17 in a class", "empty slots")
 ]
 
 
