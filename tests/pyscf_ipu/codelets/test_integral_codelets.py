@@ -74,7 +74,7 @@ def case_of(name, precision):
 
 
 CASES = [case_of(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
-    case_of(name, "float64") for name in ("17 in a class", "empty slots")
+    case_of(name, "float64") for name in ("17 in a class", "empty slots", "general contraction")
 ]
 
 

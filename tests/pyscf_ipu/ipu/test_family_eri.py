@@ -182,7 +182,12 @@ def test_empty_slots_have_no_repulsion():
 
 @pytest.mark.parametrize(
     ("name", "every"),
-    [("water", 1), ("empty slots", 1), ("cartesian d shells", 5)],
+    [
+        ("water", 1),
+        ("empty slots", 1),
+        pytest.param("d shells", 1, marks=[pytest.mark.slow, pytest.mark.long]),
+        ("cartesian d shells", 5),
+    ],
 )
 def test_the_host_s_blocks_are_those_of_the_vertices(name, every):
     """All classes against the engine's supermatrix, where there are too many to run them all."""
