@@ -82,11 +82,3 @@ class Batches:
             packs = [fill(self.shape, self.graphs, samples, dealt[i], targets) for i in chosen]
             packs += [nothing] * (self.per_call - len(packs))
             yield Call(stack(packs, self.lead), Place(epoch, window, call + 1))
-
-
-def histogram(parts: Iterator[Samples]) -> Counter[int]:
-    """Number of molecules by number of atoms."""
-    found: Counter[int] = Counter()
-    for samples in parts:
-        found.update(samples.sizes.tolist())
-    return found

@@ -61,22 +61,21 @@ class RunFolder:
         text = json.dumps({"format": FORMAT} | description, indent=2) + "\n"
         atomic_write(self.json, lambda stream: stream.write(text.encode()))
 
-    def start(self, settings: TrainSettings, description: dict[str, Any]) -> bool:
-        """Make the folder, or go on with the one there; returns whether it was there.
+    def start(self, settings: TrainSettings, description: dict[str, Any]) -> None:
+        """Make the folder, unless it is there already.
 
         Raises:
             UserError: other settings or data made the folder, or it cannot be made.
         """
         if self.json.exists():
             self.refuse_other(description)
-            return True
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_yaml(self.config, settings)
         except OSError as error:
             raise UserError(f"folder {self.path} cannot be made: {error.strerror}.") from None
         self.write(description)
-        return False
 
     def refuse_other(self, description: dict[str, Any]) -> None:
         """Raise UserError if other settings or data made the folder."""
@@ -103,14 +102,18 @@ class RunFolder:
         path = which or self.best
         if not path.exists():
             raise UserError(f"{path} is not there yet: let `schnet train` finish one epoch.")
-        like = eqx.filter_eval_shape(SchNet, config, jax.random.key(0))
-        model, _ = checkpoint.load(path, like)
         references = AtomReferences.from_dict(found["references"])
-        return Predictor(model, config, references, self.target(found))
+        return Predictor(network(path, config), config, references, self.target(found))
 
     def target(self, found: dict[str, Any] | None = None) -> Target:
         """What the run's network predicts."""
         return target_of((found or self.describe())["target"])
+
+
+def network(path: Path, config: ModelConfig) -> SchNet:
+    """The network in a checkpoint of weights; raises as `checkpoint.load`."""
+    model, _ = checkpoint.load(path, eqx.filter_eval_shape(SchNet, config, jax.random.key(0)))
+    return model
 
 
 def description(settings: TrainSettings, references: AtomReferences, **more: Any) -> dict[str, Any]:

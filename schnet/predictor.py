@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -20,7 +21,7 @@ from .packing import deal, shape_for
 from .references import AtomReferences
 from .samples import Samples
 from .streaming import prefetch
-from .tables import predict, tabulate
+from .tables import FilterTables, predict, tabulate
 from .targets import Target
 
 PACK_MOLECULES = 32
@@ -54,6 +55,11 @@ class Predictor:
         """How pairs are found."""
         return Graphs(self.config.cutoff_bohr, self.config.neighbours)
 
+    @cached_property
+    def tables(self) -> FilterTables:
+        """The network's filters, made when the first row is predicted."""
+        return tabulate(self.model)
+
     def __call__(
         self, samples: Samples, shape: PackShape | None = None
     ) -> Float64[np.ndarray, " R"]:
@@ -81,9 +87,9 @@ class Predictor:
 
     def residuals(self, samples: Samples, shape: PackShape) -> Float64[np.ndarray, " R"]:
         """What the network gives, in units of `references.scale`."""
-        found, tables = np.zeros(len(samples)), tabulate(self.model)
+        found = np.zeros(len(samples))
         for chosen, pack in prefetch(self.packs(samples, shape)):
-            found[chosen] = np.asarray(predict(self.model, tables, pack))[: len(chosen)]
+            found[chosen] = np.asarray(predict(self.model, self.tables, pack))[: len(chosen)]
         return found
 
     def packs(self, samples: Samples, shape: PackShape) -> Iterator[tuple[list[int], Pack]]:

@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh
 
-from . import checkpoint
-from .batches import Batches, histogram
+from .batches import Batches
 from .config import ModelConfig
 from .errors import UserError
-from .folder import RunFolder, description
+from .folder import RunFolder, description, network
 from .model import SchNet
 from .optimizer import learning_rate, optimizer
 from .pack import Graphs
@@ -93,7 +91,7 @@ def prepare(settings: TrainSettings) -> Prepared:
     totals, sizes = Totals(), Counter[int]()
     for samples in sides["train"].parts():
         totals.add(samples)
-        sizes += histogram(iter([samples]))
+        sizes.update(samples.sizes.tolist())
     references = AtomReferences.fit(totals, target.extensive)
     if settings.model.readout == "dipole":  # a length has no place for a constant
         references = replace(references, constant=0.0)
@@ -155,9 +153,7 @@ def pretrained(path: Path, config: ModelConfig) -> SchNet:
     Raises:
         UserError: nothing there, or of another network.
     """
-    best = RunFolder(path).best if path.is_dir() else path
-    model, _ = checkpoint.load(best, eqx.filter_eval_shape(SchNet, config, jax.random.key(0)))
-    return model
+    return network(RunFolder(path).best if path.is_dir() else path, config)
 
 
 def _devices(wanted: int) -> Mesh:

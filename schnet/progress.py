@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from .folder import RunFolder
-from .logs import read
+from .logs import CsvLog
 from .model import count_parameters
 from .preparing import Prepared
-from .training import Progress
+from .training import Progress, Training
 
 
 class Screen:
@@ -22,6 +22,7 @@ class Screen:
         self._bar: Any = None
         self._task: Any = None
         self._epoch = 0
+        self._log: CsvLog | None = None
 
     def __enter__(self) -> Screen:
         """Open the bar, if there is a terminal."""
@@ -46,21 +47,22 @@ class Screen:
         if self._bar is not None:
             self._bar.stop()
 
-    def begin(self, resumed: bool, progress: Progress) -> None:
+    def begin(self, training: Training) -> None:
         """Say what is trained, on what."""
+        progress, self._log = training.progress, training.log
         prepared, settings = self.prepared, self.prepared.settings
         about = prepared.description
         self._epoch = progress.place.epoch
-        model = prepared.first_model()
+        parameters = count_parameters(training.state.model)
         lines = [
             f"{prepared.target.name} of {about['train_rows']} training rows; SchNet with "
-            f"{count_parameters(model):,} parameters, {prepared.devices.size} device(s)",
+            f"{parameters:,} parameters, {prepared.devices.size} device(s)",
             f"packs of {about['pack']['atoms']} atoms and {about['pack']['pairs']} pairs, "
             f"about {about['updates_per_epoch']} updates an epoch",
         ]
         for file, reasons in about["dropped"].items():
             lines += [f"{file}: left out {n} rows: {why}" for why, n in reasons.items()]
-        if resumed:
+        if training.resumed:
             lines.append(
                 f"going on with {self.folder.path}: epoch {self._epoch + 1} of "
                 f"{settings.schedule.max_epochs}"
@@ -99,10 +101,9 @@ class Screen:
         )
 
     def _epoch_line(self) -> None:
-        lines = read(self.folder.log)
-        if not lines:
+        if self._log is None:  # not the process that writes
             return
-        line, unit = lines[-1], self.prepared.target.display_unit
+        line, unit = self._log.lines[-1], self.prepared.target.display_unit
         self._say(
             f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  valid "
             f"{line.valid_mae:8.1f} {unit}  {line.graphs_per_s:6.0f} molecules/s"

@@ -39,7 +39,7 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         folder.refuse_other(prepared.description)
     with Screen(prepared, folder, quiet or not leads()) as screen:
         training = Training(prepared, folder, screen.show)
-        screen.begin(training.resumed, training.progress)
+        screen.begin(training)
         end = training.run(interrupt)
     progress = training.progress
     if training.log is not None and training.log.lines:
