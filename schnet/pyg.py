@@ -54,7 +54,7 @@ def read(path: Path) -> dict[str, np.ndarray]:
 
 def _torch_load(path: Path) -> Mapping[str, Any]:
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError(
             f"reading {path} needs torch: install it, or save the weights with "

@@ -59,7 +59,20 @@ def lagrange(t: Float[Array, " E"]) -> tuple[Float[Array, " E"], ...]:
     )
 
 
-@eqx.filter_jit
 def predict(model: SchNet, tables: FilterTables, pack: Pack) -> Float[Array, " M"]:
     """The network's output for a pack."""
-    return model.with_filters(tables(pair_distances(pack)), pack)
+    # Two programs: both directions of a pair read its filters, and in one program XLA's CPU compiler
+    # interpolates them twice, once inside either sum.
+    return _with_filters(model, _look_up(tables, pack), pack)
+
+
+@eqx.filter_jit
+def _look_up(tables: FilterTables, pack: Pack) -> list[Float[Array, "E F"]]:
+    return tables(pair_distances(pack))
+
+
+@eqx.filter_jit
+def _with_filters(
+    model: SchNet, filters: list[Float[Array, "E F"]], pack: Pack
+) -> Float[Array, " M"]:
+    return model.with_filters(filters, pack)
