@@ -61,8 +61,8 @@ def lagrange(t: Float[Array, " E"]) -> tuple[Float[Array, " E"], ...]:
 
 def predict(model: SchNet, tables: FilterTables, pack: Pack) -> Float[Array, " M"]:
     """The network's output for a pack."""
-    # Two programs: both directions of a pair read its filters, and in one program XLA's CPU compiler
-    # interpolates them twice, once inside either sum.
+    # Two programs: both directions of a pair read its filters, and in one program XLA interpolates
+    # them twice on CPUs, once inside either sum.
     return _with_filters(model, _look_up(tables, pack), pack)
 
 
