@@ -138,7 +138,7 @@ def numerics(settings: Settings) -> Iterator[None]:
 def diis(focks: list[np.ndarray], errors: list[np.ndarray]) -> np.ndarray:
     """The mixture of Fock matrices whose mixed error is smallest, weights adding up to one.
 
-    P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413.
+    Source: P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413.
     """
     m = len(focks)
     e = np.array(errors, np.float64).reshape(m, -1)

@@ -23,10 +23,10 @@ KINDS = "a folder of qm1b generate, a .parquet file, or an .extxyz or .extxyz.gz
 class Dataset(ABC):
     """Rows that lie in a file or folder; nothing is read before it is asked for.
 
-    for row in qm1b.load("data/mine"):
-        row["energy"], row["positions"]  # hartree, bohr
-    for batch in qm1b.load("mine.parquet", fields=["energy", "smiles"]).batches():
-        batch["energy"]  # [R]
+        for row in qm1b.load("data/mine"):
+            row["energy"], row["positions"]  # hartree, bohr
+        for batch in qm1b.load("mine.parquet", fields=["energy", "smiles"]).batches():
+            batch["energy"]  # [R]
     """
 
     path: Path

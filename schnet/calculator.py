@@ -37,7 +37,7 @@ except ImportError as error:
 class SchNetCalculator(Calculator):
     """Energies (eV) and forces (eV/Angstrom) of a run that was trained on energies.
 
-    atoms.calc = SchNetCalculator("runs/energy")
+        atoms.calc = SchNetCalculator("runs/energy")
     """
 
     implemented_properties: ClassVar[list[str]] = ["energy", "forces"]  # type: ignore[misc]

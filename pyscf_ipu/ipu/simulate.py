@@ -34,7 +34,7 @@ def simulate(
     strict: bool = False,
     rules: Mapping[str, Rule] = RULES,
 ) -> Simulated:
-    """A function that returns (fn(*args), Profile).
+    """A function that returns `(fn(*args), Profile)`.
 
     fn        any JAX function of arrays; traced once for each set of argument shapes.
     target    one chip of `pyscf_ipu.ipu.TARGETS`; `num_ipus` of them share the program.
@@ -74,7 +74,7 @@ def memory_of(
     *args: Any,
     rules: Mapping[str, Rule] = RULES,
 ) -> Memory:
-    """What fn(*args) would hold on every tile; nothing is compiled or run."""
+    """What `fn(*args)` would hold on every tile; nothing is compiled or run."""
     return _Priced(fn, args, target, num_ipus, rules).memory
 
 

@@ -43,10 +43,10 @@ def create_ipu_tile_primitive(
     name           of its compute sets in profiles.
     vertex         what it computes: a pure function of arrays, one row of each argument of
                    `tile_map`, to a pytree of arrays.
-    perf_estimate  (target, *rows) -> cycles of one worker, or (lowest, highest); the rows have
+    perf_estimate  `(target, *rows)` -> cycles of one worker, or (lowest, highest); the rows have
                    `.shape` and `.dtype`, the target is a `pyscf_ipu.ipu.Target`.
                    None: counted from the vertex's program.
-    tmp_space      (*rows) -> bytes of scratch memory of one vertex.  None: counted likewise.
+    tmp_space      `(*rows)` -> bytes of scratch memory of one vertex.  None: counted likewise.
 
     The price holds for the vertex and for batches of it; its derivatives are other vertices, and
     counted.  Raises TypeError if a price is given as a number instead of a function.

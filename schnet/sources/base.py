@@ -31,8 +31,8 @@ Reasons = Counter[str]
 class Source(ABC):
     """Molecules that lie in a file or folder. Threads may share one.
 
-    for number in range(len(source.sizes)):
-        samples = source.part(number)
+        for number in range(len(source.sizes)):
+            samples = source.part(number)
     """
 
     path: Path
