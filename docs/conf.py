@@ -29,6 +29,7 @@ extensions = [
 ]
 exclude_patterns = ["_site", "_build"]
 default_role = "literal"  # `name` in a docstring, as in Markdown
+smartquotes = False
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]  # formulas of a notebook
@@ -42,7 +43,10 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
 # Types of other libraries have no pages here, and the build has no network to look theirs up.
-nitpick_ignore_regex = [(r"py:.*", r".*")]
+nitpick_ignore_regex = [
+    (r"py:class", r"(collections|contextlib|jax|jaxlib|jaxtyping|np|npt|numpy|pathlib|pyscf)\..*"),
+    (r"py:class", r"Array|Float|Float32|PRNGKeyArray|UInt8|ndarray"),
+]
 
 html_theme = "furo"
 html_static_path = ["_static"]

@@ -6,21 +6,25 @@
 import io
 import shlex
 import sys
+import tomllib
 from contextlib import redirect_stdout
-from importlib.metadata import entry_points
+from importlib import import_module
+from pathlib import Path
 from unittest.mock import patch
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 COLUMNS = "92"
+ROOT = Path(__file__).parents[2]
+PYPROJECT = ROOT / "pyproject.toml"
 
 
 def help_of(command):
     """The text of `command --help`; raises RuntimeError if the command has none."""
     name, *rest = shlex.split(command)
-    (entry,) = entry_points(group="console_scripts", name=name)
-    main, out = entry.load(), io.StringIO()
+    home, function = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"][name].split(":")
+    main, out = getattr(import_module(home), function), io.StringIO()
     arguments = patch.object(sys, "argv", [name, *rest, "--help"])
     with arguments, patch.dict("os.environ", COLUMNS=COLUMNS), redirect_stdout(out):
         try:
@@ -28,7 +32,7 @@ def help_of(command):
         except SystemExit as end:
             if end.code:
                 raise RuntimeError(f"{command} --help ended with {end.code}") from end
-    return out.getvalue()
+    return out.getvalue().replace(f"{ROOT}/", "")
 
 
 class CommandHelp(Directive):

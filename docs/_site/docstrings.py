@@ -13,6 +13,7 @@ import re
 NAME = r"`?[A-Za-z_][\w*]*`?(?: \[[^]]*\])?"  # of an argument or field, perhaps with its shape
 NAMES = re.compile(rf"{NAME}(?:, {NAME})*")
 SECTION = re.compile(r"(Args|Raises|Returns|Yields):$")  # napoleon's
+COLON = "\0"
 ROW = re.compile(rf"({NAMES.pattern}) {{2,}}(?=\S)")
 
 
@@ -66,8 +67,21 @@ def _columns(line, column):
 
 def _on_docstring(app, what, name, obj, options, lines):
     lines[:] = restructured(lines)
+    if what in ("attribute", "property"):  # napoleon would take the words before a colon for a type
+        lines[:] = [line.replace(":", COLON) for line in lines]
+
+
+def _after_napoleon(app, what, name, obj, options, lines):
+    lines[:] = [line.replace(COLON, ":") for line in lines]
+
+
+def _on_signature(app, what, name, obj, options, signature, returns):
+    # What dataclasses show for default_factory is no Python, and would not be parsed.
+    return signature and signature.replace("<factory>", "..."), returns
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", _on_docstring, priority=400)
+    app.connect("autodoc-process-docstring", _after_napoleon, priority=600)
+    app.connect("autodoc-process-signature", _on_signature)
     return {"parallel_read_safe": True}
