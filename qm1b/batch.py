@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .schema import FIELDS, Field
+from .schema import FIELDS, Field, Row
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
 OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
@@ -133,3 +133,32 @@ def column(field: Field, values: Any, rows: int) -> np.ndarray:
 def missing(batch: Batch) -> list[str]:
     """The fields that a batch lacks to be whole."""
     return [name for name in BY_NAME if name not in batch]
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """What a run has computed as columns, whole: lists and arrays by field."""
+    columns: dict[str, Any] = {}
+    for f in FIELDS:
+        if f.ragged or f.name.endswith("_offset"):
+            continue
+        source = "conformer" if rows and hasattr(rows[0].conformer, f.name) else "result"
+        columns[f.name] = [getattr(getattr(row, source), f.name) for row in rows]
+    ragged: dict[str, list[Any]] = {
+        "numbers": [row.conformer.numbers for row in rows],
+        "positions": [row.conformer.positions for row in rows],
+        "mulliken_charges": [_charges(row) for row in rows],
+        "mo_energy": [row.result.mo_energy for row in rows],
+    }
+    columns |= {name: np.concatenate(values) if rows else [] for name, values in ragged.items()}
+    columns["atom_offset"] = _offsets(ragged["numbers"])
+    columns["orbital_offset"] = _offsets(ragged["mo_energy"])
+    return columns
+
+
+def _charges(row: Row) -> Sequence[float]:
+    """One for each atom, whatever became of the calculation."""
+    return row.result.mulliken_charges or [float("nan")] * len(row.conformer.numbers)
+
+
+def _offsets(ragged: list[Any]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum([len(values) for values in ragged])]).astype(np.int64)

@@ -18,7 +18,7 @@ MEV = 1e3 * HARTREE_TO_EV
 OTHER_STATE_MEV = 10.0
 """An energy farther off than any rounding error belongs to another SCF solution."""
 
-QUANTITIES = ("energy_mev", "homo_mev", "lumo_mev", "gap_mev", "dipole_e_bohr")
+QUANTITIES = ("energy_mev", "homo_mev", "lumo_mev", "gap_mev", "dipole_e_bohr", "charge_e")
 PERCENTILES = (50, 90, 95, 99)
 
 SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
@@ -34,7 +34,8 @@ WHY = {
 
 @dataclass(frozen=True)
 class Compared:
-    """Differences of a row, the dataset minus PySCF; the dipole's is the norm of a vector."""
+    """Differences of a row, the dataset minus PySCF; the dipole's is the norm of a vector, the
+    charge's the largest among the atoms."""
 
     line: int
     conformer: int
@@ -44,6 +45,7 @@ class Compared:
     lumo_mev: float
     gap_mev: float
     dipole_e_bohr: float
+    charge_e: float
     state: str
     """Same as PySCF's; lower or higher than PySCF's; or not compared: PySCF has not converged, or
     has failed."""
@@ -63,6 +65,7 @@ class Bounds:
     energy_max_mev: float
     gap_mae_mev: float
     dipole_max_e_bohr: float
+    charge_max_e: float
     homo_mae_mev: float
     """With the next three: an error that HOMO and LUMO share does not show in the gap."""
     homo_max_mev: float
@@ -90,7 +93,7 @@ def _bounds(
     energy: tuple[float, float], gap_mae_mev: float, orbitals: tuple[float, float]
 ) -> Bounds:
     """Mean and largest errors of the energy, and of HOMO and LUMO, in meV."""
-    return Bounds(*energy, gap_mae_mev, 1e-3, *orbitals, *orbitals)
+    return Bounds(*energy, gap_mae_mev, 1e-3, 1e-3, *orbitals, *orbitals)
 
 
 def compare(picked: Picked, found: Reference) -> Compared:
@@ -108,6 +111,7 @@ def compare(picked: Picked, found: Reference) -> Compared:
         lumo_mev=lumo,
         gap_mev=lumo - homo,
         dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], found.dipole))),
+        charge_e=float(np.abs(row["mulliken_charges"] - np.array(found.mulliken_charges)).max()),
         state=state if found.converged else NOT_COMPARED,
         deviation_ev=picked.deviation_ev,
         seconds=found.seconds,
@@ -159,6 +163,7 @@ def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bou
         "homo_max_mev": every.get("homo_mev", {}).get("max"),
         "lumo_max_mev": every.get("lumo_mev", {}).get("max"),
         "dipole_max_e_bohr": every.get("dipole_e_bohr", {}).get("max"),
+        "charge_max_e": every.get("charge_e", {}).get("max"),
         "higher_percent": percent(sample, HIGHER),
         "lower_percent": percent(sample, LOWER),
         "not_compared_percent": percent([*sample, *suspects], NOT_COMPARED),

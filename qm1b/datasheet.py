@@ -40,7 +40,8 @@ def summary(facts: Facts) -> str:
     s = facts.stats
     return (
         f"{s.converged} conformers of {s.molecules} molecules with total energies, orbital "
-        f"energies, gaps and dipole moments by restricted {facts.level}, computed with pyscf-ipu."
+        "energies, gaps, dipole moments and Mulliken charges by restricted "
+        f"{facts.level}, computed with pyscf-ipu."
         f"{' **Not whole**: ' + facts.notice if facts.notice else ''}"
     )
 

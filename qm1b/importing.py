@@ -21,7 +21,7 @@ from .schema import Conformer, Drop, Result, Row
 
 _CONFORMER = [f.name for f in fields(Conformer)]
 _RESULT = [f.name for f in fields(Result)]
-_TUPLES = "dipole", "reference_dipole", "mo_energy"
+_TUPLES = "dipole", "reference_dipole", "mo_energy", "mulliken_charges"
 
 
 @dataclass

@@ -19,6 +19,7 @@ from .schema import CONVERGED, DROP_FIELDS, FIELDS
 
 EXAMPLES = 5
 ORBITAL_TOLERANCE_HARTREE = 1e-6
+CHARGE_TOLERANCE_E = 1e-3
 
 
 @dataclass
@@ -131,6 +132,7 @@ def _not_finite(batch: Batch) -> np.ndarray:
     names = ("energy", "homo", "energy_std", "commutator_norm")
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
+    bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
     bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
     bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
     return _converged(batch) & bad
@@ -172,6 +174,14 @@ def _wrong_orbitals(batch: Batch) -> np.ndarray:
     return _converged(batch) & bad
 
 
+def _wrong_charges(batch: Batch) -> np.ndarray:
+    """Mulliken charges of a converged row that do not add up to the molecule's."""
+    starts = batch["atom_offset"]
+    total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(batch["mulliken_charges"]))])
+    off = np.abs(total[starts[1:]] - total[starts[:-1]] - batch["charge"])
+    return _converged(batch) & (off > CHARGE_TOLERANCE_E)
+
+
 ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "not_finite": _not_finite,
     "positions_not_finite": _bad_positions,
@@ -179,6 +189,7 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "odd_electron_count": _odd,
     "status_contradicts_converged": _contradiction,
     "orbital_energies_inconsistent": _wrong_orbitals,
+    "charges_do_not_add_up": _wrong_charges,
 }
 """[R] mask of the rows that break each invariant."""
 
@@ -196,16 +207,19 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
                 data: Any = file[f"{group}/{f.name}"]
                 if data.attrs.get("units") != f.unit:
                     problems["units"].append(f"{group}/{f.name} is not in {f.unit}")
-    for kind, values in (("atom", "numbers"), ("orbital", "mo_energy")):
+    for kind, values in (
+        ("atom", ("numbers", "positions", "mulliken_charges")),
+        ("orbital", ("mo_energy",)),
+    ):
         offsets = batch[f"{kind}_offset"]
         right = (
             len(offsets) == len(batch) + 1
             and offsets[0] == 0
-            and offsets[-1] == len(batch[values])
+            and all(offsets[-1] == len(batch[name]) for name in values)
             and bool(np.all(np.diff(offsets) >= 0))
         )
         if not right:
-            problems["offsets"].append(f"{kind}_offset does not divide {values}")
+            problems["offsets"].append(f"{kind}_offset does not divide {values[0]}")
     found = store.read_attributes(path).get("fingerprint")
     if found != fingerprint:
         problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")

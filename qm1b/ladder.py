@@ -125,6 +125,7 @@ def _result(found: Any, i: int, n_ao: int) -> Result:
         cycles=int(found.cycles[i]),
         commutator_norm=float(found.commutator_norm[i]),
         mo_energy=tuple(float(e) for e in found.mo_energy[i]),
+        mulliken_charges=tuple(float(q) for q in found.mulliken_charges[i]),
     )
 
 

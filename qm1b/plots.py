@@ -24,6 +24,7 @@ ERRORS = {
     "lumo_mev": ("LUMO error (meV)", 1.0),
     "gap_mev": ("gap error (meV)", 1.0),
     "dipole_e_bohr": ("dipole error (0.001 e bohr)", 1e3),
+    "charge_e": ("charge error (0.001 e)", 1e3),
 }
 """What a picture calls each difference, and the factor that its unit asks for."""
 

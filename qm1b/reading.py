@@ -27,6 +27,8 @@ class Dataset(ABC):
             row["energy"], row["positions"]  # hartree, bohr
         for batch in qm1b.load("mine.parquet", fields=["energy", "smiles"]).batches():
             batch["energy"]  # [R]
+
+    Fields have the names and units of `schema.FIELDS`.
     """
 
     path: Path

@@ -33,13 +33,15 @@ STABILITY_ROUNDS = 3
 
 @dataclass(frozen=True)
 class Reference:
-    """What PySCF finds for a conformer, in Hartree and e*Bohr; lumo is NaN if there is none."""
+    """What PySCF finds for a conformer, in Hartree, e*Bohr and e; lumo is NaN if there is none."""
 
     energy: float
     homo: float
     lumo: float
     dipole: tuple[float, float, float]
     """About the origin of the positions."""
+    mulliken_charges: tuple[float, ...]
+    """[A] in e."""
     converged: bool
     seconds: float
     problem: str = ""
@@ -66,6 +68,7 @@ def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Ref
                 break
             field = _newton(field, orbitals)
         dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
+        _, charges = field.mulliken_pop(verbose=0)
     occupied = field.mol.nelectron // 2
     orbital_energies = np.sort(field.mo_energy)
     lumo = orbital_energies[occupied] if occupied < len(orbital_energies) else np.nan
@@ -75,6 +78,7 @@ def reference(conformer: Conformer, level: Level, thorough: bool = False) -> Ref
         homo=float(orbital_energies[occupied - 1]),
         lumo=float(lumo),
         dipole=(x, y, z),
+        mulliken_charges=tuple(charges.tolist()),
         converged=bool(field.converged),
         seconds=time.perf_counter() - start,
     )
@@ -89,7 +93,9 @@ def attempt(conformer: Conformer, level: Level, thorough: bool = False) -> Refer
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - start
-        return Reference(nan, nan, nan, (nan, nan, nan), False, seconds, problem)
+        return Reference(
+            nan, nan, nan, (nan, nan, nan), (nan,) * len(conformer.numbers), False, seconds, problem
+        )
 
 
 def references(

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 1
-"""Raised when the meaning of a stored field changes."""
+VERSION = 2
+"""Raised when fields or the meaning of one change; 2 has Mulliken charges."""
 
 CONVERGED = "converged"
 
@@ -54,6 +54,8 @@ class Result:
     commutator_norm: float = float("nan")
     mo_energy: tuple[float, ...] = ()
     """[N], or empty if the calculation gave none."""
+    mulliken_charges: tuple[float, ...] = ()
+    """[A] in e; empty, which is stored as NaN for every atom, if the calculation gave none."""
     attempts: str = ""
     """Every attempt as name:status:cycles; see `qm1b.ladder`."""
     suspect: str = ""
@@ -131,6 +133,7 @@ FIELDS: tuple[Field, ...] = (
     Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
     Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
     Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
+    Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
     Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
     Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
 )
@@ -195,6 +198,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("cycles", "int32", "1", "self-consistent-field cycles"),
     Column("commutator_norm", "float", "hartree", "largest element of the last commutator [F, D]"),
     Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
+    Column("mulliken_charges", "list<float>", "e", "Mulliken charges, in the order of atoms"),
     Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
     Column("embedding", "string", "text", "etkdg, etkdg_random or given"),

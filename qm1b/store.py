@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 
 from . import checksum
+from .batch import columns_of
 from .errors import UserError
 from .formats import dropped
 from .schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Row
@@ -58,7 +59,7 @@ def write_shard(
         for key, value in attributes.items():
             plain = isinstance(value, bool | int | str)
             file.attrs[key] = value if plain else json.dumps(value)
-        _write_group(file.create_group("rows"), FIELDS, _row_columns(rows))
+        _write_group(file.create_group("rows"), FIELDS, columns_of(rows))
         columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
         _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
     path = shard_path(folder, index)
@@ -181,27 +182,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _row_columns(rows: list[Row]) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for f in FIELDS:
-        if f.ragged or f.name.endswith("_offset"):
-            continue
-        source = "conformer" if rows and hasattr(rows[0].conformer, f.name) else "result"
-        columns[f.name] = [getattr(getattr(row, source), f.name) for row in rows]
-    numbers = [row.conformer.numbers for row in rows]
-    orbitals = [row.result.mo_energy for row in rows]
-    columns["atom_offset"] = _offsets(numbers)
-    columns["orbital_offset"] = _offsets(orbitals)
-    columns["numbers"] = np.concatenate(numbers) if rows else []
-    columns["positions"] = np.concatenate([r.conformer.positions for r in rows]) if rows else []
-    columns["mo_energy"] = np.concatenate(orbitals) if rows else []
-    return columns
-
-
-def _offsets(ragged: list[Any]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum([len(values) for values in ragged])]).astype(np.int64)
 
 
 def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[str, Any]) -> None:

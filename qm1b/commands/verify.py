@@ -43,6 +43,8 @@ class Verify:
     """Bound of the gap's mean absolute error in meV."""
     dipole_max_e_bohr: float | None = None
     """Bound of the dipole moment's largest error in e bohr."""
+    charge_max_e: float | None = None
+    """Bound of the largest error of an atom's Mulliken charge in e."""
     homo_mae_mev: float | None = None
     """Bound of the HOMO's mean absolute error in meV."""
     homo_max_mev: float | None = None

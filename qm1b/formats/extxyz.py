@@ -1,8 +1,8 @@
 """Extended XYZ, as ASE reads it: positions in Angstrom, `energy` in eV, `dipole` in e*Angstrom.
 
-Every field of a row also stands in the comment line under its name and unit, with as many digits as
-it needs to come back bit for bit. Reading is ASE's; writing is not, because ASE rounds positions to
-eight decimals.
+Fields of atoms are columns; every other field of a row also stands in the comment line. Both have
+names with units, and as many digits as it takes to come back bit for bit. Reading is ASE's; writing
+is not, because ASE rounds positions to eight decimals.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ..schema import FIELDS, Field
 
 BATCH_ROWS = 1024
 ENDINGS = (".extxyz", ".extxyz.gz")
+_OF_ATOMS = [f for f in FIELDS if f.ragged == "atom" and f.name not in ("numbers", "positions")]
 
 
 def is_extxyz(path: Path) -> bool:
@@ -58,16 +59,18 @@ def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool) -> int:
 def frame(row: Record) -> str:
     """A row as a frame of the file."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
+    columns = [f for f in _OF_ATOMS if f.name in row]
     values: dict[str, Any] = {
-        "Properties": "species:S:1:pos:R:3",
+        "Properties": ":".join(["species:S:1:pos:R:3", *(f"{unit_name(f)}:R:1" for f in columns)]),
         "pbc": np.array([False, False, False]),
         "energy": row["energy"] * HARTREE_TO_EV,
         "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
     }
     values |= {unit_name(f): row[f.name] for f in FIELDS if _in_comment(f) and f.name in row}
     lines = [str(len(positions)), " ".join(f"{k}={_written(v)}" for k, v in values.items())]
-    for z, (x, y, z_) in zip(row["numbers"], positions.tolist(), strict=True):
-        lines.append(f"{SYMBOLS[z]:2} {x!r} {y!r} {z_!r}")
+    numbers = np.column_stack([positions, *(row[f.name] for f in columns)])
+    for z, entries in zip(row["numbers"], numbers.tolist(), strict=True):
+        lines.append(f"{SYMBOLS[z]:2} {' '.join(map(repr, entries))}")
     return "\n".join(lines) + "\n"
 
 
@@ -117,6 +120,9 @@ def record(atoms: Any) -> Record:
     for f in FIELDS:
         if _in_comment(f) and unit_name(f) in info:
             found[f.name] = _read(f, info[unit_name(f)])
+    for f in _OF_ATOMS:
+        if unit_name(f) in atoms.arrays:
+            found[f.name] = atoms.arrays[unit_name(f)]
     results = atoms.calc.results if atoms.calc else {}
     if "energy" not in found and "energy" in results:
         found["energy"] = results["energy"] / HARTREE_TO_EV

@@ -149,6 +149,7 @@ def _ordinary(batch: Batch) -> dict[str, Any]:
         "pos": pos,
         "commutator_norm": batch["commutator_norm"].astype(np.float32),
         "dipole": _lists(batch["dipole"].astype(np.float32)),
+        "mulliken_charges": _arrow(batch, BY_NAME["mulliken_charges"]).cast(pa.list_(pa.float32())),
     }
     rest = (c.name for c in COLUMNS if c.name not in special)
     return special | {name: _arrow(batch, BY_NAME[name]) for name in rest}

@@ -87,6 +87,9 @@ class Solver:
             energy_std=np.full(n, 1e-6),
             status=["not_converged" if a else "converged" for a in chlorine],
             mo_energy=[np.linspace(-10, 1, self.n_ao(m.numbers)) for m in molecules],
+            mulliken_charges=[
+                np.full(len(m.numbers), m.charge / len(m.numbers)) for m in molecules
+            ],
         )
 
 

@@ -1,5 +1,6 @@
 """The real command with the real engine, on a handful of molecules: two programs."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from pyscf import dft, gto
@@ -74,3 +75,5 @@ def test_rows_are_b3lyp5_energies_of_their_positions(table):
         homo, lumo = method.mo_energy[occupied - 1 : occupied + 1] * HARTREE_TO_EV
         assert row["homo"] == pytest.approx(homo, abs=2e-3)
         assert row["y"] == pytest.approx(lumo - homo, abs=2e-3)
+        charges = method.mulliken_pop(verbose=0)[1]
+        np.testing.assert_allclose(row["mulliken_charges"], charges, rtol=0, atol=1e-4)

@@ -90,6 +90,7 @@ def test_exact_columns_have_their_unit_in_the_name():
     assert names["energy"] == "energy_hartree"
     assert names["dipole"] == "dipole_e_bohr"
     assert names["mo_energy"] == "mo_energy_hartree"
+    assert names["mulliken_charges"] == "mulliken_charges_e"
     assert not {"line", "charge", "positions", "smiles", "n_ao"} & set(names)
 
 
@@ -135,5 +136,6 @@ def test_extended_xyz_as_ase_reads_it(finished, tmp_path):
         assert energy == pytest.approx(row["energy"] * units.Hartree, rel=1e-7)
         dipole = atoms.get_dipole_moment()
         np.testing.assert_allclose(dipole, row["dipole"] * units.Bohr, rtol=1e-6)
+        assert atoms.arrays["mulliken_charges_e"].tolist() == row["mulliken_charges"].tolist()
         assert atoms.info["smiles"] == row["smiles"]
         assert not atoms.pbc.any()

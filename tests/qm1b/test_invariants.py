@@ -21,6 +21,7 @@ def row(line=1, conformer=0, energy=-75.0, **changes):
     molecule = {"smiles": "O", "seed": 1, "charge": 0, "numbers": WATER, "positions": positions}
     result = {"homo": -0.4, "lumo": 0.3, "energy_std": 1e-6, "dipole": (0.0, 0.0, 0.7)}
     result |= {"cycles": 9, "commutator_norm": 1e-5, "mo_energy": ORBITALS, "converged": True}
+    result |= {"mulliken_charges": (changes.get("charge", 0) - 0.3, 0.2, 0.1)}
     values = {"status": "converged", "n_ao": 7, "energy": energy} | result | molecule | changes
     ours = {key: values.pop(key) for key in molecule}
     return Row(Conformer(line=line, conformer=conformer, **ours), Result(**values))
@@ -44,9 +45,12 @@ SOUND = [row(1, 0), row(1, 1), row(2, 0)]
 def test_a_sound_dataset_breaks_none(tmp_path):
     helium = row(
         3, smiles="[He]", numbers=np.array([2], np.uint8), positions=np.zeros((1, 3)), n_ao=1,
-        homo=-0.9, lumo=float("nan"), mo_energy=(-0.9,),
+        mulliken_charges=(0.0,), homo=-0.9, lumo=float("nan"), mo_energy=(-0.9,),
     )  # fmt: skip
-    nothing = row(4, status="error: lost", converged=False, mo_energy=(), homo=float("nan"))
+    nothing = row(
+        4, status="error: lost", converged=False, mo_energy=(), mulliken_charges=(),
+        homo=float("nan"),
+    )  # fmt: skip
     found, violations = broken(tmp_path, [*SOUND, helium, nothing])
     assert found == {}
     assert set(violations) == {*ROW_CHECKS, *FILE_CHECKS}
@@ -66,6 +70,8 @@ def test_a_sound_dataset_breaks_none(tmp_path):
         ("orbital_energies_inconsistent", {"lumo": 0.31}),
         ("orbital_energies_inconsistent", {"mo_energy": (-1.0, -20.0, *ORBITALS[2:])}),
         ("orbital_energies_inconsistent", {"mo_energy": ORBITALS[:6]}),
+        ("not_finite", {"mulliken_charges": (-0.3, float("nan"), 0.3)}),
+        ("charges_do_not_add_up", {"mulliken_charges": (-0.3, 0.2, 0.2)}),
     ],
 )
 def test_a_broken_row_is_seen(tmp_path, name, changes):

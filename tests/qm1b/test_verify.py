@@ -1,6 +1,7 @@
 """The audit: true datasets pass, and each kind of error that is put in is found and named."""
 
 import json
+import re
 from dataclasses import replace
 
 import matplotlib.image
@@ -41,6 +42,7 @@ def solved(line, conformer, atoms, better=False):
         status="converged", n_ao=mole.nao, energy=field.e_tot, homo=energies[n - 1],
         lumo=energies[n], energy_std=1e-9, dipole=moments, converged=True, cycles=9,
         commutator_norm=1e-9, mo_energy=tuple(energies.tolist()),
+        mulliken_charges=tuple(field.mulliken_pop(verbose=0)[1].tolist()),
     )  # fmt: skip
     return Row(Conformer(line, "".join(symbols), conformer, 1, 0, numbers, positions), result)
 
@@ -97,12 +99,16 @@ def test_a_true_dataset_passes(truth, tmp_path, here):
     assert report["states"] == {"same": 5, "lower": 0, "higher": 0, "not compared": 0}
     for name, values in report["errors"].items():
         assert values["count"] == 5
-        assert values["max"] < (1e-5 if name == "dipole_e_bohr" else 1e-2), name
+        assert values["max"] < (1e-5 if name in ("dipole_e_bohr", "charge_e") else 1e-2), name
     assert len({(line, c) for line, c, _ in here}) == len(here) == 5
     again = verify(dataset(tmp_path / "e", truth), 5, seed=4)
     assert {(r.line, r.conformer) for r in again.sample} != {
         (r.line, r.conformer) for r in audit.sample
     }
+
+
+CHARGES = {1: (-4e-4, 2e-4, 2e-4), 2: (2e-4, -2e-4)}
+"""Errors of the charges, by line."""
 
 
 def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):
@@ -115,6 +121,9 @@ def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):
             lumo=row.result.lumo + change["lumo"],
             dipole=tuple(np.add(row.result.dipole, (3e-4, 0, 4e-4))),
             mo_energy=(),
+            mulliken_charges=tuple(
+                np.add(row.result.mulliken_charges, CHARGES[row.conformer.line])
+            ),
         )
         for i, row in enumerate(truth)
     ]
@@ -126,6 +135,8 @@ def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):
     assert found["homo_mev"]["bias"] == pytest.approx(1e-6 * mev, rel=0.02)
     assert found["gap_mev"]["p50"] == pytest.approx(2e-6 * mev, rel=0.02)
     assert found["dipole_e_bohr"]["max"] == pytest.approx(5e-4, rel=1e-3)
+    assert found["charge_e"]["max"] == pytest.approx(4e-4, rel=1e-3)
+    assert found["charge_e"]["p50"] == pytest.approx(3e-4, rel=1e-3)
     # The orbital energies were left out: that is the one thing it complains about.
     (only,) = audit.missed
     assert only.startswith("orbital_energies_inconsistent: 8")
@@ -139,6 +150,9 @@ def test_bounds_are_kept_or_missed(truth, tmp_path, here):
     assert verify(folder, 8, bounds={"energy_mae_mev": 3.0, "gap_mae_mev": None}).missed == []
     (missed,) = verify(folder, 8, bounds={"energy_mae_mev": 3.0, "energy_max_mev": 2.0}).missed
     assert missed == "energy_max_mev is 2.72, the bound is 2"
+    nothing = [shifted(row, mulliken_charges=(0.0,) * len(row.conformer.numbers)) for row in truth]
+    (missed,) = verify(dataset(tmp_path / "e", nothing), 8).missed
+    assert re.fullmatch(r"charge_max_e is 0\.\d+, the bound is 0.001", missed)
 
 
 def test_a_wrong_state_is_suspected_checked_first_and_named(truth, tmp_path, here):
@@ -233,7 +247,7 @@ def test_what_cannot_be_verified(truth, tmp_path, here):
 def test_default_bounds_are_those_of_the_readme():
     assert default_bounds(PRESETS["qm1b"]) == Bounds(
         energy_mae_mev=1.0, energy_max_mev=5.0, gap_mae_mev=0.1, dipole_max_e_bohr=1e-3,
-        homo_mae_mev=1.0, homo_max_mev=5.0, lumo_mae_mev=1.0, lumo_max_mev=5.0,
+        charge_max_e=1e-3, homo_mae_mev=1.0, homo_max_mev=5.0, lumo_mae_mev=1.0, lumo_max_mev=5.0,
         higher_percent=0.5, lower_percent=0.5, not_compared_percent=5.0,
     )  # fmt: skip
     assert default_bounds(Level("6-31g*", "b3lyp", 0, "float32")).energy_mae_mev == 3.0
