@@ -29,13 +29,15 @@ extensions = [
 ]
 exclude_patterns = ["_site", "_build"]
 default_role = "literal"  # `name` in a docstring, as in Markdown
-smartquotes = False
+smartquotes_action = "D"  # dashes between an argument and its text; quotes stay as they are
+highlight_language = "none"  # a block that names no language is what a program printed
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]  # formulas of a notebook
 nb_execution_mode = "off"  # .ci/run executes the notebooks with a limit of time, and commits none
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # the name of a table, not its content
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88

@@ -38,6 +38,8 @@ class SchNetCalculator(Calculator):
     """Energies (eV) and forces (eV/Angstrom) of a run that was trained on energies.
 
         atoms.calc = SchNetCalculator("runs/energy")
+
+    Any optimiser or dynamics of ASE runs on it.
     """
 
     implemented_properties: ClassVar[list[str]] = ["energy", "forces"]  # type: ignore[misc]

@@ -14,6 +14,7 @@ NAME = r"`?[A-Za-z_][\w*]*`?(?: \[[^]]*\])?"  # of an argument or field, perhaps
 NAMES = re.compile(rf"{NAME}(?:, {NAME})*")
 SECTION = re.compile(r"(Args|Raises|Returns|Yields):$")  # napoleon's
 COLON = "\0"
+NO_TEXT = "Alias for field number"  # what Python says of a NamedTuple's fields
 ROW = re.compile(rf"({NAMES.pattern}) {{2,}}(?=\S)")
 
 
@@ -26,7 +27,7 @@ def restructured(lines):
             continue
         indented = bool(paragraph) and all(x.startswith("    ") for x in paragraph)
         if indented and plain:
-            out += ["::", ""]
+            out += [".. code-block:: python", ""]
         out += [*(_definitions(paragraph) or paragraph), ""]
         if paragraph and not indented:
             plain = not SECTION.match(paragraph[0])
@@ -66,7 +67,7 @@ def _columns(line, column):
 
 
 def _on_docstring(app, what, name, obj, options, lines):
-    lines[:] = restructured(lines)
+    lines[:] = [] if lines[:1] and lines[0].startswith(NO_TEXT) else restructured(lines)
     if what in ("attribute", "property"):  # napoleon would take the words before a colon for a type
         lines[:] = [line.replace(":", COLON) for line in lines]
 

@@ -29,10 +29,12 @@ Reasons = Counter[str]
 
 
 class Source(ABC):
-    """Molecules that lie in a file or folder. Threads may share one.
+    """Molecules that lie in a file or folder.
 
         for number in range(len(source.sizes)):
             samples = source.part(number)
+
+    Threads may share one.
     """
 
     path: Path
