@@ -16,15 +16,15 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 COLUMNS = "92"
-ROOT = Path(__file__).parents[2]
-PYPROJECT = ROOT / "pyproject.toml"
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def help_of(command):
     """The text of `command --help`; raises RuntimeError if the command has none."""
     name, *rest = shlex.split(command)
     home, function = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"][name].split(":")
-    main, out = getattr(import_module(home), function), io.StringIO()
+    module = import_module(home)
+    main, out = getattr(module, function), io.StringIO()
     arguments = patch.object(sys, "argv", [name, *rest, "--help"])
     with arguments, patch.dict("os.environ", COLUMNS=COLUMNS), redirect_stdout(out):
         try:
@@ -32,7 +32,8 @@ def help_of(command):
         except SystemExit as end:
             if end.code:
                 raise RuntimeError(f"{command} --help ended with {end.code}") from end
-    return out.getvalue().replace(f"{ROOT}/", "")
+    checkout = Path(str(module.__file__)).parents[1]
+    return out.getvalue().replace(f"{checkout}/", "")
 
 
 class CommandHelp(Directive):
