@@ -9,8 +9,8 @@ that it has as long as it can, so with many shapes some are still loaded late: h
 Memory is the proportional set size (shared pages counted once) of this process and all workers;
 rates are conformers per second of wall clock, and per second of the workers' processor time, which
 other work on the machine disturbs less.  A program that a worker loads takes memory and time, and
-the last tenth of the rows has batches that do not fill any more; so the first tenth from the second
-on with no more programs to come is compared with the ninth.  Ends with status 1 if memory or rate
+the last tenth of the rows has batches that do not fill any more; so the first three tenths from the
+second on with no more programs to come are compared with the seventh to ninth, by their medians.  Ends with status 1 if memory or rate
 differ by more than 5 %, if open files increase, or if a row is lost or doubled.  Linux only.
 """
 
@@ -39,7 +39,10 @@ from qm1b.progress import Plain, Stats
 TOLERANCE = 0.05
 TENTHS = 10
 LATE = 8
-"""The later of the tenths that are compared, from 0."""
+"""The last of the tenths that are compared, from 0."""
+SPAN = 3
+"""Tenths at either end of which the median is taken: on a shared machine a minute, which a tenth
+takes, may be a tenth faster or slower than the next."""
 
 SAMPLE_SECONDS = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -192,17 +195,25 @@ def judged(tenths: list[dict[str, float]]) -> Iterator[str]:
     early_one = next(
         i for i in range(1, LATE + 1) if i == LATE or tenths[i - 1]["programs"] == last
     )
-    if early_one > LATE // 2:
+    if early_one > LATE - 2 * SPAN + 1:
         yield f"programs were still loaded in tenth {early_one}: take more conformers"
-        early_one = LATE // 2
-    early, late = tenths[early_one], tenths[LATE]
+        early_one = LATE - 2 * SPAN + 1
+    early, late = median(tenths[early_one:][:SPAN]), median(tenths[: LATE + 1][-SPAN:])
     for name, worse in (("mib", 1.0), ("cpu_rate", -1.0), ("rate", -1.0)):
         change = late[name] / early[name] - 1.0
-        print(f"{name}: {change:+.1%} from tenth {early_one + 1} to tenth {LATE + 1}")
+        print(
+            f"{name}: {change:+.1%} from tenths {early_one + 1} to {early_one + SPAN} "
+            f"to tenths {LATE - SPAN + 2} to {LATE + 1}"
+        )
         if worse * change > TOLERANCE:
             yield f"{name} changed by more than {TOLERANCE:.0%}"
     if late["files"] > early["files"]:
         yield f"open files increased from {early['files']:.0f} to {late['files']:.0f}"
+
+
+def median(tenths: list[dict[str, float]]) -> dict[str, float]:
+    """Of each figure."""
+    return {name: float(np.median([one[name] for one in tenths])) for name in tenths[0]}
 
 
 def wrong_rows(out: Path, n_lines: int, conformers: int) -> Iterator[str]:
