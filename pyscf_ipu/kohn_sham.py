@@ -83,23 +83,32 @@ def rks(
 
 
 def forces(
-    molecules: Molecule | Sequence[Molecule], throw: bool = False, **level: Any
+    molecules: Molecule | Sequence[Molecule],
+    basis: str | None = None,
+    xc: str | None = None,
+    grid_level: int | None = None,
+    precision: str | None = None,
+    cart: bool | None = None,
+    max_cycles: int | None = None,
+    throw: bool = False,
+    solver: Solver | None = None,
 ) -> np.ndarray | list[np.ndarray]:
     """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
 
     molecules   one Molecule, or a list that may mix molecules of any shape.
-    throw       raise on the first molecule that is invalid or does not converge.
-    level       `basis`, `xc`, `grid_level`, `precision`, `cart`, `max_cycles` and `solver`, as
-                for `rks`.
 
-    `rks(..., forces=True)` returns the same together with energies and everything else.  The
-    derivative is that of the energy as computed: AOs, grid points and grid weights move with the
-    nuclei (P. Pulay, Mol. Phys. 17, 197 (1969), doi:10.1080/00268976900100941).
+    The other arguments are those of `rks`; `rks(..., forces=True)` returns the same together with
+    energies and everything else.  The derivative is that of the energy as computed: AOs, grid
+    points and grid weights move with the nuclei (P. Pulay, Mol. Phys. 17, 197 (1969),
+    doi:10.1080/00268976900100941).
 
     Raises what `rks` raises.  Forces are NaN for a molecule that did not converge, and for an
     invalid one in a list.
     """
-    return rks(molecules, throw=throw, forces=True, **level).forces  # type: ignore[return-value]
+    found = rks(
+        molecules, basis, xc, grid_level, precision, cart, max_cycles, throw, False, solver, True
+    )
+    return found.forces  # type: ignore[return-value]
 
 
 def solver_for(solver: Solver | None, level: dict[str, Any]) -> Solver:

@@ -22,7 +22,7 @@ from pyscf_ipu import Molecule, Settings, tables
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.grid import atomic_grid, bragg_adjust
 from pyscf_ipu.integrals import eri_matrix, one_electron
-from pyscf_ipu.orbitals import ao_blocks
+from pyscf_ipu.orbitals import ao_values
 from pyscf_ipu.pairs import gather_shells
 from pyscf_ipu.precision import Pair
 from pyscf_ipu.shape import shape_of
@@ -71,7 +71,8 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
         shells = gather_shells(plan.layout, table, mol, dtype)
         slot = np.argsort(atoms).astype(np.int32)[owner]
-        chi = ao_blocks(plan.layout, shells, local[None], slot[None], centres, True)[0][:, ao]
+        # Not `ao_blocks`: its vertices hold the shells, by which JAX is to differentiate here.
+        chi = ao_values(plan.layout, shells, local, centres.at(slot), True)[:, ao]
         return Integrals(
             one.overlap[row], one.kinetic[row], one.nuclear[row] + attraction,
             pairs.reshape(*row.shape, *row.shape), chi, weights, repulsion_of(molecule, positions),

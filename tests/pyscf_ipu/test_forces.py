@@ -1,8 +1,10 @@
 """Forces, as a user meets them: against PySCF, finite differences and invariances."""
 
+import inspect
+
 import numpy as np
 import pytest
-from oracle import HYDROGEN, SMALL, ground_state, small
+from oracle import HYDROGEN, SMALL, WATER, ground_state, small
 
 import pyscf_ipu as pi
 from pyscf_ipu import Molecule, Settings, Solver, rks
@@ -47,6 +49,35 @@ def test_float32_forces_are_those_of_pyscf(single, references):
     for force, expected in zip(pi.forces(mols, solver=single), references, strict=True):
         assert force.dtype == np.float64
         np.testing.assert_allclose(force, -expected, rtol=0, atol=2e-5)
+
+
+LEVELS = {
+    "cartesian d shells, exact exchange": {"basis": "6-31g*", "xc": "hf", "cart": True},
+    "generalised gradients": {"basis": "6-31g", "xc": "blyp", "grid_level": 3},
+    "a hybrid, mixed": {"basis": "sto-3g", "xc": "pbe0", "precision": "mixed"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", LEVELS)
+def test_forces_at_other_levels(shared_programs, name):
+    level = Settings(**{"precision": "float64", **LEVELS[name]})
+    field = ground_state(WATER, level.basis, level.xc, level.grid_level, level.cart)
+    expected = gradient(field)
+    assert np.abs(expected).max() > 1e-2
+    found = pi.forces(WATER, solver=Solver(level))
+    bound = 1e-5 if level.precision == "mixed" else 1e-7
+    np.testing.assert_allclose(found, -expected, rtol=0, atol=bound)
+
+
+def test_arguments_stand_where_those_of_rks_do(single):
+    level = list(inspect.signature(rks).parameters)[:7]
+    assert list(inspect.signature(pi.forces).parameters)[:7] == level
+    force = pi.forces(small("methanol"), "sto-3g", "b3lyp", 0, "float32", solver=single)
+    np.testing.assert_array_equal(force, pi.forces(small("methanol"), solver=single))
+    with pytest.raises(ValueError, match="contradicts the solver"):
+        pi.forces(small("methanol"), "6-31g", solver=single)
 
 
 def test_forces_are_the_slope_of_the_energy(double):

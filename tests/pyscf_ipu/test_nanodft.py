@@ -130,6 +130,16 @@ def test_forces_are_those_of_pyscf_with_the_response_of_the_grid(water, water_re
     np.testing.assert_allclose(found.sum(0), 0, atol=1e-9)  # only because the grid moves along
 
 
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_engines_integrals_can_be_differentiated():
+    hydrogen = molecule_from_text("H 0 0 0.1; H 0 0 0.8")
+    found = forces(hydrogen, scf(hydrogen), integrals="engine")
+    expected = pyscf_forces(pyscf_result(hydrogen, DEFAULT)[0])
+    assert np.abs(expected).max() > 0.01
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
 def test_diis_finds_the_mixture_without_error():
     rng = np.random.default_rng(0)
     focks, errors = rng.normal(size=(3, 4, 4)), rng.normal(size=(2, 4, 4))
