@@ -10,8 +10,9 @@ Memory is the proportional set size (shared pages counted once) of this process 
 rates are conformers per second of wall clock, and per second of the workers' processor time, which
 other work on the machine disturbs less.  A program that a worker loads takes memory and time, and
 the last tenth of the rows has batches that do not fill any more; so the first three tenths from the
-second on with no more programs to come are compared with the seventh to ninth, by their medians.  Ends with status 1 if memory or rate
-differ by more than 5 %, if open files increase, or if a row is lost or doubled.  Linux only.
+second on with no more programs to come are compared with the seventh to ninth, by their medians.
+Ends with status 1 if memory or rate differ by more than 5 %, if open files increase, or if a row is
+lost or doubled.  Linux only.
 """
 
 from __future__ import annotations
