@@ -6,13 +6,14 @@ Positions, energies and forces are in ASE's units here: Angstrom, eV, eV/Angstro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.kohn_sham import rks, solver_for
-from pyscf_ipu.molecule import Molecule
+from pyscf_ipu.molecule import Molecule, whole_charge
 from pyscf_ipu.solver import Solver
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
@@ -27,26 +28,95 @@ class Calculator(calculator.Calculator):
 
         atoms.calc = pi.Calculator(basis="sto-3g", xc="b3lyp")
 
+    basis, xc, grid_level, precision, cart, max_cycles  as for `rks`.
     charge  of the molecule, in units of e.
     solver  compiled programs to be used, also by others; default: of its own.
-    level   `basis`, `xc`, `grid_level`, `precision`, `cart`, `max_cycles`, as for `rks`.
+
+    `parameters` holds the settings and the charge; ASE writes them into databases and
+    trajectories.  Constraints of the atoms are ASE's affair and are kept.
 
     Programs are compiled once per shape, whatever the geometry.  Once forces were asked for they
-    come with every energy, so that a step is one SCF.
+    come with every energy, so that a step is one SCF.  A copy by `copy.deepcopy` shares the
+    programs; a pickled calculator compiles its own.
 
-    Raises ValueError for unusable settings; on calculation InvalidMolecule for atoms that cannot
-    be computed (periodic ones among them) and ConvergenceError if the SCF does not converge.
+    Raises ValueError for unusable settings or charges; on calculation InvalidMolecule for atoms
+    that cannot be computed (periodic ones, and such with initial magnetic moments or with initial
+    charges that contradict `charge`) and ConvergenceError if the SCF does not converge.
     """
 
+    name = "pyscf_ipu"  # type: ignore[assignment]  # ASE's is a property that gives "calculator"
+    parameters: dict[str, Any]  # ASE's may be None while it constructs
     implemented_properties: ClassVar[list[str]] = [
         "energy", "free_energy", "forces", "dipole", "charges",
     ]  # fmt: skip
 
-    def __init__(self, charge: int = 0, solver: Solver | None = None, **level: Any) -> None:
+    def __init__(
+        self,
+        basis: str | None = None,
+        xc: str | None = None,
+        grid_level: int | None = None,
+        precision: str | None = None,
+        *,
+        cart: bool | None = None,
+        max_cycles: int | None = None,
+        charge: int = 0,
+        solver: Solver | None = None,
+    ) -> None:
         super().__init__()
-        self.solver = solver_for(solver, level)
-        self.charge = charge
+        if solver is not None and not isinstance(solver, Solver):
+            raise TypeError(f"solver is a {type(solver).__name__}: a pyscf_ipu.Solver is needed")
+        level = {
+            "basis": basis,
+            "xc": xc,
+            "grid_level": grid_level,
+            "precision": precision,
+            "cart": cart,
+            "max_cycles": max_cycles,
+        }
+        self._solver = solver_for(solver, level)
         self._with_forces = False
+        self.parameters = {**asdict(self._solver.settings), "charge": whole_charge(charge)}
+
+    @property
+    def solver(self) -> Solver:
+        """What computes; `set` replaces it."""
+        return self._solver
+
+    @property
+    def charge(self) -> int:
+        """Of the molecule, in units of e; a new one drops the results of the old one."""
+        return self.parameters["charge"]
+
+    @charge.setter
+    def charge(self, charge: int) -> None:
+        self.set(charge=charge)
+
+    def set(self, **changes: Any) -> dict[str, Any]:
+        """Change settings or the charge, and drop all results; returns what differs from before.
+
+        A changed setting needs a solver of its own, whose programs are compiled anew.
+
+        Raises TypeError for what is no parameter, ValueError for an unusable value; nothing is
+        changed then.
+        """
+        for name in changes:
+            if name not in self.parameters:
+                raise TypeError(
+                    f"Calculator.set() got an unexpected keyword argument {name!r}: use one of "
+                    f"{', '.join(self.parameters)}"
+                )
+        changed = {k: v for k, v in changes.items() if v != self.parameters[k]}
+        if not changed:
+            return changed
+        charge = whole_charge(changed.get("charge", self.charge))
+        settings = replace(
+            self._solver.settings, **{k: v for k, v in changed.items() if k != "charge"}
+        )
+        if settings != self._solver.settings:
+            self._solver = Solver(settings)
+        self.parameters = {**asdict(settings), "charge": charge}
+        self.reset()
+        return changed
 
     def calculate(
         self,
@@ -55,6 +125,7 @@ class Calculator(calculator.Calculator):
         system_changes: Sequence[str] = calculator.all_changes,
     ) -> None:
         """Fill `results` for `atoms`; called by ASE."""
+        self.results = {}  # whatever happens: no others' results
         super().calculate(atoms, properties, system_changes)
         self._with_forces = self._with_forces or "forces" in properties
         mol = Molecule.from_ase(self.atoms, self.charge)

@@ -55,6 +55,14 @@ class Solver:
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
 
+    def __reduce__(self) -> tuple[type[Solver], tuple[Settings]]:
+        """Pickled by its settings: compiled programs belong to this process."""
+        return type(self), (self.settings,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solver:
+        """Itself: programs are the same for all who use them, and need not be compiled again."""
+        return self
+
     def shape(self, mol: Molecule) -> Shape:
         """The bucket of a molecule.
 

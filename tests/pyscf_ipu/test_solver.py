@@ -1,5 +1,7 @@
 """Programs: compiled once per shape, kept on disk, refused when they would not fit."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -51,6 +53,14 @@ def test_a_shape_is_compiled_once(solver, compilations):
     rks(stretched(1.1), solver=solver)
     assert len(compilations) == before
     assert len(solver._programs) == 1
+
+
+def test_a_solver_is_pickled_without_its_programs(solver):
+    again = pickle.loads(pickle.dumps(solver))
+    assert again.settings == solver.settings
+    assert solver._programs
+    assert not again._programs
+    assert copy.deepcopy(solver) is solver, "a copy in the process has no need to compile"
 
 
 def test_all_small_molecules_are_one_program():
