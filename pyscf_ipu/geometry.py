@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,15 @@ from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.result import Row, unstack
 from pyscf_ipu.solver import Solver
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+
+try:
+    from ase import Atoms
+    from ase.calculators.singlepoint import SinglePointCalculator
+    from ase.optimize import BFGS
+except ImportError as error:
+    raise ImportError(
+        "optimize takes its steps from ASE: run pip install 'pyscf-ipu[ase]'"
+    ) from error
 
 FORCE_LIMIT = 1e-4
 """Hartree/Bohr: geomeTRIC and Gaussian stop at 4.5e-4, which leaves soft torsions undecided."""
@@ -46,50 +54,68 @@ class Optimized:
 
 def optimize(
     molecules: Molecule | Sequence[Molecule],
+    basis: str | None = None,
+    xc: str | None = None,
+    grid_level: int | None = None,
+    precision: str | None = None,
+    *,
+    cart: bool | None = None,
+    max_cycles: int | None = None,
     max_steps: int = 200,
     max_force_hartree_per_bohr: float = FORCE_LIMIT,
     solver: Solver | None = None,
-    **level: Any,
 ) -> Optimized | list[Optimized]:
     """The nearest minimum of the energy: one Optimized, or a list of them for a list.
 
     molecules  one Molecule, or a list that may mix molecules of any shape.
+    basis, xc, grid_level, precision, cart, max_cycles, solver  as for `rks`.
     max_steps  after which a molecule counts as not converged.
     max_force_hartree_per_bohr  largest length of the force on an atom at a minimum.
-    solver, level  as for `rks`: `basis`, `xc`, `grid_level`, `precision`, `cart`, `max_cycles`.
 
-    Raises ImportError without ASE, ValueError for unusable settings or limits, and InvalidMolecule
-    for a single molecule that cannot be computed; in a list it ends with that as its message.  A
-    molecule whose SCF does not converge on the way ends there.
+    All atoms move: a Molecule has no constraints, not even those of the `ase.Atoms` that it was
+    made from.
+
+    Raises ImportError without ASE, ValueError for unusable settings or limits, TypeError for what
+    is no Molecule, and InvalidMolecule for a single molecule that cannot be computed; in a list it
+    ends with that as its message.  A molecule whose SCF does not converge on the way ends there.
     """
     if max_steps < 0 or not max_force_hartree_per_bohr > 0:
         raise ValueError(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
             "steps have to be at least 0, and the largest force above 0"
         )
+    level = {
+        "basis": basis,
+        "xc": xc,
+        "grid_level": grid_level,
+        "precision": precision,
+        "cart": cart,
+        "max_cycles": max_cycles,
+    }
     solver = solver_for(solver, level)
     alone = isinstance(molecules, Molecule)
-    mols = [molecules] if isinstance(molecules, Molecule) else list(molecules)
+    mols = [molecules] if alone else molecules
     if alone:
-        mols[0].check()
-        solver.shape(mols[0])
+        molecules.check()
+        solver.shape(molecules)
+    # `rks` refuses what is no list of molecules, before anything is made of its entries.
+    rows = unstack(rks(mols, solver=solver, forces=True))
     walks = [_Walk(mol, max_force_hartree_per_bohr) for mol in mols]
-    for step in range(max_steps + 1):
-        moving = [walk for walk in walks if not walk.message]
-        if not moving:
-            break
-        rows = unstack(rks([walk.molecule() for walk in moving], solver=solver, forces=True))
+    moving = walks
+    while moving:
         for walk, row in zip(moving, rows, strict=True):
-            walk.take(row, last=step == max_steps)
+            walk.take(row, max_steps)
+        moving = [walk for walk in moving if not walk.message]
+        rows = unstack(rks([walk.here for walk in moving], solver=solver, forces=True))
     found = [walk.result() for walk in walks]
     return found[0] if alone else found
 
 
 @dataclass
 class _Walk:
-    """One molecule on its way; `message` once it has arrived or cannot go on."""
+    """One molecule on its way, `here` at present; `message` once it can or need not go on."""
 
-    start: Molecule
+    here: Molecule
     limit: float
     message: str = ""
     converged: bool = False
@@ -97,67 +123,49 @@ class _Walk:
     positions: list[np.ndarray] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        try:
-            from ase import Atoms
-            from ase.optimize import BFGS
-        except ImportError as error:
-            raise ImportError(
-                "optimize takes its steps from ASE: run pip install 'pyscf-ipu[ase]'"
-            ) from error
-        self.atoms = Atoms(self.start.symbols, self.start.positions * BOHR_TO_ANGSTROM)
+        # By number: ASE has no symbol for every number that a list may hold.
+        self.atoms = Atoms(self.here.numbers, self.here.positions * BOHR_TO_ANGSTROM)
         self.stepper = BFGS(self.atoms, logfile=None)
 
-    def molecule(self) -> Molecule:
-        """The present geometry; the first one is the user's to the last bit."""
-        if not self.rows:
-            return self.start
-        mol, positions = self.start, self.atoms.positions / BOHR_TO_ANGSTROM
-        return Molecule(mol.numbers, positions, mol.charge, mol.name, mol.smiles)
-
-    def take(self, row: Row, last: bool) -> None:
-        """Record the present geometry's energy and forces, and take a step or end."""
-        here = self.molecule()
+    def take(self, row: Row, max_steps: int) -> None:
+        """Record the energy and forces here, and take a step or end."""
         self.rows.append(row)
-        self.positions.append(here.positions)
+        self.positions.append(self.here.positions)
+        steps = len(self.rows) - 1
         if not row.converged:
             invalid = row.status.startswith("invalid")
-            self.message = row.status if invalid else f"{row.status} SCF after {self._steps()}"
+            self.message = row.status if invalid else f"{row.status} SCF after {steps} steps"
             return
         assert row.forces is not None
         largest = float(np.linalg.norm(row.forces, axis=1).max())
         self.converged = largest < self.limit
-        if self.converged or last:
+        if self.converged or steps == max_steps:
             state = "converged" if self.converged else "not converged"
             self.message = (
-                f"{state} after {self._steps()}: largest force {largest:.1e} Hartree/Bohr, "
+                f"{state} after {steps} steps: largest force {largest:.1e} Hartree/Bohr, "
                 f"limit {self.limit:.1e}"
             )
             return
         self._step(row.energy, row.forces)
 
-    def _steps(self) -> str:
-        return f"{len(self.rows) - 1} steps"
-
     def _step(self, energy: float, forces: np.ndarray) -> None:
-        from ase.calculators.singlepoint import SinglePointCalculator
-
         self.atoms.calc = SinglePointCalculator(
             self.atoms,
             energy=energy * HARTREE_TO_EV,
             forces=forces * (HARTREE_TO_EV / BOHR_TO_ANGSTROM),
         )
         self.stepper.step()
+        mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM
+        self.here = Molecule(mol.numbers, positions, mol.charge, mol.name, mol.smiles)
 
     def result(self) -> Optimized:
         last = self.rows[-1]
         assert last.forces is not None
-        positions = np.array(self.positions)
-        mol = self.start
         return Optimized(
-            Molecule(mol.numbers, positions[-1], mol.charge, mol.name, mol.smiles),
+            self.here,
             last.energy,
             last.forces,
-            positions,
+            np.array(self.positions),
             np.array([row.energy for row in self.rows]),
             self.converged,
             self.message,

@@ -21,6 +21,9 @@ from .units import BOHR_TO_ANGSTROM
 if TYPE_CHECKING:
     from .drop_in import RKS as RKS
 
+CHARGE_ROUNDING = 0.1
+"""Partial charges, which files round, may miss the total charge by less than this many e."""
+
 
 def __getattr__(name: str) -> object:
     if name == "RKS":
@@ -159,6 +162,11 @@ def molecule_from_pyscf(mole: Any) -> Molecule:
             f"the PySCF Mole has spin={mole.spin} unpaired electrons: the calculation is "
             "restricted (closed shell) and needs spin=0."
         )
+    if mole.nelectron != mole.tot_electrons():
+        raise InvalidMolecule(
+            f"the PySCF Mole has nelectron={mole.nelectron}, while its nuclei and charge="
+            f"{mole.charge} make {mole.tot_electrons()} electrons: give charge= instead"
+        )
     # Not mole.atom_charges(): those are smaller than the atomic numbers under an ECP.
     numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
     return Molecule(numbers, mole.atom_coords(), mole.charge)
@@ -166,14 +174,29 @@ def molecule_from_pyscf(mole: Any) -> Molecule:
 
 def molecule_from_ase(atoms: Any, charge: int = 0) -> Molecule:
     """See `Molecule.from_ase`."""
-    if not all(hasattr(atoms, name) for name in ("pbc", "numbers", "positions")):
+    needed = ("pbc", "numbers", "positions", "get_initial_charges")
+    if not all(hasattr(atoms, name) for name in needed):
         raise TypeError(f"an ase.Atoms is needed, not a {type(atoms).__name__}.")
     if np.any(atoms.pbc):
         raise InvalidMolecule(
             "the ASE Atoms are periodic: only molecules are computed; set `atoms.pbc = False` if "
             "the cell has no meaning."
         )
-    return Molecule(atoms.numbers, np.asarray(atoms.positions) / BOHR_TO_ANGSTROM, charge)
+    if np.any(atoms.get_initial_magnetic_moments()):
+        raise InvalidMolecule(
+            f"the ASE Atoms {atoms.get_chemical_formula()} have initial magnetic moments: the "
+            "calculation is restricted (closed shell); if a singlet is meant, remove them with "
+            "`atoms.set_initial_magnetic_moments(None)`."
+        )
+    molecule = Molecule(atoms.numbers, np.asarray(atoms.positions) / BOHR_TO_ANGSTROM, charge)
+    charges = atoms.get_initial_charges()
+    if np.any(charges) and not abs(charges.sum() - molecule.charge) < CHARGE_ROUNDING:
+        raise InvalidMolecule(
+            f"the initial charges of the ASE Atoms {atoms.get_chemical_formula()} add up to "
+            f"{charges.sum():+.3g}, which contradicts charge={molecule.charge}: give the charge as "
+            "charge=, or remove them with `atoms.set_initial_charges(None)`."
+        )
+    return molecule
 
 
 def _number_of(element: str) -> int:

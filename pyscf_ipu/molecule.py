@@ -37,8 +37,8 @@ MIN_DISTANCE_BOHR = 0.2
 
 
 def symbol_of(number: int) -> str:
-    """Element symbol of an atomic number, or the number itself when there is no such element."""
-    return SYMBOLS[number] if 1 <= number < len(SYMBOLS) else str(number)
+    """Element symbol of an atomic number: X for 0, such as (Z=200) where there is no element."""
+    return SYMBOLS[number] if 0 <= number < len(SYMBOLS) else f"(Z={number})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Molecule:
         """
         object.__setattr__(self, "numbers", _numbers(numbers))
         object.__setattr__(self, "positions", _positions(positions, len(self.numbers)))
-        object.__setattr__(self, "charge", _charge(charge))
+        object.__setattr__(self, "charge", whole_charge(charge))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "smiles", smiles)
 
@@ -148,8 +148,12 @@ class Molecule:
     def from_ase(cls, atoms: Any, charge: int = 0) -> Molecule:
         """The atoms of an `ase.Atoms` (positions there in Angstrom).
 
+        Constraints are lost, since a Molecule has none: `pyscf_ipu.optimize` moves fixed atoms
+        too.  ASE's own optimisers with `pyscf_ipu.Calculator` keep them.
+
         Raises:
-            InvalidMolecule: the atoms are periodic.
+            InvalidMolecule: the atoms are periodic, have initial magnetic moments (open shells),
+                or initial charges that do not add up to `charge` (all zero says nothing).
         """
         from .interop import molecule_from_ase
 
@@ -160,7 +164,8 @@ class Molecule:
         return f"Molecule({_formula(self)}{charge}, {self.n_atoms} atoms)"
 
 
-def _charge(charge: Any) -> int:
+def whole_charge(charge: Any) -> int:
+    """A charge in units of e as an int; raises ValueError unless it is a whole number."""
     whole = isinstance(charge, (int, float, np.number)) and not isinstance(charge, bool)
     if not whole or not np.isfinite(charge) or int(charge) != charge:
         raise ValueError(f"charge is {charge!r}: it must be a whole number, in units of e.")
@@ -223,9 +228,9 @@ def _check_positions(
     if bad.size:
         i = int(bad[0])
         raise InvalidMolecule(
-            f"{label} has position {positions[i].tolist()} at atom {i} "
-            f"({symbol_of(int(numbers[i]))}): every coordinate must be a finite number in "
-            "Bohr; repair or leave out this molecule."
+            f"{label} has position {positions[i].tolist()} Bohr at atom {i} "
+            f"({symbol_of(int(numbers[i]))}): every coordinate must be a finite number; repair or "
+            "leave out this molecule."
         )
     distance = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
     distance[np.diag_indices(len(numbers))] = np.inf
@@ -233,9 +238,11 @@ def _check_positions(
     if distance[i, j] < MIN_DISTANCE_BOHR:
         raise InvalidMolecule(
             f"{label} has atoms {i} ({symbol_of(int(numbers[i]))}) and {j} "
-            f"({symbol_of(int(numbers[j]))}) only {distance[i, j]:.3g} Bohr apart: at least "
-            f"{MIN_DISTANCE_BOHR} Bohr is allowed; check the geometry and that it is in Bohr "
-            f"(1 Bohr = {BOHR_TO_ANGSTROM:.4f} Angstrom)."
+            f"({symbol_of(int(numbers[j]))}) only {distance[i, j]:.3g} Bohr apart "
+            f"({distance[i, j] * BOHR_TO_ANGSTROM:.3g} Angstrom): at least {MIN_DISTANCE_BOHR} "
+            f"Bohr ({MIN_DISTANCE_BOHR * BOHR_TO_ANGSTROM:.3g} Angstrom) is allowed; check the "
+            "geometry and its unit: Molecule(numbers, positions) takes Bohr; text, XYZ files and "
+            "ASE have Angstrom."
         )
 
 

@@ -48,10 +48,16 @@ def test_wrong_shapes_are_refused_at_once(numbers, positions):
     [
         ([], [], 0, "no atoms"),
         ([26], [[0, 0, 0]], 0, r"Fe \(26\) at atom 0.*H to Cl"),
-        ([0, 1], [[0, 0, 0], [0, 0, 2]], 0, "element number 0"),
-        ([999], [[0, 0, 0]], 0, "element number 999"),
-        ([2], [[0, np.nan, 0]], 0, "finite"),
-        ([1, 1], [[0, 0, 0], [0, 0, 0.1]], 0, r"0 \(H\) and 1 \(H\) only 0.1 Bohr"),
+        ([0, 1, 1], [[0, 0, 0], [0, 0, 2], [0, 0, 4]], 0, "H2X has element number 0"),
+        ([1, 999, 1], np.diag([0, 2, 4]), 0, r"H2\(Z=999\) has element number 999"),
+        ([2], [[0, np.nan, 0]], 0, r"\[0.0, nan, 0.0\] Bohr at .* be a finite number;"),
+        (
+            [1, 1],
+            [[0, 0, 0], [0, 0, 0.1]],
+            0,
+            r"0 \(H\) and 1 \(H\) only 0.1 Bohr apart \(0.0529 Angstrom\): at least 0.2 Bohr "
+            r"\(0.106 Angstrom\) .* its unit",
+        ),
         ([8, 1], [[0, 0, 0], [0, 0, 2]], 0, r"odd number of electrons \(9\).*charge="),
         ([1], [[0, 0, 0]], 1, "no electrons"),
     ],
@@ -147,7 +153,26 @@ def test_from_ase():
         Molecule.from_ase(atoms)
 
 
+def test_from_ase_takes_no_open_shells_and_no_contradiction():
+    ase = pytest.importorskip("ase")
+    build = pytest.importorskip("ase.build")
+    with pytest.raises(InvalidMolecule, match=r"O2 have initial magnetic moments.*moments\(None\)"):
+        Molecule.from_ase(build.molecule("O2"))
+    atoms = ase.Atoms("OH", positions=np.array(WATER[:2]) * 0.529177210903)
+    assert Molecule.from_ase(atoms, charge=-1).charge == -1, "ASE's charges are zero by default"
+    atoms.set_initial_charges([-1.3, 0.301])  # rounded
+    assert Molecule.from_ase(atoms, charge=-1).charge == -1
+    for charge in (0, 1):
+        with pytest.raises(InvalidMolecule, match=rf"add up to -0.999.* charge={charge}: give"):
+            Molecule.from_ase(atoms, charge)
+    atoms.set_initial_charges([0.5, -0.5])
+    assert Molecule.from_ase(atoms).charge == 0
+    with pytest.raises(InvalidMolecule, match="contradicts charge=-1"):
+        Molecule.from_ase(atoms, -1)
+
+
 WRONG_TYPES = """
+import ase
 import pyscf_ipu as pi
 for call in (
     lambda: pi.Molecule([2], [[0, 0, 0]], charge=None),
@@ -157,6 +182,12 @@ for call in (
     lambda: pi.Molecule.from_ase("water"),
     lambda: pi.rks(None),
     lambda: pi.rks(["CCO"]),
+    lambda: pi.optimize("CCO"),
+    lambda: pi.optimize([1]),
+    lambda: pi.optimize(None),
+    lambda: pi.optimize(ase.Atoms("H2", [[0, 0, 0], [0, 0, 0.74]])),
+    lambda: pi.Calculator(solver="x"),
+    lambda: pi.Calculator(charge=0.5),
 ):
     try:
         call()
@@ -172,5 +203,5 @@ def test_a_wrong_type_gets_one_sentence():
     )
     lines = found.stdout.splitlines()
     assert found.returncode == 0, found.stderr
-    assert len(lines) == 7
+    assert len(lines) == 13
     assert all("must be" in x or "is needed" in x or "not a" in x or "give" in x for x in lines)
