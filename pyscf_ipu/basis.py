@@ -9,7 +9,10 @@ shells give 16 orbital products from one set of Boys functions.
 from __future__ import annotations
 
 import functools
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pyscf import gto
@@ -108,7 +111,7 @@ def symbol(number: int) -> str:
 def supported_basis(basis: str) -> str:
     """Return the name if PySCF knows it for carbon; raise UnknownBasis otherwise."""
     try:
-        shells = gto.basis.load(basis, "C")
+        shells = _entry(gto.basis.load, basis, "C")
     except (KeyError, RuntimeError, ValueError) as error:
         raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
     if max(shell[0] for shell in shells) > MAX_L:
@@ -135,7 +138,7 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
             "use an all-electron basis"
         )
     try:
-        entry = gto.basis.load(basis, name)
+        entry = _entry(gto.basis.load, basis, name)
     except (KeyError, RuntimeError, ValueError) as error:
         raise InvalidMolecule(
             f"basis {basis!r} has no functions for {name}: choose another basis or leave it out"
@@ -147,12 +150,19 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
     return _assemble(_fuse(raw), atom, cart)
 
 
+def _entry(load: Callable[[str, str], Any], basis: str, name: str) -> Any:
+    """What PySCF has for an element; its advice on packages, where it has nothing, is not shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return load(basis, name)
+
+
 def _has_core_potential(basis: str, name: str) -> bool:
     """Whether the set is meant for an effective core potential, which the engine does not have."""
     if basis.lower().startswith(("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")):
         return True
     try:
-        return bool(gto.basis.load_ecp(basis, name))
+        return bool(_entry(gto.basis.load_ecp, basis, name))
     except (KeyError, RuntimeError, ValueError, TypeError):  # PySCF has no such potential
         return False
 

@@ -286,8 +286,9 @@ FUNCTIONALS: dict[str, tuple[Callable | None, float, str]] = {
 def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, unless all this can be used."""
     molecule.check()
-    if settings.check().precision not in THRESHOLDS:
+    if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
         raise ValueError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
+    settings.check()
     if integrals not in INTEGRALS:
         raise ValueError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
     solver = Solver(settings)

@@ -5,18 +5,19 @@ import math
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
-from pyscf_ipu import Settings, nanodft, nanodft_command, nanodft_integrals
+from pyscf_ipu import Settings, nanodft, nanodft_command, nanodft_integrals, nanodft_table
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, TooLarge
 from pyscf_ipu.grid import atomic_grid
 from pyscf_ipu.nanodft import DEFAULT, FUNCTIONALS, Terms, diis, forces, scf
 from pyscf_ipu.nanodft_integrals import engine_integrals, pyscf_integrals
 from pyscf_ipu.nanodft_molecules import GEOMETRIES, molecule_from_text
-from pyscf_ipu.nanodft_table import pyscf_forces, pyscf_result
+from pyscf_ipu.nanodft_table import Reference, pyscf_forces, pyscf_result
 from pyscf_ipu.xc import FUNCTIONALS as ENGINE_FUNCTIONALS
 from pyscf_ipu.xc import functional
 
@@ -159,6 +160,7 @@ def test_diis_without_any_error_keeps_the_matrix():
     ("settings", "integrals", "words"),
     [
         (Settings(precision="mixed"), "engine", "float32 and float64"),
+        (Settings(precision="half"), "engine", "'half': nanoDFT has float32 and float64"),
         (DEFAULT, "libcint", "one of engine, pyscf"),
         (Settings(xc="m06", precision="float64"), "engine", "unknown functional"),
     ],
@@ -230,9 +232,36 @@ def test_the_command_prints_every_cycle_beside_pyscf(command):
     [("waters",), ("water", "--xc", "m06"), ("water", "--charge", "1"), ("water", "--basis", "x")],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(command, arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PySCF's advice on unknown basis sets
-        code, out, err = command(*arguments)
+    code, out, err = command(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("nanodft: ")
     assert err.count("\n") == 1
+
+
+def test_a_loop_that_does_not_end_leaves_a_whole_table(command):
+    text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
+    code, out, err = command(text, "--xc", "hf", "--integrals", "pyscf", "--max-cycles", "1")
+    assert code == 2
+    assert out.count("\n") == 2
+    assert out.endswith("\n"), "the sentence on stderr has a line of its own"
+    assert err.startswith("nanodft: not converged after 1 cycles")
+
+
+def test_a_reference_that_did_not_converge_is_named(command, monkeypatch):
+    monkeypatch.setattr(nanodft_table, "PYSCF_CYCLES", 1)
+    text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
+    code, out, err = command(text, "--xc", "hf", "--compare", "--integrals", "pyscf", "--forces")
+    assert (code, err) == (0, "")
+    assert any(line.startswith("P? ") for line in out.splitlines())
+    assert "PySCF did not converge in 1 cycles: row P? is where it stopped" in out
+    assert "energy - PySCF's (row P?): -" in out
+    assert "- PySCF's (not converged)" in out
+
+
+def test_only_errors_are_coloured(water_reference):
+    field, result = water_reference
+    assert water_reference.shown(1e-5, "text") == "[green]text[/]"
+    assert water_reference.shown(1.0, "text") == "[red]text[/]"
+    stopped = Reference(SimpleNamespace(converged=False), result)
+    assert (stopped.shown(1e-5, "text"), stopped.label) == ("text", "P?")
+    assert (field.converged, water_reference.label) == (True, "P")
