@@ -1,5 +1,7 @@
 """Execute the notebooks as a first reader would: a fresh kernel, an empty folder, nothing cached.
 
+Nor is there a network: Python refuses connections to other computers (offline/sitecustomize.py).
+
     notebooks/run.py                           # all of them: what .ci/run does
     notebooks/run.py --write SchNet-training   # one, and keep its outputs in the .ipynb
 
@@ -62,9 +64,8 @@ def execute(name: str, limit_seconds: float, write: bool, programs: Path | None)
     faults = []
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(HERE / "data", Path(folder) / "data")
-        environment = (
-            os.environ | ENVIRONMENT | {"PYSCF_IPU_CACHE": str(programs or f"{folder}/programs")}
-        )
+        environment = os.environ | ENVIRONMENT | offline()
+        environment["PYSCF_IPU_CACHE"] = str(programs or f"{folder}/programs")
         client = NotebookClient(
             notebook,
             kernel_name="python3",
@@ -84,6 +85,12 @@ def execute(name: str, limit_seconds: float, write: bool, programs: Path | None)
     if write and not faults:
         write_pair(name, notebook)
     return faults
+
+
+def offline() -> dict[str, str]:
+    """The environment of a Python that finds no network, nor do the Pythons that it starts."""
+    paths = [str(HERE / "offline"), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def write_pair(name: str, notebook: NotebookNode) -> None:
