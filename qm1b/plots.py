@@ -55,12 +55,14 @@ def overview(found: Sequence[Distribution], folder: Path) -> Path:
 
 def errors(rows: Sequence[Any], path: Path) -> Path:
     """Histograms of the differences of rows, `comparison.Compared`."""
-    figure = Figure(figsize=(3.2 * len(ERRORS), 2.8), layout="constrained")
+    columns = 3
+    lines = -(-len(ERRORS) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.8 * lines), layout="constrained")
     for place, (name, (title, factor)) in enumerate(ERRORS.items(), start=1):
         one = Distribution(name, title)
         one.add(factor * np.array([getattr(row, name) for row in rows]))
         if one.count:
-            histogram(figure.add_subplot(1, len(ERRORS), place), one)
+            histogram(figure.add_subplot(lines, columns, place), one)
     return save(figure, path)
 
 
@@ -73,7 +75,7 @@ def histogram(axes: Axes, one: Distribution) -> None:
     axes.axvline(median, color=RED, linewidth=1.2)
     axes.set_title(f"median {median:.4g}", color=RED, fontsize=9, loc="right")
     axes.set_xlabel(one.title)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=one.whole))
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=one.whole))  # labels may be "-0.075"
     axes.set_ylabel("rows (%)")
     axes.spines[["top", "right"]].set_visible(False)
 
