@@ -26,7 +26,7 @@
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.colors import LogNorm
+from matplotlib.colors import ListedColormap, LogNorm, hsv_to_rgb
 
 import pyscf_ipu as pi
 from pyscf_ipu.nanodft_integrals import engine_integrals, mole_of
@@ -201,22 +201,30 @@ plt.show()
 shape = shape_of(molecule_from_text("benzene").numbers, "sto-3g", False, 0, pad=False)
 N_TILES = 24
 plan = tile_plan(shape, n_tiles=N_TILES, strip_primitives=36)
-owner = np.full((plan.n_rows, plan.n_rows), np.nan)
+owner, middles = np.full((plan.n_rows, plan.n_rows), np.nan), {}
 for block in plan.blocks:
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     height, width = bra.pairs_per_strip * bra.n_products, ket.pairs_per_strip * ket.n_products
     for p, q, tile in zip(block.bra_strip, block.ket_strip, block.tiles, strict=True):
         row, column = bra.first_row + p * height, ket.first_row + q * width
         owner[row : row + height, column : column + width] = tile
+        if min(height, width) >= 32:
+            middles[row + height / 2, column + width / 2] = tile
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-axes[0].imshow(owner[::2, ::2], cmap="tab20", interpolation="nearest")
+# A tile is a colour, 8 hues times 3 shades, the same in both pictures; large blocks have its number.
+hues, shades = np.arange(N_TILES) % 8 / 8, np.array([1.0, 0.75, 0.5])[np.arange(N_TILES) // 8]
+colours = hsv_to_rgb(np.stack([hues, np.sqrt(1.25 - shades), shades], axis=1))
+axes[0].imshow(owner[::2, ::2], cmap=ListedColormap(colours), interpolation="nearest")
+for (row, column), tile in middles.items():
+    ink = "black" if shades[tile] > 0.6 else "white"
+    axes[0].text(column / 2, row / 2, tile, ha="center", va="center", color=ink, fontsize=8)
 edges = [s.first_row / 2 for s in plan.strips[1:]]
 axes[0].set(title=f"which of {N_TILES} tiles computes what", xticks=[], yticks=[])
 for edge in edges:
     axes[0].axhline(edge, color="black", lw=0.6)
     axes[0].axvline(edge, color="black", lw=0.6)
 load = plan.load()
-axes[1].bar(range(N_TILES), load / load.max())
+axes[1].bar(range(N_TILES), load / load.max(), color=colours)
 axes[1].set(title=f"load of each tile, balance {plan.balance():.3f}", xlabel="tile")
 plt.show()
 print(f"{sum(len(block.tiles) for block in plan.blocks)} blocks of {len(plan.blocks)} class pairs")
