@@ -14,42 +14,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyscf import dft, gto
-from pyscf.dft import gen_grid, libxc, radi
-from pyscf.pbc.gto import Cell
+from pyscf import dft, gto, lib
+from pyscf.dft import libxc
+from pyscf.scf import chkfile
+from pyscf.scf.hf import SCF_Scanner
 
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
+from pyscf_ipu.drop_in_checks import (
+    check_functional,
+    check_grids,
+    check_integrals,
+    check_molecule,
+    check_options,
+)
+from pyscf_ipu.errors import UnknownBasis
 from pyscf_ipu.kohn_sham import rks
 from pyscf_ipu.molecule import Molecule
 from pyscf_ipu.precision import PRECISIONS
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, plain_integer
 from pyscf_ipu.solver import Solver
 from pyscf_ipu.xc import FUNCTIONALS, functional
-
-# What PySCF's object may not ask for, as the value that stands for "not asked for".
-UNSUPPORTED = {
-    "level_shift": (0, None),
-    "damp": (0, None),
-    "conv_tol_grad": (None,),
-    "callback": (None,),
-    "with_df": (None,),
-    "omega": (None, 0),
-    "disp": (None,),
-    "init_guess": ("minao", "atom"),
-}
-
-# Methods of which another implementation (solvents, smearing, external fields) would be ignored.
-HOOKS = ("get_hcore", "get_ovlp", "get_jk", "get_veff", "get_fock", "get_occ", "eig", "energy_nuc")
-
-GRIDS = {
-    "prune": gen_grid.nwchem_prune,
-    "radi_method": radi.treutler,
-    "becke_scheme": gen_grid.original_becke,
-    "radii_adjust": radi.treutler_atomic_radii_adjust,
-    "atom_grid": {},
-}
-
-_GRID_MESSAGE = "grids.{} is not PySCF's default: only grids.level (0 to 9) can be chosen"
 
 
 class RKS(dft.rks.RKS):
@@ -60,20 +43,35 @@ class RKS(dft.rks.RKS):
     precision  "float64", "mixed" or "float32", as for `rks`.
 
     `kernel()` sets e_tot (Hartree), mo_energy [N] (Hartree), mo_coeff [N, N] and mo_occ [N] in the
-    AO order of `mol`, converged and cycles, and returns e_tot.  `grids.level` and `max_cycle` are
-    taken over; the thresholds are those of the precision.  Programs are kept for the next call of
-    this object, for example after `reset(mol)`.
+    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`
+    and `max_cycle` are taken over; the thresholds are those of the precision.  Programs are kept
+    for the next call of this object, for example after `reset(mol)`, and for its `as_scanner()`.
     """
-
-    _keys = {"precision"}  # noqa: RUF012  PySCF's list of attributes that are no typing mistakes
 
     def __init__(self, mol: gto.Mole, xc: str = "LDA,VWN", precision: str = "float64") -> None:
         super().__init__(mol, xc)
-        if precision not in PRECISIONS:
-            raise ValueError(f"unknown precision {precision!r}: use one of {', '.join(PRECISIONS)}")
         self.precision = precision
-        self.conv_tol = PRECISIONS[precision].energy_change
         self._solver: Solver | None = None
+
+    @property
+    def precision(self) -> str:
+        """ "float64", "mixed" or "float32"; ValueError on setting another."""
+        return self._precision
+
+    @precision.setter
+    def precision(self, name: str) -> None:
+        if not isinstance(name, str) or name not in PRECISIONS:
+            raise ValueError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
+        self._precision = name
+
+    @property
+    def conv_tol(self) -> float:
+        """Largest change of the energy in the last cycle, Hartree: the precision's unless set."""
+        return vars(self).get("conv_tol", PRECISIONS[self.precision].energy_change)
+
+    @conv_tol.setter
+    def conv_tol(self, value: float) -> None:
+        vars(self)["conv_tol"] = value
 
     def settings(self) -> Settings:
         """The level of theory in this package's words.
@@ -81,26 +79,33 @@ class RKS(dft.rks.RKS):
         Raises ValueError for what it does not have, InvalidMolecule for a molecule that it cannot
         compute, UnknownBasis.
         """
-        _check_options(self)
-        _check_grids(self.grids)
+        check_options(self)
         level = Settings(
             basis=basis_name(self.mol),
             xc=functional_name(self.xc),
-            grid_level=self.grids.level,
+            grid_level=plain_integer(self.grids.level),
             precision=self.precision,
             cart=bool(self.mol.cart),
-            max_cycles=self.max_cycle,
-        )
-        return level.check()
+            max_cycles=plain_integer(self.max_cycle),
+        ).check()
+        check_grids(self.grids, self.mol)
+        check_integrals(self)
+        return level
 
     def scf(self, dm0: Any = None, **kwargs: Any) -> float:
         """Run the SCF and fill this object; the energy in Hartree.  Errors as for `settings`."""
+        if not isinstance(self, RKS):
+            raise TypeError(
+                f"this {type(self).__name__} was made of pyscf_ipu's RKS, whose SCF is restricted: "
+                "convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own classes"
+            )
         if dm0 is not None or kwargs:
             what = ", ".join(["dm0"] * (dm0 is not None) + list(kwargs))
             raise ValueError(
                 f"kernel() got {what}: the SCF starts from atomic densities and takes no arguments"
             )
         molecule, settings = molecule_of(self.mol), self.settings()
+        self.build(self.mol)  # PySCF's warnings of misspelt attributes
         if self._solver is None or self._solver.settings != settings:
             self._solver = Solver(settings)
         found = rks(molecule, orbitals=True, solver=self._solver)
@@ -110,6 +115,10 @@ class RKS(dft.rks.RKS):
         self.mo_energy = np.asarray(found.mo_energy)
         self.mo_coeff = np.asarray(found.mo_coeff)
         self.mo_occ = np.where(np.arange(len(self.mo_energy)) < molecule.n_electrons // 2, 2.0, 0.0)
+        if self.chkfile:
+            chkfile.save_mol(self.mol, self.chkfile)
+            names = ("e_tot", "mo_energy", "mo_coeff", "mo_occ")
+            self.dump_chk({name: getattr(self, name) for name in names})
         self._finalize()
         return self.e_tot
 
@@ -117,25 +126,59 @@ class RKS(dft.rks.RKS):
         """See `scf`."""
         return self.scf(dm0, **kwargs)
 
+    def copy(self) -> RKS:
+        """A shallow copy with grids of its own: PySCF's would share them, and `reset` both."""
+        new = super().copy()
+        new.grids, new.nlcgrids = self.grids.copy(), self.nlcgrids.copy()
+        return new
+
+    def as_scanner(self) -> Any:
+        """A copy that is called with a Mole, or a geometry as `Mole.set_geom_` takes it."""
+        if isinstance(self, lib.SinglePointScanner):
+            return self
+        name = type(self).__name__ + Scanner.__name_mixin__
+        return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
+
+    def to_pyscf(self) -> dft.rks.RKS:
+        """The same state in PySCF's own class, whose `kernel` is PySCF's."""
+        plain: Any = self.copy()
+        plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
+        for name in ("_precision", "_solver"):
+            del plain.__dict__[name]
+        return plain
+
+    def to_uks(self, xc: str | None = None) -> dft.uks.UKS:
+        """PySCF's unrestricted object with these orbitals; its SCF is PySCF's."""
+        return self.to_pyscf().to_uks(xc)  # type: ignore[return-value]
+
+    def to_gks(self, xc: str | None = None) -> dft.gks.GKS:
+        """PySCF's generalized object with these orbitals; its SCF is PySCF's."""
+        return self.to_pyscf().to_gks(xc)  # type: ignore[return-value]
+
+
+class Scanner(SCF_Scanner):
+    """PySCF's scanner without its guess, which is the density of the geometry before."""
+
+    def __call__(self: Any, mol_or_geom: Any, **kwargs: Any) -> float:
+        """The energy in Hartree of a Mole, or of this molecule at another geometry."""
+        is_mole = isinstance(mol_or_geom, gto.Mole)
+        mole = mol_or_geom if is_mole else self.mol.set_geom_(mol_or_geom, inplace=False)
+        self.reset(mole)
+        return self.kernel(**kwargs)
+
 
 def molecule_of(mole: gto.Mole) -> Molecule:
     """The atoms of a PySCF molecule; InvalidMolecule for what stands beside plain nuclei."""
-    if isinstance(mole, Cell):
-        raise InvalidMolecule("a periodic Cell: only molecules are computed; use a gto.Mole")
-    if mole.has_ecp():
-        raise InvalidMolecule(
-            "the Mole has effective core potentials: use an all-electron basis and no ecp="
-        )
-    if mole.nucmod:
-        raise InvalidMolecule("the Mole has nuclei of finite size: only point charges; drop nucmod")
+    check_molecule(mole)
     return Molecule.from_pyscf(mole)
 
 
-def functional_name(xc: str) -> str:
+def functional_name(xc: Any) -> str:
     """This package's name of a PySCF functional, told by its libxc numbers.
 
     Raises ValueError with the names that there are.
     """
+    check_functional(xc)
     known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in FUNCTIONALS}
     try:
         asked = libxc.parse_xc(xc)
@@ -153,53 +196,25 @@ def basis_name(mole: gto.Mole) -> str:
 
     Raises UnknownBasis if there are several, or shells that are not those of the name.
     """
-    given = mole.basis.values() if isinstance(mole.basis, dict) else [mole.basis]
-    names = {name if isinstance(name, str) else None for name in given}
-    name = names.pop() if len(names) == 1 else None
-    if name is None:
+    given = list(mole.basis.values()) if isinstance(mole.basis, dict) else [mole.basis]
+    texts = [name for name in given if isinstance(name, str)]
+    if len(texts) < len(given) or len({_without_case(name) for name in texts}) != 1:
         raise UnknownBasis(
             "the Mole's basis is not one name for all atoms: build it with, for example, "
             "basis='def2-svp'"
         )
-    for i in range(mole.natm):
+    name = texts[0]
+    first = {mole.atom_symbol(i): i for i in reversed(range(mole.natm))}
+    for symbol, i in first.items():
         element = mole.atom_pure_symbol(i)
-        if mole._basis[mole.atom_symbol(i)] != gto.format_basis({element: name})[element]:
+        if mole._basis[symbol] != gto.format_basis({element: name})[element]:
             raise UnknownBasis(
-                f"the shells of atom {i} ({mole.atom_symbol(i)}) are not those of basis {name!r}: "
+                f"the shells of atom {i} ({symbol}) are not those of basis {name!r}: "
                 "build the Mole with an unchanged, named basis"
             )
     return name
 
 
-def _check_options(field: RKS) -> None:
-    """ValueError for a setting of the SCF that would be ignored."""
-    for name, allowed in UNSUPPORTED.items():
-        value = getattr(field, name, allowed[0])
-        if value not in allowed:
-            raise ValueError(
-                f"{name}={value!r} is not offered by this package's SCF: leave it at "
-                f"{allowed[0]!r}, or use pyscf.dft.RKS"
-            )
-    lowest = PRECISIONS[field.precision].energy_change
-    if field.conv_tol < lowest:
-        raise ValueError(
-            f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
-            f"converges to, {lowest:g}: leave it there"
-        )
-    for name in HOOKS:
-        if name in vars(field) or getattr(type(field), name) is not getattr(dft.rks.RKS, name):
-            raise ValueError(
-                f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "
-                "(a solvent, smearing, a field); use pyscf.dft.RKS"
-            )
-    if not field.diis or field.nlc:
-        raise ValueError("diis and nlc are not switchable here: leave them, or use pyscf.dft.RKS")
-
-
-def _check_grids(grids: gen_grid.Grids) -> None:
-    """ValueError for a grid that is not one of PySCF's levels with its defaults."""
-    for name, default in GRIDS.items():
-        if getattr(grids, name) != default:
-            raise ValueError(_GRID_MESSAGE.format(name))
-    if not np.array_equal(np.asarray(grids.atomic_radii), radi.BRAGG_RADII):
-        raise ValueError(_GRID_MESSAGE.format("atomic_radii"))
+def _without_case(basis: str) -> str:
+    """One spelling of a basis set's name: PySCF heeds no case, hyphen, underscore or blank."""
+    return basis.lower().translate(str.maketrans("", "", "-_ "))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from pyscf_ipu.basis import supported_basis
 from pyscf_ipu.precision import PRECISIONS, Precision
@@ -28,6 +31,10 @@ class Settings:
     cart: bool = False
     max_cycles: int = 50
 
+    def __post_init__(self) -> None:
+        for name in ("grid_level", "max_cycles"):
+            object.__setattr__(self, name, plain_integer(getattr(self, name)))
+
     def check(self) -> Settings:
         """Raise ValueError with the allowed values if a field is not usable; else return self."""
         for name in ("basis", "xc", "precision"):
@@ -49,3 +56,8 @@ class Settings:
     @property
     def numerics(self) -> Precision:
         return PRECISIONS[self.precision]
+
+
+def plain_integer(value: Any) -> Any:
+    """NumPy's integers as int, so that one number is one program; all else unchanged."""
+    return int(value) if isinstance(value, np.integer) else value

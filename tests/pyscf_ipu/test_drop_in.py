@@ -1,14 +1,16 @@
 """PySCF's mean-field class with this package's SCF: PySCF's post-processing works on it."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from pyscf import dft, gto
+from pyscf.scf import addons, chkfile
 from pyscf.tools import cubegen
 
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 from pyscf_ipu.interop import RKS
 from pyscf_ipu.xc import FUNCTIONALS, functional
 
@@ -96,72 +98,78 @@ def test_another_geometry_needs_no_other_program(ours):
     assert ours.e_tot == energy
 
 
-WATER = "O 0 0 0; H 0 0 1; H 0 1 0"
+def another(ours, mole, **changes):
+    """A new object at the level of `ours`, with its compiled program."""
+    field = RKS(mole, xc="b3lyp")
+    field.grids.level, field._solver = np.int64(0), ours._solver
+    return field.set(**changes)
 
 
-def mole(atom=WATER, **changes):
-    return gto.M(atom=atom, verbose=0, **{"basis": "sto-3g", **changes})
+def test_checkpoint_file_is_pyscf_s(ours, tmp_path):
+    path = str(tmp_path / "w.chk")
+    field = another(ours, ours.mol, chkfile=path)
+    field.kernel()
+    mole, found = chkfile.load_scf(path)
+    np.testing.assert_array_equal(mole.atom_coords(), ours.mol.atom_coords())
+    assert found["e_tot"] == field.e_tot
+    for name in ("mo_energy", "mo_coeff", "mo_occ"):
+        np.testing.assert_array_equal(found[name], getattr(field, name))
+    started = (
+        dft.RKS(mole, xc="b3lyp")
+        .set(chkfile=path, init_guess="chkfile")
+        .get_init_guess(key="chkfile")
+    )
+    np.testing.assert_allclose(started, ours.make_rdm1(), rtol=0, atol=1e-6)
+    assert another(ours, ours.mol, chkfile=None).kernel() == field.e_tot
 
 
-def with_other_shells():
-    found = mole()
-    found._basis["O"] = found._basis["O"][1:]
-    return found
+def test_scanners(ours):
+    scanner = another(ours, water()).as_scanner()
+    assert scanner.as_scanner() is scanner
+    assert scanner(water()) == pytest.approx(ours.e_tot, abs=1e-10)
+    moved = water("H 0 0 0.95; O 0 0 0; H 0 1 0")
+    energy = scanner(moved)
+    assert energy == another(ours, moved).kernel() == scanner.e_tot
+    assert scanner(moved.atom_coords(unit="Angstrom")) == pytest.approx(energy, abs=1e-10)
+    with pytest.raises(ValueError, match="dm0: the SCF starts"):
+        scanner(moved, dm0=ours.make_rdm1())
+    assert scanner._solver is ours._solver
+    with_gradient = another(ours, water()).nuc_grad_method().as_scanner()
+    found, gradient = with_gradient(moved)
+    assert found == energy
+    found, gradient = with_gradient(water())
+    assert found == ours.e_tot
+    np.testing.assert_allclose(gradient, ours.nuc_grad_method().kernel(), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("molecule", "error", "words"),
-    [
-        (lambda: mole("O 0 0 0; H 0 0 1", spin=1), InvalidMolecule, "spin=1"),
-        (lambda: mole("Br 0 0 0; H 0 0 1.4"), InvalidMolecule, "H to Cl"),
-        (lambda: mole("I 0 0 0; H 0 0 1.6", basis="lanl2dz", ecp="lanl2dz"), InvalidMolecule,
-         "all-electron"),
-        (lambda: mole(basis={"O": "6-31g", "H": "sto-3g"}), UnknownBasis, "one name"),
-        (with_other_shells, UnknownBasis, r"atom 0 \(O\) are not those of basis"),
-        (lambda: mole(nucmod="g"), InvalidMolecule, "point charges"),
-    ],
-)  # fmt: skip
-def test_molecules_that_are_refused(molecule, error, words):
-    with pytest.raises(error, match=words):
-        RKS(molecule()).kernel()
+def test_copies(ours):
+    shallow, deep = ours.copy(), copy.deepcopy(ours)
+    assert shallow._solver is ours._solver
+    assert shallow.e_tot == deep.e_tot == ours.e_tot
+    assert deep.precision == "float64"
+    np.testing.assert_array_equal(deep.mo_coeff, ours.mo_coeff)
+    assert deep.mo_coeff is not ours.mo_coeff
+    assert deep.settings() == ours.settings()
+    deep.reset(water("H 0 0 0.95; O 0 0 0; H 0 1 0"))
+    shallow.reset(deep.mol)
+    assert ours.grids.mol is ours.mol
+    assert deep.kernel() == shallow.kernel() != ours.e_tot
+    again = pickle.loads(pickle.dumps(ours))
+    assert again.settings() == ours.settings()
+    np.testing.assert_array_equal(again.mo_energy, ours.mo_energy)
 
 
-def changed(**settings):
-    field = RKS(mole())
-    for name, value in settings.items():
-        setattr(field, name, value)
-    return field
-
-
-def with_prune():
-    field = RKS(mole())
-    field.grids.prune = None
-    return field
-
-
-@pytest.mark.parametrize(
-    ("field", "words"),
-    [
-        (lambda: changed(xc="m06"), "'m06' is not offered: use one of 'hf', 'lda,vwn'"),
-        (lambda: changed(xc="no such"), "does not know"),
-        (lambda: changed(level_shift=0.1), "level_shift=0.1"),
-        (lambda: changed(conv_tol=1e-12), "conv_tol=1e-12 .* 1e-09"),
-        (lambda: changed(get_hcore=lambda *_: None), "get_hcore is not PySCF's own"),
-        (lambda: RKS(mole()).density_fit(), "with_df"),
-        (lambda: RKS(mole()).x2c(), "with_x2c|get_hcore|eig"),
-        (with_prune, "grids.prune"),
-    ],
-)
-def test_settings_that_would_be_ignored_are_errors(field, words):
-    with pytest.raises(ValueError, match=words):
-        field().kernel()
-
-
-def test_a_guess_and_a_precision_that_are_not_offered():
-    with pytest.raises(ValueError, match="dm0: the SCF starts from atomic densities"):
-        RKS(mole()).kernel(dm0=np.eye(7))
-    with pytest.raises(ValueError, match="'float16': use one of float32, mixed, float64"):
-        RKS(mole(), precision="float16")
+def test_other_classes_are_pyscf_s(ours):
+    unrestricted = ours.to_uks()
+    assert type(unrestricted) is dft.uks.UKS
+    assert unrestricted.conv_tol == 1e-9
+    assert unrestricted.kernel() == pytest.approx(ours.e_tot, abs=1e-7)
+    assert type(ours.to_gks()) is dft.gks.GKS
+    assert type(ours.to_pyscf()) is dft.rks.RKS
+    assert ours.to_gks().mo_coeff.shape == (2 * ours.mol.nao, 2 * ours.mol.nao)
+    assert ours.to_uhf().kernel.__module__.startswith("pyscf.")
+    with pytest.raises(TypeError, match="made of pyscf_ipu's RKS, whose SCF is restricted"):
+        addons.convert_to_uhf(ours).kernel()
 
 
 def test_names_of_functionals_and_defaults_are_pyscf_s():
@@ -173,7 +181,7 @@ def test_names_of_functionals_and_defaults_are_pyscf_s():
     assert [functional_name(x) for x in ("PBE", "svwn", "b3lypg", "HF")] == [
         "pbe", "lda", "b3lyp", "hf"
     ]  # fmt: skip
-    settings = RKS(mole()).settings()
+    settings = RKS(water()).settings()
     assert (settings.xc, settings.grid_level, settings.max_cycles) == ("lda", 3, 50)
 
 
