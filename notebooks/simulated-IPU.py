@@ -148,7 +148,7 @@ plt.show()
 # %% [markdown]
 # ## 3. Read the timeline
 #
-# The program is a tree of steps and loops. Here are the steps in their order, each as wide as the cycles that it takes in all; loops are unrolled once, and steps of the same stage have one colour.
+# The program is a tree of steps and loops. Here are the steps in their order, each as wide as the cycles that it takes in all; loops are unrolled once, and steps of the same stage have one colour. Grey is *other*, what no stage claims.
 
 
 # %%
@@ -169,14 +169,15 @@ def timeline(ax, profile, colours):
             continue
         width = step.cycles.low * times / 1e6
         lane = ("compute", "exchange", "sync").index(step.kind)
-        ax.barh(lane, width, left=at, height=0.8, color=colours.get(step.stage, "lightgrey"))
+        ax.barh(lane, width, left=at, height=0.8, color=colours[step.stage or "other"])
         at += width
     ax.set_yticks(range(3), ["compute", "exchange", "sync"])
     ax.invert_yaxis()
 
 
-names = [n for n in first.total_by("stage") if n != "other"]
-colours = {name: plt.cm.tab10(i) for i, name in enumerate(names)}
+names = list(first.total_by("stage"))  # the costliest first
+bright = iter([*plt.cm.tab10.colors[:7], *plt.cm.tab10.colors[8:]])  # without its grey
+colours = {name: "lightgrey" if name == "other" else next(bright) for name in names}
 fig, ax = plt.subplots(figsize=(9, 2.4), layout="constrained")
 timeline(ax, first, colours)
 ax.set_xlabel("million cycles")
