@@ -48,6 +48,8 @@ class RKS(dft.rks.RKS):
     for the next call of this object, for example after `reset(mol)`, and for its `as_scanner()`.
     """
 
+    small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
+
     def __init__(self, mol: gto.Mole, xc: str = "LDA,VWN", precision: str = "float64") -> None:
         super().__init__(mol, xc)
         self.precision = precision

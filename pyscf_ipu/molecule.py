@@ -138,7 +138,8 @@ class Molecule:
         """The atoms and charge of a `pyscf.gto.Mole`; its basis set is not taken over.
 
         Raises:
-            InvalidMolecule: the Mole is open-shell (`spin` is not 0).
+            InvalidMolecule: the Mole is open-shell (`spin` is not 0), or its `nelectron` is not
+                that of its nuclei and charge.
         """
         from .interop import molecule_from_pyscf
 

@@ -31,7 +31,7 @@ def with_attribute(**settings):
     return found
 
 
-def with_half_a_charge():
+def with_another_nuclear_charge():
     found = mole()
     found._atm[1, gto.CHARGE_OF] = 2
     return found
@@ -48,7 +48,7 @@ def with_half_a_charge():
         (with_other_shells, UnknownBasis, r"atom 0 \(O\) are not those of basis"),
         (lambda: mole(nucmod="g"), InvalidMolecule, "point charges"),
         (lambda: mole().set_nuc_mod(0, 1e9), InvalidMolecule, "point charges"),
-        (with_half_a_charge, InvalidMolecule, r"nuclear charges are \[8, 2, 1\]"),
+        (with_another_nuclear_charge, InvalidMolecule, r"nuclear charges are \[8, 2, 1\]"),
         (lambda: with_attribute(nelectron=8), InvalidMolecule, "nelectron=8, .* 10 electrons"),
         (lambda: with_attribute(omega=0.3), InvalidMolecule, "omega=0.3"),
     ],
