@@ -63,8 +63,6 @@ class Calculator(calculator.Calculator):
         solver: Solver | None = None,
     ) -> None:
         super().__init__()
-        if solver is not None and not isinstance(solver, Solver):
-            raise TypeError(f"solver is a {type(solver).__name__}: a pyscf_ipu.Solver is needed")
         level = {
             "basis": basis,
             "xc": xc,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -114,15 +113,13 @@ def forces(
 def solver_for(solver: Solver | None, level: dict[str, Any]) -> Solver:
     """The given solver, or a new one for the settings in `level` that are not None.
 
-    Raises ValueError if a setting contradicts the given solver, or is none of `Settings`.
+    Raises TypeError if it is no Solver, ValueError if a setting contradicts it.
     """
-    known = [f.name for f in fields(Settings)]
     given = {name: value for name, value in level.items() if value is not None}
-    for name in given:
-        if name not in known:
-            raise ValueError(f"there is no setting {name!r}: use {', '.join(known)}")
     if solver is None:
         return Solver(Settings(**given))
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver is a {type(solver).__name__}: give a pyscf_ipu.Solver, or none")
     for name, value in given.items():
         if getattr(solver.settings, name) != value:
             raise ValueError(

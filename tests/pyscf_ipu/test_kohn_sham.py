@@ -1,7 +1,5 @@
 """`rks`, as a user meets it: one molecule or a list, results in order, errors as sentences."""
 
-import warnings
-
 import numpy as np
 import pytest
 from oracle import HYDROGEN, SMALL, ground_state, mole_of, small
@@ -183,10 +181,8 @@ def test_not_converged_is_a_status_and_throw_says_the_remedy():
     ],
 )
 def test_settings_that_are_not_offered(changes, error, words):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(error, match=words):
-            rks(HYDROGEN, **changes)
+    with pytest.raises(error, match=words):
+        rks(HYDROGEN, **changes)
 
 
 def test_something_that_is_no_molecule(solver):
