@@ -211,10 +211,11 @@ for i in shown:
 
 # %% [markdown]
 # An *isosurface* is where an orbital has a certain value: red where it is positive, blue where it is negative. The picture is made by looking along straight rays: for every pixel, the first point on
-# its ray where the orbital is large enough, lit by the slope there.
+# its ray where the orbital is large enough, lit by the slope there. The same is done with the molecule, as balls and sticks, which is seen through the orbital.
 
 # %%
 LEVEL = 0.05  # Bohr^-3/2
+NOWHERE = 10**6  # the depth of what a ray does not meet
 
 
 def rays(tilt_degrees, width_bohr, pixels, depth):
@@ -240,27 +241,50 @@ def lit(value, level):
     light = np.array([-0.8, -0.5, -0.4])  # from the front, above and left
     shade = -(light[:, None, None] * slope).sum(0) / (np.linalg.norm(slope, axis=0) + 1e-12)
     hit = inside.any(axis=0)
-    return np.where(hit, 0.35 + 0.65 * np.clip(shade, 0, 1), np.nan), np.where(hit, first, 10**6)
+    return np.where(hit, 0.35 + 0.65 * np.clip(shade, 0, 1), 0), np.where(hit, first, NOWHERE)
 
 
-def picture(orbital):
-    """RGB (pixels, pixels, 3) of both lobes of an orbital (depth, pixels, pixels)."""
-    image = np.ones((*orbital.shape[1:], 3))
-    plus, depth_plus = lit(orbital, LEVEL)
-    minus, depth_minus = lit(-orbital, LEVEL)
-    red, blue = np.array([0.85, 0.2, 0.15]), np.array([0.15, 0.35, 0.8])
-    front = depth_plus < depth_minus
-    image[front] = plus[front][:, None] * red
-    back = depth_minus < depth_plus
-    image[back] = minus[back][:, None] * blue
-    return np.clip(image, 0, 1)
+def balls_and_sticks(points, longest_bond_bohr=3.0):
+    """How far inside the molecule points lie (Bohr), and the grey of the atom next to each."""
+    inside, nearest = np.full((2, *points.shape[:-1]), -np.inf)
+    grey = np.zeros_like(inside)
+    atoms = mole.atom_coords()
+    for i, atom in enumerate(atoms):
+        carbon = mole.atom_charge(i) == 6
+        closeness = -np.linalg.norm(points - atom, axis=-1)
+        grey = np.where(closeness > nearest, 0.4 if carbon else 0.95, grey)
+        nearest = np.maximum(nearest, closeness)
+        inside = np.maximum(inside, closeness + (0.6 if carbon else 0.42))
+        for bond in atoms[:i] - atom:
+            if (square := bond @ bond) < longest_bond_bohr**2:
+                along = np.clip((points - atom) @ bond / square, 0, 1)[..., None]
+                stick = 0.22 - np.linalg.norm(points - atom - along * bond, axis=-1)
+                inside = np.maximum(inside, stick)
+    return inside, grey
 
 
-points = rays(tilt_degrees=-55, width_bohr=5.6, pixels=120, depth=80)
+def picture(orbital, molecule, grey):
+    """RGB (pixels, pixels, 3) of an orbital's lobes, and of the molecule (all depth, pixels, pixels)."""
+    light, front = lit(molecule, 0)
+    at = np.minimum(front, len(grey) - 1)[None]
+    light = light * np.take_along_axis(grey, at, axis=0)[0]
+    layers = [(light, front, (1, 1, 1), 1.0)]
+    layers += [(*lit(orbital, LEVEL), (0.85, 0.2, 0.15), 0.75)]
+    layers += [(*lit(-orbital, LEVEL), (0.15, 0.35, 0.8), 0.75)]
+    image = np.ones((*light.shape, 3))
+    for order in np.argsort([-front for _, front, *_ in layers], axis=0):  # the farthest first
+        for k, (light, front, colour, opacity) in enumerate(layers):
+            here = (order == k) & (front < NOWHERE)
+            image[here] += opacity * (light[here][:, None] * colour - image[here])
+    return image
+
+
+points = rays(tilt_degrees=55, width_bohr=5.6, pixels=120, depth=80)
 aos = mole.eval_gto("GTOval", points.reshape(-1, 3))
+molecule = balls_and_sticks(points)
 fig, axes = plt.subplots(2, 3, figsize=(7.5, 5), layout="constrained")
 for ax, i in zip(axes.flat, shown, strict=True):
-    ax.imshow(picture((aos @ field.mo_coeff[:, i]).reshape(points.shape[:3])))
+    ax.imshow(picture((aos @ field.mo_coeff[:, i]).reshape(points.shape[:3]), *molecule))
     label = "HOMO" if i <= homo else "LUMO"
     offset = i - homo if i <= homo else i - homo - 1
     ax.set_title(f"{label}{offset:+d}" if offset else label, fontsize=10)
@@ -304,7 +328,7 @@ view.rotate(-55, "x")
 view.zoomTo()
 display(HTML(view._make_html()))
 fig, ax = plt.subplots(figsize=(3.2, 3.2))
-ax.imshow(picture((aos @ field.mo_coeff[:, homo]).reshape(points.shape[:3])))
+ax.imshow(picture((aos @ field.mo_coeff[:, homo]).reshape(points.shape[:3]), *molecule))
 ax.axis("off")
 plt.show()
 
@@ -336,14 +360,19 @@ for name, frame in (("start", walk.positions[0]), ("end", walk.positions[-1])):
 # %%
 from IPython.display import Image
 from matplotlib.animation import FuncAnimation, PillowWriter
+from scipy.spatial.transform import Rotation
 
 COLOURS = {"H": "white", "C": "dimgrey", "O": "red"}
 SIZES = {"H": 200, "C": 500, "O": 460}
 
 
+# Along y as the molecule was drawn, two hydrogens would hide one another: turn it about z, then x.
+VIEW = Rotation.from_euler("zx", [35, 20], degrees=True).as_matrix()
+
+
 def draw(ax, positions):
-    """Balls and sticks, seen along y."""
-    where = (positions - positions.mean(0)) * BOHR_TO_ANGSTROM
+    """Balls and sticks, turned by VIEW and then seen along y."""
+    where = (positions - positions.mean(0)) @ VIEW.T * BOHR_TO_ANGSTROM
     x, depth, z = where.T
     for i in range(len(where)):
         for j in range(i):
