@@ -134,12 +134,12 @@ ax.set(xscale="log", xlabel="|change of the energy| / meV")
 plt.show()
 
 # %% [markdown]
-# Storing numbers in float32 is nearly harmless: roundings are independent and cancel. What hurts are long sums, whose running total rounds at every step, and orbitals that are not quite orthonormal, since then the
+# Storing numbers in float32 is nearly harmless: roundings are independent and cancel. What hurts are long sums, whose running total rounds at every step to what float32 has next to *it*, not to the term, and orbitals that are not quite orthonormal, since then the
 # number of electrons is not quite right, and every missing thousandth of a thousandth of an electron costs its whole energy.
 #
 # ## 3. Which values are there?
 #
-# How large are the numbers that an SCF computes with? Each frame is one quantity; the horizontal axis counts powers of two.
+# How large are the numbers that an SCF computes with? Each frame is one quantity: how its values are distributed over the powers of two. Tinted is what float16 can hold, from $2^{-24}$ to $2^{16}$.
 
 # %%
 stages = [
@@ -153,6 +153,9 @@ for k, state in enumerate(states, start=1):
     stages.append((f"commutator, cycle {k}", error - error.T))
 
 
+AXIS = "power of two of the magnitude (tinted: the range of float16)"
+
+
 def histogram(ax, name, values):
     """Powers of two of all values that are not zero."""
     values = np.abs(np.asarray(values)).ravel()
@@ -160,13 +163,14 @@ def histogram(ax, name, values):
     ax.clear()
     ax.hist(powers, np.arange(-100, 12), color="#33658a", density=True)
     ax.axvspan(-24, 16, color="#b23a48", alpha=0.08)
-    ax.set(xlim=(-100, 18), ylim=(0, 0.3), yticks=[])
+    ax.set(xlim=(-100, 18), ylim=(0, 0.3), yticks=[], ylabel="share of values")
     ax.set_title(f"{name}: {len(powers):,} values", fontsize=9)
 
 
 from matplotlib.animation import FuncAnimation, PillowWriter
 
-fig, ax = plt.subplots(figsize=(5, 2), dpi=70, layout="constrained")
+fig, ax = plt.subplots(figsize=(5, 2.3), dpi=70, layout="constrained")
+fig.supxlabel(AXIS, fontsize=9)
 gif = Path(tempfile.mkdtemp()) / "values.gif"
 animation = FuncAnimation(fig, lambda k: histogram(ax, *stages[k]), frames=len(stages))
 animation.save(gif, writer=PillowWriter(fps=1.5))
@@ -178,7 +182,7 @@ chosen = [1, 3, 4, 7, 9, len(stages) - 1]
 fig, axes = plt.subplots(2, 3, figsize=(9, 3.4), layout="constrained")
 for ax, k in zip(axes.flat, chosen, strict=True):
     histogram(ax, *stages[k])
-fig.supxlabel("power of two; tinted: the range of float16", fontsize=9)
+fig.supxlabel(AXIS, fontsize=9)
 plt.show()
 
 # %% [markdown]
@@ -187,27 +191,43 @@ plt.show()
 #
 # ## 4. What each remedy buys
 #
-# **Compensated sums.** `compensated_dot` keeps the rounding error of every addition and product in a second float32 word.
+# **Compensated sums.** `compensated_dot` keeps the rounding error of every addition and product in a second float32 word. Below are dot products of random numbers whose terms have either sign, or all the same one. Errors are
+# divided by the sum of the terms' *magnitudes*; the sum itself may be much smaller if signs differ.
 
 # %%
 rng = np.random.default_rng(0)
 lengths = 2 ** np.arange(8, 21, 2)
-rows = {"one by one": [], "pairwise (NumPy)": [], "compensated": []}
-for n in lengths:
-    a, b = single(rng.normal(size=n), 1 + rng.normal(size=n))
-    truth, size = np.sum(a.astype(float) * b), np.sum(np.abs(a.astype(float) * b))
+
+
+def errors_of_sums(a, b):
+    """Errors of three ways to sum the products of a and b, over the sum of their magnitudes."""
+    exact_terms = a.astype(float) * b
     pair = compensated_dot(jnp.asarray(a), jnp.asarray(b))
-    rows["one by one"].append(abs(running(a * b) - truth) / size)
-    rows["pairwise (NumPy)"].append(abs(float(np.sum(a * b)) - truth) / size)
-    rows["compensated"].append(abs(float(pair.hi) + float(pair.lo) - truth) / size)
-fig, ax = plt.subplots(figsize=(5, 2.8), layout="constrained")
-for name, errors in rows.items():
-    ax.loglog(lengths, np.maximum(errors, 1e-18), "o-", ms=3, label=name)
-ax.set(xlabel="terms of a dot product", ylabel="relative error")
-ax.legend(frameon=False, fontsize=8)
+    sums = {
+        "one by one": running(a * b),
+        "pairwise (NumPy)": float(np.sum(a * b)),
+        "compensated": float(pair.hi) + float(pair.lo),
+    }
+    size = np.sum(np.abs(exact_terms))
+    return {name: abs(found - np.sum(exact_terms)) / size for name, found in sums.items()}
+
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharey=True, layout="constrained")
+for ax, title, change in zip(axes, ("either sign", "one sign"), (np.array, np.abs), strict=True):
+    pairs = [single(rng.normal(size=n), 1 + rng.normal(size=n)) for n in lengths]
+    rows = [errors_of_sums(change(a), change(b)) for a, b in pairs]
+    for name in rows[0]:
+        ax.loglog(lengths, [max(row[name], 1e-18) for row in rows], "o-", ms=3, label=name)
+    ax.set(title=f"terms of {title}", xlabel="terms of a dot product")
+axes[0].set_ylabel("error / sum of magnitudes")
+axes[1].legend(frameon=False, fontsize=8)
 plt.show()
 
 # %% [markdown]
+# With either sign the running total stays small beside the sum of magnitudes, for it grows as the square root of the number of terms; its roundings are small as well, and have either sign themselves: the curve does not rise.
+# With one sign the total grows with every term, until a term that is added to it loses most of its digits: the error rises. That over the grid is nearly such a sum: the xc energy density is negative throughout, and few of the weights are. Pairwise
+# sums add numbers of like size, and are good either way.
+#
 # **Coordinates in two words.** Integrals depend on differences of positions. Far from the origin a float32 coordinate has few digits left for them; with a second word nothing is lost.
 
 # %%
