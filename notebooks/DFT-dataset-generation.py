@@ -13,7 +13,7 @@
 # %% [markdown]
 # # From SMILES to a dataset that you can trust
 #
-# **What you will learn.** How a text file of molecules becomes a table of energies, orbital energies and dipole moments; where lines go that do not; how to check the table against PySCF; how to
+# **What you will learn.** How a text file of molecules becomes a table of energies, orbital energies, dipole moments and charges; where lines go that do not; how to check the table against PySCF; how to
 # look at it, and how to hand it to pandas.
 #
 # **What you need.** An idea of what SMILES are. About two minutes of computing on two cores.
@@ -104,6 +104,9 @@ qm1b("info data")
 rows = list(dataset.load(work / "data"))
 row = rows[0]
 print({name: row[name] for name in ("smiles", "conformer", "energy", "homo", "lumo", "cycles")})
+symbols = [SYMBOLS[z] for z in row["numbers"]]
+print("Mulliken charges / e:")
+print(*[f"{s} {q:+.2f}" for s, q in zip(symbols, row["mulliken_charges"], strict=True)], sep=", ")
 
 of = {}
 for row in rows:
@@ -179,7 +182,7 @@ plt.show()
 qm1b("verify data --sample 24")
 
 # %%
-display(Image(filename=work / "data" / "verify.png", width=900))
+display(Image(filename=work / "data" / "verify.png", width=700))
 
 # %% [markdown]
 # A meV is 1/43 of a kcal/mol, and float32 is that good here because long sums are kept in twice the precision; the notebook *float32-DFT* takes this apart. What the check does *not* say is how good B3LYP/STO-3G itself is:
@@ -223,12 +226,13 @@ print(
 # %% [markdown]
 # ## 6. Parquet, pandas, and a split by molecule
 #
-# The export has QM1B's columns and units: energies in eV, positions in Bohr.
+# The export has QM1B's columns and units, energies in eV and positions in Bohr, and more of its own:
 
 # %%
 qm1b("export data molecules.parquet")
 table = pd.read_parquet(work / "molecules.parquet")
-table[["smile", "conformer", "energy", "homo", "lumo", "y", "std"]].head()
+print(*table.columns, sep=", ")
+table[["smile", "conformer", "energy", "homo", "lumo", "y", "mulliken_charges"]].head()
 
 # %%
 summary = table.groupby("smile").agg(
