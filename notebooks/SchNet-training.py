@@ -120,6 +120,7 @@ fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 ax.plot(log.epoch, log.train_mae, label="training rows")
 ax.plot(log.epoch, log.valid_mae, label="validation rows, averaged weights")
 ax.set(xlabel="epoch", ylabel="mean absolute error / meV", ylim=(0, None))
+ax.set_xticks(log.epoch[::3])
 ax.legend(frameon=False)
 plt.show()
 print(f"{log.updates.iloc[-1]} updates, {log.graphs_per_s.median():.0f} molecules a second")
@@ -152,7 +153,7 @@ Draw.MolsToGridImage(
 # ## 4. More data
 #
 # The same test rows, fewer training rows. `--limit` takes a subset of the same training rows. To compare data and not patience, each training sees about as many molecules as the one above, a small set more often:
-# 160 epochs of 80 rows, 53 of 240 or 20 of 640 are 12,800 molecules, give or take one per cent, and so the updates are nearly as many. Each looks at the validation rows twenty times or a few more.
+# 160 epochs of 80 rows, 53 of 240 or 20 of 640 are 12,800 molecules, give or take one per cent. (Updates are a few more with 80 rows, since every epoch is cut into whole batches.) Each looks at the validation rows twenty times or a few more.
 
 # %%
 for limit, epochs in ((80, 160), (240, 53)):
