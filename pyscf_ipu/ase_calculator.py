@@ -63,15 +63,7 @@ class Calculator(calculator.Calculator):
         solver: Solver | None = None,
     ) -> None:
         super().__init__()
-        level = {
-            "basis": basis,
-            "xc": xc,
-            "grid_level": grid_level,
-            "precision": precision,
-            "cart": cart,
-            "max_cycles": max_cycles,
-        }
-        self._solver = solver_for(solver, level)
+        self._solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
         self._with_forces = False
         self.parameters = {**asdict(self._solver.settings), "charge": whole_charge(charge)}
 

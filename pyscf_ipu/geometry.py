@@ -84,15 +84,7 @@ def optimize(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
             "steps have to be at least 0, and the largest force above 0"
         )
-    level = {
-        "basis": basis,
-        "xc": xc,
-        "grid_level": grid_level,
-        "precision": precision,
-        "cart": cart,
-        "max_cycles": max_cycles,
-    }
-    solver = solver_for(solver, level)
+    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
     alone = isinstance(molecules, Molecule)
     mols = [molecules] if alone else molecules
     if alone:

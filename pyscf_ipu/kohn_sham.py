@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -56,15 +55,7 @@ def rks(
     for i, mol in enumerate(mols):
         if not isinstance(mol, Molecule):
             raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
-    level = {
-        "basis": basis,
-        "xc": xc,
-        "grid_level": grid_level,
-        "precision": precision,
-        "cart": cart,
-        "max_cycles": max_cycles,
-    }
-    solver = solver_for(solver, level)
+    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
     rows, groups = _group(mols, solver, throw or alone)
     for shape, members in groups.items():
         size = solver.batch_size(shape)
@@ -110,11 +101,27 @@ def forces(
     return found.forces  # type: ignore[return-value]
 
 
-def solver_for(solver: Solver | None, level: dict[str, Any]) -> Solver:
-    """The given solver, or a new one for the settings in `level` that are not None.
+def solver_for(
+    solver: Solver | None,
+    basis: str | None,
+    xc: str | None,
+    grid_level: int | None,
+    precision: str | None,
+    cart: bool | None,
+    max_cycles: int | None,
+) -> Solver:
+    """The given solver, or a new one for the settings that are not None.
 
     Raises TypeError if it is no Solver, ValueError if a setting contradicts it.
     """
+    level = {
+        "basis": basis,
+        "xc": xc,
+        "grid_level": grid_level,
+        "precision": precision,
+        "cart": cart,
+        "max_cycles": max_cycles,
+    }
     given = {name: value for name, value in level.items() if value is not None}
     if solver is None:
         return Solver(Settings(**given))

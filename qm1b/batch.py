@@ -99,10 +99,15 @@ def unit_name(field: Field) -> str:
     )
 
 
+def offsets_of(lengths: Any) -> np.ndarray:
+    """[R + 1] Where the values of ragged rows of these lengths begin, one row after another."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
 def gather(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the values of ragged rows lie, one row after another, and their new offsets [R + 1]."""
     lengths = stops - starts
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = offsets_of(lengths)
     index = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
     return index, offsets
 
@@ -150,15 +155,11 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Any]:
         "mo_energy": [row.result.mo_energy for row in rows],
     }
     columns |= {name: np.concatenate(values) if rows else [] for name, values in ragged.items()}
-    columns["atom_offset"] = _offsets(ragged["numbers"])
-    columns["orbital_offset"] = _offsets(ragged["mo_energy"])
+    columns["atom_offset"] = offsets_of([len(values) for values in ragged["numbers"]])
+    columns["orbital_offset"] = offsets_of([len(values) for values in ragged["mo_energy"]])
     return columns
 
 
 def _charges(row: Row) -> Sequence[float]:
     """One for each atom, whatever became of the calculation."""
     return row.result.mulliken_charges or [float("nan")] * len(row.conformer.numbers)
-
-
-def _offsets(ragged: list[Any]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum([len(values) for values in ragged])]).astype(np.int64)

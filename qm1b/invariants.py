@@ -102,9 +102,7 @@ class Invariants:
 
 def electrons(batch: Batch) -> np.ndarray:
     """[R] Electrons of each row."""
-    starts = batch["atom_offset"]
-    total = np.concatenate([[0], np.cumsum(batch["numbers"], dtype=np.int64)])
-    return total[starts[1:]] - total[starts[:-1]] - batch["charge"]
+    return _sums(batch["numbers"].astype(np.int64), batch["atom_offset"]) - batch["charge"]
 
 
 def geometry_hashes(batch: Batch) -> np.ndarray:
@@ -176,9 +174,8 @@ def _wrong_orbitals(batch: Batch) -> np.ndarray:
 
 def _wrong_charges(batch: Batch) -> np.ndarray:
     """Mulliken charges of a converged row that do not add up to the molecule's."""
-    starts = batch["atom_offset"]
-    total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(batch["mulliken_charges"]))])
-    off = np.abs(total[starts[1:]] - total[starts[:-1]] - batch["charge"])
+    charges = np.nan_to_num(batch["mulliken_charges"])
+    off = np.abs(_sums(charges, batch["atom_offset"]) - batch["charge"])
     return _converged(batch) & (off > CHARGE_TOLERANCE_E)
 
 
@@ -207,10 +204,8 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
                 data: Any = file[f"{group}/{f.name}"]
                 if data.attrs.get("units") != f.unit:
                     problems["units"].append(f"{group}/{f.name} is not in {f.unit}")
-    for kind, values in (
-        ("atom", ("numbers", "positions", "mulliken_charges")),
-        ("orbital", ("mo_energy",)),
-    ):
+    for kind in ("atom", "orbital"):
+        values = [f.name for f in FIELDS if f.ragged == kind]
         offsets = batch[f"{kind}_offset"]
         right = (
             len(offsets) == len(batch) + 1
@@ -228,8 +223,13 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
 
 def _any(flags: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """[R] Whether any of a row's ragged values is flagged."""
-    total = np.concatenate([[0], np.cumsum(flags)])
-    return total[offsets[1:]] > total[offsets[:-1]]
+    return _sums(flags, offsets) > 0
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """[R] Sum of each row's ragged values."""
+    total = np.concatenate([[0], np.cumsum(values)])
+    return total[offsets[1:]] - total[offsets[:-1]]
 
 
 def _place(batch: Batch, row: int) -> str:

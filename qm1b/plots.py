@@ -45,25 +45,26 @@ def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
 
 def overview(found: Sequence[Distribution], folder: Path) -> Path:
     """`overview.png` with all distributions."""
-    columns = 4
-    rows = -(-len(found) // columns)
-    figure = Figure(figsize=(3.6 * columns, 2.8 * max(rows, 1)), layout="constrained")
-    for place, one in enumerate(found, start=1):
-        histogram(figure.add_subplot(rows, columns, place), one)
-    return save(figure, folder / "overview.png")
+    return save(_panels(found, columns=4, width=3.6), folder / "overview.png")
 
 
 def errors(rows: Sequence[Any], path: Path) -> Path:
     """Histograms of the differences of rows, `comparison.Compared`."""
-    columns = 3
-    lines = -(-len(ERRORS) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.8 * lines), layout="constrained")
-    for place, (name, (title, factor)) in enumerate(ERRORS.items(), start=1):
-        one = Distribution(name, title)
-        one.add(factor * np.array([getattr(row, name) for row in rows]))
+    found = []
+    for name, (title, factor) in ERRORS.items():
+        found.append(Distribution(name, title))
+        found[-1].add(factor * np.array([getattr(row, name) for row in rows]))
+    return save(_panels(found, columns=3, width=3.2), path)
+
+
+def _panels(found: Sequence[Distribution], columns: int, width: float) -> Figure:
+    """A histogram of each distribution, each `width` inches; an empty one leaves its place free."""
+    lines = -(-len(found) // columns)
+    figure = Figure(figsize=(width * columns, 2.8 * max(lines, 1)), layout="constrained")
+    for place, one in enumerate(found, start=1):
         if one.count:
             histogram(figure.add_subplot(lines, columns, place), one)
-    return save(figure, path)
+    return figure
 
 
 def histogram(axes: Axes, one: Distribution) -> None:

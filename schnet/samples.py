@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Int64, Shaped, UInt8
 
-from qm1b.batch import gather
+from qm1b.batch import gather, offsets_of
 
 
 class Sample(NamedTuple):
@@ -62,7 +62,7 @@ class Samples:
         return cls(
             np.concatenate([np.zeros(0, np.uint8), *(row.numbers for row in rows)]),
             np.concatenate([np.zeros((0, 3), np.float32), *(row.positions_bohr for row in rows)]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            offsets_of(lengths),
             np.array([row.target for row in rows], np.float64),
             smiles,
             texts(row.key for row in rows),

@@ -21,7 +21,7 @@ import numpy as np
 from pyscf_ipu.molecule import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
-from ..batch import OFFSETS, Batch, Record, column, unit_name
+from ..batch import OFFSETS, Batch, Record, column, offsets_of, unit_name
 from ..errors import UserError
 from ..reading import Dataset
 from ..schema import FIELDS, Field
@@ -140,8 +140,7 @@ def _batch(rows: list[Record]) -> Batch:
         values = [row[f.name] for row in rows]
         if f.ragged:
             lengths = [len(v) for v in values]
-            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            columns[f"{f.ragged}_offset"] = offsets
+            columns[f"{f.ragged}_offset"] = offsets_of(lengths)
             values = np.concatenate(values)
         columns[f.name] = column(f, values, len(rows))
     return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns})

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyscf_ipu.molecule import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
 
-from ..batch import BY_NAME, OFFSETS, Batch, column
+from ..batch import BY_NAME, OFFSETS, Batch, column, offsets_of
 from ..errors import UserError
 from ..manifest import LEVEL_KEYS
 from ..reading import Indexed
@@ -179,8 +179,7 @@ def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) 
     columns[field.name] = column(field, array.flatten().to_numpy(zero_copy_only=False), rows)
     if field.ragged:
         lengths = array.value_lengths().to_numpy(zero_copy_only=False) // field.width
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        columns[f"{field.ragged}_offset"] = offsets
+        columns[f"{field.ragged}_offset"] = offsets_of(lengths)
 
 
 def _manifest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
