@@ -6,11 +6,16 @@
 Bundled molecules of the commonest shapes, in an order in which each tenth of the input has the same
 mix of shapes and sizes: every program is needed from the beginning. A worker keeps to the programs
 that it has as long as it can, so with many shapes some are still loaded late: hence a few shapes.
-Memory is the proportional set size (shared pages counted once) of this process and all workers;
-rates are conformers per second of wall clock, and per second of the workers' processor time, which
-other work on the machine disturbs less.  A program that a worker loads takes memory and time, and
-the last tenth of the rows has batches that do not fill any more; so the first three tenths from the
-second on with no more programs to come are compared with the seventh to ninth, by their medians.
+Memory is the proportional set size (shared pages counted once) of this process and all workers.
+
+Workers take the shapes in an order of their own, and one conformer costs twice another, so rows per
+second differ from tenth to tenth though nothing gets slower.  Hence rates are of work: a row counts
+the seconds of a core that a row of its program with its SCF cycles takes, by a fit over the whole
+run (`timed_engine`).  They are given per second of the clock, and per second of the workers'
+processor time, which other work on the machine disturbs less.  A program that a worker loads takes
+memory and time, and the last tenth of the rows has batches that do not fill any more; so the first
+three tenths from the second on with no more programs to come are compared with the seventh to
+ninth, by their medians.
 Ends with status 1 if memory or rate differ by more than 5 %, if open files increase, or if a row is
 lost or doubled.  Linux only.
 """
@@ -24,18 +29,19 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import timed_engine
 from rdkit import Chem
+from timed_engine import Batch
+from watching import Sample, Watch
 
 from pyscf_ipu import Molecule, Settings, Solver
 from qm1b import store
 from qm1b.commands.generate import SAMPLE
 from qm1b.generate import Run, generate
 from qm1b.presets import PRESETS, RunSettings
-from qm1b.progress import Plain, Stats
 
 TOLERANCE = 0.05
 TENTHS = 10
@@ -45,38 +51,6 @@ SPAN = 3
 """Tenths at either end of which the median is taken: on a shared machine a minute, which a tenth
 takes, may be a tenth faster or slower than the next."""
 
-SAMPLE_SECONDS = 0.5
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The state of the run at one moment."""
-
-    seconds: float
-    rows: int
-    cpu_seconds: float
-    """Of all workers since their start."""
-    mib: float
-    files: int
-    processes: int
-    programs: int
-    """Loaded or compiled so far, by all workers."""
-
-
-class Watch(Plain):
-    """Plain progress, and a sample twice a second."""
-
-    def __init__(self) -> None:
-        super().__init__(every=30.0)
-        self.samples: list[Sample] = []
-
-    def update(self, stats: Stats) -> None:
-        """Take a sample if it is time for one."""
-        super().update(stats)
-        if not self.samples or stats.seconds - self.samples[-1].seconds >= SAMPLE_SECONDS:
-            self.samples.append(sample(stats))
-
 
 def main() -> int:
     args = _arguments()
@@ -85,23 +59,27 @@ def main() -> int:
     each = -(-args.conformers // len(molecules))
     settings = RunSettings(PRESETS["qm1b"], each, seed=0, max_aos=128, unit_rows=256)
     watch = Watch()
+    batches = args.out.with_name(f"{args.out.stem}-batches.jsonl")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    batches.unlink(missing_ok=True)
+    os.environ[timed_engine.LOG] = str(batches.resolve())
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "input.smi", Path(folder) / "out"
         source.write_text("\n".join(dealt(molecules)) + "\n")
-        summary = generate(Run(source, out, settings, args.workers), watch)
+        whole = Run(source, out, settings, args.workers, timed_engine.FACTORY)
+        summary = generate(whole, watch)
         lost = list(wrong_rows(out, len(molecules), each))
-    rows = summary.tally.rows
-    tenths = [tenth(watch.samples, rows, number) for number in range(TENTHS)]
-    print("tenth  conformers/s  per CPU second  memory [MiB]  open files  programs")
+    rows, done = summary.tally.rows, worked(timed_engine.read(batches), summary.stats.start)
+    tenths = [tenth(watch.samples, done, rows, number) for number in range(TENTHS)]
+    print("tenth  conformers/s  work/s  work/CPU second  memory [MiB]  open files  programs")
     for number, t in enumerate(tenths, start=1):
         print(
-            f"{number:5d}  {t['rate']:12.2f}  {t['cpu_rate']:14.2f}  {t['mib']:12.1f}  "
-            f"{t['files']:10.0f}  {t['programs']:8.0f}"
+            f"{number:5d}  {t['conformers']:12.2f}  {t['rate']:6.3f}  {t['cpu_rate']:15.3f}  "
+            f"{t['mib']:12.1f}  {t['files']:10.0f}  {t['programs']:8.0f}"
         )
     missed = list(judged(tenths)) + lost
     print(*missed, sep="\n", end="\n" if missed else "")
     print(f"{rows} rows in {summary.stats.seconds:.0f} s: {'MISSED' if missed else 'ok'}")
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps({"rows": rows, "tenths": tenths, "missed": missed}, indent=1))
     return 1 if missed else 0
 
@@ -148,42 +126,36 @@ def size(smiles: str) -> int:
     return sum(1 if atom.GetAtomicNum() == 1 else 5 for atom in graph.GetAtoms())
 
 
-def sample(stats: Stats) -> Sample:
-    """Of this process and its children, now."""
-    kib, files, ticks, n = 0, 0, 0, 0
-    for pid in family():
-        try:
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            files += len(os.listdir(f"/proc/{pid}/fd"))
-        except OSError:  # it has just ended
-            continue
-        kib += next(int(line.split()[1]) for line in rollup.splitlines() if line[:4] == "Pss:")
-        ticks += int(fields[11]) + int(fields[12]) if pid != os.getpid() else 0
-        n += 1
-    programs = len(stats.compiles)
-    return Sample(stats.seconds, stats.rows, ticks / TICKS, kib / 1024, files, n, programs)
+def worked(batches: list[Batch], start: float) -> np.ndarray:
+    """[batches + 1, 2] Seconds since the start, and seconds of work done until then.
+
+    The work of a batch is what a fit for its program, linear in rows and SCF cycles, says.
+    """
+    work = np.zeros(len(batches))
+    for program in {batch.program for batch in batches}:
+        at = [i for i, batch in enumerate(batches) if batch.program == program]
+        size = np.array([(batches[i].rows, batches[i].cycles) for i in at], dtype=float)
+        seconds = np.array([batches[i].cpu_seconds for i in at])
+        work[at] = size @ np.linalg.lstsq(size, seconds, rcond=None)[0]
+    clock = [0.0, *(batch.ended - start for batch in batches)]
+    return np.column_stack([clock, np.cumsum([0.0, *work])])
 
 
-def family() -> Iterator[int]:
-    """This process and its children; workers have none."""
-    yield os.getpid()
-    for task in Path("/proc/self/task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
-
-
-def tenth(samples: list[Sample], rows: int, number: int) -> dict[str, float]:
+def tenth(samples: list[Sample], done: np.ndarray, rows: int, number: int) -> dict[str, float]:
     """Rates and means over one tenth of the rows."""
     bounds = (rows * number / TENTHS, rows * (number + 1) / TENTHS)
-    done = np.array([s.rows for s in samples], dtype=float)
+    seen = np.array([s.rows for s in samples], dtype=float)
     # Rows come in batches: the moment of each is that of the first sample that shows it.
-    first = np.flatnonzero(np.diff(done, prepend=-1.0) > 0)
-    clock = [np.interp(bounds, done[first], [samples[i].seconds for i in first])]
-    clock.append(np.interp(bounds, done[first], [samples[i].cpu_seconds for i in first]))
+    first = np.flatnonzero(np.diff(seen, prepend=-1.0) > 0)
+    clock = np.interp(bounds, seen[first], [samples[i].seconds for i in first])
+    cpu = np.interp(clock, [s.seconds for s in samples], [s.cpu_seconds for s in samples])
+    work = np.interp(clock, *done.T)
     inside = [s for s in samples if bounds[0] <= s.rows <= bounds[1]] or samples[-1:]
+    seconds = max(1e-9, float(clock[1] - clock[0]))
     return {
-        "rate": rows / TENTHS / max(1e-9, float(clock[0][1] - clock[0][0])),
-        "cpu_rate": rows / TENTHS / max(1e-9, float(clock[1][1] - clock[1][0])),
+        "conformers": rows / TENTHS / seconds,
+        "rate": float(work[1] - work[0]) / seconds,
+        "cpu_rate": float(work[1] - work[0]) / max(1e-9, float(cpu[1] - cpu[0])),
         "mib": float(np.mean([s.mib for s in inside])),
         "files": float(max(s.files for s in inside)),
         "programs": float(max(s.programs for s in inside)),
@@ -200,7 +172,7 @@ def judged(tenths: list[dict[str, float]]) -> Iterator[str]:
         yield f"programs were still loaded in tenth {early_one}: take more conformers"
         early_one = LATE - 2 * SPAN + 1
     early, late = median(tenths[early_one:][:SPAN]), median(tenths[: LATE + 1][-SPAN:])
-    for name, worse in (("mib", 1.0), ("cpu_rate", -1.0), ("rate", -1.0)):
+    for name, worse in (("mib", 1.0), ("cpu_rate", -1.0), ("rate", -1.0), ("conformers", 0.0)):
         change = late[name] / early[name] - 1.0
         print(
             f"{name}: {change:+.1%} from tenths {early_one + 1} to {early_one + SPAN} "
