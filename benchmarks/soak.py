@@ -16,8 +16,8 @@ processor time, which other work on the machine disturbs less.  A program that a
 memory and time, and the last tenth of the rows has batches that do not fill any more; so the first
 three tenths from the second on with no more programs to come are compared with the seventh to
 ninth, by their medians.
-Ends with status 1 if memory or rate differ by more than 5 %, if open files increase, or if a row is
-lost or doubled.  Linux only.
+Ends with status 1 if memory grows or a rate of work falls by more than 5 %, if open files increase,
+or if a row is lost or doubled.  Linux only.
 """
 
 from __future__ import annotations

@@ -266,8 +266,9 @@ plt.show()
 print(f"{aos[-1]} AOs at {lengths[-1]} carbons: {small[1e-8][-1]:.0%} below 1e-8 Hartree")
 
 # %% [markdown]
-# The chains are as RDKit folds them; stretched out they would have somewhat more to leave out. Errors of left-out integrals add up over the whole tensor, so a threshold has to be far below the error that one accepts; what is left to gain here is a small factor, and the price is a
-# program whose work depends on the geometry. That is why this engine computes everything: one shape, one program, one plan.
+# The chains are as RDKit folds them; stretched out they would have somewhat more to leave out. Errors of left-out integrals add up over the whole tensor, so a threshold has to be far below the error that one accepts; what is left to gain here is a small factor, and leaving out whole integrals would
+# make the plan depend on the geometry. So the engine keeps every integral and its place: one shape, one program, one plan. On CPUs its codelets skip only primitive pairs and quartets that cannot contribute 10⁻¹⁰ Hartree
+# ([performance](../docs/performance.md#screening)).
 #
 # ## Where to go from here
 #

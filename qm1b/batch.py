@@ -28,9 +28,13 @@ class Batch:
     `<kind>_offset[r + 1]`, as in a shard."""
 
     columns: dict[str, np.ndarray]
+    n_rows: int | None = None
+    """Number of rows where it is known without the columns: there may be none."""
 
     def __len__(self) -> int:
         """Number of rows."""
+        if self.n_rows is not None:
+            return self.n_rows
         plain = (n for n in self.columns if n not in OFFSETS and not BY_NAME[n].ragged)
         name = next(plain, None)
         if name is not None:
@@ -81,13 +85,14 @@ class Batch:
         for f in self.fields:
             if not f.ragged:
                 taken[f.name] = self.columns[f.name][rows]
-        return Batch({f.name: taken[f.name] for f in FIELDS if f.name in taken})
+        return Batch({f.name: taken[f.name] for f in FIELDS if f.name in taken}, len(rows))
 
     def only(self, names: Iterable[str]) -> Batch:
         """Only these fields, with the offsets that they need."""
         wanted = set(names)
         wanted |= {f"{f.ragged}_offset" for f in self.fields if f.ragged and f.name in wanted}
-        return Batch({name: values for name, values in self.columns.items() if name in wanted})
+        columns = {name: values for name, values in self.columns.items() if name in wanted}
+        return Batch(columns, len(self))
 
 
 def unit_name(field: Field) -> str:
@@ -123,7 +128,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
             joined[name] = np.concatenate([[0], *moved]).astype(np.int64)
         else:
             joined[name] = np.concatenate(parts)
-    return Batch(joined)
+    return Batch(joined, sum(map(len, batches)))
 
 
 def column(field: Field, values: Any, rows: int) -> np.ndarray:

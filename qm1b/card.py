@@ -48,4 +48,4 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
 
 
 def _write_text(path: Path, text: str) -> None:
-    store.atomic_write(path, lambda stream: stream.write(text.encode()))
+    store.atomic_write(path, lambda stream: stream.write(store.encoded(text)))

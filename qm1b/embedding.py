@@ -25,6 +25,9 @@ RELAX_STEPS = 1000
 CHUNK = 64
 """Conformers of one call of RDKit: what is lost when its time runs out."""
 
+MAX_TIMEOUT = 2**31 - 1
+"""Seconds that fit into RDKit's field."""
+
 RELAX = ("none", "mmff", "uff")
 """Values of --relax."""
 
@@ -118,7 +121,7 @@ class _Clock:
 
         start = time.monotonic()
         left = share * (self._deadline - start)
-        parameters.timeout = 0 if left == float("inf") else max(1, int(left))
+        parameters.timeout = 0 if left == float("inf") else max(1, min(int(left), MAX_TIMEOUT))
         rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
         if parameters.timeout and time.monotonic() - start >= parameters.timeout:
             self.has_struck = True

@@ -19,6 +19,7 @@ from typing import Any
 from . import checksum, manifest, molecules, store
 from .batch import Batch
 from .errors import UserError
+from .inputs.formats import SMILES
 from .ledger import Unit
 from .lock import locked
 from .schema import Conformer
@@ -124,7 +125,8 @@ def opened(
     with locked(path):
         store.clean(path)
         there = _earlier_manifest(path)
-        folder = Folder(path, dict(identity), plan)
+        is_smiles = identity["settings"]["input_format"] in SMILES
+        folder = Folder(path, dict(identity), plan, Tally(lines_are_molecules=is_smiles))
         if there is not None:
             _must_agree(path, there, identity)
             folder.earlier = [_ended(run) for run in there.get("runs", [])]

@@ -11,8 +11,8 @@ from pyscf_ipu.units import HARTREE_TO_EV
 
 from . import store
 from .batch import Batch
-from .molecules import names
 from .schema import CONVERGED, DROP_REASONS
+from .stats import distinct
 
 MEV = 1e3 * HARTREE_TO_EV
 
@@ -30,7 +30,7 @@ def describe(folder: Path) -> str:
     gaps: list[np.ndarray] = []
     aos: list[np.ndarray] = []
     errors: list[np.ndarray] = []
-    molecules = set[str]()
+    molecules = set[int]()
     for path in store.shards(folder):
         shard = store.read_shard(path)
         good = shard["status"] == CONVERGED
@@ -40,7 +40,7 @@ def describe(folder: Path) -> str:
         aos.append(shard["n_ao"])
         error = (shard["energy"] - shard["reference_energy"])[good] * MEV
         errors.append(error[np.isfinite(error)])
-        molecules |= set(names(Batch(shard)).tolist())
+        molecules |= distinct(Batch(shard))
     lines = [
         f"{folder}: {manifest['status']}, {len(store.shards(folder))} shards",
         f"  input        {manifest['input']['name']} ({manifest['input']['lines']} lines)",
@@ -58,9 +58,7 @@ def describe(folder: Path) -> str:
     gap = np.concatenate([*gaps, []])
     n_ao = np.concatenate([*aos, np.array([], dtype=int)])
     if gap.size:
-        lines.append(
-            f"  gap          {gap.min():.3f} to {gap.max():.3f} eV, median {np.median(gap):.3f} eV"
-        )
+        lines.append(f"  gap          {_gaps(gap)}")
         lines.append(f"  size         {n_ao.min()} to {n_ao.max()} AOs")
     error = np.abs(np.concatenate([*errors, []]))
     if error.size:
@@ -69,3 +67,13 @@ def describe(folder: Path) -> str:
             f"largest {error.max():.3f} meV"
         )
     return "\n".join(lines)
+
+
+def _gaps(gap: np.ndarray) -> str:
+    """The range of gaps in eV; helium in a minimal basis has no empty orbital, so no gap."""
+    finite = gap[np.isfinite(gap)]
+    if not finite.size:
+        return "none: no converged row has one"
+    without = f", {gap.size - finite.size} rows without" if finite.size < gap.size else ""
+    median = np.median(finite)
+    return f"{finite.min():.3f} to {finite.max():.3f} eV, median {median:.3f} eV{without}"

@@ -45,6 +45,8 @@ class Invariants:
     units: set[int] = field(default_factory=set)
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
+    coinciding: int = 0
+    """Conformers with the geometry of another one of their line, which is no fault."""
     _seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -87,16 +89,19 @@ class Invariants:
         """Look for duplicates among all rows; returns every invariant with its violations."""
         if self._seen:
             line, conformer, geometry = map(np.concatenate, zip(*self._seen, strict=True))
-            keys = {
-                "duplicate_row": line * 2**24 + conformer,
-                "duplicate_geometry": geometry,
-            }
-            for name, key in keys.items():
-                order = np.argsort(key, kind="stable")
-                again = order[1:][key[order][1:] == key[order][:-1]]
-                where = [f"line {line[i]}, conformer {conformer[i]}" for i in again[:EXAMPLES]]
-                self.violations[name].add(len(again), where)
             self._seen.clear()
+            row = line * 2**24 + conformer
+            order = np.argsort(row, kind="stable")
+            again = {"duplicate_row": order[1:][_same(row[order])]}
+            order = np.lexsort((row, geometry))
+            # Relaxation may lead conformers of a line to one minimum, and an atom has but one.
+            sibling = _same(line[order]) & ~_same(row[order])
+            equal = _same(geometry[order])
+            self.coinciding = int(np.sum(equal & sibling))
+            again["duplicate_geometry"] = order[1:][equal & ~sibling]
+            for name, rows in again.items():
+                where = [f"line {line[i]}, conformer {conformer[i]}" for i in rows[:EXAMPLES]]
+                self.violations[name].add(len(rows), where)
         return self.violations
 
 
@@ -219,6 +224,11 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
     if found != fingerprint:
         problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")
     return problems
+
+
+def _same(ordered: np.ndarray) -> np.ndarray:
+    """[R-1] Whether each value but the first equals the one before it."""
+    return ordered[1:] == ordered[:-1]
 
 
 def _any(flags: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -175,13 +175,18 @@ class Screen:
 def canonical(graph: Any) -> str:
     """Canonical SMILES of a sanitised graph, without isotope labels and atom maps.
 
-    Electronic energies know nothing of nuclear masses, and map numbers are bookkeeping.
+    Electronic energies know nothing of nuclear masses, and map numbers are bookkeeping. A
+    stereocentre that only an isotope had made is none afterwards.
     """
     from rdkit import Chem
 
+    has_labels = any(atom.GetIsotope() or atom.GetAtomicNum() == 1 for atom in graph.GetAtoms())
     for atom in graph.GetAtoms():
         atom.SetIsotope(0)
         atom.SetAtomMapNum(0)
+    if has_labels:  # perceived again only where it may change: it takes time
+        graph = Chem.AddHs(graph)
+        Chem.AssignStereochemistry(graph, cleanIt=True, force=True)
     return Chem.MolToSmiles(Chem.RemoveHs(graph))
 
 

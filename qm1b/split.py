@@ -20,10 +20,12 @@ from . import completeness, molecules, store
 from .batch import Batch
 from .errors import UserError
 from .export import check_target, is_good, write_rows
+from .formats import extxyz
 from .reading import Folder
 
 NAMES = ("train", "valid", "test")
 SPLIT_JSON = "split.json"
+ENDINGS = (".parquet", *extxyz.ENDINGS)
 METHOD = (
     "SHA-256 of seed and SMILES (without one, of the rows' seed, which stands for the bonds); all "
     "conformers of a molecule on one side"
@@ -41,7 +43,8 @@ class Fractions:
     def check(self) -> None:
         """Raise UserError unless they are parts of a whole."""
         parts = (self.train, self.valid, self.test)
-        if min(parts) < 0 or abs(sum(parts) - 1) > 1e-9:
+        # Written so that NaN, which fails every comparison, is refused.
+        if not (all(0 <= part <= 1 for part in parts) and abs(sum(parts) - 1) <= 1e-9):
             raise UserError(
                 f"the parts {', '.join(map(str, parts))} add up to {sum(parts):g}: give --train, "
                 "--valid and --test that are not negative and add up to 1."
@@ -72,9 +75,12 @@ def split(
 ) -> dict[str, Part]:
     """Write the converged rows of a run as up to three files and `split.json`.
 
+    Files of an earlier split there that this one does not write are removed: rows in them would be
+    on two sides.
+
     Args:
         folder: the `--out` of a run.
-        out: folder for the files, made if need be; files there are replaced.
+        out: folder for the files, made if need be; those of an earlier split are replaced.
         fractions: expected parts of the molecules.
         seed: another seed gives another division.
         ending: `.parquet`, `.extxyz` or `.extxyz.gz`.
@@ -90,12 +96,11 @@ def split(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"folder {out} cannot be made: {error.strerror}.") from None
-    parts: dict[str, Part] = {}
-    for name in NAMES:
-        if getattr(fractions, name):
-            path = out / f"{name}{ending}"
-            check_target(path)
-            parts[name] = _write(path, source, name, seed, fractions)
+    paths = {name: out / f"{name}{ending}" for name in NAMES if getattr(fractions, name)}
+    for path in paths.values():
+        check_target(path)
+    _remove(_files_of_earlier(out) - set(paths.values()))
+    parts = {name: _write(path, source, name, seed, fractions) for name, path in paths.items()}
     report = {
         "method": METHOD,
         "seed": seed,
@@ -106,6 +111,27 @@ def split(
     text = json.dumps(report, indent=2) + "\n"
     store.atomic_write(out / SPLIT_JSON, lambda stream: stream.write(text.encode()))
     return parts
+
+
+def _files_of_earlier(out: Path) -> set[Path]:
+    """The files that the `split.json` of a folder names; none that a split does not write."""
+    try:
+        parts = json.loads((out / SPLIT_JSON).read_text())["parts"]
+        named = {str(part["file"]) for part in parts.values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return set()  # no split, or none of ours
+    ours = {f"{name}{ending}" for name in NAMES for ending in ENDINGS}
+    return {out / name for name in named & ours}
+
+
+def _remove(paths: set[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"{path} of an earlier split cannot be removed: {error.strerror}."
+            ) from None
 
 
 def _write(path: Path, source: Folder, name: str, seed: int, fractions: Fractions) -> Part:

@@ -99,7 +99,13 @@ def read_whole(path: Path) -> tuple[dict[str, Any], Shard, list[Drop]]:
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write manifest.json."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    atomic_write(folder / MANIFEST, lambda stream: stream.write(text.encode()))
+    atomic_write(folder / MANIFEST, lambda stream: stream.write(encoded(text)))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8. Of a file name that is none, Python makes lone surrogates: they are escaped, which
+    JSON turns back into what they were."""
+    return text.encode(errors="backslashreplace")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

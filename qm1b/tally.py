@@ -14,6 +14,8 @@ from .schema import CONVERGED
 class Tally:
     """Units, and what is in them."""
 
+    lines_are_molecules: bool = False
+    """No two lines are of one molecule, as with SMILES; geometries may be."""
     units: int = 0
     lines: int = 0
     """Input lines that have become rows or drops."""
@@ -43,6 +45,13 @@ class Tally:
         self.rows += kinds.total()
         self.statuses += kinds
         self.drops.update(reasons)
+
+    @property
+    def kept(self) -> str:
+        """What the rows are of, in words: a molecule may be in several units, a line is in one."""
+        if self.lines_are_molecules or self.units == 1:
+            return f"{self.molecules} molecules"
+        return f"{self.kept_lines} input lines"
 
     @property
     def not_converged(self) -> int:

@@ -37,6 +37,8 @@ class Audit:
     rows: int
     seed: int
     invariants: dict[str, Violation]
+    coinciding: int
+    """Conformers with the geometry of another one of their line."""
     suspected: int
     """Energy outliers among the conformers of a molecule, recomputed or not."""
     sample: list[Compared]
@@ -68,6 +70,7 @@ class Audit:
             "seed": self.seed,
             "bounds": asdict(self.bounds),
             "invariants": {name: asdict(v) for name, v in self.invariants.items()},
+            "coinciding": self.coinciding,
             "suspected": self.suspected,
             "errors": comparison.summarise(self.sample),
             "states": comparison.states(self.sample),
@@ -118,6 +121,7 @@ def verify(
     if not checks.rows:
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify.")
     wanted = [*picks.suspects, *picks.sample]
+    violations = checks.finish()
     compared = _recompute(wanted, level, workers, thorough, progress)
     return Audit(
         folder=folder,
@@ -126,7 +130,8 @@ def verify(
         functional_definition=definition,
         rows=checks.rows,
         seed=seed,
-        invariants=checks.finish(),
+        invariants=violations,
+        coinciding=checks.coinciding,
         suspected=picks.suspected,
         sample=compared[len(picks.suspects) :],
         suspects=compared[: len(picks.suspects)],
@@ -140,7 +145,7 @@ def write(audit: Audit, out: Path) -> list[Path]:
 
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False) + "\n"
     path = out / VERIFY_JSON
-    store.atomic_write(path, lambda stream: stream.write(text.encode()))
+    store.atomic_write(path, lambda stream: stream.write(store.encoded(text)))
     found = [path]
     same = [row for row in audit.sample if row.state == comparison.SAME]
     if same:
@@ -181,6 +186,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
             f"  {name:<32} {f'{v.count} broken: ' + '; '.join(v.examples) if v.count else 'ok'}"
             for name, v in audit.invariants.items()
         ),
+        f"conformers that coincide with another of their line (no fault): {audit.coinciding}",
         f"energy outliers among conformers: {audit.suspected}, {len(audit.suspects)} recomputed, "
         f"states {_counts(audit.suspects)}",
         f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",

@@ -49,7 +49,7 @@ def sentence(name: str, target: Target, errors: Errors) -> str:
     """The last line of an evaluation."""
     unit = target.display_unit
     return (
-        f"{name} MAE {errors.mae:.2f} {unit} over {errors.molecules} molecules; "
+        f"{name} MAE {errors.mae:.2f} {unit} over {errors.molecules} rows; "
         f"mean predictor {errors.mean_predictor:.2f} {unit}"
     )
 

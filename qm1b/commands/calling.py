@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -17,6 +18,9 @@ EXIT_BROKEN_PIPE = 141
 
 def exit_code(name: str, run: Callable[[], int]) -> int:
     """Run a command; a user's mistake ends in one sentence on stderr, never in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file may have a name that is no text
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = run()
         sys.stdout.flush()

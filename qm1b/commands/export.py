@@ -26,9 +26,9 @@ class Export:
         from ..export import export
 
         done = export(self.folder, self.out, self.all)
-        why = (
-            f", {done.left_out} not converged left out (--all keeps them)" if done.left_out else ""
-        )
+        why = ""
+        if done.left_out:
+            why = f", {done.left_out} not converged or not finite left out (--all keeps them)"
         print(f"{self.out}: {done.rows} rows{why}")
         if done.beside:
             print(f"beside it: {', '.join(path.name for path in done.beside)}")

@@ -25,6 +25,9 @@ DEFAULT_CONFORMERS = 4
 MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
 
+TOO_LARGE = 2**63
+"""The least integer that HDF5 cannot hold."""
+
 
 @dataclass(frozen=True)
 class Generate:
@@ -115,7 +118,7 @@ class Generate:
 
     def _folder(self, share: Share) -> Path:
         """Where the data goes."""
-        if share.count == 1:
+        if self.shard is None:
             return self.out or _free_folder(self.source)
         if self.out is None:
             raise UserError("--shard needs --out: the jobs must agree on a folder.")
@@ -147,15 +150,15 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "rattle-angstrom": (command.rattle_angstrom, 0),
     }
     for name, (value, least) in allowed.items():
-        if not least <= value < float("inf"):  # nan is nowhere
-            raise UserError(f"--{name} is {value}: it must be at least {least}, and finite.")
+        if not least <= value < TOO_LARGE:  # nan is nowhere
+            raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63.")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1.")
     if command.preset not in PRESETS:
         raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}.")
     flags = {
         "basis": command.basis,
-        "xc": command.xc,
+        "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
     }

@@ -28,7 +28,7 @@ class Merge:
             raise UserError("qm1b merge needs the folders to join.")
         done = merge(self.folders, self.out, self.allow_other_versions)
         print(
-            f"{self.out}: {done.tally.rows} conformers of {done.tally.molecules} molecules in "
+            f"{self.out}: {done.tally.rows} conformers of {done.tally.kept} in "
             f"{done.tally.units} shards ({done.copied} copied now), from {len(self.folders)} "
             f"folder{'s' * (len(self.folders) > 1)}"
         )

@@ -49,9 +49,11 @@ class Plan:
     def _measure(self, out: Path) -> Path:
         """A short run: its programs come from the disk cache if they were ever made here."""
         from ..generate import Run, generate
+        from ..plan import FEWEST_ROWS
         from .generate import SAMPLE, Generate, run_settings
 
         source = self.smiles_file or SAMPLE
+        _must_be_smiles(source)
         flags = Generate(
             source=source, preset=self.preset, limit=MEASURED_LINES,
             conformers=MEASURED_CONFORMERS,
@@ -61,5 +63,25 @@ class Plan:
             f"molecules of {source.name} ...",
             flush=True,
         )
-        generate(Run(source, out, run_settings(flags)))
+        summary = generate(Run(source, out, run_settings(flags)))
+        if summary.interrupted:
+            raise KeyboardInterrupt  # as if the run had not caught it: there is nothing to keep
+        if summary.tally.rows < FEWEST_ROWS:
+            raise UserError(
+                f"the short run gave {summary.tally.rows} rows from {source}, and {FEWEST_ROWS} "
+                "are needed for a rate; give a --smiles-file with more molecules that can be "
+                "computed."
+            )
         return out
+
+
+def _must_be_smiles(source: Path) -> None:
+    """Refuse geometries: a run of them has not the conformers that are to be estimated."""
+    from .. import inputs
+
+    found = inputs.resolve(source)
+    if found in inputs.GEOMETRIES:
+        raise UserError(
+            f"plan needs SMILES, and {source} is taken for {found}; give a --smiles-file of "
+            "SMILES, or the folder of a run of the geometries as --measured."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class StatsCommand:
         if self.plots is not None:
             from .. import plots
 
+            # Behind the JSON they would make it none.
+            stream = sys.stderr if self.json else sys.stdout
             for path in plots.distributions(stats.distributions, self.plots):
-                print(path)
+                print(path, file=stream)
         return 0

@@ -79,8 +79,7 @@ class ExtxyzFile(Dataset):
 
     def __init__(self, path: Path, fields: Sequence[str] | None = None) -> None:
         super().__init__(path, fields)
-        beside = manifest_path(path)
-        self.metadata = json.loads(beside.read_text()) if beside.exists() else {}
+        self.metadata = _manifest(manifest_path(path))
 
     def batches(self) -> Iterator[Batch]:
         """All rows in the order of the file."""
@@ -101,11 +100,30 @@ class ExtxyzFile(Dataset):
             raise UserError(f"{self.path} is damaged ({error}); export it again.") from None
 
 
+def _manifest(path: Path) -> dict[str, Any]:
+    """The manifest beside a file; empty if there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        what = str(error)
+    else:
+        if isinstance(found, dict):
+            return found
+        what = "not a manifest"
+    raise UserError(
+        f"{path} is damaged ({what}); export again, or delete it: the rows can be read without it."
+    )
+
+
 def _frames(stream: Iterable[str]) -> Iterator[str]:
     """The text of each frame: ASE's own streaming reader takes the first digit of the number of
     atoms for all of it (3.29), and its other one wants to see the whole file."""
     source = iter(stream)
-    while (first := next(source, "")).strip():
+    for first in source:
+        if not first.strip():
+            continue  # between two files that were joined
         lines = [first, *islice(source, int(first) + 1)]
         if len(lines) != int(first) + 2:
             raise EOFError("its last frame is cut off")

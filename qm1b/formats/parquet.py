@@ -82,7 +82,7 @@ def batch_of(found: pa.Table) -> Batch:
             columns[f.name] = column(f, ev / HARTREE_TO_EV, len(found))
         elif same in names and f.name not in FROM_EV:
             _take(columns, f, found[same])
-    return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns})
+    return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns}, len(found))
 
 
 class ParquetFile(Indexed):

@@ -15,7 +15,7 @@ from ..errors import UserError
 from ..presets import RunSettings
 from . import lines, sdf, tables, xyz
 from .checks import UnitChecks, checked
-from .container import Member, Source, decoded, head_text
+from .container import Source, decoded, head_text
 from .formats import AUTO, GEOMETRIES, NAMES, detect
 from .records import Entry, InputSummary, Record
 
@@ -25,8 +25,11 @@ __all__ = ["GEOMETRIES", "InputSummary", "Record", "read", "resolve", "summarise
 def resolve(path: Path, input_format: str = AUTO) -> str:
     """The format of an input: smiles, table, sdf or xyz, by content first and then by name.
 
+    With auto, an archive is read to its end: all its members must be of one format.
+
     Raises:
-        UserError: the input cannot be read, or `input_format` is not one of those or auto.
+        UserError: the input cannot be read, is an archive of several formats, or `input_format` is
+            not one of those or auto.
     """
     if input_format != AUTO:
         if input_format not in NAMES:
@@ -34,10 +37,19 @@ def resolve(path: Path, input_format: str = AUTO) -> str:
                 f"unknown input format {input_format!r}: use one of {AUTO}, {', '.join(NAMES)}."
             )
         return input_format
+    found: str | None = None
     with Source(path) as source:
         for member in source.members():
-            return detect(member.name, head_text(member))
-    return "smiles"
+            theirs = detect(member.name, head_text(member))
+            if not source.is_archive:
+                return theirs
+            if found not in (None, theirs) and member.head.strip():
+                raise UserError(
+                    f"archive {path} holds files of several formats (first {found}, but {theirs} "
+                    f"in {member.name}); unpack it, or say --input-format."
+                )
+            found = found or theirs
+    return found or "smiles"
 
 
 def summarise(path: Path, settings: RunSettings) -> InputSummary:
@@ -94,17 +106,4 @@ def _entries(source: Source, found: str, settings: RunSettings) -> Iterator[Entr
         "xyz": xyz.entries,
     }
     for member in source.members():
-        _same_format(source, member, found, settings.input_format)
         yield from readers[found](decoded(member))
-
-
-def _same_format(source: Source, member: Member, found: str, asked: str) -> None:
-    """Refuse an archive of several formats, unless the user has said which one it is."""
-    if asked != AUTO or not source.is_archive or not member.head.strip():
-        return
-    theirs = detect(member.name, head_text(member))
-    if theirs != found:
-        raise UserError(
-            f"archive {source.path} holds files of several formats (first {found}, but {theirs} in "
-            f"{member.name}); unpack it, or say --input-format."
-        )

@@ -14,7 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .. import store
 from ..errors import UserError
+from ..lock import locked
 
 NAME = "stdin"
 """Of the file in the output folder."""
@@ -28,14 +30,15 @@ def spooled(folder: Path, stream: Any = None) -> Path:
     """The file that holds standard input, byte for byte.
 
     If the folder has one from an earlier run, standard input must be empty (or a terminal) or the
-    same again.
+    same again; but a run that left no shard binds nobody.
 
     Args:
         folder: the output folder; made if it does not exist.
         stream: standard input unless given.
 
     Raises:
-        UserError: nothing comes in, something else than before, or the disk is full.
+        UserError: nothing comes in, something else than before, a run is at work there, or the disk
+            is full.
     """
     path = folder / NAME
     arriving = folder / f".{NAME}-{os.getpid()}.tmp"
@@ -48,10 +51,7 @@ def spooled(folder: Path, stream: Any = None) -> Path:
                 raise UserError("nothing came in on standard input; pipe molecules into `-`.")
             os.replace(arriving, path)
         elif n_bytes and not filecmp.cmp(arriving, path, shallow=False):
-            raise UserError(
-                f"standard input is not what the run in {folder} began with, which is kept in "
-                f"{path}; give that again or nothing, or another --out."
-            )
+            _replace(folder, arriving, path)
     except OSError as error:
         raise UserError(
             f"standard input cannot be kept in {folder} ({error.strerror}); give another --out."
@@ -60,6 +60,17 @@ def spooled(folder: Path, stream: Any = None) -> Path:
         with suppress(OSError):
             arriving.unlink(missing_ok=True)
     return path
+
+
+def _replace(folder: Path, arriving: Path, path: Path) -> None:
+    """Take what came in instead of what is there, if no run has got anywhere with that."""
+    with locked(folder):
+        if store.shards(folder):
+            raise UserError(
+                f"standard input is not what the run in {folder} began with, which is kept in "
+                f"{path}; give that again or nothing, or another --out."
+            )
+        os.replace(arriving, path)
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,6 +28,10 @@ HYDROGENS = {"D": 1, "T": 1}
 _KEY = re.compile(r"""([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\S+)""")
 
 
+_JSON = "_JSON "
+"""With which ASE begins a value that it would else misread: the SMILES F, or none at all."""
+
+
 class Unreadable(ValueError):
     """A frame is not XYZ; the message says where and why."""
 
@@ -37,7 +43,7 @@ class Frame:
     numbers: Int[np.ndarray, " A"]
     positions_angstrom: Float[np.ndarray, "A 3"]
     keys: dict[str, str]
-    """Keys of the comment, in small letters, and their values without quotes."""
+    """Keys of the comment, in small letters, and their values without quotes and ASE's _JSON."""
 
 
 def entries(text: io.TextIOWrapper) -> Iterator[Entry]:
@@ -86,7 +92,7 @@ def parse(block: str) -> Frame:
         Unreadable: an atom without an element or three coordinates.
     """
     _, comment, *atoms = block.split("\n")
-    keys = {name.lower(): value.strip("\"'{}") for name, value in _KEY.findall(comment)}
+    keys = {name.lower(): _value(text) for name, text in _KEY.findall(comment)}
     element, at = _columns(keys.get("properties", ""))
     numbers, positions = [], []
     for i, line in enumerate(atoms):
@@ -101,6 +107,30 @@ def parse(block: str) -> Frame:
     return Frame(
         np.array(numbers, dtype=np.int64), np.array(positions, dtype=float).reshape(-1, 3), keys
     )
+
+
+def _value(text: str) -> str:
+    """What a value says: without its quotes, and what ASE has put into JSON taken out of it."""
+    plain = text.strip("\"'{}")
+    if not plain.startswith(_JSON):
+        return plain
+    # Only a value in JSON holds quotes of its own, so only there do escapes matter: a SMILES in
+    # quotes has backslashes that not every program doubles.
+    inner = re.sub(r"\\(.)", r"\1", text[1:-1])
+    try:
+        words = _words(json.loads(inner.removeprefix(_JSON)))
+    except (ValueError, RecursionError):
+        return plain
+    return words.encode("utf-8", errors="replace").decode()  # JSON can say half a character
+
+
+def _words(value: Any) -> str:
+    """A value from JSON as the comment of a frame would say it plainly."""
+    if isinstance(value, list):
+        return " ".join(map(_words, value))
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    return "" if value is None else str(value)
 
 
 def _columns(properties: str) -> tuple[int, int]:

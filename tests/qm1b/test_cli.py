@@ -28,6 +28,18 @@ def test_numbers_out_of_range(field):
         run_settings(Generate(**{field: 0}))
 
 
+@pytest.mark.parametrize("field", ["seed", "max_aos", "limit"])
+def test_numbers_that_a_file_cannot_hold(field):
+    with pytest.raises(UserError, match=r"below 2\*\*63"):
+        run_settings(Generate(**{field: 2**63}))
+
+
+def test_functionals_are_named_in_small_letters():
+    assert (
+        run_settings(Generate(xc="HF")).fingerprint == run_settings(Generate(xc="hf")).fingerprint
+    )
+
+
 @pytest.mark.parametrize("value", ["inf", "nan", "-inf"])
 @pytest.mark.parametrize("flag", ["--embed-timeout", "--rattle-angstrom", "--audit"])
 def test_no_flag_takes_what_is_no_number(tmp_path, capsys, flag, value):

@@ -91,6 +91,10 @@ def test_a_failed_step_is_not_drawn_again_for_the_next_copy(monkeypatch):
     assert found.drop.reason == "fewer_conformers"
 
 
+def test_a_limit_of_centuries_is_no_error():
+    assert len(embed(Candidate(1, "CO", 0), Recipe(1, timeout=1e11)).conformers) == 1
+
+
 def test_what_cannot_be_embedded_is_reported(monkeypatch):
     # A bridgehead double bond with impossible stereo: artemisinin with a centre inverted.
     smiles = "C[C@H]1[C@@H](O)O[C@@H]2O[C@]3(C)CC[C@H]4[C@H](C)CC[C@@H]1[C@@]24OO3"

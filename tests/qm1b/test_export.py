@@ -11,6 +11,7 @@ import pytest
 from ase import units
 
 from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.export import export
 from qm1b.formats import parquet
@@ -65,6 +66,11 @@ def test_everything_on_request(finished, tmp_path):
     table = pd.read_parquet(tmp_path / "all.parquet")
     assert (done.rows, done.left_out, len(table)) == (14, 0, 14)
     assert table["energy"].isna().sum() == 4
+
+
+def test_what_is_left_out_is_said(finished, tmp_path, capsys):
+    assert main(["export", str(finished[0]), str(tmp_path / "data.parquet")]) == 0
+    assert "8 rows, 6 not converged or not finite left out (--all" in capsys.readouterr().out
 
 
 def test_many_orbitals_widen_the_column():

@@ -1,12 +1,14 @@
 """The main path, with an engine that computes nothing: nothing vanishes or depends on luck."""
 
 import csv
+import os
 
 import numpy as np
 import pytest
 from fake_runs import fake_run, settings
 
 from qm1b import inputs, store
+from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.generate import Run, generate
 from qm1b.info import describe
@@ -45,6 +47,20 @@ def test_every_line_ends_as_rows_or_with_a_reason(finished):
     assert manifest["counts"]["rows"] == 14
     assert manifest["fingerprint"]
     assert "libxc" in manifest["functional_definition"]
+
+
+def test_a_file_name_that_is_no_text(tmp_path, capsys):
+    source = tmp_path / os.fsdecode(b"m\xfc.smi")
+    source.write_text("O\n")
+    run = Run(source, tmp_path / "out", settings(), 1, "fake_engine:Solver")
+    generate(run)
+    assert store.read_manifest(run.out)["input"]["name"] == source.name
+    assert generate(run).tally.rows == 2  # the manifest read back is that of the same run
+    for command in (["info"], ["stats"], ["head"]):
+        assert main([*command, str(run.out)]) == 0
+    assert main(["export", str(run.out), str(tmp_path / "out.extxyz")]) == 0
+    assert main(["export", str(run.out), str(tmp_path / "out.parquet")]) == 0
+    assert main(["card", str(run.out)]) == 0
 
 
 def test_a_lost_batch_is_retried_and_only_the_culprit_has_an_error(finished):

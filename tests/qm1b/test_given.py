@@ -12,7 +12,10 @@ from rdkit.Chem import rdDistGeom
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b import inputs, store
 from qm1b.conformers import Recipe, embed
+from qm1b.formats.extxyz import frame
 from qm1b.generate import Run, generate
+from qm1b.inputs.xyz import parse
+from qm1b.reading import load
 from qm1b.schema import DROP_REASONS, Drop
 from qm1b.smiles import Screen
 
@@ -69,6 +72,37 @@ def test_extended_xyz_says_smiles_charge_and_columns(tmp_path):
     assert (found.smiles, found.charge) == ("[NH4+]", 1)
     assert found.geometry.numbers.tolist() == [7, 1, 1, 1, 1]
     np.testing.assert_array_equal(found.geometry.positions[0], 0.0)
+
+
+def test_our_own_extended_xyz_is_an_input(finished, tmp_path):
+    """Its comments hold ASE's _JSON where ASE would misread a SMILES."""
+    row = next(iter(load(finished[0])))
+    fluoride = {"numbers": np.array([9, 1]), "positions": np.array([[0, 0, 0], [0, 0, 1.8]])}
+    path = tmp_path / "a.extxyz"
+    path.write_text(
+        frame(row | {"smiles": ""})
+        + frame(row)
+        + frame(row | fluoride | {"smiles": "F", "mulliken_charges": np.zeros(2)})
+    )
+    bare, water, acid = screened(path)
+    assert (bare.smiles, water.smiles, acid.smiles) == ("", "O", "F")
+    for text in (r"_C/C=C\F", "nan"):
+        assert parse(frame(row | {"smiles": text}).rstrip("\n")).keys["smiles"] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"_JSON [true, false, 1]"', "T F 1"),
+        ("'_JSON \"F\"'", "F"),
+        ("{_JSON null}", ""),
+        (r'"_JSON \"\\ud800\""', "?"),
+        ('"_JSON ["', "_JSON ["),
+        (f'"_JSON {"[" * 4000}"', f"_JSON {'[' * 4000}"),
+    ],
+)
+def test_values_in_json(text, value):
+    assert parse(f"1\nkey={text} charge=0\nHe 0 0 0").keys == {"key": value, "charge": "0"}
 
 
 def test_frames_of_one_molecule_are_its_conformers(tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 
 import ase.io
@@ -102,6 +103,76 @@ def test_what_does_not_hold_everything_is_refused(finished, tmp_path):
         import_file(full, finished[0])
     with pytest.raises(UserError, match="a folder already"):
         import_file(finished[0], out)
+
+
+def exported(folder, path):
+    export(folder, path, everything=True)
+    return path
+
+
+def without_last_frames(path, n):
+    """The file without its last frames; the others stay whole."""
+    text = path.read_text()
+    starts = [found.start() for found in re.finditer(r"^\d+\n", text, flags=re.MULTILINE)]
+    path.write_text(text[: starts[-n]])
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_shortened_export_is_refused_and_leaves_nothing(finished, tmp_path, there):
+    path, out = exported(finished[0], tmp_path / "a.extxyz"), tmp_path / "back"
+    if there:
+        out.mkdir()
+    without_last_frames(path, 1)  # a conformer: its line has another row
+    with pytest.raises(UserError, match=r"\(rows: 13 instead of 14\).*export --all"):
+        import_file(path, out)
+    assert not (list(out.iterdir()) if there else out.exists())
+
+
+def test_lines_lost_from_a_file_are_noticed(finished, tmp_path):
+    path, out = exported(finished[0], tmp_path / "a.extxyz"), tmp_path / "back"
+    drops = dropped.beside(path)
+    lines = drops.read_text().splitlines(keepends=True)
+    drops.write_text("".join(lines[:-1]))
+    with pytest.raises(UserError, match=r"lines of unit \d: \d instead of \d"):
+        import_file(path, out)
+    drops.write_text("".join([*lines, lines[-1]]))  # more of them are as wrong
+    with pytest.raises(UserError, match=r"lines dropped as \w+: \d instead of \d"):
+        import_file(path, out)
+    assert not out.exists()
+
+
+def test_the_export_of_a_killed_run_may_hold_more_than_its_manifest_counts(finished, tmp_path):
+    folder = shutil.copytree(finished[0], tmp_path / "killed")
+    behind = store.read_manifest(folder)
+    behind |= {"status": "running"}
+    behind["counts"] |= {"units": 3, "rows": 9, "dropped": {}}
+    store.write_manifest(folder, behind)
+    path = exported(folder, tmp_path / "a.extxyz")
+    assert import_file(path, tmp_path / "back").rows == 14
+    assert store.read_manifest(tmp_path / "back") == behind
+    behind["counts"] |= {"rows": 15}
+    extxyz.manifest_path(path).write_text(json.dumps(behind))
+    with pytest.raises(UserError, match="rows: 14 instead of 15"):
+        import_file(path, tmp_path / "again")
+
+
+def test_an_unfinished_run_comes_back_as_far_as_it_came(finished, tmp_path):
+    folder = shutil.copytree(finished[0], tmp_path / "stopped")
+    store.shards(folder)[-1].unlink()
+    found = [row for unit in range(3) for row in rows_of(folder, unit)]
+    record = store.read_manifest(folder)
+    record["counts"] |= {"units": 3, "rows": len(found), "dropped": {}}
+    store.write_manifest(folder, record | {"status": "interrupted"})
+    done = import_file(exported(folder, tmp_path / "a.parquet"), tmp_path / "back")
+    assert (done.rows, done.shards) == (len(found), 3)
+
+
+def test_a_damaged_manifest_beside_a_file_is_named(finished, tmp_path):
+    path = exported(finished[0], tmp_path / "a.extxyz")
+    for text in ("{", "[]", ""):
+        extxyz.manifest_path(path).write_text(text)
+        with pytest.raises(UserError, match=r"a\.extxyz\.manifest\.json is damaged .*delete it"):
+            qm1b.load(path)
 
 
 def test_texts_that_a_reader_may_take_for_something_else(finished, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from fake_runs import settings
 
 from qm1b import inputs
+from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
 from qm1b.inputs.records import MAX_CHARACTERS
 
@@ -80,6 +81,9 @@ def test_archives_of_nothing_of_mixed_formats_and_cut_short(tmp_path):
     for path, words in ((nothing, "no file"), (mixed, "several formats"), (cut, "cannot be read")):
         with pytest.raises(UserError, match=words):
             inputs.summarise(path, settings())
+        with pytest.raises(UserError, match=words):
+            run_settings(Generate(source=path))
+    assert inputs.resolve(mixed, "smiles") == "smiles"
 
 
 @pytest.mark.parametrize(

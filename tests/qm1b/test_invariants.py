@@ -96,6 +96,21 @@ def test_duplicates(tmp_path):
     assert broken(tmp_path, [*SOUND, ion])[0] == {}
 
 
+def test_conformers_of_a_line_may_coincide(tmp_path):
+    """Relaxed ones, or those of an atom; other lines may not, whatever lies between."""
+    same = {"positions": np.zeros((3, 3), np.float32)}
+    twins = [row(4, 0, **same), row(4, 2, **same), row(4, 1, **same)]
+    assert broken(tmp_path, [*SOUND, *twins])[0] == {}
+    found, violations = broken(tmp_path, [row(5, 1, **same), *twins, row(5, 0, **same)])
+    assert found == {"duplicate_geometry": 1}
+    assert violations["duplicate_geometry"].examples == ["line 5, conformer 0"]
+    checks = Invariants("f")
+    path = store.write_shard(tmp_path, 0, [*twins, *SOUND], [], {"fingerprint": "f"})
+    checks.add(path, Batch(store.read_shard(path)))
+    checks.finish()
+    assert checks.coinciding == 2
+
+
 def test_files(tmp_path):
     assert broken(tmp_path, SOUND, fingerprint="g")[0] == {"foreign_shard": 1}
 

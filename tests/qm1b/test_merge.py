@@ -5,10 +5,12 @@ import shutil
 import pytest
 from fake_runs import MANY, fake_run
 from test_resume import flip
+from test_split import frames
 
 from qm1b import identical, store
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, part_name
+from qm1b.commands.outcome import outcome
 from qm1b.errors import UserError
 from qm1b.merge import merge
 from qm1b.units import Share
@@ -44,6 +46,18 @@ def test_a_stopped_merge_goes_on(parts, whole, tmp_path):
     store.shards(tmp_path / "out")[1].unlink()
     assert merge(parts, tmp_path / "out").copied == 2
     assert identical.differences(whole, tmp_path / "out") == []
+
+
+def test_molecules_of_several_units_are_not_counted_twice(finished, tmp_path, capsys):
+    """24 frames of 12 molecules, each of which is in two units."""
+    for rows, expected in ((8, "24 input lines in 3 shards"), (99, "12 molecules in 1 shards")):
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        assert main(["merge", str(frames(folder, unit_rows=rows)), "--out", f"{folder}/m"]) == 0
+        assert f"24 conformers of {expected}" in capsys.readouterr().out
+    assert "14 conformers of 7 input lines in" in outcome(finished[1])
+    _, smiles = fake_run(tmp_path, input_format="smiles")
+    assert "14 conformers of 7 molecules in" in outcome(smiles)
 
 
 def test_what_is_missing_is_named(parts, tmp_path):
@@ -82,5 +96,7 @@ def test_a_unit_that_differs_in_two_folders(parts, tmp_path):
 def test_where_a_share_goes(tmp_path):
     assert part_name(Share(3, 16)) == "part-03-of-16"
     assert Generate(out=tmp_path, shard="3/16")._folder(Share(3, 16)) == tmp_path / "part-03-of-16"
-    with pytest.raises(UserError, match="needs --out"):
-        Generate(shard="3/16")._folder(Share(3, 16))
+    assert Generate(out=tmp_path, shard="0/1")._folder(Share(0, 1)) == tmp_path / "part-0-of-1"
+    for text in ("3/16", "0/1"):
+        with pytest.raises(UserError, match="needs --out"):
+            Generate(shard=text)._folder(Share.parse(text))

@@ -81,6 +81,24 @@ def test_only_some_fields(files):
         qm1b.load(files[0], ["gap"])
 
 
+def test_fields_that_a_file_lacks_leave_rows_without_them(finished, tmp_path):
+    path = tmp_path / "lean.parquet"
+    export(finished[0], path)
+    data = qm1b.load(path, ["mo_energy"])
+    assert list(data) == [{}] * len(data)
+    assert len(data) > 0
+    assert data[0] == {}
+    (batch,) = data.batches()
+    assert len(batch.take(np.array([0, 2]))) == 2
+    assert len(concatenate([batch, batch])) == 2 * len(data)
+
+
+def test_blank_lines_between_frames(files, tmp_path):
+    text = files[2].read_text()
+    (tmp_path / "two.extxyz").write_text(f"\n{text}\n  \n{text}\n")
+    assert len(whole(tmp_path / "two.extxyz")) == 28
+
+
 def test_a_stream_is_not_read_ahead(finished, monkeypatch):
     read = []
     monkeypatch.setattr(

@@ -6,7 +6,10 @@ from fake_runs import MANY, fake_run
 from qm1b import store
 from qm1b.cli import main
 from qm1b.errors import UserError
+from qm1b.generate import Summary
 from qm1b.plan import Rate, as_text, estimate, rate_of
+from qm1b.progress import Stats
+from qm1b.tally import Tally
 
 RATE = Rate(1000, 110.0, 10.0, 2, 500.0, "b3lyp5/sto-3g, grid level 0, float32", 16.0)
 
@@ -70,3 +73,38 @@ def test_mistakes_are_one_sentence(flags, words, capsys):
     message = capsys.readouterr().err
     assert words in message
     assert message.count("\n") == 1
+
+
+def ending(monkeypatch, rows, interrupted):
+    """The short run ends like this, and writes nothing."""
+    summary = Summary(Stats(n_lines=1, conformers=1), Tally(rows=rows), interrupted)
+    monkeypatch.setattr("qm1b.generate.generate", lambda run: summary)
+
+
+@pytest.mark.parametrize("rows", [0, 500])
+def test_ctrl_c_ends_the_short_run_and_the_command(rows, monkeypatch, capsys):
+    ending(monkeypatch, rows, interrupted=True)
+    assert main(["plan", "--molecules", "1000"]) == 130
+    said = capsys.readouterr()
+    assert said.err == "qm1b: interrupted\n"
+    assert "machines" not in said.out
+
+
+def test_too_few_molecules_to_measure(tmp_path, monkeypatch, capsys):
+    ending(monkeypatch, 60, interrupted=False)
+    few = tmp_path / "few.smi"
+    few.write_text("C\nCC\nO\n")
+    assert main(["plan", "--molecules", "1000", "--smiles-file", str(few)]) == 2
+    message = capsys.readouterr().err
+    assert "60 rows" in message
+    assert "100 are needed" in message
+    assert "--measured" not in message
+
+
+def test_geometries_are_no_smiles(tmp_path, capsys):
+    path = tmp_path / "a.xyz"
+    path.write_text("1\n\nHe 0 0 0\n")
+    assert main(["plan", "--molecules", "1000", "--smiles-file", str(path)]) == 2
+    message = capsys.readouterr().err
+    assert "plan needs SMILES" in message
+    assert "--conformers" not in message

@@ -75,6 +75,22 @@ def test_duplicates_see_through_writing_isotopes_and_map_numbers():
         assert "line 1" in found.detail
 
 
+def test_stereo_that_only_a_label_made_is_none():
+    for labelled, plain in (
+        (r"[2H]/C([H])=C/C", "C=CC"),
+        (r"[H]/C=C\[H]", "C=C"),
+        ("[2H][C@H](O)C", "CCO"),
+    ):
+        check = screen()
+        assert isinstance(check(Record(1, plain)), Candidate)
+        assert check(Record(2, labelled)).reason == "duplicate"
+    check = screen()
+    assert [check(Record(n, s)).smiles for n, s in enumerate((r"[H]/N=C/C", r"[H]/N=C\C"))] == [
+        r"[H]/N=C/C",
+        r"[H]/N=C\C",
+    ]
+
+
 def test_stereo_and_isomers_are_different_molecules():
     check = screen()
     for number, smiles in enumerate((r"F/C=C/F", r"F/C=C\F", "FC=CF", "C[C@H](F)O", "C[C@@H](F)O")):

@@ -85,7 +85,7 @@ def test_frames_without_smiles_are_divided_by_what_their_bonds_are(tmp_path, cap
     assert sum(part.rows for part in parts.values()) == len(rows)
     sides = [set(pd.read_parquet(tmp_path / "s" / part.file)["seed"]) for part in parts.values()]
     assert sum(map(len, sides)) == len(set.union(*sides))
-    assert collect(out).molecules == 24  # runs of one, and none stands beside its like
+    assert collect(out).molecules == len(molecules)  # though none stands beside its like
     assert main(["info", str(out)]) == 0
     assert "molecules    12\n" in capsys.readouterr().out
 
@@ -107,6 +107,51 @@ def test_the_command(finished, tmp_path, capsys):
     assert "add up to 1" in capsys.readouterr().err
     with pytest.raises(UserError, match="not negative"):
         Fractions(1.1, -0.1, 0.0).check()
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_nothing_of_an_earlier_split_stays(finished, tmp_path):
+    out = tmp_path / "s"
+    split(finished[0], out, Fractions(0.4, 0.3, 0.3))
+    (out / "test.extxyz").write_text("of somebody else")
+    (out / "notes.parquet").write_text("likewise")
+    split(finished[0], out, Fractions(0.5, 0.5, 0.0))
+    others = ["notes.parquet", "split.json", "test.extxyz"]
+    assert files(out) == sorted([*others, "train.parquet", "valid.parquet"])
+    split(finished[0], out, Fractions(1.0, 0.0, 0.0), ending=".extxyz.gz")
+    assert files(out) == sorted([*others, "train.extxyz.gz"])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"parts": [1]}', '{"parts": {"test": {"file": "../kept.parquet"}}}']
+)
+def test_a_split_json_that_is_not_ours_removes_nothing(finished, tmp_path, text):
+    (tmp_path / "kept.parquet").touch()
+    out = tmp_path / "s"
+    out.mkdir()
+    (out / "split.json").write_text(text)
+    (out / "test.parquet").touch()
+    split(finished[0], out, Fractions(0.5, 0.5, 0.0))
+    assert (tmp_path / "kept.parquet").exists()
+    assert (out / "test.parquet").exists()
+
+
+def test_a_split_that_is_refused_removes_nothing(finished, tmp_path):
+    split(finished[0], tmp_path, Fractions())
+    with pytest.raises(UserError, match="no known kind"):
+        split(finished[0], tmp_path, Fractions(1.0, 0.0, 0.0), ending=".csv")
+    assert files(tmp_path) == ["split.json", "test.parquet", "train.parquet", "valid.parquet"]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_parts_that_are_no_numbers_are_refused(finished, tmp_path, capsys, value):
+    folder, out = str(finished[0]), str(tmp_path / "s")
+    assert main(["split", folder, "--out", out, f"--train={value}"]) == 2
+    assert "add up to 1" in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()
 
 
 def test_head(finished, capsys):

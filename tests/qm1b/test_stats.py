@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b import store
 from qm1b.cli import main
 from qm1b.distribution import Distribution
 from qm1b.export import export
+from qm1b.info import describe
 from qm1b.plots import MAX_BINS, bins
 from qm1b.reading import Folder
 from qm1b.stats import QUANTITIES, as_text, collect
@@ -89,3 +91,31 @@ def test_the_command(finished, tmp_path, capsys):
     picture = matplotlib.image.imread(tmp_path / "plots" / "overview.png")
     assert picture[..., :3].std() > 0.05
     assert main(["stats", str(tmp_path)]) == 2
+
+
+def test_json_stays_json_with_plots(finished, tmp_path, capsys):
+    assert main(["stats", str(finished[0]), "--json", "--plots", str(tmp_path / "p")]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["converged"] == 8
+    assert str(tmp_path / "p" / "overview.png") in said.err
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (2, "13.606 to 13.606 eV, median 13.606 eV, 2 rows without\n"),
+        (None, "none: no converged row has one\n"),
+    ],
+)
+def test_info_counts_only_gaps_that_there_are(finished, monkeypatch, first, expected):
+    """The first rows, water, lose their LUMO, or all rows do."""
+    real = store.read_shard
+
+    def read_shard(path):
+        shard = real(path)
+        if first is None or path == store.shards(path.parent)[0]:
+            shard["lumo"][:first] = np.nan
+        return shard
+
+    monkeypatch.setattr(store, "read_shard", read_shard)
+    assert f"gap          {expected}" in describe(finished[0])

@@ -5,8 +5,10 @@ import io
 
 import pytest
 
+from qm1b import store
 from qm1b.errors import UserError
 from qm1b.inputs.stdin import spooled
+from qm1b.lock import locked
 
 
 def test_a_resumed_run_gets_the_same_or_nothing(tmp_path):
@@ -15,9 +17,18 @@ def test_a_resumed_run_gets_the_same_or_nothing(tmp_path):
     for again in (b"C\r\nCC\n\xff", b""):
         assert spooled(out, io.BytesIO(again)) == path
         assert path.read_bytes() == b"C\r\nCC\n\xff"
+    store.shard_path(out, 0).touch()
     with pytest.raises(UserError, match=r"not what the run .* began"):
         spooled(out, io.BytesIO(b"C\n"))
-    assert [each.name for each in out.iterdir()] == ["stdin"]
+    assert path.read_bytes() == b"C\r\nCC\n\xff"
+
+
+def test_a_run_without_a_shard_binds_nobody_unless_it_is_at_work(tmp_path):
+    path = spooled(tmp_path, io.BytesIO(b"C\n"))
+    with locked(tmp_path), pytest.raises(UserError, match="in use"):
+        spooled(tmp_path, io.BytesIO(b"CC\n"))
+    assert path.read_bytes() == b"C\n"
+    assert spooled(tmp_path, io.BytesIO(b"CC\n")).read_bytes() == b"CC\n"
 
 
 def test_nothing_came_in_or_nowhere_to_keep_it(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -14,11 +15,12 @@ from qm1b import store
 from qm1b.cli import main
 from qm1b.comparison import Bounds, default_bounds
 from qm1b.errors import UserError
+from qm1b.invariants import FILE_CHECKS, ROW_CHECKS
 from qm1b.presets import PRESETS, Level, RunSettings
 from qm1b.reference import attempt, reference
 from qm1b.schema import Conformer, Result, Row
 from qm1b.tally import Tally
-from qm1b.verify import verify
+from qm1b.verify import as_text, verify
 from qm1b.verify import write as write_audit
 
 HARTREE_TO_EV = 27.211386245988
@@ -109,6 +111,19 @@ def test_a_true_dataset_passes(truth, tmp_path, here):
 
 CHARGES = {1: (-4e-4, 2e-4, 2e-4), 2: (2e-4, -2e-4)}
 """Errors of the charges, by line."""
+
+
+def test_conformers_that_coincide_pass_and_are_counted(truth, tmp_path, here):
+    twin = replace(truth[0], conformer=replace(truth[0].conformer, conformer=9))
+    audit = verify(dataset(tmp_path / "d", [*truth, twin]), 1)
+    assert audit.missed == []
+    assert audit.to_dict()["coinciding"] == 1
+    assert "coincide with another of their line (no fault): 1\n" in as_text(audit)
+
+
+def test_every_invariant_is_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "verifying.md").read_text()
+    assert [name for name in (*ROW_CHECKS, *FILE_CHECKS) if f"| `{name}` |" not in text] == []
 
 
 def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):

@@ -65,7 +65,7 @@ def test_the_last_line_of_an_evaluation(run, capsys):
     words = last.split()
     assert last.startswith("test MAE ")
     assert last.endswith(" meV")
-    assert "meV over 10 molecules; mean predictor" in last
+    assert "meV over 10 rows; mean predictor" in last
     with open(run / "test_predictions.csv") as stream:
         rows = list(csv.DictReader(stream))
     errors = [abs(float(r["gap_ev"]) - float(r["gap_in_file_ev"])) for r in rows]
@@ -76,7 +76,7 @@ def test_other_data_can_be_evaluated(run, capsys):
     assert main(["evaluate", str(run), "--data", str(QM9)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("test MAE ")
-    assert "over 60 molecules" in last
+    assert "over 60 rows" in last
     for contradiction in (["--data", str(QM9), "--side", "test"], ["--unit", "ev"]):
         assert main(["evaluate", str(run), *contradiction]) == 2
         assert "--data" in capsys.readouterr().err
@@ -212,7 +212,7 @@ def test_dipoles_and_energies_are_learned(tmp_path, capsys):
         out = tmp_path / target
         assert train(out, "--target", target, "--max-epochs", "1") == 0
         said = capsys.readouterr().out
-        assert f" {unit} over 10 molecules" in said
+        assert f" {unit} over 10 rows" in said
         if target == "dipole_norm":
             with open(out / "test_predictions.csv") as stream:
                 truth = [float(r["dipole_norm_in_file_debye"]) for r in csv.DictReader(stream)]
@@ -238,7 +238,7 @@ def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):
     assert main(["evaluate", str(run), "--data", str(data)]) == 0
     said = capsys.readouterr().out
     assert "left out 1 rows with an element" in said
-    assert "over 59 molecules" in said
+    assert "over 59 rows" in said
 
 
 def test_weights_of_pytorch_geometric_become_a_run(request, tmp_path, capsys):
