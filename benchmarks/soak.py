@@ -8,14 +8,15 @@ mix of shapes and sizes: every program is needed from the beginning. A worker ke
 that it has as long as it can, so with many shapes some are still loaded late: hence a few shapes.
 Memory is the proportional set size (shared pages counted once) of this process and all workers.
 
-Workers take the shapes in an order of their own, and one conformer costs twice another, so rows per
-second differ from tenth to tenth though nothing gets slower.  Hence rates are of work: a row counts
-the seconds of a core that a row of its program with its SCF cycles takes, by a fit over the whole
-run (`timed_engine`).  They are given per second of the clock, and per second of the workers'
-processor time, which other work on the machine disturbs less.  A program that a worker loads takes
-memory and time, and the last tenth of the rows has batches that do not fill any more; so the first
-three tenths from the second on with no more programs to come are compared with the seventh to
-ninth, by their medians.
+Workers take the shapes in an order of their own, and a conformer of one costs half as much again as
+one of another, so rows per second differ from tenth to tenth though nothing gets slower.  Hence
+rates are of work: a row counts the seconds of a core that a row of its program with its SCF cycles
+takes, by a fit over the whole run (`timed_engine`).  They are given per second of the clock, and
+per second of the workers' processor time, which other work on the machine disturbs less.  A program
+that a worker loads takes memory and time, and the last tenth of the rows has batches that do not
+fill any more; so the first three tenths from the second on with no more programs to come are
+compared with the seventh to ninth, by their medians.
+
 Ends with status 1 if memory grows or a rate of work falls by more than 5 %, if open files increase,
 or if a row is lost or doubled.  Linux only.
 """

@@ -43,9 +43,5 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
         store.atomic_write(figures[-1], lambda stream: stream.write(picture))
     texts[CARD] = card(facts, said, [f"{FIGURES}/{path.name}" for path in figures])
     for name, text in texts.items():
-        _write_text(out / name, text)
+        store.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]
-
-
-def _write_text(path: Path, text: str) -> None:
-    store.atomic_write(path, lambda stream: stream.write(store.encoded(text)))

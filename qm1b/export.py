@@ -122,5 +122,5 @@ def _write_beside(source: Folder, out: Path) -> list[Path]:
         return [drops]
     manifest = extxyz.manifest_path(out)
     text = json.dumps(source.metadata, indent=2, ensure_ascii=False) + "\n"
-    store.atomic_write(manifest, lambda stream: stream.write(store.encoded(text)))
+    store.write_text(manifest, text)
     return [drops, manifest]

@@ -11,8 +11,8 @@ from pyscf_ipu.units import HARTREE_TO_EV
 
 from . import store
 from .batch import Batch
+from .molecules import distinct
 from .schema import CONVERGED, DROP_REASONS
-from .stats import distinct
 
 MEV = 1e3 * HARTREE_TO_EV
 

@@ -109,7 +109,7 @@ def split(
         "parts": {name: asdict(part) for name, part in parts.items()},
     }
     text = json.dumps(report, indent=2) + "\n"
-    store.atomic_write(out / SPLIT_JSON, lambda stream: stream.write(text.encode()))
+    store.write_text(out / SPLIT_JSON, text)
     return parts
 
 

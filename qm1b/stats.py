@@ -15,7 +15,7 @@ from pyscf_ipu.units import HARTREE_TO_EV
 
 from .batch import Batch
 from .distribution import Distribution
-from .molecules import names
+from .molecules import distinct
 from .reading import load
 from .schema import CONVERGED
 
@@ -122,15 +122,6 @@ def collect(path: Path) -> Stats:
     stats.molecules = len(molecules)
     stats.distributions = [d for d in stats.distributions if d.count]
     return stats
-
-
-def distinct(batch: Batch) -> set[int]:
-    """A number for each molecule of a batch, the same in all batches that this process reads.
-
-    Hashes, as the names of millions of molecules would fill the memory. Of a million, two get the
-    same one with a probability of 3e-8.
-    """
-    return set(map(hash, names(batch).tolist()))
 
 
 def _add(stats: Stats, batch: Batch) -> None:

@@ -99,13 +99,14 @@ def read_whole(path: Path) -> tuple[dict[str, Any], Shard, list[Drop]]:
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write manifest.json."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    atomic_write(folder / MANIFEST, lambda stream: stream.write(encoded(text)))
+    write_text(folder / MANIFEST, text)
 
 
-def encoded(text: str) -> bytes:
-    """UTF-8. Of a file name that is none, Python makes lone surrogates: they are escaped, which
-    JSON turns back into what they were."""
-    return text.encode(errors="backslashreplace")
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 whole. Of a file name that is none, Python makes lone surrogates: they are
+    escaped, which JSON turns back into what they were. Raises as `atomic_write`."""
+    data = text.encode(errors="backslashreplace")
+    atomic_write(path, lambda stream: stream.write(data))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

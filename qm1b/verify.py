@@ -145,7 +145,7 @@ def write(audit: Audit, out: Path) -> list[Path]:
 
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False) + "\n"
     path = out / VERIFY_JSON
-    store.atomic_write(path, lambda stream: stream.write(store.encoded(text)))
+    store.write_text(path, text)
     found = [path]
     same = [row for row in audit.sample if row.state == comparison.SAME]
     if same:

@@ -53,10 +53,9 @@ class Plan:
         from .generate import SAMPLE, Generate, run_settings
 
         source = self.smiles_file or SAMPLE
-        _must_be_smiles(source)
         flags = Generate(
             source=source, preset=self.preset, limit=MEASURED_LINES,
-            conformers=MEASURED_CONFORMERS,
+            conformers=MEASURED_CONFORMERS, input_format=_smiles_format(source),
         )  # fmt: skip
         print(
             f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
@@ -75,8 +74,9 @@ class Plan:
         return out
 
 
-def _must_be_smiles(source: Path) -> None:
-    """Refuse geometries: a run of them has not the conformers that are to be estimated."""
+def _smiles_format(source: Path) -> str:
+    """The input's format. Geometries are refused: a run of them has not the conformers that are to
+    be estimated."""
     from .. import inputs
 
     found = inputs.resolve(source)
@@ -85,3 +85,4 @@ def _must_be_smiles(source: Path) -> None:
             f"plan needs SMILES, and {source} is taken for {found}; give a --smiles-file of "
             "SMILES, or the folder of a run of the geometries as --measured."
         )
+    return found

@@ -8,13 +8,13 @@ from . import tables
 
 AUTO = "auto"
 
-NAMES = ("smiles", "table", "sdf", "xyz")
-
 SMILES = ("smiles", "table")
 """Formats in which two records are never of one molecule: the second is a duplicate."""
 
 GEOMETRIES = ("sdf", "xyz")
 """Formats that bring positions: nothing is embedded."""
+
+NAMES = (*SMILES, *GEOMETRIES)
 
 _SUFFIXES = {
     ".csv": "table",
