@@ -1,16 +1,18 @@
 """The molecules of the benchmarks: one seeded conformer for each line of the bundled files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.harness import HERE
 from pyscf_ipu import Molecule
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.shapes.shape import count_ao
 
-DATA = Path(__file__).parent / "data"
-GDB = DATA / "gdb11_mixed_200.smi"  # 5 to 8 heavy atoms in turn
-QM9 = DATA / "qm9_9heavy_100.smi"  # 9 heavy atoms
+GDB = HERE / "data" / "gdb11_mixed_200.smi"
+"""5 to 8 heavy atoms in turn."""
+
+QM9 = HERE / "data" / "qm9_9heavy_100.smi"
+"""9 heavy atoms."""
 
 # One heavy atom, two heavy atoms, two with a chlorine: three shapes, hence three programs a level.
 SMALL = (
@@ -29,8 +31,16 @@ def smiles_of(path: Path, limit: int | None = None) -> list[str]:
     return lines[:limit]
 
 
+def n_ao(smiles: str) -> int:
+    """AOs in STO-3G of the molecule that a SMILES means."""
+    from rdkit import Chem  # not at the top: the memory of workers is measured
+
+    atoms = Chem.AddHs(Chem.MolFromSmiles(smiles)).GetAtoms()
+    return count_ao([atom.GetAtomicNum() for atom in atoms], "sto-3g", False)
+
+
 def embed(smiles: Iterable[str], seed: int = 0) -> list[Molecule]:
-    """A conformer of each SMILES; those that cannot be embedded are named and left out."""
+    """A conformer of each SMILES; those that RDKit cannot embed are named and left out."""
     found = []
     for text in smiles:
         try:

@@ -1,21 +1,15 @@
 """Single-threaded worker processes, each pinned to a core of its own."""
 
-from __future__ import annotations
-
 import multiprocessing as mp
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import Any
+from typing import Any, Self
 
-SINGLE = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    # XLA's notes on loading a cached program would bury the tables.
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
+from qm1b.process.worker import environment
+
+SINGLE = environment()
+"""Environment of a single-threaded process, as the generator starts its own."""
 
 
 def cores() -> list[int]:
@@ -30,7 +24,7 @@ class Pool:
     """
 
     def __init__(
-        self, workers: int | None = None, setup: Callable[..., None] | None = None, *args: Any
+        self, workers: int | None = None, setup: Callable[..., object] | None = None, *args: Any
     ) -> None:
         chosen = cores()[:workers]
         # Threads are counted when NumPy and XLA are imported: the children must be born with this.
@@ -43,22 +37,20 @@ class Pool:
             len(chosen), mp_context=context, initializer=_pin, initargs=(queue, setup, args)
         )
 
-    def each(
-        self, function: Callable[..., Any], tasks: Sequence[tuple]
-    ) -> Iterator[tuple[int, Any]]:
+    def each(self, function: Callable, tasks: Sequence[tuple]) -> Iterator[tuple[int, Any]]:
         """(index of the task, result) in order of completion; put the longest tasks first."""
         futures = {self.executor.submit(function, *task): i for i, task in enumerate(tasks)}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.executor.shutdown(cancel_futures=True)
 
 
-def _pin(queue: Any, setup: Callable[..., None] | None, args: tuple) -> None:
+def _pin(queue: Any, setup: Callable[..., object] | None, args: tuple) -> None:
     os.sched_setaffinity(0, {queue.get()})
     if setup is not None:
         setup(*args)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_site"))
-os.environ["NO_COLOR"] = "1"  # the commands' --help
 os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["NO_COLOR"], os.environ["COLUMNS"] = "1", "92"  # the commands' --help
+# The commands are those of the Python that builds the site.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 project = "pyscf_ipu"
 html_title = "pyscf_ipu, qm1b, schnet"
@@ -22,8 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "command_help",
-    "docstrings",
+    "sphinxcontrib.programoutput",
     "mathml",
     "repository",
 ]
@@ -48,6 +49,10 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     (r"py:class", r"(collections|contextlib|jax|jaxlib|jaxtyping|np|npt|numpy|pathlib|pyscf)\..*"),
     (r"py:class", r"Array|Float|Float32|PRNGKeyArray|UInt8|ndarray"),
+    # Shapes of `numerics/arrays.py`, and what is a number or an array in a result.
+    (r"py:class", r"ase\.atoms\.Atoms|ArrayLike|Bool|Count|Flag|Float(A|s)|Int|Mole|Scalar"),
+    (r"py:class", r"pyscf_ipu\.solver\.result\.(Number|Rows|Text|Truth|Whole)"),
+    (r"py:class", r"(dict|list|tuple)\[.*"),  # Sphinx cuts a nested type at its first comma
 ]
 
 html_theme = "furo"
@@ -56,3 +61,17 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
+
+
+def setup(app):
+    """Keep the colons of fields: napoleon takes "Hartree: the sum" for a type and its text."""
+
+    def hide(app, what, name, obj, options, lines):
+        if what in ("attribute", "property", "data"):
+            lines[:] = [line.replace(":", "\0") for line in lines]
+
+    def show(app, what, name, obj, options, lines):
+        lines[:] = [line.replace("\0", ":") for line in lines]
+
+    app.connect("autodoc-process-docstring", hide, priority=100)
+    app.connect("autodoc-process-docstring", show, priority=900)

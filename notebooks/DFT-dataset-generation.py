@@ -13,8 +13,8 @@
 # %% [markdown]
 # # From SMILES to a dataset that you can trust
 #
-# **What you will learn.** How a text file of molecules becomes a table of energies, orbital energies, dipole moments and charges; where lines go that do not; how to check the table against PySCF; how to
-# look at it, and how to hand it to pandas.
+# **What you will learn.** How a text file of molecules becomes a table of energies, orbital energies, dipole moments and charges, and what happens to lines that fail.
+# Then how to check the table against PySCF, how to look at it, and how to open it in pandas.
 #
 # **What you need.** An idea of what SMILES are. About two minutes of computing on two cores.
 #
@@ -39,7 +39,7 @@ from rdkit import Chem
 from rdkit.Chem import Draw
 
 import qm1b as dataset
-from pyscf_ipu.molecule import SYMBOLS
+from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
@@ -61,7 +61,7 @@ def qm1b(line, n_last=None):
 # %% [markdown]
 # ## 1. The input
 #
-# One SMILES a line. The last six are wrong on purpose, each in its own way: real files are like that.
+# One SMILES per line. The last six are wrong on purpose, each in its own way, as in real files.
 
 # %%
 good = """CCCO CCCN CCCC CCCF CC(C)O CC(C)N COCC CNCC OCCO NCCO NCCN FCCO CC(=O)O CC(N)=O CCC=O
@@ -75,22 +75,22 @@ Draw.MolsToGridImage(
 # %% [markdown]
 # ## 2. Generate
 #
-# Five conformers of each, by RDKit, then DFT at the level of the QM1B dataset: B3LYP (with VWN5), STO-3G, grid level 0, all in float32. Most of the time goes into compiling one program per
-# *shape*; molecules with equally many heavy atoms share one. In a terminal you would see a progress bar.
+# RDKit makes five conformers of each molecule, then DFT runs at the level of the QM1B dataset: B3LYP (with VWN5), STO-3G, grid level 0, all in float32. Most of the time goes into compiling one
+# program per *shape*; molecules with the same number of heavy atoms share one. In a terminal you would see a progress bar.
 
 # %%
 qm1b("generate molecules.smi --out data --conformers 5")
 
 # %% [markdown]
-# Every line ended as rows or here, with a reason:
+# Every line became rows or is listed here, with a reason:
 
 # %%
 pd.read_csv(work / "data" / "dropped.csv")
 
 # %% [markdown]
-# Had RDKit found fewer than five conformers of a molecule, that would stand there as well, and those that were found would be in the data.
+# If RDKit had found fewer than five conformers of a molecule, this would be listed as well, and those it found would be in the data.
 #
-# The folder says what it is. The same command again would notice that all is there; after a crash it would go on with what is missing.
+# The folder describes itself. If you ran the same command again, it would find that nothing is missing; after a crash it would resume the run.
 
 # %%
 qm1b("info data")
@@ -98,7 +98,7 @@ qm1b("info data")
 # %% [markdown]
 # ## 3. Look at rows
 #
-# `qm1b.load` streams rows in atomic units. Conformers of one molecule differ in energy; a Boltzmann factor at room temperature knows which ones matter.
+# `qm1b.load` streams rows in atomic units. Conformers of one molecule differ in energy; the Boltzmann factor says which ones matter at room temperature (the dotted line is kT).
 
 # %%
 rows = list(dataset.load(work / "data"))
@@ -123,9 +123,9 @@ ax.set_ylabel("energy above the lowest / eV")
 plt.show()
 
 # %% [markdown]
-# RDKit's conformers are not relaxed (`--relax mmff` would), so part of that spread is bond lengths and angles. For a training set that is welcome.
+# RDKit's conformers are not relaxed (`--relax mmff` would do that), so part of the spread comes from bond lengths and angles. For a training set this is welcome.
 #
-# The conformers of one molecule, laid on top of each other. py3Dmol loads its script from the network when the notebook is viewed; the picture beside it needs nothing.
+# Here are the conformers of one molecule on top of each other. The viewer py3Dmol loads its script from the network; the picture beside it does not need a network.
 
 # %%
 import py3Dmol
@@ -176,7 +176,7 @@ plt.show()
 # %% [markdown]
 # ## 4. Check
 #
-# `verify` looks at every row (finite numbers, right units, no doubles, …) and computes a random sample again: PySCF, float64, tightly converged. It exits with an error if a bound is missed, and this notebook would stop here.
+# `verify` checks every row (finite numbers, right units, no duplicates, …) and recomputes a random sample with PySCF in float64, tightly converged. If a bound is exceeded it exits with an error, and this notebook would stop here.
 
 # %%
 qm1b("verify data --sample 24")
@@ -185,8 +185,8 @@ qm1b("verify data --sample 24")
 display(Image(filename=work / "data" / "verify.png", width=700))
 
 # %% [markdown]
-# A meV is 1/43 of a kcal/mol, and float32 is that good here because long sums are kept in twice the precision; the notebook *float32-DFT* takes this apart. What the check does *not* say is how good B3LYP/STO-3G itself is:
-# a minimal basis makes gaps and energies that are electronvolts away from experiment. The data are for learning methods, not for chemistry.
+# 1 meV is 1/43 of a kcal/mol. float32 is this good because long sums are kept in twice the precision; the notebook *float32-DFT* shows how. The check does *not* say how good B3LYP/STO-3G itself is:
+# with a minimal basis, gaps and energies are electronvolts away from experiment. The data are for developing methods, not for chemistry.
 #
 # ## 5. Distributions
 
@@ -226,7 +226,7 @@ print(
 # %% [markdown]
 # ## 6. Parquet, pandas, and a split by molecule
 #
-# The export has QM1B's columns and units, energies in eV and positions in Bohr, and more of its own:
+# The export has QM1B's columns and units (energies in eV, positions in Bohr), and some more columns:
 
 # %%
 qm1b("export data molecules.parquet")
@@ -241,7 +241,7 @@ summary = table.groupby("smile").agg(
 summary.sort_values("gap_eV").round(3).head(8)
 
 # %% [markdown]
-# `y` is the gap. For training, rows are divided by *molecule*: were conformers of one molecule on both sides, the test would measure memory.
+# `y` is the gap. For training, rows are split by *molecule*: if conformers of one molecule were on both sides, the test would measure memory.
 
 # %%
 qm1b("split data --out splits")
@@ -253,5 +253,5 @@ for path in sorted((work / "splits").glob("*.parquet")):
 # ## Where to go from here
 #
 # * `qm1b generate --help`: other levels of theory, relaxed or rattled conformers, several machines.
-# * [`docs/data-format.md`](../docs/data-format.md) has every column with its unit; `qm1b card data` writes a datasheet.
+# * [`docs/data-format.md`](../docs/data-format.md) lists every column with its unit; `qm1b card data` writes a datasheet.
 # * *SchNet-training* learns the gap from such a table.

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Electron repulsion, looked at
 #
-# **What you will learn.** What the tensor of electron repulsion integrals looks like, why an eighth of it is enough, how Coulomb and exchange become *one* matrix, how tiles share the work of making it, and why screening, which large
-# molecules live on, helps so little for small ones.
+# **What you will learn.** What the tensor of electron repulsion integrals looks like, why an eighth of it is enough, and how Coulomb and exchange become *one* matrix.
+# Then how tiles share the work of making it, and why screening, which is essential for large molecules, helps so little for small ones.
 #
 # **What you need.** The notebook *nanoDFT-demo*, or Hartree–Fock from a textbook. About a minute of computing.
 #
@@ -29,10 +29,10 @@ import numpy as np
 from matplotlib.colors import ListedColormap, LogNorm, hsv_to_rgb
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft_integrals import engine_integrals, mole_of
-from pyscf_ipu.nanodft_molecules import molecule_from_text
-from pyscf_ipu.shape import shape_of
-from pyscf_ipu.tiles import tile_plan
+from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of
+from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
 
 plt.rcParams.update({"figure.dpi": 90})
 settings = pi.Settings(basis="sto-3g", precision="float64")
@@ -40,13 +40,13 @@ settings = pi.Settings(basis="sto-3g", precision="float64")
 # %% [markdown]
 # ## 1. Four indices
 #
-# $(ij|kl) = \int\!\!\int \chi_i(r)\chi_j(r)\,\frac{1}{|r-r'|}\,\chi_k(r')\chi_l(r')\,dr\,dr'$ is the repulsion between two charge clouds, $\chi_i\chi_j$ and $\chi_k\chi_l$. Here is all of it for water. The picture is a table
-# of tables: the large one has rows $i$ and columns $j$, and in each of its cells lies a small one with rows $k$ and columns $l$.
+# $(ij|kl) = \int\!\!\int \chi_i(r)\chi_j(r)\,\frac{1}{|r-r'|}\,\chi_k(r')\chi_l(r')\,dr\,dr'$ is the repulsion between two charge clouds, $\chi_i\chi_j$ and $\chi_k\chi_l$. Here is the whole tensor for water.
+# The picture is a table of tables: the large one has rows $i$ and columns $j$, and each of its cells is a small one with rows $k$ and columns $l$.
 
 # %%
 import jax.numpy as jnp
 
-from pyscf_ipu.nanodft import numerics
+from pyscf_ipu.nanodft.dft import numerics
 
 water = molecule_from_text("water")
 with numerics(settings):
@@ -82,11 +82,11 @@ print(
 )
 
 # %% [markdown]
-# Oxygen's 2p out of the plane (2px) changes sign on reflection, so every integral with an odd number of it vanishes: most of the dark cells, and of the dark lines within cells.
+# Oxygen's 2p orbital out of the plane (2px) changes sign on reflection, so every integral in which it occurs an odd number of times vanishes. That explains most of the dark cells, and most of the dark lines within cells.
 #
 # ## 2. Eight at once
 #
-# Swapping $i$ and $j$, or $k$ and $l$, or both pairs, changes nothing. Up to eight places of the tensor hold one number.
+# Swapping $i$ and $j$, or $k$ and $l$, or the two pairs, changes nothing. So up to eight places of the tensor hold the same number.
 
 # %%
 perms = [(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)]
@@ -118,7 +118,7 @@ plt.show()
 # %% [markdown]
 # ## 3. The pair matrix
 #
-# Take pairs $i \ge j$ as one index, and the tensor is a symmetric matrix. For benzene:
+# If a pair $i \ge j$ is one index, the tensor is a symmetric matrix. For benzene:
 
 # %%
 benzene = mole_of(molecule_from_text("benzene"), settings)
@@ -149,8 +149,8 @@ plt.show()
 print(f"{N} AOs, {len(a)} pairs; eigenvalues above 1e-6 Hartree: {np.sum(values > 1e-6)}")
 
 # %% [markdown]
-# The matrix is positive: it is an energy, that of charge clouds with themselves. The corner of small values is what Schwarz's inequality, $|(ij|kl)|^2 \le (ij|ij)(kl|kl)$, promises. And the eigenvalues fall
-# fast, since many pairs are nearly the same cloud; that is what density fitting makes use of.
+# The matrix is positive, because it gives the energy of charge clouds with themselves. The corner of small values follows from Schwarz's inequality, $|(ij|kl)|^2 \le (ij|ij)(kl|kl)$. And the eigenvalues fall
+# fast, since many pairs are nearly the same cloud; density fitting makes use of this.
 #
 # ## 4. Coulomb and exchange in one matrix
 #
@@ -190,12 +190,12 @@ fig.colorbar(shown, ax=axes, label="Hartree", shrink=0.8)
 plt.show()
 
 # %% [markdown]
-# The engine keeps the lower half of $G$, and every cycle reads it once. Reading is what the product costs.
+# The engine keeps the lower half of $G$ and reads it once per cycle, because reading is what the product costs.
 #
 # ## 5. How tiles share the work
 #
-# Shell pairs with equal angular momenta form a *class*; a class is cut into *strips*; a strip against a strip is a *block*, the work of one tile. Blocks are dealt out with the costliest first, each to the tile
-# that has least to do so far.
+# Shell pairs with equal angular momenta form a *class*, and a class is cut into *strips*. A strip against a strip is a *block*, the work of one tile. Blocks are assigned in order of cost, the costliest first,
+# each to the tile that has least to do so far.
 
 # %%
 shape = shape_of(molecule_from_text("benzene").numbers, "sto-3g", False, 0, pad=False)
@@ -230,7 +230,7 @@ plt.show()
 print(f"{sum(len(block.tiles) for block in plan.blocks)} blocks of {len(plan.blocks)} class pairs")
 
 # %% [markdown]
-# How many tiles can be kept busy depends on how small the pieces are. Longer strips have less overhead; shorter ones can be shared among more tiles.
+# How many tiles can be kept busy depends on the size of the pieces. Longer strips have less overhead; shorter ones can be shared among more tiles.
 
 # %%
 tiles = np.unique(np.logspace(0, np.log10(1472), 16).astype(int))
@@ -245,7 +245,7 @@ plt.show()
 # %% [markdown]
 # ## 6. What could be left out
 #
-# In a large molecule most pairs are far apart and their products are zero. How large is large? Alkane chains, and all integrals below a threshold counted:
+# In a large molecule most pairs are far apart and their products are zero. How large is large? For alkane chains, we count all integrals below a threshold:
 
 # %%
 lengths = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -266,11 +266,11 @@ plt.show()
 print(f"{aos[-1]} AOs at {lengths[-1]} carbons: {small[1e-8][-1]:.0%} below 1e-8 Hartree")
 
 # %% [markdown]
-# The chains are as RDKit folds them; stretched out they would have somewhat more to leave out. Errors of left-out integrals add up over the whole tensor, so a threshold has to be far below the error that one accepts; what is left to gain here is a small factor, and leaving out whole integrals would
-# make the plan depend on the geometry. So the engine keeps every integral and its place: one shape, one program, one plan. On CPUs its codelets skip only primitive pairs and quartets that cannot contribute 10⁻¹⁰ Hartree
-# ([performance](../docs/performance.md#screening)).
+# The chains are as RDKit folds them; stretched out, they would have somewhat more small integrals. The errors of omitted integrals add up over the whole tensor, so the threshold must be far below the acceptable error.
+# So there is only a small factor to gain here, and omitting whole integrals would make the plan depend on the geometry. The engine therefore keeps every integral in its place: one shape, one program, one plan.
+# On CPUs its codelets skip only primitive pairs and quartets that cannot contribute 10⁻¹⁰ Hartree ([performance](../docs/performance.md#screening)).
 #
 # ## Where to go from here
 #
-# * [`pyscf_ipu/jk.py`](../pyscf_ipu/jk.py) is $G$, [`pyscf_ipu/tiles/plan.py`](../pyscf_ipu/tiles/plan.py) the plan.
+# * The code is in [`pyscf_ipu/integrals/supermatrix.py`](../pyscf_ipu/integrals/supermatrix.py) ($G$) and [`pyscf_ipu/shapes/tile_plan.py`](../pyscf_ipu/shapes/tile_plan.py) (the plan).
 # * *simulated-IPU* prices such plans in cycles.

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # Learning the gap with SchNet
 #
-# **What you will learn.** How a network learns a property from geometries, how to read learning curve and parity plot, what more data buys, and what it means to transfer weights to another level of theory.
+# **What you will learn.** How a network learns a property from geometries, how to read a learning curve and a parity plot, how much more data helps, and what it means to transfer weights to another level of theory.
 #
 # **What you need.** An idea of gradient descent. About two minutes of computing on two cores.
 #
@@ -34,9 +34,8 @@ from rdkit.Chem import Draw
 
 import pyscf_ipu as pi
 from pyscf_ipu.units import HARTREE_TO_EV
+from schnet import RunFolder, open_source
 from schnet.cli import main
-from schnet.folder import RunFolder
-from schnet.sources import open_source
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 pi.enable_disk_cache()
@@ -53,8 +52,8 @@ def schnet(*words):
 # %% [markdown]
 # ## 1. The data
 #
-# Rows such as *DFT-dataset-generation* makes: molecules with eight heavy atoms, one geometry each, B3LYP/STO-3G ([where they come from](data/README.md)). We learn `y`, the gap between the highest occupied and the lowest empty
-# orbital.
+# The rows are like those that *DFT-dataset-generation* makes: molecules with eight heavy atoms, one geometry each, B3LYP/STO-3G ([where they come from](data/README.md)).
+# We learn `y`, the gap between the highest occupied and the lowest empty orbital.
 
 # %%
 table = pd.read_parquet(DATA)
@@ -81,8 +80,8 @@ plt.show()
 # %% [markdown]
 # ## 2. The network
 #
-# SchNet knows elements and distances, nothing else, so its answer does not depend on how the molecule lies in space. Each atom has a vector of features, from its element at first. In each of three *interactions* an atom
-# sums up the features of its neighbours, weighted by filters that depend on the distance: a distance enters as fifty Gaussians. In the end each atom gives a number, and the gap is their mean.
+# SchNet sees only elements and distances, so its answer does not depend on the molecule's position and orientation. Each atom begins with a vector of features that depends only on its element. In each of three *interactions*
+# an atom sums up the features of its neighbours, weighted by filters that depend on the distance; a distance enters as fifty Gaussians. In the end each atom gives a number, and the gap is their mean.
 
 # %%
 centres = np.linspace(0, 15, 50)
@@ -97,7 +96,7 @@ plt.show()
 # %% [markdown]
 # ## 3. Train
 #
-# The `small` preset, for a few minutes rather than hours. Validation rows choose which epoch's weights are kept, test rows are looked at once, at the end.
+# We use the `small` preset, which takes minutes rather than hours. The error on the validation rows decides which epoch's weights are kept; the test rows are used only once, at the end.
 
 # %%
 OPTIONS = ("--target", "gap", "--quiet", "--ema", "0.97", "--learning-rate", "0.001")
@@ -138,7 +137,7 @@ right.set(xlabel="error / eV", title=f"mean absolute error {error.abs().mean():.
 plt.show()
 
 # %% [markdown]
-# The worst ones are worth a look: they tell what the data have too little of.
+# The worst predictions are worth a look: they show what the data have too little of.
 
 # %%
 worst = found.assign(error=error).sort_values("error", key=abs).tail(6)
@@ -152,8 +151,8 @@ Draw.MolsToGridImage(
 # %% [markdown]
 # ## 4. More data
 #
-# The same test rows, fewer training rows. `--limit` takes a subset of the same training rows. To compare data and not patience, each training sees about as many molecules as the one above, a small set more often:
-# 160 epochs of 80 rows, 53 of 240 or 20 of 640 are 12,800 molecules, give or take one per cent. (Updates are a few more with 80 rows, since every epoch is cut into whole batches.) Each looks at the validation rows twenty times or a few more.
+# Now we keep the test rows but use fewer training rows: `--limit` takes a subset of them. To compare data and not training time, each run sees about as many molecules as the one above, a small set more often:
+# 160 epochs of 80 rows, 53 of 240 or 20 of 640 are 12,800 molecules, give or take one per cent. (With 80 rows there are a few more updates, since every epoch is cut into whole batches.) Each run uses the validation rows about twenty times.
 
 # %%
 for limit, epochs in ((80, 160), (240, 53)):
@@ -187,14 +186,14 @@ ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# The gap between the two curves is what a network knows by heart, and it closes as rows are added: few rows can be remembered, many have to be understood. Where the curves meet, longer training or a larger
-# network has to come before more rows. The bars are for the choice of 100 test rows; another `--seed` moves the points as well, so three trainings give no law. With orders of magnitude more rows and updates, such errors are seen to fall as a power of
-# the number of rows. It is why this project makes data cheap.
+# The gap between the two curves is what the network has memorised. It closes as rows are added: few rows can be remembered, many have to be understood. Where the curves meet, longer training or a larger
+# network is needed before more rows help. The bars show only the uncertainty from the 100 test rows; another `--seed` moves the points as well, so three runs do not establish a law.
+# With orders of magnitude more rows and updates, such errors have been seen to fall as a power of the number of rows. That is why this project makes data cheap.
 #
 # ## 5. Transfer
 #
-# QM9 has the gap at another level of theory, B3LYP/6-31G(2df,p), which is nearer to experiment and costs far more. Suppose that we had 20 of its molecules to train on. How wrong are our weights as they are, and what
-# if we go on training from them?
+# QM9 has the gap at another level of theory, B3LYP/6-31G(2df,p), which is closer to experiment and costs far more. Suppose that we had only 20 of its molecules to train on.
+# How wrong are our weights as they are, and what if we continue training from them?
 
 # %%
 predictor = RunFolder(runs / "gap").predictor()
@@ -208,7 +207,7 @@ print(
 )
 
 # %% [markdown]
-# The shift is the basis set: with STO-3G empty orbitals lie too high. But the order of molecules is right to some extent, and that can be kept.
+# The shift comes from the basis set: with STO-3G, the energies of empty orbitals are too high. But the order of the molecules is partly right, and training can build on that.
 
 # %%
 tune = (
@@ -241,7 +240,7 @@ plt.show()
 
 # %% [markdown]
 # (A test molecule with an element that none of the training molecules has is left out: the network was never told about that element.) So few molecules and one training of each kind are an anecdote and not a
-# measurement: another `--split-seed` gives other figures. `benchmarks/schnet.py transfer` does it with enough of them.
+# measurement: another `--split-seed` gives other figures. `python -m benchmarks.training.schnet transfer` does it with enough of them.
 #
 # ## Where to go from here
 #

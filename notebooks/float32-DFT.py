@@ -13,7 +13,7 @@
 # %% [markdown]
 # # DFT with seven digits
 #
-# **What you will learn.** What float32 does to the energy of a molecule, operation by operation; which values occur at all; and what each remedy buys that this engine uses.
+# **What you will learn.** What float32 does to the energy of a molecule, operation by operation; which values occur at all; and how much each of this engine's remedies helps.
 #
 # **What you need.** The notebook *nanoDFT-demo*. About two minutes of computing on two cores.
 #
@@ -32,11 +32,11 @@ import numpy as np
 from IPython.display import Image, display
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft import FUNCTIONALS, energy, numerics, scf
-from pyscf_ipu.nanodft_integrals import pyscf_integrals
-from pyscf_ipu.nanodft_molecules import molecule_from_text
-from pyscf_ipu.nanodft_table import pyscf_field
-from pyscf_ipu.precision import compensated_dot, difference, split
+from pyscf_ipu.nanodft.dft import FUNCTIONALS, energy, numerics, scf
+from pyscf_ipu.nanodft.integrals import pyscf_integrals
+from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.nanodft.table import pyscf_field
+from pyscf_ipu.numerics.two_words import compensated_dot, difference, split
 from pyscf_ipu.units import HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
@@ -47,7 +47,7 @@ WIDE, NARROW = (pi.Settings(precision=name) for name in ("float64", "float32"))
 # %% [markdown]
 # ## 1. The size of the problem
 #
-# A float32 number has 24 binary digits. The energy of benzene is a sum of terms some of which are several times larger than itself, and what chemistry asks for is a millionth of it:
+# A float32 number has 24 binary digits. Some of the terms of benzene's energy are several times larger than their sum, and chemistry needs that sum to about a millionth:
 
 # %%
 benzene = molecule_from_text("benzene")
@@ -60,7 +60,7 @@ for name, value in (("total energy", exact.energy), *exact.terms._asdict().items
 # %% [markdown]
 # ## 2. Which operation hurts?
 #
-# Take the converged float64 density, and compute the energy in float64 except for *one* operation. What that one changes:
+# Take the converged float64 density, and compute the energy in float64 except for *one* operation in float32. How much does the energy change?
 
 # %%
 with numerics(WIDE):
@@ -134,12 +134,12 @@ ax.set(xscale="log", xlabel="|change of the energy| / meV")
 plt.show()
 
 # %% [markdown]
-# Storing numbers in float32 is nearly harmless: roundings are independent and cancel. What hurts are long sums, whose running total rounds at every step to what float32 has next to *it*, not to the term, and orbitals that are not quite orthonormal, since then the
-# number of electrons is not quite right, and every missing thousandth of a thousandth of an electron costs its whole energy.
+# Storing numbers in float32 is nearly harmless: rounding errors are independent and cancel. Two things hurt. In a long sum the running total is rounded at every step, by an amount that depends on the size of the *total*, not of the term.
+# And if the orbitals are not quite orthonormal, the number of electrons is not quite right: even a missing millionth of an electron costs all of its energy.
 #
 # ## 3. Which values are there?
 #
-# How large are the numbers that an SCF computes with? Each frame is one quantity: how its values are distributed over the powers of two. Tinted is what float16 can hold, from $2^{-24}$ to $2^{16}$.
+# How large are the numbers that an SCF computes with? Each frame shows how the values of one quantity are distributed over the powers of two. The tinted range is what float16 can hold, from $2^{-24}$ to $2^{16}$.
 
 # %%
 stages = [
@@ -186,13 +186,13 @@ fig.supxlabel(AXIS, fontsize=9)
 plt.show()
 
 # %% [markdown]
-# float32 reaches from $2^{-149}$ to $2^{128}$: its *range* is never a problem here. float16's would be. It is the number of digits that is short, and only where large numbers of both signs are added up. The commutator shows the end of the
-# road: it shrinks from cycle to cycle, in float32 until it consists of rounding errors, and a convergence test has to know that.
+# float32 reaches from $2^{-149}$ to $2^{128}$, so its *range* is never a problem here; float16's would be. What is short is the number of digits, and only where large numbers of both signs are added up.
+# The commutator shows the limit: it shrinks from cycle to cycle until, in float32, only rounding errors are left, and a convergence test must take that into account.
 #
 # ## 4. What each remedy buys
 #
-# **Compensated sums.** `compensated_dot` keeps the rounding error of every addition and product in a second float32 word. Below are dot products of random numbers whose terms have either sign, or all the same one. Errors are
-# divided by the sum of the terms' *magnitudes*; the sum itself may be much smaller if signs differ.
+# **Compensated sums.** `compensated_dot` keeps the rounding error of every addition and product in a second float32 word. Below are dot products of random numbers whose terms have either sign (left) or one sign (right).
+# Errors are divided by the sum of the terms' *magnitudes*; the sum itself may be much smaller if signs differ.
 
 # %%
 rng = np.random.default_rng(0)
@@ -224,11 +224,11 @@ axes[1].legend(frameon=False, fontsize=8)
 plt.show()
 
 # %% [markdown]
-# With either sign the running total stays small beside the sum of magnitudes, for it grows as the square root of the number of terms; its roundings are small as well, and have either sign themselves: the curve does not rise.
-# With one sign the total grows with every term, until a term that is added to it loses most of its digits: the error rises. That over the grid is nearly such a sum: the xc energy density is negative throughout, and few of the weights are. Pairwise
-# sums add numbers of like size, and are good either way.
+# With either sign, the running total grows only as the square root of the number of terms and stays small compared with the sum of magnitudes. Its rounding errors are small as well and partly cancel, so the curve does not rise.
+# With one sign, the total grows with every term, until each new term loses most of its digits, so the error rises. The sum over the grid is nearly of this kind: the xc energy density is negative everywhere, and few weights are.
+# Pairwise sums add numbers of similar size, and are good in both cases.
 #
-# **Coordinates in two words.** Integrals depend on differences of positions. Far from the origin a float32 coordinate has few digits left for them; with a second word nothing is lost.
+# **Coordinates in two words.** Integrals depend on differences of positions. Far from the origin, a float32 coordinate has few digits left for them; with a second word nothing is lost.
 
 # %%
 away = 10.0 ** np.arange(0, 6)
@@ -246,7 +246,7 @@ ax.legend(frameon=False, fontsize=8)
 plt.show()
 
 # %% [markdown]
-# **Orthonormal orbitals.** A Newton–Schulz step, $C \leftarrow \tfrac12 C\,(3 - C^T S C)$, takes a good part of what `eigh` left; the engine does three. An energy at orthonormal orbitals is wrong only by the *square* of their error.
+# **Orthonormal orbitals.** A Newton–Schulz step, $C \leftarrow \tfrac12 C\,(3 - C^T S C)$, removes a good part of the error that `eigh` left; the engine does three. With orthonormal orbitals, the energy is wrong only by the *square* of their error.
 
 # %%
 again = C
@@ -267,7 +267,7 @@ for step in range(3):
 # %% [markdown]
 # ## 5. All of it together
 #
-# Eight molecules, four ways, against PySCF in float64: nanoDFT with plain float32 sums, and the engine in `float32` (no float64 on the device at all), `mixed` (a float32 SCF and one energy in float64), and `float64`.
+# We compute eight molecules in four ways and compare with PySCF in float64: nanoDFT with plain float32 sums, and the engine in `float32` (no float64 on the device at all), `mixed` (a float32 SCF and one energy in float64), and `float64`.
 
 # %%
 smiles = ["CCCO", "CCOC", "CC(C)=O", "NCC=O", "CC(N)=O", "C1CCO1", "CC(=O)O", "NC(N)=O"]
@@ -290,10 +290,10 @@ ax.set(yscale="log", ylabel="|energy - PySCF's| / meV", xlim=(-0.5, 3.5))
 plt.show()
 
 # %% [markdown]
-# The engine's float32 numbers also contain the errors of float32 *integrals*, which nanoDFT took from PySCF here in float64. `mixed` shows how little of the error is in the density: its energy is evaluated in float64 at the density of a float32
-# SCF.
+# The engine's float32 results also contain the errors of float32 *integrals*; nanoDFT took its integrals from PySCF in float64.
+# `mixed` shows how little of the error comes from the density: its energy is evaluated in float64 at the density of a float32 SCF.
 #
 # ## Where to go from here
 #
-# * [`pyscf_ipu/precision.py`](../pyscf_ipu/precision.py): two-word arithmetic. [`docs/design.md`](../docs/design.md#precision): the whole list of measures.
-# * The README has the same errors over hundreds of conformers; a bias counts for more than noise.
+# * [`pyscf_ipu/numerics/two_words.py`](../pyscf_ipu/numerics/two_words.py): two-word arithmetic. [`docs/design.md`](../docs/design.md#precision): all measures and their reasons.
+# * [`docs/numerics.md`](../docs/numerics.md#error-bars) has these errors over hundreds of conformers.

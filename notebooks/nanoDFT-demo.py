@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Density functional theory, step by step
 #
-# **What you will learn.** How the energy of a molecule becomes a function of a matrix, how the self-consistent field (SCF) finds its minimum, where the method breaks down,
-# what orbitals look like, and how forces lead to a geometry.
+# **What you will learn.** How the energy of a molecule becomes a function of a matrix, how the self-consistent field (SCF) finds its minimum, and where the method breaks down.
+# Also what orbitals look like, and how forces lead to a geometry.
 #
 # **What you need.** Python, matrices, and the idea that an electron in a molecule is a wave. About two minutes of computing on two cores.
 #
@@ -23,8 +23,8 @@
 # pip install jupyterlab && jupyter lab notebooks/
 # ```
 #
-# All of it is computed by [`pyscf_ipu/nanodft.py`](../pyscf_ipu/nanodft.py), which has at most 300 lines and is meant to be read beside this notebook, and by the fast engine `pyscf_ipu`
-# when there are many calculations to do. PySCF checks the results.
+# Everything is computed by [`pyscf_ipu/nanodft/dft.py`](../pyscf_ipu/nanodft/dft.py), which has at most 300 lines and is meant to be read beside this notebook.
+# Where there are many calculations, the fast engine `pyscf_ipu` does them. PySCF checks the results.
 
 # %%
 import tempfile
@@ -35,10 +35,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft import energy_and_fock, numerics, scf
-from pyscf_ipu.nanodft_integrals import engine_integrals, mole_of
-from pyscf_ipu.nanodft_molecules import molecule_from_text
-from pyscf_ipu.nanodft_table import pyscf_field
+from pyscf_ipu.nanodft.dft import energy_and_fock, numerics, scf
+from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of
+from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.nanodft.table import pyscf_field
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
@@ -50,8 +50,8 @@ water
 # %% [markdown]
 # ## 1. The integrals
 #
-# Orbitals are written as sums of *atomic orbitals* (AOs), fixed functions that sit on the atoms. In the basis 6-31G, oxygen has one s function for its core
-# and two of each kind for its valence shell, hydrogen two s functions. All that DFT has to know about them are integrals:
+# Orbitals are written as sums of *atomic orbitals* (AOs), fixed functions centred on the atoms. In the basis 6-31G, oxygen has one s function for its core
+# and two of each kind for its valence shell; hydrogen has two s functions. All that DFT needs from them is a set of integrals:
 
 # %%
 with numerics(settings):  # float64 inside
@@ -74,10 +74,10 @@ for ax, name in zip(axes, ("overlap", "kinetic", "nuclear"), strict=True):
 plt.show()
 
 # %% [markdown]
-# The overlap matrix $S$ has ones on its diagonal, and says how far two AOs share space. The kinetic energy $T$ and the attraction by the nuclei $V$ are
+# The overlap matrix $S$ has ones on its diagonal, and says how much two AOs overlap in space. The kinetic energy $T$ and the attraction by the nuclei $V$ are
 # dominated by oxygen's 1s, which is small and close to the nucleus (the colours stop at ±5 Hartree). `repulsion` has four indices: $(ij|kl)$ is the repulsion
-# between the charge clouds $\chi_i\chi_j$ and $\chi_k\chi_l$. The notebook *ERI-visualisation-JK* looks at that one. `ao` and `weights` are the values of the AOs on a
-# grid in space, for the integral that nobody can do on paper.
+# between the charge clouds $\chi_i\chi_j$ and $\chi_k\chi_l$; the notebook *ERI-visualisation-JK* is about it. `ao` are the values of the AOs on a grid in space
+# and `weights` the weights of its points, for the integral that nobody can do on paper.
 #
 # ## 2. The energy is a function of a matrix
 #
@@ -134,10 +134,10 @@ ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# The plain loop never arrives: electrons flow to where the potential was low, all of them at once, which lifts it, and the next time they flow back. Damping calms that. DIIS goes further: it keeps the last eight Fock matrices,
-# and mixes them such that the *commutator* $FDS - SDF$ becomes as small as possible. That is zero exactly at the minimum.
+# The plain loop never converges: all electrons flow at once to where the potential was low, which raises it there, and in the next cycle they flow back. Damping calms this.
+# DIIS goes further: it keeps the last eight Fock matrices and mixes them so that the *commutator* $FDS - SDF$ becomes as small as possible. At the minimum the commutator is zero.
 #
-# How the energy is made up, cycle by cycle, in Hartree:
+# The terms of the energy, cycle by cycle, in Hartree:
 
 # %%
 print("cycle      energy    kinetic  attraction   Coulomb  exchange       xc   [F,D]   gap/eV")
@@ -154,7 +154,7 @@ print(f"virial ratio -V/T = {virial:.4f} (2 in a complete basis at the minimum g
 # %% [markdown]
 # ## 3. Pulling H₂ apart
 #
-# One molecule, many geometries: work for the engine. `pi.rks` takes a list, and since all have the same shape one compiled program serves the whole curve.
+# One molecule in many geometries is work for the engine. `pi.rks` takes a list, and since all have the same shape, one compiled program serves the whole curve.
 
 # %%
 distances = np.linspace(0.4, 5.0, 40)  # Angstrom
@@ -163,7 +163,7 @@ level = {"basis": "6-31g", "precision": "float64"}
 energy = {xc: pi.rks(curve, xc=xc, **level).energy for xc in ("hf", "b3lyp")}
 
 # %% [markdown]
-# What should come out far apart is two hydrogen atoms. An atom has one electron, which is no closed shell, so PySCF computes it with its spin-polarised method.
+# Far apart, the energy should be that of two hydrogen atoms. An atom has one electron and so is not a closed shell; PySCF computes it with its spin-polarised method.
 
 # %%
 from pyscf import dft, gto
@@ -190,12 +190,12 @@ ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# Near the minimum both are sensible. Far apart both are badly wrong: with two electrons forced into *one* orbital that covers both atoms, half of the time both sit on the same atom.
-# That is what "restricted" means, and why this project says: closed shells near equilibrium, no bond breaking.
+# Near the minimum both methods are sensible. Far apart both are badly wrong: two electrons are forced into *one* orbital that covers both atoms, so half of the time both are at the same atom.
+# That is what "restricted" means, and why this project is for closed shells near equilibrium, not for breaking bonds.
 #
 # ## 4. Benzene's orbitals
 #
-# `pyscf_ipu.interop.RKS` looks to PySCF like its own object, so PySCF's tools work on our orbitals. Here they evaluate orbitals in space.
+# To PySCF, `pyscf_ipu.interop.RKS` looks like its own object, so PySCF's tools work on our orbitals. Here they evaluate orbitals in space.
 
 # %%
 from pyscf_ipu.interop import RKS
@@ -210,8 +210,8 @@ for i in shown:
     print(f"orbital {i - homo:+d} from the HOMO: {field.mo_energy[i] * HARTREE_TO_EV:8.3f} eV")
 
 # %% [markdown]
-# An *isosurface* is where an orbital has a certain value: red where it is positive, blue where it is negative. The picture is made by looking along straight rays: for every pixel, the first point on
-# its ray where the orbital is large enough, lit by the slope there. The same is done with the molecule, as balls and sticks, which is seen through the orbital.
+# An *isosurface* is where an orbital has a certain value: red where it is positive, blue where it is negative. To draw it, we follow a straight ray for every pixel
+# to the first point where the orbital is large enough, and shade that point by the slope there. The molecule is drawn in the same way, as balls and sticks that show through the orbital.
 
 # %%
 LEVEL = 0.05  # Bohr^-3/2
@@ -292,7 +292,7 @@ for ax, i in zip(axes.flat, shown, strict=True):
 plt.show()
 
 # %% [markdown]
-# The same HOMO to turn with the mouse (py3Dmol loads its script from the network when the notebook is viewed; without a network you see the picture only).
+# Turn the same HOMO with the mouse (the viewer py3Dmol loads its script from the network; without a network you see only the picture).
 
 # %%
 import py3Dmol
@@ -333,12 +333,12 @@ ax.axis("off")
 plt.show()
 
 # %% [markdown]
-# These six are made of the carbons' p orbitals that stand on the ring. Besides the plane of the ring, where all of them vanish, the lowest has no nodal plane, HOMO−1 and HOMO have one each and (up to the grid) the same energy,
-# LUMO and LUMO+1 two, the highest three. That is Hückel's picture of benzene, and it came out of a minimisation.
+# These six are made of the carbons' p orbitals perpendicular to the ring. All of them vanish in the plane of the ring. Apart from that, the lowest has no nodal plane,
+# HOMO−1 and HOMO have one each and (up to the grid) the same energy, LUMO and LUMO+1 have two, and the highest has three. This is Hückel's picture of benzene, and it came out of a minimisation.
 #
 # ## 5. Forces, and a geometry that finds itself
 #
-# The gradient by the *nuclei* is a force. `pi.optimize` follows it downhill. We start from a methanol that was drawn by hand, with bonds that are too long and angles that are not tetrahedral.
+# The gradient with respect to the *nuclei* gives the forces, and `pi.optimize` follows them downhill. We start from a methanol drawn by hand, with bonds that are too long and angles that are not tetrahedral.
 
 # %%
 drawn = molecule_from_text(
@@ -424,6 +424,6 @@ plt.show()
 # %% [markdown]
 # ## Where to go from here
 #
-# * `nanodft benzene --compare` in a terminal prints the table of section 2 beside PySCF for any molecule.
-# * [`docs/nanodft.md`](../docs/nanodft.md) is a guide through the 300 lines.
+# * In a terminal, `nanodft benzene --compare` prints the table of section 2, compared with PySCF, for any molecule.
+# * [`docs/nanodft.md`](../docs/nanodft.md) is a guide to the 300 lines.
 # * *DFT-dataset-generation* does this for many molecules at once; *float32-DFT* asks how many digits it takes.

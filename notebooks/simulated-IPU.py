@@ -13,16 +13,16 @@
 # %% [markdown]
 # # A machine of 1,472 small processors, simulated
 #
-# **What you will learn.** How a program is priced in cycles on a Graphcore IPU, how to read the profile of a whole SCF, how to find what it waits for, and how to change the plan and see the bottleneck move.
+# **What you will learn.** How a program is priced in cycles on a Graphcore IPU, how to read the profile of a whole SCF, how to find the bottleneck, and how to change the plan and see the bottleneck move.
 #
-# **What you need.** No IPU. About two minutes of computing on two cores.
+# **What you need.** About two minutes of computing on two cores, and no IPU.
 #
 # ```sh
 # pip install ".[notebooks]"                        # in the checkout
 # pip install jupyterlab && jupyter lab notebooks/
 # ```
 #
-# What is modelled, and how far to trust it, stands in [`docs/simulated-ipu.md`](../docs/simulated-ipu.md). Every cost is an interval: *low* is hand-written code, *high* is compiled C++.
+# What is modelled, and how far to trust it: [`docs/simulated-ipu.md`](../docs/simulated-ipu.md). Every cost is an interval: *low* is hand-written code, *high* is compiled C++.
 
 # %%
 import tempfile
@@ -35,9 +35,9 @@ import numpy as np
 
 import pyscf_ipu as pi
 from pyscf_ipu.ipu import BOW, GC200, jacobi_eigh, machine_of, simulate
-from pyscf_ipu.ipu.diff import diff
-from pyscf_ipu.ipu.profile import Repeat
-from pyscf_ipu.nanodft_molecules import molecule_from_text
+from pyscf_ipu.ipu.profile.data import Repeat
+from pyscf_ipu.ipu.profile.diff import diff
+from pyscf_ipu.nanodft.molecules import molecule_from_text
 
 pi.enable_disk_cache()  # a program that is priced twice is compiled once
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
@@ -45,8 +45,8 @@ plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.ri
 # %% [markdown]
 # ## 1. The machine
 #
-# An IPU is many *tiles*, each a processor with its own memory and nothing else: no cache, no shared memory. A program alternates: all tiles compute, all wait for the last (*sync*), then data move
-# (*exchange*). So the slowest tile decides, and so does the busiest wire.
+# An IPU consists of many *tiles*, each a processor with its own memory: there is no cache and no shared memory. A program repeats three steps: all tiles compute, all wait for the last (*sync*), then data move
+# between them (*exchange*). So the slowest tile and the busiest wire decide how long it takes.
 
 # %%
 for name in (
@@ -60,7 +60,7 @@ for name in (
     print(f"{name:26} Bow {bow.value:<14,.10g} GC200 {gc200.value:<14,.10g} {bow.unit}")
 
 # %% [markdown]
-# `simulate` runs a JAX function here and prices it there. Adding two vectors, ever longer:
+# `simulate` runs a JAX function on this machine and prices it for the IPU. Let us add two vectors, and sum one, for growing lengths:
 
 
 # %%
@@ -85,13 +85,13 @@ axes[0].set_ylabel("cycles, low")
 plt.show()
 
 # %% [markdown]
-# Short vectors cost the launch of a compute set, whatever their length; long ones cost in proportion. An addition needs no exchange when both vectors lie on the same tiles alike. A sum also has to bring its parts
-# together: syncs and an exchange, which a short vector feels most.
+# A short vector costs the launch of a compute set, whatever its length; the cost of a long one is proportional to its length. An addition needs no exchange when both vectors are on the same tiles in the same way.
+# A sum also has to bring its parts together, by syncs and an exchange; for short vectors this costs most.
 #
 # ## 2. A whole SCF, with a careless plan
 #
-# The engine's program is the same on every machine; a `Machine` says how three things are done: integrals, eigenvectors, and over how many tiles the grid is cut. Let us begin with a plan that looks reasonable: grid points on
-# 64 tiles, and Jacobi's eigensolver started afresh in every cycle.
+# The engine's program is the same on every machine. A `Machine` sets three things: how integrals are computed, how eigenvectors are computed, and over how many tiles the grid is spread.
+# Let us begin with a plan that looks reasonable: grid points on 64 tiles, and Jacobi's eigensolver started afresh in every cycle.
 
 # %%
 mol = molecule_from_text("water")
@@ -148,7 +148,7 @@ plt.show()
 # %% [markdown]
 # ## 3. Read the timeline
 #
-# The program is a tree of steps and loops. Here are the steps in their order, each as wide as the cycles that it takes in all; loops are unrolled once, and steps of the same stage have one colour. Grey is *other*, what no stage claims.
+# The program is a tree of steps and loops. Here are the steps in order, each as wide as all the cycles that it takes. Each loop body is shown once, and steps of the same stage have the same colour. Grey is *other*: steps that belong to no stage.
 
 
 # %%
@@ -188,7 +188,7 @@ for kind, c in first.total_by("kind").items():
     print(f"{kind:9} {c.low / first.cycles.low:6.1%}")
 
 # %% [markdown]
-# And where in the machine? Each small square is a tile, with the cycles that it computes in all. A few tiles work, the others wait for them.
+# And where in the machine? Each small square is a tile, coloured by its compute cycles. A few tiles work, the others wait for them.
 
 
 # %%
@@ -210,8 +210,8 @@ for stage, balance in first.balance_by_stage().items():
 # %% [markdown]
 # ## 4. Change the plan
 #
-# Two things stand out. The eigensolver starts from nothing although the orbitals of the cycle before are nearly right. And the grid keeps 64 tiles busy while there are 1,472. The plan of
-# `machine_of` starts Jacobi's rotations from the last orbitals, stops them early while the density is still rough, and cuts the grid over all tiles.
+# Two things stand out. The eigensolver starts from nothing, although the orbitals of the previous cycle are nearly right. And the grid keeps only 64 of the 1,472 tiles busy. The plan of
+# `machine_of` starts Jacobi's rotations from the last orbitals, stops them early while the density is still rough, and spreads the grid over all tiles.
 
 # %%
 second = profile_on(BOW, lambda shape: machine_of(BOW, 1, shape))
@@ -235,11 +235,11 @@ print(f"{faster:.2f} times fewer cycles; what costs most now: {', '.join(top)}")
 print(diff(first, second))
 
 # %% [markdown]
-# That is how it goes: a bottleneck that is removed shows the next one. Many of the remaining stages do so little for a molecule of this size that launch, sync and exchange are what they cost, and no plan of the arithmetic helps.
+# Removing a bottleneck always shows the next one. For a molecule of this size, many of the remaining stages do so little that they cost mostly launch, sync and exchange, and no plan of the arithmetic can help.
 #
 # ## 5. Bow and GC200
 #
-# A Bow is a GC200 with a faster clock. The cycles are the same; the time is not.
+# A Bow is a GC200 with a faster clock: the same number of cycles takes less time.
 
 # %%
 older = profile_on(GC200, lambda shape: machine_of(GC200, 1, shape))
@@ -252,7 +252,7 @@ for profile in (second, older):
 # %% [markdown]
 # ## Where to go from here
 #
-# The same as a page to click through, with every step, and as a trace for Perfetto:
+# You can write the profile as an interactive page with every step, and as a trace for Perfetto:
 
 # %%
 out = Path(tempfile.mkdtemp())
@@ -263,4 +263,4 @@ for path in sorted(out.iterdir()):
 
 # %% [markdown]
 # * From a shell: `pyscf-ipu profile --smiles CCO --target bow --html profile.html --compare gc200`.
-# * Your own function: `simulate` takes any JAX function of float32 arrays; the words of TessellateIPU (`tile_map`, …) place its parts.
+# * Your own function: `simulate` takes any JAX function of float32 arrays; TessellateIPU's functions (`tile_map`, …) place its parts on tiles.

@@ -1,4 +1,4 @@
-"""Float32 restricted Kohn-Sham DFT in one compiled function per molecular shape.
+"""Float32 restricted Kohn-Sham DFT in one compiled function per molecular shape::
 
     import pyscf_ipu as pi
     mol = pi.Molecule.from_smiles("CCO", seed=0)
@@ -7,26 +7,27 @@
 Importing the package changes no global JAX setting, and imports JAX only when it is needed.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pyscf_ipu.lazy import lazy
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Calculator": "ase_calculator",
-    "Convergence": "convergence",
-    "ConvergenceError": "errors",
-    "InvalidMolecule": "errors",
-    "Molecule": "molecule",
-    "Optimized": "geometry",
-    "RKSResult": "result",
-    "Settings": "settings",
-    "Solver": "solver",
-    "enable_disk_cache": "cache",
-    "forces": "kohn_sham",
-    "optimize": "geometry",
-    "rks_core": "core",
-    "rks": "kohn_sham",
+    "Calculator": ".interop.calculator",
+    "Convergence": ".convergence",
+    "ConvergenceError": ".errors",
+    "InvalidMolecule": ".errors",
+    "Molecule": ".molecule.molecule",
+    "Optimized": ".interop.optimize",
+    "RKSResult": ".solver.result",
+    "Settings": ".settings",
+    "Solver": ".solver.solver",
+    "enable_disk_cache": ".solver.disk_cache",
+    "forces": ".api",
+    "optimize": ".interop.optimize",
+    "rks_core": ".solver.rks_core",
+    "rks": ".api",
 }
 
 __all__ = [
@@ -47,24 +48,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pyscf_ipu.ase_calculator import Calculator
-    from pyscf_ipu.cache import enable_disk_cache
+    from pyscf_ipu.api import forces, rks
     from pyscf_ipu.convergence import Convergence
-    from pyscf_ipu.core import rks_core
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
-    from pyscf_ipu.geometry import Optimized, optimize
-    from pyscf_ipu.kohn_sham import forces, rks
-    from pyscf_ipu.molecule import Molecule
-    from pyscf_ipu.result import RKSResult
+    from pyscf_ipu.interop.calculator import Calculator
+    from pyscf_ipu.interop.optimize import Optimized, optimize
+    from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.settings import Settings
-    from pyscf_ipu.solver import Solver
+    from pyscf_ipu.solver.disk_cache import enable_disk_cache
+    from pyscf_ipu.solver.result import RKSResult
+    from pyscf_ipu.solver.rks_core import rks_core
+    from pyscf_ipu.solver.solver import Solver
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pyscf_ipu' has no attribute {name!r}")
-    return getattr(import_module(f"pyscf_ipu.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -1,45 +1,114 @@
-"""The `pyscf-ipu` command.
+"""The `pyscf-ipu` command."""
 
-`pyscf-ipu info` says what this installation computes with, `pyscf-ipu profile` prices an SCF on a
-simulated IPU.
-"""
-
-from __future__ import annotations
-
-import argparse
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
+from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
+from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import exit_code
 
 
-def main() -> int:
-    # XLA's notes on loading a kept program would bury the report.  It looks when it is imported.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from pyscf_ipu.ipu import TileMemoryError, command
+@dataclass(frozen=True)
+class Info:
+    """Print versions, devices, codelets, the folder of compiled programs and the memory."""
 
-    parser = argparse.ArgumentParser(prog="pyscf-ipu", description=pyscf_ipu.__doc__)
-    commands = parser.add_subparsers(required=True, dest="command")
-    commands.add_parser("info", help="versions, devices, codelets, cache and memory")
-    profiling = commands.add_parser("profile", help="price one SCF on a simulated IPU")
-    command.add_arguments(profiling)
-    args = parser.parse_args()
-    try:
-        print(command.run(args) if args.command == "profile" else info())
-    except (ValueError, TileMemoryError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    def __call__(self) -> int:
+        """Run the command; returns the exit code."""
+        print(info())
+        return 0
+
+
+@dataclass(frozen=True)
+class ProfileCommand:
+    """Price one SCF on a simulated IPU."""
+
+    smiles: str
+    """The molecule; RDKit makes its geometry."""
+    seed: int = 0
+    """Seed of the geometry."""
+    basis: str = Settings.basis
+    """A PySCF basis-set name with s, p and d shells."""
+    xc: str = Settings.xc
+    """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
+    grid_level: int = Settings.grid_level
+    """PySCF's integration grids, 0 (coarse) to 9."""
+    max_cycles: int = Settings.max_cycles
+    """Maximum number of SCF cycles."""
+    target: Literal["bow", "gc2", "gc200"] = "bow"
+    """The chip to simulate."""
+    num_ipus: int = 1
+    """Number of chips."""
+    compare: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
+    """Simulate this target too, and print the differences."""
+    strict: Annotated[bool, FlagCreatePairsOff] = False
+    """Fail if the memory of a tile overflows."""
+    html: Path | None = None
+    """Write a page with charts."""
+    json: Path | None = None
+    """Write all figures."""
+    trace: Path | None = None
+    """Write a Chrome trace, for Perfetto."""
+
+    def __call__(self) -> int:
+        """Simulate, write the files that were asked for, and print the summary.
+
+        Raises:
+            ValueError: the molecule or an option cannot be used.
+            TileMemoryError: the memory of a tile overflows, with --strict.
+        """
+        for path in (self.html, self.json, self.trace):
+            if path and not path.absolute().parent.is_dir():
+                raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+        second = target_and_number(self.compare) if self.compare else None
+        from pyscf_ipu import Molecule, enable_disk_cache
+        from pyscf_ipu.ipu.command import profile_rks
+        from pyscf_ipu.ipu.profile.diff import diff
+
+        settings = Settings(
+            basis=self.basis, xc=self.xc, grid_level=self.grid_level, max_cycles=self.max_cycles
+        )
+        enable_disk_cache()
+        mol = Molecule.from_smiles(self.smiles, seed=self.seed)
+        profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict)
+        other = profile_rks(mol, settings, *second, self.strict) if second else None
+        if self.json:
+            profile.to_json(self.json)
+        if self.html:
+            profile.to_html(self.html, other)
+        if self.trace:
+            profile.to_trace(self.trace)
+        print(profile.summary() + (f"\n\n{diff(profile, other)}" if other else ""))
+        return 0
+
+
+def target_and_number(text: str) -> tuple[str, int]:
+    """Split "bow:4" into ("bow", 4).
+
+    Raises:
+        ValueError: the number of chips is not a number.
+    """
+    name, _, number = text.partition(":")
+    if number and not number.isdecimal():
+        raise ValueError(f"--compare {text}: give a target, or TARGET:IPUS, for example bow:4")
+    return name, int(number or 1)
 
 
 def info() -> str:
     """Versions, devices, codelets in use, folder of the compiled programs, memory."""
     import jax
 
-    from pyscf_ipu.cache import default_cache_directory
     from pyscf_ipu.codelets import describe
-    from pyscf_ipu.memory import available_bytes
+    from pyscf_ipu.solver.disk_cache import default_cache_directory
+    from pyscf_ipu.solver.memory import available_bytes
 
     devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
     rows = {
@@ -51,3 +120,21 @@ def info() -> str:
         "memory": f"{available_bytes() / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<10} {value}" for name, value in rows.items())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    # XLA's notes on loading a kept program would bury the report. It looks when it is imported.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    command = subcommand_cli_from_dict(
+        {"info": Info, "profile": ProfileCommand},
+        prog="pyscf-ipu",
+        description="Kohn-Sham DFT in one compiled function per molecular shape.",
+        args=arguments,
+        config=(OmitArgPrefixes,),
+    )
+    return exit_code("pyscf-ipu", command, ValueError, TileMemoryError)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

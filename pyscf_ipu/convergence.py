@@ -11,28 +11,28 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from pyscf_ipu.precision import on_device
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.two_words import on_device
 
 
 @dataclass(frozen=True)
 class Convergence:
     """How the Fock matrix of the next cycle is made.
 
-    damping     part of the Fock matrix of the cycle before that is kept, from 0 up to below 1, in
-                the cycles before DIIS begins (D. R. Hartree's averaging of successive fields).
-    diis_start  cycle from which DIIS extrapolates; 0 for the first.
-    level_shift_hartree  raises the empty orbitals, so that occupied and empty ones mix less
-                (V. R. Saunders, I. H. Hillier, Int. J. Quantum Chem. 7, 699 (1973),
-                doi:10.1002/qua.560070407).  The converged orbital energies do not contain it.
-
-    Raises ValueError for values out of range.
+    Raises:
+        ValueError: a value is out of range.
     """
 
     damping: float = 0.0
+    """Part of the Fock matrix of the cycle before that is kept, from 0 up to below 1, in the cycles
+    before DIIS begins (D. R. Hartree's averaging of successive fields)."""
     diis_start: int = 0
+    """Cycle from which DIIS extrapolates; 0 for the first."""
     level_shift_hartree: float = 0.0
+    """Raises the empty orbitals, so that occupied and empty ones mix less (V. R. Saunders, I. H.
+    Hillier, Int. J. Quantum Chem. 7, 699 (1973), doi:10.1002/qua.560070407).  The converged orbital
+    energies do not contain it."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:
@@ -58,23 +58,23 @@ class Aids(NamedTuple):
     are dropped once it seems to have arrived, and DIIS makes the last cycles.
     """
 
-    damping: Array
-    diis_start: Array
-    level_shift: Array
+    damping: Scalar
+    diis_start: Count
+    level_shift: Scalar
 
-    def none(self) -> Array:
+    def is_plain(self) -> Flag:
         """Whether there are no aids at all."""
         return jnp.logical_and(self.diis_start == 0, self.level_shift == 0)
 
     def next_matrix(
-        self, cycle: Array, matrix: Array, before: Array, extrapolated: Array, density: Array
-    ) -> Array:
-        """The Fock matrix to diagonalise, all [N, N] in the orthonormal basis.
+        self, cycle: Count, matrix: FloatNN, before: FloatNN, diis: FloatNN, density: FloatNN
+    ) -> FloatNN:
+        """The Fock matrix to diagonalise, in the orthonormal basis.
 
-        matrix and before are those of this cycle and the last; density has 2 for an occupied
-        orbital, so that 1 - density/2 projects on the empty ones.
+        From those of this cycle, of the cycle before, and of DIIS.  The density has 2 for an
+        occupied orbital, so that 1 - density/2 projects on the empty ones.
         """
         damped = matrix + jnp.where(cycle > 0, self.damping, 0.0) * (before - matrix)
-        chosen = jnp.where(cycle < self.diis_start, damped, extrapolated)
+        chosen = jnp.where(cycle < self.diis_start, damped, diis)
         eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
         return chosen + self.level_shift * (eye - 0.5 * density)

@@ -15,3 +15,11 @@ class UnknownBasis(ValueError):
 
 class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, or became non-finite."""
+
+
+class Float64OnIpuError(TypeError):
+    """The program computes in float64, which an IPU does not have."""
+
+
+class TileMemoryError(MemoryError):
+    """The program needs more memory on a tile than there is."""

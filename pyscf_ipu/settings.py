@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from pyscf_ipu.basis import supported_basis
-from pyscf_ipu.precision import PRECISIONS, Precision
-from pyscf_ipu.xc import FUNCTIONALS
+if TYPE_CHECKING:
+    from pyscf_ipu.numerics.precision import Precision
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a restricted Kohn-Sham calculation is to be done.
-
-    basis       a PySCF basis-set name (s, p and d shells).
-    xc          one of `pyscf_ipu.xc.FUNCTIONALS`.
-    grid_level  0-9, PySCF's integration grids.
-    precision   "float32", "mixed" or "float64".
-    cart        cartesian (6 d functions) instead of spherical (5).
-    max_cycles  SCF cycles after which a molecule counts as not converged.
-    """
+    """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
 
     basis: str = "sto-3g"
+    """A PySCF basis-set name (s, p and d shells)."""
     xc: str = "b3lyp"
+    """One of `pyscf_ipu.xc.FUNCTIONALS`."""
     grid_level: int = 0
+    """0 to 9, PySCF's integration grids."""
     precision: str = "float32"
+    """"float32", "mixed" (float32 SCF, float64 energy) or "float64"."""
     cart: bool = False
+    """Cartesian (6 d functions) instead of spherical (5)."""
     max_cycles: int = 50
+    """SCF cycles after which a molecule counts as not converged."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
 
     def check(self) -> Settings:
-        """Raise ValueError with the allowed values if a field is not usable; else return self."""
+        """The same settings, known to be usable.
+
+        Raises:
+            ValueError: a field is not usable; the message names what is.
+        """
+        from pyscf_ipu.elements.basis import supported_basis
+        from pyscf_ipu.numerics.precision import PRECISIONS
+        from pyscf_ipu.xc import FUNCTIONALS
+
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
@@ -53,11 +60,24 @@ class Settings:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         return self
 
+    def to_dict(self) -> dict[str, str | int | bool]:
+        """The fields by name, for manifests and fingerprints.
+
+        A field added after version 0.1 (metadata "added") is left out at its default, so that the
+        fingerprints of earlier runs stay the same.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
+        return {k: v for k, v in values.items() if k not in added or v != added[k]}
+
     @property
     def numerics(self) -> Precision:
+        """The dtypes and thresholds of the precision."""
+        from pyscf_ipu.numerics.precision import PRECISIONS
+
         return PRECISIONS[self.precision]
 
 
-def plain_integer(value: Any) -> Any:
+def plain_integer(value: Value) -> Value | int:
     """NumPy's integers as int, so that one number is one program; all else unchanged."""
     return int(value) if isinstance(value, np.integer) else value

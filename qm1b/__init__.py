@@ -1,4 +1,4 @@
-"""qm1b: from a file of SMILES to a dataset of Kohn-Sham energies, orbital energies and gaps.
+"""qm1b: from a file of SMILES to a dataset of Kohn-Sham energies, orbital energies and gaps::
 
     python -m qm1b.cli generate molecules.smi --out data/mine --conformers 10
 
@@ -6,23 +6,56 @@
         print(row["smiles"], row["energy"])  # hartree
 
 Everything here is host code (files, RDKit, processes); the physics is `pyscf_ipu`, which only the
-compute workers run.  Importing this package imports neither, and `load` only when it is asked for.
+compute workers run. The names in `__all__` are public. Importing the package imports neither RDKit
+nor JAX: each name is imported when it is first used.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Any
+from pyscf_ipu.lazy import lazy
 
 if TYPE_CHECKING:
-    from .reading import load
+    from qm1b.audit.verify import verify
+    from qm1b.convert.export import export
+    from qm1b.convert.importing import import_file
+    from qm1b.convert.merge import merge
+    from qm1b.convert.split import Fractions, split
+    from qm1b.errors import UserError
+    from qm1b.formats.load import load
+    from qm1b.reference.recompute import recompute
+    from qm1b.run.generate import Run, generate
+    from qm1b.settings import PRESETS, RunSettings
 
-__all__ = ["load"]
+_HOME = {
+    "PRESETS": ".settings",
+    "Fractions": ".convert.split",
+    "Run": ".run.generate",
+    "RunSettings": ".settings",
+    "UserError": ".errors",
+    "export": ".convert.export",
+    "generate": ".run.generate",
+    "import_file": ".convert.importing",
+    "load": ".formats.load",
+    "merge": ".convert.merge",
+    "recompute": ".reference.recompute",
+    "split": ".convert.split",
+    "verify": ".audit.verify",
+}
 
+__all__ = [
+    "PRESETS",
+    "Fractions",
+    "Run",
+    "RunSettings",
+    "UserError",
+    "export",
+    "generate",
+    "import_file",
+    "load",
+    "merge",
+    "recompute",
+    "split",
+    "verify",
+]
 
-def __getattr__(name: str) -> Any:
-    """`qm1b.load`, imported when it is first used."""
-    if name == "load":
-        from .reading import load
-
-        return load
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -3,52 +3,45 @@
 A user's mistake ends in one sentence on stderr and exit code 2, never in a traceback.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import tyro
+from tyro.conf import OmitArgPrefixes
+from tyro.extras import subcommand_cli_from_dict
 
-from .commands.calling import exit_code
-from .commands.card import Card
-from .commands.export import Export
-from .commands.generate import Generate
-from .commands.head import Head
-from .commands.importing import Import
-from .commands.info import Info
-from .commands.merge import Merge
-from .commands.plan import Plan
-from .commands.split import Split
-from .commands.stats import StatsCommand
-from .commands.verify import Verify
+from pyscf_ipu.terminal import exit_code
+from qm1b.commands.check import Card, Verify
+from qm1b.commands.convert import Export, Import, Merge, Split
+from qm1b.commands.generate import Generate
+from qm1b.commands.look import Head, Info, StatsCommand
+from qm1b.commands.plan import PlanCommand
+from qm1b.errors import UserError
 
-Command = (
-    Annotated[Generate, tyro.conf.subcommand("generate", prefix_name=False)]
-    | Annotated[Plan, tyro.conf.subcommand("plan", prefix_name=False)]
-    | Annotated[Export, tyro.conf.subcommand("export", prefix_name=False)]
-    | Annotated[Import, tyro.conf.subcommand("import", prefix_name=False)]
-    | Annotated[Split, tyro.conf.subcommand("split", prefix_name=False)]
-    | Annotated[Head, tyro.conf.subcommand("head", prefix_name=False)]
-    | Annotated[StatsCommand, tyro.conf.subcommand("stats", prefix_name=False)]
-    | Annotated[Verify, tyro.conf.subcommand("verify", prefix_name=False)]
-    | Annotated[Merge, tyro.conf.subcommand("merge", prefix_name=False)]
-    | Annotated[Card, tyro.conf.subcommand("card", prefix_name=False)]
-    | Annotated[Info, tyro.conf.subcommand("info", prefix_name=False)]
-)
+COMMANDS = {
+    "generate": Generate,
+    "plan": PlanCommand,
+    "export": Export,
+    "import": Import,
+    "split": Split,
+    "head": Head,
+    "stats": StatsCommand,
+    "verify": Verify,
+    "merge": Merge,
+    "card": Card,
+    "info": Info,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    command = tyro.cli(
-        Command,  # type: ignore[arg-type]
+    command = subcommand_cli_from_dict(
+        COMMANDS,
         prog="qm1b",
         description="Quantum-chemical datasets from SMILES.",
         args=arguments,
-        config=(tyro.conf.OmitArgPrefixes,),
+        config=(OmitArgPrefixes,),
     )
-    return exit_code("qm1b", command)
+    return exit_code("qm1b", command, UserError)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""A trained network as a calculator of ASE: any optimiser or dynamics of ASE runs on it.
+"""A trained network as a calculator of ASE, for any of ASE's optimisers and dynamics.
 
-Smooth as long as no atom has more than `neighbours` others within the cutoff.
+Energies are smooth as long as no atom has more than `neighbours` others within the cutoff.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,13 +16,12 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
-
-from .errors import UserError
-from .folder import RunFolder
-from .model import SchNet
-from .pack import Pack, PackShape, fill
-from .predictor import Predictor
-from .samples import Sample, Samples
+from schnet.errors import UserError
+from schnet.network.model import SchNet
+from schnet.network.pack import Pack, PackShape, fill
+from schnet.network.predictor import Predictor
+from schnet.runs.run_folder import RunFolder
+from schnet.samples.samples import Sample, Samples
 
 try:
     from ase.calculators.calculator import Calculator, all_changes
@@ -37,9 +34,7 @@ except ImportError as error:
 class SchNetCalculator(Calculator):
     """Energies (eV) and forces (eV/Angstrom) of a run that was trained on energies.
 
-        atoms.calc = SchNetCalculator("runs/energy")
-
-    Any optimiser or dynamics of ASE runs on it.
+    atoms.calc = SchNetCalculator("runs/energy")
     """
 
     implemented_properties: ClassVar[list[str]] = ["energy", "forces"]  # type: ignore[misc]
@@ -49,17 +44,17 @@ class SchNetCalculator(Calculator):
 
         Args:
             run: folder of a run, or a predictor.
-            keywords: those of ASE's `Calculator`.
+            keywords: arguments of ASE's `Calculator`.
 
         Raises:
-            UserError: no run, or one of another target.
+            UserError: there is no run, or it has another target.
         """
         super().__init__(**keywords)
         predictor = run if isinstance(run, Predictor) else RunFolder(Path(run)).predictor()
         if predictor.target.name != "energy":
             raise UserError(
                 f"the run predicts {predictor.target.name}: forces need one of the energy "
-                "(`schnet train --target energy`)."
+                "(`schnet train --target energy`)"
             )
         self.predictor = predictor
 
@@ -77,36 +72,32 @@ class SchNetCalculator(Calculator):
         super().calculate(atoms, list(properties), list(system_changes))
         assert self.atoms is not None
         if np.any(self.atoms.pbc):
-            raise UserError("the atoms are periodic: only molecules are predicted.")
-        samples = _samples(self.atoms)
-        scale = self.predictor.references.scale
-        baseline = float(self.predictor.references.baseline(samples)[0])
+            raise UserError("the atoms are periodic: only molecules are predicted")
+        positions = np.asarray(self.atoms.positions / BOHR_TO_ANGSTROM, np.float32)
+        numbers = np.asarray(self.atoms.numbers, np.uint8)
+        samples = Samples.of([Sample(numbers, positions, float("nan"), "", "the atoms")])
+        references = self.predictor.references
+        baseline = float(references.baseline(samples)[0])
         value, gradient = energy_and_gradient(self.predictor.model, self._pack(samples))
-        self.results["energy"] = (baseline + scale * float(value)) * HARTREE_TO_EV
+        self.results["energy"] = (baseline + references.scale * float(value)) * HARTREE_TO_EV
+        forces = -np.asarray(gradient, np.float64)[: len(numbers)]
         per_angstrom = HARTREE_TO_EV / BOHR_TO_ANGSTROM
-        forces = -np.asarray(gradient, np.float64)[: len(samples.numbers)]
-        self.results["forces"] = scale * forces * per_angstrom
+        self.results["forces"] = references.scale * forces * per_angstrom
 
     def _pack(self, samples: Samples) -> Pack:
-        # Slots for all pairs that there may be: atoms move without a new compilation.
+        # Slots for all possible pairs: atoms move without a new compilation.
         n = len(samples.numbers)
-        graphs = self.predictor.graphs
         shape = PackShape(n, 1, max(1, n * (n - 1) // 2))
-        return jax.tree.map(jnp.asarray, fill(shape, graphs, samples, [0], np.zeros(1)))
+        pack = fill(shape, self.predictor.graphs, samples, [0], np.zeros(1))
+        return jax.tree.map(jnp.asarray, pack)
 
 
 @eqx.filter_jit
 def energy_and_gradient(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Float[Array, "A 3"]]:
-    """What the network gives for a pack, summed, and its derivative by positions in Bohr."""
+    """The sum of the network's outputs for a pack, and its gradient by positions in Bohr."""
 
     def total(positions: Float[Array, "A 3"]) -> Float[Array, ""]:
         moved = replace(pack, positions_bohr=positions)
         return jnp.sum(jnp.where(pack.there, model(moved), 0.0))
 
     return jax.value_and_grad(total)(pack.positions_bohr)
-
-
-def _samples(atoms: Any) -> Samples:
-    positions = np.asarray(atoms.positions / BOHR_TO_ANGSTROM, np.float32)
-    numbers = np.asarray(atoms.numbers, np.uint8)
-    return Samples.of([Sample(numbers, positions, float("nan"), "", "the atoms")])

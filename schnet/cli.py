@@ -3,46 +3,36 @@
 A user's mistake ends in one sentence on stderr and exit code 2, never in a traceback.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
 
-import tyro
+from tyro.conf import OmitArgPrefixes
+from tyro.extras import subcommand_cli_from_dict
 
-from qm1b.commands.calling import exit_code
-
-from .commands.evaluate import Evaluate
-from .commands.import_pyg import ImportPyg
-from .commands.predict import Predict
-from .commands.train import Train, with_config
-
-Others = (
-    Annotated[Predict, tyro.conf.subcommand("predict", prefix_name=False)]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
-    | Annotated[ImportPyg, tyro.conf.subcommand("import-pyg", prefix_name=False)]
-)
+from pyscf_ipu.terminal import exit_code
+from schnet.commands.evaluate import Evaluate
+from schnet.commands.import_pyg import ImportPyg
+from schnet.commands.predict import Predict
+from schnet.commands.train import Train, from_command_line
+from schnet.errors import UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code("schnet", lambda: _run(given))
+    return exit_code("schnet", lambda: _parsed(given)(), UserError)
 
 
-def _run(given: Sequence[str]) -> int:
-    found = with_config(given)  # a file of settings, or nothing
-    default: dict[str, Any] = {} if found is None else {"default": found}
-    train = tyro.conf.subcommand("train", prefix_name=False, **default)
-    command = tyro.cli(
-        Annotated[Train, train] | Others,  # type: ignore[arg-type]
+def _parsed(given: Sequence[str]) -> Callable[[], int]:
+    if given[:1] == ["train"]:
+        return from_command_line(given[1:])
+    return subcommand_cli_from_dict(
+        {"train": Train, "predict": Predict, "evaluate": Evaluate, "import-pyg": ImportPyg},
         prog="schnet",
         description="SchNet on datasets of qm1b and others.",
         args=given,
-        config=(tyro.conf.OmitArgPrefixes,),
+        config=(OmitArgPrefixes,),
     )
-    return command()
 
 
 if __name__ == "__main__":

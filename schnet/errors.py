@@ -1,6 +1,6 @@
 """Errors that the command prints as one sentence instead of a traceback.
 
-They are qm1b's, whose readers this package uses: one kind to catch.
+They are qm1b's, whose readers this package uses, so that there is one kind to catch.
 """
 
 from qm1b.errors import UserError

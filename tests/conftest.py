@@ -16,6 +16,29 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 def pytest_configure(config):
+    if config.pluginmanager.hasplugin("cacheprovider"):  # not with -p no:cacheprovider
+        keep_compiled_programs(config.cache.mkdir("programs"))
+    let_pyscf_warn(config)
+
+
+def keep_compiled_programs(folder):
+    """Compile a program once for all test processes, their subprocesses, and later sessions.
+
+    `pytest --cache-clear` empties the folder.  JAX names an entry by the program and by all that
+    compiles it, so a change of the code never finds an old entry.
+    """
+    os.environ["PYSCF_IPU_CACHE"] = str(folder)  # where the commands keep theirs
+    settings = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.2,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in settings.items():
+        os.environ[name.upper()] = str(value)
+        jax.config.update(name, value)
+
+
+def let_pyscf_warn(config):
     """Let PySCF's own warnings pass; those of the project and of JAX stay errors."""
     for passed in (
         # Its SCF objects leave their temporary checkpoint file to the garbage collector.
@@ -24,3 +47,9 @@ def pytest_configure(config):
         r"ignore:\s*remove_linear_dep_:DeprecationWarning",
     ):
         config.addinivalue_line("filterwarnings", passed)
+
+
+def pytest_collection_modifyitems(items):
+    """Files with slow tests come first, so that no process works alone at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)

@@ -2,7 +2,8 @@
 
 Sphinx reads one folder.  Notebooks and a few pages beside the code are therefore copied into
 `docs/repository/` (which git ignores), in the places that they have in the repository, and links
-are turned to the copies.  A link to any other file becomes a download of that file.
+are turned to the copies.  A link to any other file becomes a download of that file.  Where a
+command prints a path of the checkout, the page has the path in the repository.
 """
 
 import os
@@ -10,10 +11,13 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
+from docutils import nodes
+
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 COPIES = "repository"
 PAGES = ("*.md", "notebooks/*.ipynb", "notebooks/README.md", "qm1b/data/README.md")
+PRINTED = re.compile(rf"{re.escape(str(ROOT))}/([^\n│]*)")  # up to the frame around it
 LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
 
 
@@ -52,7 +56,16 @@ def turn_links(app, docname, source):
     source[0] = LINK.sub(turned, source[0])
 
 
+def shorten_paths(app, doctree):
+    """Paths of the checkout in a command's output; what is cut off is made up for by spaces."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        text = PRINTED.sub(lambda found: found[1].ljust(len(found[0])), block.astext())
+        if text != block.astext():
+            block.replace_self(nodes.literal_block(text, text, **block.attributes))
+
+
 def setup(app):
     app.connect("builder-inited", copy)
     app.connect("source-read", turn_links)
+    app.connect("doctree-read", shorten_paths, priority=900)  # after the commands have run
     return {"parallel_read_safe": True}

@@ -1,23 +1,26 @@
 """`codelet`: a computation with a portable form in JAX and, on a CPU, a native one.
 
-A JAX primitive that carries its portable form.  That is what it means: simulators, derivatives,
-batches and other platforms use that form; only the CPU's lowering replaces it by a call of the
+A JAX primitive that carries its portable form, which defines it: simulators, derivatives, batches
+and other platforms use that form; only the CPU's lowering replaces it by a call of the
 native function of the same name, and then the portable form is not even traced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import PyTree
 
 from pyscf_ipu.codelets.loading import library, target
-from pyscf_ipu.frozen import Frozen
+from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
+from pyscf_ipu.numerics.frozen import Constant, Frozen
+
+Result = TypeVar("Result")
 
 codelet_p = Primitive("codelet")
 codelet_p.multiple_results = True
@@ -25,22 +28,24 @@ codelet_p.multiple_results = True
 
 def codelet(
     name: str,
-    portable: Callable[..., Any],
-    *args: Any,
+    portable: Callable[..., Result],
+    *args: HostArray,
     shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
-    **attributes: Any,
-) -> Any:
+    **attributes: Constant,
+) -> Result:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
 
     Meant for traced code: called eagerly it compiles each time.
 
-    name        of `loading.NAMES`.
-    portable    pure function of arrays; returns an array or a tuple of arrays.
-    shape       of the result, or a tuple of shapes; the dtype is that of the first argument.
-    attributes  constants that the native function reads and the portable one knows already:
-                numbers or NumPy arrays.
+    Args:
+        name: one of `loading.NAMES`.
+        portable: pure function of arrays; returns an array or a tuple of arrays.
+        args: the arrays.
+        shape: of the result, or a tuple of shapes; the dtype is that of the first argument.
+        attributes: constants that the native function reads and the portable one has already.
 
-    Raises TypeError when the portable form is used and returns something else.
+    Raises:
+        TypeError: the portable form is used, and returns something else.
     """
     frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
     several = bool(shape) and isinstance(shape[0], tuple)
@@ -48,18 +53,18 @@ def codelet(
     outs = codelet_p.bind(
         *args, name=name, portable=Portable(name, portable, avals), attributes=frozen
     )
-    return tuple(outs) if several else outs[0]
+    return tuple(outs) if several else outs[0]  # type: ignore[return-value]
 
 
 class Portable:
     """What a codelet means: a function of its operands, and the arrays that it returns."""
 
     def __init__(
-        self, name: str, function: Callable[..., Any], out_avals: tuple[ShapedArray, ...]
+        self, name: str, function: Callable[..., PyTree], out_avals: tuple[ShapedArray, ...]
     ) -> None:
         self.name, self.function, self.out_avals = name, function, out_avals
 
-    def __call__(self, *operands: Any) -> list:
+    def __call__(self, *operands: HostArray) -> list[Array]:
         outs = jax.tree.leaves(self.function(*map(jnp.asarray, operands)))
         found = [(x.shape, x.dtype) for x in outs]
         promised = [(a.shape, a.dtype) for a in self.out_avals]
@@ -72,11 +77,11 @@ class Portable:
         return f"Portable({self.name})"
 
 
-def _portable(*operands: Any, portable: Portable, **_: Any) -> list:
+def _portable(*operands: Array, portable: Portable, **_: object) -> list[Array]:
     return portable(*operands)
 
 
-def _native(*operands: Any, name: str, portable: Portable, attributes: tuple) -> list:
+def _native(*operands: Array, name: str, portable: Portable, attributes: tuple) -> list[Array]:
     if library() is None:
         return portable(*operands)
     results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in portable.out_avals]
@@ -84,17 +89,21 @@ def _native(*operands: Any, name: str, portable: Portable, attributes: tuple) ->
     return list(call(*operands, **{k: v.value for k, v in attributes}))
 
 
-def _batch(args: Any, dims: Any, *, portable: Portable, **_: Any) -> Any:
+def _batch(
+    args: Operands, dims: Axes, *, portable: Portable, **_: object
+) -> tuple[list[Array], list[int]]:
     outs = jax.vmap(portable, in_axes=tuple(dims))(*args)
     return outs, [0] * len(outs)
 
 
-def _jvp(primals: Any, tangents: Any, *, portable: Portable, **_: Any) -> Any:
+def _jvp(
+    primals: Operands, tangents: Tangents, *, portable: Portable, **_: object
+) -> tuple[list[Array], list[Array]]:
     filled = [ad.instantiate_zeros(t) for t in tangents]
     return jax.jvp(portable, tuple(primals), tuple(filled))
 
 
-def _impl(*operands: Any, **params: Any) -> list:
+def _impl(*operands: HostArray, **params: object) -> list[Array]:
     return jax.jit(lambda *x: codelet_p.bind(*x, **params))(*operands)
 
 

@@ -1,10 +1,8 @@
-"""The shared library of native codelets: where it lies, what it offers, and its registration.
+"""The shared library of native codelets: where it is, what it offers, and its registration.
 
-Built by `pip install` where there is a C++ compiler.  Without it, or if it does not fit to this
+Built by `pip install` where there is a C++ compiler.  Without it, or if it does not match this
 code, every codelet runs as its portable JAX vertex, which `warn_if_missing` says once.
 """
-
-from __future__ import annotations
 
 import ctypes
 import functools
@@ -25,19 +23,9 @@ there, or the name of an instruction set."""
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 NAMES = (
-    "ao_values",
-    "attraction_gradient",
-    "becke_weights",
-    "eri",
-    "eri_gradient",
-    "nuclear_attraction",
-    "pair_gradient",
-    "repulsion",
-    "shell_pairs",
-    "supermatrix",
-    "xc_density",
-    "xc_potential",
-)
+    "ao_values attraction_gradient becke_weights eri eri_gradient nuclear_attraction pair_gradient "
+    "repulsion shell_pairs supermatrix xc_density xc_potential"
+).split()
 
 
 @dataclass(frozen=True)
@@ -53,8 +41,9 @@ class Library:
 def library() -> Library | None:
     """The native codelets, loaded and registered; None if there are none to use, see `describe`.
 
-    Raises ValueError if the environment variable PYSCF_IPU_CODELETS asks for something unknown, or
-    for an instruction set that this machine lacks.
+    Raises:
+        ValueError: PYSCF_IPU_CODELETS is not one of its values, or an instruction set that this
+            machine lacks.
     """
     found = _load()
     return found if isinstance(found, Library) else None
@@ -93,7 +82,7 @@ def _load() -> Library | str:
 
 def source_hash() -> str:
     """Hash of the C++ beside this file, which the library carries too (CMakeLists.txt)."""
-    files = sorted((Path(__file__).parent / "cpp").glob("*.?pp"))
+    files = sorted((Path(__file__).parent / "cpp").rglob("*.?pp"))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
@@ -105,7 +94,7 @@ def _candidates() -> list[Path]:
 
 
 def target(name: str) -> str:
-    """The name under which XLA knows a codelet."""
+    """The name of a codelet in XLA."""
     return f"pyscf_ipu_{name}"
 
 

@@ -1,4 +1,4 @@
-"""What moving charge distributions does to the electron repulsion energy, block by block.
+"""Derivatives of the electron repulsion energy by charge distributions, block by block.
 
 With the two-particle density G of a closed shell, the energy sum G_abcd (ab|cd) is a function of
 the Hermite data of the shell pairs alone, and so is its derivative: by E it needs the integrals R
@@ -7,37 +7,39 @@ of the energy once more, by a centre P those of one order higher, dR_tuv/dP_x = 
 the density matrix, and no derivative of an integral is ever stored.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.gradient.rows import PairRows, hermite_pattern, pair_rows, row_table
-from pyscf_ipu.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
 from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
 from pyscf_ipu.integrals.eri_matrix import work_list
-from pyscf_ipu.strips import StripData
-from pyscf_ipu.tiles import Block, TilePlan
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, FloatSnc3, FloatSncfh
+from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
+from pyscf_ipu.shapes.tile_plan import Block, TilePlan
 
 
 class PairGradient(NamedTuple):
-    """Derivatives of an energy by the Hermite data of one class, Hartree per unit of each.
+    """Derivatives of an energy by the Hermite data of one class, Hartree per unit of each."""
 
-    centre  [S, nb, c, 3]; hermite [S, nb, c, f, h]; shapes as in StripData.
-    """
+    centre: FloatSnc3
+    hermite: FloatSncfh
 
-    centre: Array
-    hermite: Array
+
+Both = tuple[PairGradient, PairGradient]
+Blocks = Float[Array, "nb f nk g"]
 
 
 def repulsion_gradient(
-    plan: TilePlan, strips: tuple[StripData, ...], density: Array, exact_exchange: float
+    plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, exact_exchange: float
 ) -> list[PairGradient]:
-    """Of the Coulomb and exact exchange energy at a symmetric density matrix [N, N], per class."""
+    """Of the Coulomb and exact exchange energy at a symmetric density matrix, per class."""
     sides = [eri_side(d) for d in strips]
 
     def portable(*operands: Array) -> tuple[Array, ...]:
@@ -48,12 +50,14 @@ def repulsion_gradient(
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
     flat = codelet(
-        "eri_gradient", portable, *operands, density, row_table(plan),
+        "eri_gradient",
+        portable,
+        *(*operands, density, row_table(plan)),
         shape=tuple(x.shape for side in sides for x in (side.centre_hi, side.hermite)),
         patterns=np.concatenate([hermite_pattern(plan, s).ravel() for s in plan.strips]),
         exact_exchange=np.float64(exact_exchange),
         **work_list(plan, density.dtype, derivative=1),
-    )  # fmt: skip
+    )
     found = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
     # The sides' E carry a factor that depends on the exponents only.
     scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
@@ -61,13 +65,18 @@ def repulsion_gradient(
 
 
 def blocks_gradient(
-    plan: TilePlan, sides: list[EriSide], density: Array, exact_exchange: float
+    plan: TilePlan, sides: list[EriSide], density: FloatNN, exact_exchange: float
 ) -> list[PairGradient]:
     """The portable form of the codelet "eri_gradient": by the data of `sides`, class by class."""
     rows = [pair_rows(plan, s, density.dtype) for s in plan.strips]
     found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
+
+    def two_particle(block: Block, i: Count, j: Count) -> Blocks:
+        bra, ket = rows[block.bra].at(i), rows[block.ket].at(j)
+        return _two_particle_density(density, exact_exchange, bra, ket)
+
     for block in plan.blocks:
-        _add_class_pair(plan, block, sides, rows, density, exact_exchange, found)
+        _add_class_pair(plan, block, sides, two_particle, found)
     return found
 
 
@@ -75,21 +84,17 @@ def _add_class_pair(
     plan: TilePlan,
     block: Block,
     sides: list[EriSide],
-    rows: list[PairRows],
-    density: Array,
-    exact_exchange: float,
+    two_particle: Callable[[Block, Count, Count], Blocks],
     found: list[PairGradient],
 ) -> None:
     """Add all blocks of one class pair to `found`, one block after another."""
     bra, ket = block.bra, block.ket
     orders = plan.strips[bra].pair_class.order, plan.strips[ket].pair_class.order
 
-    def step(
-        carry: tuple[PairGradient, PairGradient], index: tuple[Array, Array]
-    ) -> tuple[tuple[PairGradient, PairGradient], None]:
+    def step(carry: Both, index: tuple[Count, Count]) -> tuple[Both, None]:
         i, j = index
         a, b = (EriSide(*(x[k] for x in sides[c])) for c, k in ((bra, i), (ket, j)))
-        g = _two_particle_density(density, exact_exchange, rows[bra].at(i), rows[ket].at(j))
+        g = two_particle(block, i, j)
         # A block beside the diagonal stands for its mirror image too.
         times = jnp.where(i == j, 1.0, 2.0) if bra == ket else jnp.asarray(2.0)
         both = eri_gradient_vertex(*orders, a, b, g * times.astype(g.dtype))
@@ -105,8 +110,10 @@ def _add_class_pair(
     found[ket] = PairGradient(*(x + y for x, y in zip(found[ket], second, strict=True)))
 
 
-def _two_particle_density(density: Array, exact_exchange: float, bra: PairRows, ket: PairRows):
-    """d energy / d (ab|cd) of the products of two strips: [nb, f, nk, f']."""
+def _two_particle_density(
+    density: FloatNN, exact_exchange: float, bra: PairRows, ket: PairRows
+) -> Blocks:
+    """d energy / d (ab|cd) of the products of two strips."""
     i, j = (x[:, :, None, None] for x in (bra.i, bra.j))
     k, l = (x[None, None] for x in (ket.i, ket.j))
     g = 0.5 * density[i, j] * density[k, l]
@@ -116,9 +123,8 @@ def _two_particle_density(density: Array, exact_exchange: float, bra: PairRows, 
     return g * (bra.weight[:, :, None, None] * ket.weight)
 
 
-def raised_index(bra: int, ket: int) -> np.ndarray:
-    """Row of R for the sum of a bra and a ket Hermite, one degree higher along each axis:
-    [3, n_hermite(bra), n_hermite(ket)]."""
+def raised_index(bra: int, ket: int) -> Int[np.ndarray, "3 h k"]:
+    """Row of R for the sum of a bra and a ket Hermite, one degree higher along each axis."""
     powers = hermite_powers(bra + ket)
     row = {h: i for i, h in enumerate(hermite_powers(bra + ket + 1))}
     raised = np.array(
@@ -129,12 +135,9 @@ def raised_index(bra: int, ket: int) -> np.ndarray:
 
 
 def eri_gradient_vertex(
-    order_bra: int, order_ket: int, bra: EriSide, ket: EriSide, g: Array
-) -> tuple[PairGradient, PairGradient]:
-    """One block: derivatives of sum G (ab|cd) by the data of both strips.
-
-    bra, ket  one strip each: [nb, c, ...] and [nk, c', ...]; g [nb, f, nk, f'].
-    """
+    order_bra: int, order_ket: int, bra: EriSide, ket: EriSide, g: Blocks
+) -> Both:
+    """One block: derivatives of sum G (ab|cd) by the data of both strips."""
     n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
     q = ket.p.T.ravel()
@@ -143,7 +146,7 @@ def eri_gradient_vertex(
     e_ket = (ket.hermite * sign).transpose(2, 3, 1, 0)  # [f', h', c', nk]
     rows, raised = product_index(order_bra, order_ket), raised_index(order_bra, order_ket)
 
-    def chunk(ket_sums: PairGradient, one: tuple) -> tuple[PairGradient, PairGradient]:
+    def chunk(ket_sums: PairGradient, one: tuple) -> Both:
         """One bra chunk against the whole ket strip."""
         p, hi, lo, e, g = one  # [c], [c, 3] twice, [c, f, h], [f, nk, f']
         total = p[:, None] + q
@@ -168,5 +171,5 @@ def eri_gradient_vertex(
     return of_bra, PairGradient(centre, sums.hermite.transpose(3, 2, 0, 1) * sign)
 
 
-def _product(subscripts: str, *operands: Array) -> Array:
+def _product(subscripts: str, *operands: Floats) -> Floats:
     return jnp.einsum(subscripts, *operands, precision="highest")

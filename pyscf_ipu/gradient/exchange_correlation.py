@@ -6,23 +6,23 @@ derivative is a pull-back from energy to displacements, and translational invari
 (B. G. Johnson, P. M. W. Gill, J. A. Pople, J. Chem. Phys. 98, 5612 (1993), doi:10.1063/1.464906).
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int
 
-from pyscf_ipu.becke import AtomPairs, becke_weights_vertex
-from pyscf_ipu.exchange_correlation import atom_data, xc_density_vertex
-from pyscf_ipu.layout import Layout
-from pyscf_ipu.orbitals import ao_values
-from pyscf_ipu.pairs import Shells
-from pyscf_ipu.precision import Pair, difference
-from pyscf_ipu.shape import Shape
-from pyscf_ipu.tables import ClassTable, Conformer
+from pyscf_ipu.grid.ao_values import ao_values
+from pyscf_ipu.grid.becke import AtomPairs, Cells, becke_weights_vertex
+from pyscf_ipu.grid.xc_matrix import xc_density_vertex
+from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG3, FloatNN, FloatTG
+from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = range(384, 1025, 64)
@@ -30,12 +30,11 @@ BLOCK_POINTS = range(384, 1025, 64)
 
 
 class AtomBlocks(NamedTuple):
-    """T blocks of Gb points, each of one atom: owner [T], local [T, Gb, 3] Bohr from its nucleus,
-    volume [T, Gb] Bohr^3."""
+    """T blocks of points, each of one atom."""
 
-    owner: Array
-    local: Array
-    volume: Array
+    owner: Int[Array, " T"]
+    local: Float[Array, "T G 3"]  # Bohr, from its nucleus
+    volume: FloatTG  # Bohr^3
 
 
 def block_points(shape: Shape) -> int:
@@ -48,16 +47,11 @@ def block_points(shape: Shape) -> int:
     return min(reversed(BLOCK_POINTS), key=total)
 
 
-def atom_blocks(
-    layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer, dtype: type
-) -> AtomBlocks:
+def atom_blocks(atoms: Atoms) -> AtomBlocks:
     """The grid of every atom, cut into blocks of one size; padded points have no volume."""
-    size = block_points(layout.shape)
+    size = block_points(atoms.layout.shape)
     parts = []
-    for slots, table in zip(layout.slots, tables, strict=True):
-        element = mol.element[slots]
-        local = table.points.astype(dtype).value()[element]
-        volume = table.weights.astype(dtype).value()[element]
+    for slots, local, volume in atoms.points():
         pad = -volume.shape[1] % size
         local = jnp.pad(local, ((0, 0), (0, pad), (0, 0))).reshape(-1, size, 3)
         volume = jnp.pad(volume, ((0, 0), (0, pad))).reshape(-1, size)
@@ -67,23 +61,16 @@ def atom_blocks(
 
 
 def exchange_correlation_gradient(
-    layout: Layout,
-    functional: Functional,
-    tables: tuple[ClassTable, ...],
-    shells: tuple[Shells, ...],
-    mol: Conformer,
-    density: Array,
-) -> Array:
-    """Derivative of the semilocal energy at a density matrix [N, N] by the nuclei: [A, 3]."""
+    atoms: Atoms, functional: Functional, density: FloatNN
+) -> FloatA3:
+    """Derivative of the semilocal energy at a density matrix by the nuclei."""
+    nuclei, present = atoms.nuclei, atoms.charge > 0
     if functional.kind == "hf":
-        return jnp.zeros_like(density, shape=mol.positions.hi.shape)
-    dtype = density.dtype.type
-    charge, radius = atom_data(layout, tables, mol)
-    nuclei = mol.positions.astype(dtype)
-    atoms = jnp.arange(charge.shape[0], dtype=jnp.int32)
+        return jnp.zeros_like(density, shape=nuclei.hi.shape)
+    index = jnp.arange(len(present), dtype=jnp.int32)
 
-    def all_pairs(hi: Array) -> AtomPairs:
-        return AtomPairs.build(hi, nuclei.lo, radius.astype(dtype), charge > 0)
+    def all_pairs(hi: FloatA3) -> AtomPairs:
+        return AtomPairs.build(Cells(Pair(hi, nuclei.lo), atoms.radius, present))
 
     pairs, pull_pairs = jax.vjp(all_pairs, nuclei.hi)
 
@@ -91,39 +78,38 @@ def exchange_correlation_gradient(
         owner, local, volume = block
         away = difference(nuclei.at(owner), nuclei)  # of every nucleus, [A, 3]
         weights, pull_weights = jax.vjp(
-            lambda p: becke_weights_vertex(local, volume, owner, *p, charge > 0), pairs
+            lambda p: becke_weights_vertex(local, volume, owner, *p, present), pairs
         )
-        energy, by_away = _points(layout, functional, shells, local, weights, away, density)
-        by_away = jnp.where((atoms == owner)[:, None], 0.0, by_away)
+        values = partial(_ao_values, atoms, local, functional.kind == "gga")
+        energy, by_away = _points(functional, values, weights, away, density)
+        by_away = jnp.where((index == owner)[:, None], 0.0, by_away)
         by_pairs = jax.tree.map(jnp.add, sums[0], pull_weights(energy)[0])
         return (by_pairs, sums[1].at[owner].add(by_away.sum(0)) - by_away), None
 
     start = jax.tree.map(jnp.zeros_like, pairs), jnp.zeros_like(nuclei.hi)
-    blocks = atom_blocks(layout, tables, mol, dtype)
-    (by_pairs, direct), _ = lax.scan(step, start, blocks)
+    (by_pairs, direct), _ = lax.scan(step, start, atom_blocks(atoms))
     return direct + pull_pairs(by_pairs)[0]
 
 
+def _ao_values(atoms: Atoms, local: FloatG3, gradient: bool, away: FloatA3) -> FloatDNG:
+    """AOs at the points of a block."""
+    here = jnp.zeros((1, 3), away.dtype)
+    centred = [
+        s._replace(centre=Pair(-away[group.atom], jnp.zeros_like(away[group.atom])))
+        for s, group in zip(atoms.shells, atoms.layout.groups, strict=True)
+    ]
+    return ao_values(atoms.layout, tuple(centred), local, Pair(here, here), gradient)
+
+
 def _points(
-    layout: Layout,
     functional: Functional,
-    shells: tuple[Shells, ...],
-    local: Array,
-    weights: Array,
-    away: Array,
-    density: Array,
-) -> tuple[Array, Array]:
-    """Energy per volume at the points of a block [Gb], and the derivative of the block's energy,
-    at fixed weights, by `away`, the position of its nucleus from every nucleus [A, 3]."""
-
-    def values(away: Array) -> Array:
-        here = jnp.zeros((1, 3), away.dtype)
-        centred = [
-            s._replace(centre=Pair(-away[group.atom], jnp.zeros_like(away[group.atom])))
-            for s, group in zip(shells, layout.groups, strict=True)
-        ]
-        return ao_values(layout, tuple(centred), local, Pair(here, here), functional.kind == "gga")
-
+    values: Callable[[FloatA3], FloatDNG],
+    weights: Float[Array, " G"],
+    away: FloatA3,
+    density: FloatNN,
+) -> tuple[Float[Array, " G"], FloatA3]:
+    """Energy per volume at the points of a block, and the derivative of the block's energy, at
+    fixed weights, by `away`, the position of its nucleus from every nucleus."""
     ao, pull_ao = jax.vjp(values, away)
     moments, pull_moments = jax.vjp(lambda x: xc_density_vertex(x, density), ao)
     rho, slope = moments[0], moments[1:]

@@ -1,26 +1,27 @@
-"""What moving charge distributions and nuclei does to the one-electron energy and the overlap."""
-
-from __future__ import annotations
+"""Derivatives of the one-electron energy and the overlap by Hermite data and nuclei."""
 
 import math
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int
 
-from pyscf_ipu.boys import packed_fits
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.gradient.electron_repulsion import PairGradient, raised_index
 from pyscf_ipu.gradient.rows import pair_rows
-from pyscf_ipu.hermite import hermite_coulomb, n_hermite
-from pyscf_ipu.pairs import gaussian_integral
-from pyscf_ipu.precision import Pair, difference, scaled
-from pyscf_ipu.strips import StripData
-from pyscf_ipu.tiles import Strips, TilePlan
+from pyscf_ipu.integrals.shell_pairs import gaussian_integral
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.numerics.arrays import FloatA, FloatA3, FloatNN, FloatSnc3, FloatSncfh, FloatSnf
+from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
+from pyscf_ipu.numerics.two_words import Pair, difference, scaled
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 
 
-def overlap_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> Array:
-    """S [N, N]; zero for padded AOs."""
+def overlap_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatNN:
+    """S; zero for padded AOs."""
     n = plan.layout.shape.n_ao
     out = jnp.zeros((n, n), strips[0].p.dtype)
     for of_class, data in zip(plan.strips, strips, strict=True):
@@ -32,22 +33,18 @@ def overlap_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> Array:
 
 
 def one_electron_gradient(
-    plan: TilePlan,
-    strips: tuple[StripData, ...],
-    density: Array,
-    energy_weighted: Array,
-    charges: Array,
-    nuclei: Pair,
-) -> tuple[list[StripData], Array]:
-    """Of tr(D T) + tr(D V) - tr(W S): by the data of every class, and by the nuclei [A, 3].
+    atoms: Atoms, strips: tuple[StripData, ...], density: FloatNN, energy_weighted: FloatNN
+) -> tuple[list[StripData], FloatA3]:
+    """Of tr(D T) + tr(D V) - tr(W S): by the data of every class, and by the nuclei.
 
     The first has the shapes of `strips`; one-centre overlaps and kinetic energies are constants.
     """
-    found, total = [], jnp.zeros_like(nuclei.hi)
+    plan = atoms.plan
+    found, total = [], jnp.zeros_like(atoms.nuclei.hi)
     for of_class, data in zip(plan.strips, strips, strict=True):
         rows = pair_rows(plan, of_class, data.p.dtype)
         d = density[rows.i, rows.j] * rows.weight  # [S, nb, f]
-        attraction, force = _attraction(of_class, data, d, charges, nuclei)
+        attraction, force = _attraction(atoms, of_class, data, d)
         far = (of_class.atom < 0)[..., None]
         w = energy_weighted[rows.i, rows.j] * np.where(far, rows.weight, 0).astype(d.dtype)
         gauss = gaussian_integral(data.p)
@@ -59,8 +56,8 @@ def one_electron_gradient(
     return found, total
 
 
-def _kinetic_rows(plan: TilePlan, strips: Strips, density: Array) -> Array:
-    """D over the rows of a class, without one-centre products: [rows]."""
+def _kinetic_rows(plan: TilePlan, strips: Strips, density: FloatNN) -> Float[Array, " rows"]:
+    """D over the rows of a class, without one-centre products."""
     layout = plan.layout
     i, j = np.tril_indices(layout.shape.n_ao)
     i, j = i[layout.ao_atom[i] != layout.ao_atom[j]], j[layout.ao_atom[i] != layout.ao_atom[j]]
@@ -71,30 +68,32 @@ def _kinetic_rows(plan: TilePlan, strips: Strips, density: Array) -> Array:
 
 
 def _attraction(
-    strips: Strips, data: StripData, d: Array, charges: Array, nuclei: Pair
-) -> tuple[PairGradient, Array]:
+    atoms: Atoms, strips: Strips, data: StripData, d: FloatSnf
+) -> tuple[PairGradient, FloatA3]:
     """Of the attraction by the nuclei, which leaves out the own nucleus of one-centre products."""
     order = strips.pair_class.order
 
-    def portable(
-        p: Array, hi: Array, lo: Array, e: Array, own: Array, charges: Array, *rest: Array
-    ) -> tuple[Array, Array, Array]:
-        *nuclei, d = rest
+    def portable(*operands: Array) -> Parts:
+        p, hi, lo, e, own, charges, *nuclei, d = operands
         data = StripData(p, Pair(hi, lo), e, jnp.zeros(0, p.dtype))
         return _attraction_vertex(order, data, own, d, charges, Pair(*nuclei))
 
-    operands = (data.p, *data.centre, data.hermite, strips.atom, charges, *nuclei, d)
     centre, hermite, on_nuclei = codelet(
-        "attraction_gradient", portable, *operands,
-        shape=(data.centre.hi.shape, data.hermite.shape, nuclei.hi.shape),
+        "attraction_gradient",
+        portable,
+        *(data.p, *data.centre, data.hermite, strips.atom, atoms.charge, *atoms.nuclei, d),
+        shape=(data.centre.hi.shape, data.hermite.shape, atoms.nuclei.hi.shape),
         boys=packed_fits([order + 1], data.p.dtype),
-    )  # fmt: skip
+    )
     return PairGradient(centre, hermite), on_nuclei
 
 
+Parts = tuple[FloatSnc3, FloatSncfh, FloatA3]
+
+
 def _attraction_vertex(
-    order: int, data: StripData, own: Array, d: Array, charges: Array, nuclei: Pair
-) -> tuple[Array, Array, Array]:
+    order: int, data: StripData, own: Int[Array, "S nb"], d: FloatSnf, charges: FloatA, nuclei: Pair
+) -> Parts:
     """The portable form of the codelet "attraction_gradient": by centres, E and nuclei."""
     raised = raised_index(order, 0)[:, :, 0]  # [3, h]
     prefactor = scaled(1.0 / data.p, 2.0 * math.pi)

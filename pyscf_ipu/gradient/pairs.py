@@ -5,47 +5,46 @@ forwards: three directions, where a reverse pass would scatter into the tables o
 A centre P = (aA + bB)/p moves with both nuclei.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.layout import KindPair, Layout, ShellGroup
-from pyscf_ipu.pairs import Shells, angular_parts, shell_pairs_vertex
-from pyscf_ipu.precision import Pair, difference
-from pyscf_ipu.strips import StripData
-from pyscf_ipu.tiles import Strips, TilePlan
-from pyscf_ipu.tiles.plan import primitives_of, products_of
+from pyscf_ipu.integrals.shell_pairs import angular_parts, shell_pairs_vertex
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.numerics.arrays import FloatA3
+from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.shapes.atoms import Atoms, Shells
+from pyscf_ipu.shapes.layout import KindPair, Layout, ShellGroup
+from pyscf_ipu.shapes.tile_plan import Strips, primitives_of, products_of
+
+FloatN3 = Float[Array, "n 3"]
 
 
-def by_nuclei(plan: TilePlan, shells: tuple[Shells, ...], by_strips: list[StripData]) -> Array:
-    """The derivative by the nuclei [A, 3] from those by the data of every class.
-
-    by_strips  shaped like `strips.pair_strips`; `p` and the low words of the centres are not read.
-    """
-    layout = plan.layout
+def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
+    """By the nuclei, from the derivatives by the data of every class (but not by its exponents)."""
+    layout = atoms.layout
     out = jnp.zeros((layout.shape.n_atoms, 3), by_strips[0].p.dtype)
-    for strips, given in zip(plan.strips, by_strips, strict=True):
+    for strips, given in zip(atoms.plan.strips, by_strips, strict=True):
         members = strips.pair_class.members
         for member, mine in zip(members, _undeal(strips, layout, given), strict=True):
             one = layout.groups[member.a].atom[member.first]
             two = layout.groups[member.b].atom[member.second]
-            on_a, on_b = _by_centres(layout, member, shells, mine, one != two)
+            on_a, on_b = _by_centres(atoms, member, mine, one != two)
             out = out.at[one].add(on_a).at[two].add(on_b)
     return out
 
 
 class _PairGradient(NamedTuple):
-    """By the centres [n, k, 3], E [n, k, f, h] and kinetic energies [n, f] of n shell pairs."""
+    """By the data of n shell pairs; see `shell_pairs.PairData`."""
 
-    centre: Array
-    hermite: Array
-    kinetic: Array
+    centre: Float[Array, "n k 3"]
+    hermite: Float[Array, "n k f h"]
+    kinetic: Float[Array, "n f"]
 
 
 def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradient]:
@@ -72,64 +71,53 @@ def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradi
 
 
 def _by_centres(
-    layout: Layout,
-    member: KindPair,
-    shells: tuple[Shells, ...],
-    given: _PairGradient,
-    apart: np.ndarray,
-) -> tuple[Array, Array]:
-    """By the two nuclei of every shell pair of a member: [n, 3] each.
-
-    apart [n]: whether the two are different ones; a pair on one nucleus has no A - B.
-    """
-    a, b = layout.groups[member.a], layout.groups[member.b]
-    one = Shells(*(words.at(member.first) for words in shells[member.a]))
-    two = Shells(*(words.at(member.second) for words in shells[member.b]))
-    by_displacement = _by_displacement(a, b, member, shells, given)
+    atoms: Atoms, member: KindPair, given: _PairGradient, apart: Bool[np.ndarray, " n"]
+) -> tuple[FloatN3, FloatN3]:
+    """By the two nuclei of every shell pair; a pair on one nucleus, not `apart`, has no A - B."""
+    by_displacement = _by_displacement(atoms, member, given)
     by_displacement = by_displacement * jnp.asarray(apart, given.hermite.dtype)[:, None]
-    ea, eb = one.exponents.value(), two.exponents.value()
+    ea = atoms.shells[member.a].exponents.at(member.first).value()
+    eb = atoms.shells[member.b].exponents.at(member.second).value()
     share = ea[:, :, None] / (ea[:, :, None] + eb[:, None, :])  # of A in the centre
     share = share.reshape(len(apart), -1, 1)
     on_a = (share * given.centre).sum(1)
     return on_a + by_displacement, given.centre.sum(1) - on_a - by_displacement
 
 
-def _by_displacement(
-    a: ShellGroup,
-    b: ShellGroup,
-    member: KindPair,
-    shells: tuple[Shells, ...],
-    given: _PairGradient,
-) -> Array:
-    """By A - B, at fixed centres P: [n, 3]."""
+def _by_displacement(atoms: Atoms, member: KindPair, given: _PairGradient) -> FloatN3:
+    """By A - B, at fixed centres P."""
+    a, b = atoms.layout.groups[member.a], atoms.layout.groups[member.b]
 
-    def portable(*operands: Array) -> Array:
+    def portable(*operands: Array) -> FloatN3:
         words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
         first, second, hermite, kinetic = operands[12:]
-        one = Shells(*(w.at(first) for w in words[:3]))
-        two = Shells(*(w.at(second) for w in words[3:]))
+        one, two = Shells(*words[:3]).at(first), Shells(*words[3:]).at(second)
         return by_displacement_vertex(a, b, one, two, hermite, kinetic)
 
-    words = (w for i in (member.a, member.b) for pair in shells[i] for w in pair)
-    return codelet(
-        "pair_gradient", portable, *words, member.first, member.second, given.hermite,
-        given.kinetic, shape=(len(member.first), 3), **angular_parts(a, b),
-    )  # fmt: skip
+    words = (w for i in (member.a, member.b) for pair in atoms.shells[i] for w in pair)
+    operands = (*words, member.first, member.second, given.hermite, given.kinetic)
+    shape = (len(member.first), 3)
+    return codelet("pair_gradient", portable, *operands, shape=shape, **angular_parts(a, b))
 
 
 def by_displacement_vertex(
-    a: ShellGroup, b: ShellGroup, one: Shells, two: Shells, hermite: Array, kinetic: Array
-) -> Array:
+    a: ShellGroup,
+    b: ShellGroup,
+    one: Shells,
+    two: Shells,
+    hermite: Float[Array, "n k f h"],
+    kinetic: Float[Array, "n f"],
+) -> FloatN3:
     """The portable form of the codelet "pair_gradient": forwards along three directions."""
     displacement = difference(one.centre, two.centre)
     zero = jnp.zeros_like(displacement)
     fixed = two._replace(centre=Pair(zero, zero))
 
-    def data(displacement: Array) -> tuple[Array, Array]:
+    def data(displacement: FloatN3) -> tuple[Array, Array]:
         found = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), fixed)
         return found.hermite, found.kinetic
 
-    def along(axis: Array) -> Array:
+    def along(axis: Float[Array, "3"]) -> Float[Array, " n"]:
         direction = jnp.broadcast_to(axis, displacement.shape)
         _, (by_hermite, by_kinetic) = jax.jvp(data, (displacement,), (direction,))
         return (hermite * by_hermite).sum((1, 2, 3)) + (kinetic * by_kinetic).sum(1)

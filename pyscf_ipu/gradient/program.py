@@ -1,6 +1,6 @@
 """The derivative of a converged energy by the positions of the nuclei, for one molecule.
 
-At a self-consistent density the energy depends on the orbitals only through their orthonormality,
+At a self-consistent density the energy depends on the orbitals only through their orthonormality::
 
     dE/dR = (dE/dR at fixed D) - tr(W dS/dR),   W = 1/2 D F D,
 
@@ -8,94 +8,88 @@ so that nothing differentiates through the SCF or an eigenproblem (P. Pulay, Mol
 (1969), doi:10.1080/00268976900100941).
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from pyscf_ipu.codelets import strip_primitives
-from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.exchange_correlation import exchange_correlation_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import nuclear_repulsion
-from pyscf_ipu.pairs import gather_shells
-from pyscf_ipu.precision import Pair
-from pyscf_ipu.program import Program
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN
+from pyscf_ipu.numerics.two_words import Pair, on_device
+from pyscf_ipu.scf.program import Program
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shape import Shape
-from pyscf_ipu.strips import pair_strips
-from pyscf_ipu.tables import ClassTable, Conformer, empty_batch
-from pyscf_ipu.tiles import tile_plan
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.conformer import Conformer, empty_batch
+from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.shapes.tables import ClassTable
+from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
 
 
+class State(NamedTuple):
+    """A conformer and its converged SCF (see `Solution`), in the dtype of the final energy."""
+
+    mol: Conformer
+    density: FloatNN
+    orbitals: FloatNN
+    levels: FloatN
+
+
 def energy_gradient(
-    shape: Shape,
-    settings: Settings,
-    tables: tuple[ClassTable, ...],
-    mol: Conformer,
-    density: Array,
-    orbitals: Array,
-    levels: Array,
-) -> Array:
-    """dE/dR [A, 3] in Hartree/Bohr at a converged density; pure, shape and settings fixed.
-
-    density [N, N], and the orbitals [N, N] and their energies [N] of its Fock matrix, as in
-    `program.Solution`; all in the dtype of the precision's final energy.
-    """
-    dtype = settings.numerics.energy_dtype
-    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    shape: Shape, settings: Settings, tables: tuple[ClassTable, ...], state: State
+) -> FloatA3:
+    """dE/dR in Hartree/Bohr at a converged density; pure, shape and settings fixed."""
+    mol, density, orbitals, levels = state
     xc = functional(settings.xc)
-    mol = mol._replace(positions=mol.positions.astype(dtype))
-    nuclei = mol.positions
-    charge = atom_data(plan.layout, tables, mol)[0].astype(dtype)
-
-    strips = pair_strips(plan, tables, mol, dtype)
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    atoms = gather_atoms(plan, tables, mol, settings.numerics.energy_dtype)
+    strips = pair_strips(atoms)
     weighted = energy_weighted_density(density, orbitals, levels, overlap_matrix(plan, strips))
-    one, on_nuclei = one_electron_gradient(plan, strips, density, weighted, charge, nuclei)
+    one, on_nuclei = one_electron_gradient(atoms, strips, density, weighted)
     two = repulsion_gradient(plan, strips, density, xc.exact_exchange)
     by_strips = [
         a._replace(centre=Pair(a.centre.hi + b.centre, a.centre.lo), hermite=a.hermite + b.hermite)
         for a, b in zip(one, two, strict=True)
     ]
-    shells = gather_shells(plan.layout, tables, mol, dtype)
-    between = jax.grad(lambda hi: nuclear_repulsion(charge, Pair(hi, nuclei.lo)).value())
+    low = atoms.nuclei.lo
+    between = jax.grad(lambda hi: nuclear_repulsion(atoms.charge, Pair(hi, low)).value())
     return (
-        by_nuclei(plan, shells, by_strips)
+        by_nuclei(atoms, by_strips)
         + on_nuclei
-        + between(nuclei.hi)
-        + exchange_correlation_gradient(plan.layout, xc, tables, shells, mol, density)
+        + between(atoms.nuclei.hi)
+        + exchange_correlation_gradient(atoms, xc, density)
     )
 
 
 def gradients(shape: Shape, settings: Settings) -> Program:
-    """The program of a shape: (tables, (conformer, density, orbitals, levels)) -> dE/dR [A, 3]."""
-    return lambda tables, state: energy_gradient(shape, settings, tables, *state)
+    """The program of a shape: (tables, State) -> dE/dR [A, 3]."""
+    return lambda tables, state: energy_gradient(shape, settings, tables, state)
 
 
-def empty_states(shape: Shape, settings: Settings, size: int) -> tuple[Any, ...]:
-    """Conformers, densities, orbitals and levels of a batch of `size`, to compile with."""
+def empty_states(shape: Shape, settings: Settings, size: int) -> State:
+    """A batch of `size`, to compile with."""
     n, dtype = shape.n_ao, settings.numerics.energy_dtype
-    matrix = np.zeros((size, n, n), dtype)
-    return empty_batch(shape, settings, size), matrix, matrix, np.zeros((size, n), dtype)
+    matrix, levels = on_device(np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
+    return State(empty_batch(shape, settings, size), matrix, matrix, on_device(levels))
 
 
 def energy_weighted_density(
-    density: Array, orbitals: Array, levels: Array, overlap: Array
-) -> Array:
-    """W = 1/2 D F D [N, N] in Hartree, with F = S C e C^T S from the orbitals of F.
+    density: FloatNN, orbitals: FloatNN, levels: FloatN, overlap: FloatNN
+) -> FloatNN:
+    """W = 1/2 D F D in Hartree, with F = S C e C^T S from the orbitals of F.
 
     Unlike 2 C e C^T over occupied orbitals it belongs to the density at which the energy was
     taken, not to that of the next cycle.  Padded AOs have infinite levels and no density.
     """
 
-    def product(a: Array, b: Array) -> Array:
+    def product(a: FloatNN, b: FloatNN) -> FloatNN:
         return jnp.matmul(a, b, precision="highest")
 
     inner = product(product(density, overlap), orbitals)

@@ -1,4 +1,4 @@
-"""Which AO products stand in the strips of a tile plan: from density matrices to strips."""
+"""Which AO products the strips of a tile plan hold: from density matrices to strips."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.typing import DTypeLike
+from jaxtyping import Int
 
-from pyscf_ipu.hermite import hermite_powers
-from pyscf_ipu.jk import packed_indices
-from pyscf_ipu.tiles import Strips, TilePlan
+from pyscf_ipu.integrals.supermatrix import packed_indices
+from pyscf_ipu.numerics.arrays import Count, HostArray
+from pyscf_ipu.numerics.hermite import hermite_powers
+from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 
 
 class PairRows(NamedTuple):
-    """The AO products of one class: S strips of nb chunks, f products; all arrays [S, nb, f].
+    """The AO products of one class: S strips of nb chunks, f products; all arrays [S, nb, f]."""
 
-    i, j    the two AOs of a product.
-    weight  how often it stands in a symmetric matrix: 2, 1 on the diagonal, 0 for a place that
-            is empty or repeats a product.
-    """
+    i: HostArray  # first AO of a product
+    j: HostArray  # second AO
+    weight: HostArray
+    """How often a symmetric matrix has it: 2, 1 on the diagonal, 0 for a place that is empty or
+    repeats a product."""
 
-    i: np.ndarray | Array
-    j: np.ndarray | Array
-    weight: np.ndarray | Array
-
-    def at(self, strip: Array) -> PairRows:
+    def at(self, strip: Count) -> PairRows:
         """One strip: [nb, f]."""
         return PairRows(*(jnp.asarray(x)[strip] for x in self))
 
@@ -40,16 +38,16 @@ def pair_rows(plan: TilePlan, strips: Strips, dtype: DTypeLike) -> PairRows:
     return PairRows(i, j, weight.astype(dtype))
 
 
-def row_table(plan: TilePlan) -> np.ndarray:
-    """For every row of the plan the two AOs of its product, and the weight: [R, 3] int32."""
+def row_table(plan: TilePlan) -> Int[np.ndarray, "R 3"]:
+    """For every row of the plan the two AOs of its product, and the weight."""
     i, j = packed_indices(plan.layout.shape.n_ao)
     table = np.zeros((plan.n_rows, 3), np.int32)
     table[plan.row_of[i, j]] = np.stack([i, j, 2 - (i == j)], 1)
     return table
 
 
-def hermite_pattern(plan: TilePlan, strips: Strips) -> np.ndarray:
-    """Which E of a class can be other than zero in any geometry: [f, h], 0 or 1 (int32).
+def hermite_pattern(plan: TilePlan, strips: Strips) -> Int[np.ndarray, "f h"]:
+    """Which E of a class can be other than zero in any geometry: 0 or 1.
 
     In one geometry more are zero, in a plane for instance, but their derivatives are not.
     """

@@ -6,8 +6,6 @@ eq. 9.9.33).  The constant and 1/p (1/q) are folded into E on both sides, and th
 ket's.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import NamedTuple
@@ -15,23 +13,26 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Int
 
-from pyscf_ipu.hermite import hermite_coulomb, hermite_sign, product_index
-from pyscf_ipu.precision import scaled
-from pyscf_ipu.strips import StripData
-from pyscf_ipu.tiles import Block, Strips, TilePlan, TileShardedArray, tile_gather, tile_map
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh
+from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.two_words import scaled
+from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
+from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map
 
 SMALL_SUM = 12  # contractions up to this length are written out; a matrix product costs more
 
 
 class EriSide(NamedTuple):
-    """One class as bra or ket: exponents, centres in two words, and E with the prefactor
-    sqrt(2) pi^(5/4) / p; shapes as in StripData."""
+    """One class as bra or ket; in a vertex, one strip of it without the axis S."""
 
-    p: Array
-    centre_hi: Array
-    centre_lo: Array
-    hermite: Array
+    p: FloatSnc
+    centre_hi: FloatSnc3
+    centre_lo: FloatSnc3
+    hermite: FloatSncfh
+    """E with the prefactor sqrt(2) pi^(5/4) / p."""
 
 
 def eri_side(data: StripData) -> EriSide:
@@ -49,7 +50,7 @@ def eri_blocks(plan: TilePlan, sides: list[EriSide]) -> list[TileShardedArray]:
 
 def _class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShardedArray:
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-    vertex = partial(eri_vertex, bra.pair_class.order, ket.pair_class.order)
+    vertex = partial(eri_vertex, (bra.pair_class.order, ket.pair_class.order))
     bra_rows = [tile_gather(x, block.bra_strip, block.tiles) for x in sides[block.bra]]
     ket_rows = [tile_gather(x, block.ket_strip, block.tiles) for x in sides[block.ket]]
     name = f"eri_{_letters(bra)}_{_letters(ket)}"
@@ -61,48 +62,39 @@ def _letters(strips: Strips) -> str:
     return "".join("spd"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
 
 
-def eri_vertex(
-    order_bra: int,
-    order_ket: int,
-    p: Array,
-    p_hi: Array,
-    p_lo: Array,
-    e_bra: Array,
-    q: Array,
-    q_hi: Array,
-    q_lo: Array,
-    e_ket: Array,
-) -> Array:
-    """One block: [nb, c] bra and [nk, c'] ket primitive pairs -> [nb, f, nk, f'] AO products.
+def eri_vertex(orders: tuple[int, int], *words: Floats) -> Float[Array, "nb f nk g"]:
+    """One block: [nb, c] bra and [nk, c'] ket primitive pairs -> [nb, f, nk, g] AO products.
 
-    p, q exponents; *_hi, *_lo centres [.., 3] Bohr; e_bra [nb, c, f, h], e_ket [nk, c', f', h'].
+    Args:
+        orders: Hermite orders of bra and ket.
+        words: a strip's `EriSide` of the bra, then one of the ket.
     """
-    n_ket, c_ket = q.shape
+    ket = EriSide(*words[4:])
+    n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
-    q, q_hi, q_lo = (
-        q.T.ravel(),
-        q_hi.transpose(2, 1, 0).reshape(3, -1),
-        q_lo.transpose(2, 1, 0).reshape(3, -1),
-    )
-    rows = product_index(order_bra, order_ket)
+    q = ket.p.T.ravel()
+    q_hi, q_lo = (x.transpose(2, 1, 0).reshape(3, -1) for x in (ket.centre_hi, ket.centre_lo))
+    rows = product_index(*orders)
 
-    def chunk(bra: tuple[Array, Array, Array, Array]) -> Array:
+    def chunk(bra: tuple[Floats, ...]) -> Float[Array, "f k lanes"]:
         """One bra chunk against the whole ket strip: [f, h', c', nk]."""
         p, hi, lo, e = bra
         total = p[:, None] + q
         alpha = p[:, None] * q / total
         r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
-        table = hermite_coulomb(order_bra + order_ket, alpha, 1.0 / jnp.sqrt(total), r)
+        table = hermite_coulomb(sum(orders), alpha, 1.0 / jnp.sqrt(total), r)
         return _contract_bra(e, table, rows).reshape(e.shape[1], -1, lanes)
 
-    half = lax.map(chunk, (p, p_hi, p_lo, e_bra))  # [nb, f, h', lanes]
+    half = lax.map(chunk, words[:4])  # [nb, f, h', lanes]
     half = half.reshape(*half.shape[:3], c_ket, n_ket)
-    signed = e_ket * jnp.asarray(hermite_sign(order_ket), e_ket.dtype)
+    signed = ket.hermite * jnp.asarray(hermite_sign(orders[1]), q.dtype)
     return _contract_ket(half, signed.transpose(2, 3, 1, 0))
 
 
-def _contract_bra(e: Array, table: Array, rows: np.ndarray) -> Array:
-    """sum over chunk and bra Hermites: e [c, f, h], table [h+h', c, lanes] -> [f, h', lanes]."""
+def _contract_bra(
+    e: Float[Array, "c f h"], table: Float[Array, "sums c lanes"], rows: Int[np.ndarray, "h k"]
+) -> Floats:
+    """Sum over the primitives of a chunk and the bra's Hermites."""
     c, f, h = e.shape
     if c * h <= SMALL_SUM and f == 1:
         terms = [e[i, 0, j] * table[rows[j], i] for i in range(c) for j in range(h)]
@@ -112,13 +104,16 @@ def _contract_bra(e: Array, table: Array, rows: np.ndarray) -> Array:
     return jnp.matmul(weights, expanded, precision="highest")
 
 
-def _contract_ket(half: Array, e: Array) -> Array:
-    """half [nb, f, h', c', nk], e [f', h', c', nk] -> [nb, f, nk, f']."""
+def _contract_ket(
+    half: Float[Array, "nb f k c nk"], e: Float[Array, "g k c nk"]
+) -> Float[Array, "nb f nk g"]:
     return jnp.einsum("bfhck,ghck->bfkg", half, e, precision="highest")
 
 
-def _sum_chunks(bra: Strips, ket: Strips, block: Block, chunks: Array) -> Array:
-    """[T, nb, f, nk, f'] -> [T, mb*f, mb'*f'], summing the chunks of each shell pair."""
+def _sum_chunks(
+    bra: Strips, ket: Strips, block: Block, chunks: Float[Array, "T nb f nk g"]
+) -> Float[Array, "T rows columns"]:
+    """Sum the chunks of each shell pair: rows and columns are the AO products of the strips."""
     if not bra.one_chunk_per_pair:
         chunks = jnp.einsum(
             "tmb,tb...->tm...", _onto(bra, block.bra_strip, chunks), chunks, precision="highest"
@@ -130,5 +125,5 @@ def _sum_chunks(bra: Strips, ket: Strips, block: Block, chunks: Array) -> Array:
     return chunks.reshape(t, nb * f, nk * g)
 
 
-def _onto(strips: Strips, which: np.ndarray, like: Array) -> Array:
+def _onto(strips: Strips, which: np.ndarray, like: Floats) -> Float[Array, "T m nb"]:
     return jnp.asarray(strips.onto()[which], like.dtype)

@@ -1,60 +1,53 @@
 """Overlap, kinetic, nuclear attraction and dipole integrals, as rows of the tile plan."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float, Int
 
-from pyscf_ipu.boys import packed_fits
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.hermite import hermite_coulomb, n_hermite
-from pyscf_ipu.pairs import gaussian_integral
-from pyscf_ipu.precision import Pair, add, difference, scaled
-from pyscf_ipu.strips import StripData, sum_to_pairs
-from pyscf_ipu.tiles import Strips, TilePlan, tile_total
+from pyscf_ipu.integrals.shell_pairs import gaussian_integral
+from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
+from pyscf_ipu.numerics.arrays import FloatA, FloatSnc, FloatSnf
+from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
+from pyscf_ipu.numerics.two_words import Pair, add, difference, scaled
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.tile_plan import Strips
+from pyscf_ipu.tiles import tile_total
 
 
 class OneElectron(NamedTuple):
-    """Integrals over the rows R of a plan (atomic units).
+    """Integrals over the rows R of a plan, or of one of its classes (atomic units)."""
 
-    overlap [R], kinetic [R], nuclear [R] (attraction by the nuclei, negative), dipole [3, R]
-    (of +r, about the origin of the conformer's frame).  A product of two AOs of one atom does not
-    see that atom's nucleus here: see `tables.OneCentre`.
-    """
-
-    overlap: Array
-    kinetic: Array
-    nuclear: Array
-    dipole: Array
+    overlap: Float[Array, " R"]
+    kinetic: Float[Array, " R"]
+    nuclear: Float[Array, " R"]
+    """Attraction by the nuclei, negative.  For a product of two AOs of one atom, that atom's
+    nucleus is left out here: see `tables.OneCentre`."""
+    dipole: Float[Array, "3 R"]
+    """Of +r, about the origin of the conformer's frame."""
 
 
-def one_electron(
-    plan: TilePlan, strips: tuple[StripData, ...], charges: Array, nuclei: Pair
-) -> OneElectron:
-    """All one-electron integrals.  charges [A]; nuclei Pair [A, 3] Bohr."""
-    parts = [_of_class(s, d, charges, nuclei) for s, d in zip(plan.strips, strips, strict=True)]
+def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
+    """All one-electron integrals."""
+    parts = [_of_class(s, d, atoms) for s, d in zip(atoms.plan.strips, strips, strict=True)]
     return OneElectron(*(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))
 
 
-def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> OneElectron:
+def _of_class(plan: Strips, data: StripData, atoms: Atoms) -> OneElectron:
     e = data.hermite
     gauss = gaussian_integral(data.p)
     overlap = (e[..., 0] * gauss[..., None]).sum(2)
     centre = data.centre.value()
     # <x> = (E_100 + P_x E_000) (pi/p)^(3/2); an s pair has no E_100.
-    first = [
-        e[..., 1 + d] if plan.pair_class.order else jnp.zeros_like(e[..., 0]) for d in range(3)
-    ]
-    dipole = jnp.stack(
-        [
-            ((first[d] + centre[..., d, None] * e[..., 0]) * gauss[..., None]).sum(2)
-            for d in range(3)
-        ]
-    )
-    nuclear = _attraction(plan, data, charges, nuclei)
+    order, nothing = plan.pair_class.order, jnp.zeros_like(e[..., 0])
+    first = [e[..., 1 + d] if order else nothing for d in range(3)]
+    moments = [first[d] + centre[..., d, None] * e[..., 0] for d in range(3)]
+    dipole = jnp.stack([(x * gauss[..., None]).sum(2) for x in moments])
+    nuclear = _attraction(plan, data, atoms)
     return OneElectron(
         sum_to_pairs(plan, overlap, 1).ravel(),
         data.kinetic,
@@ -63,26 +56,25 @@ def _of_class(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> On
     )
 
 
-def _attraction(plan: Strips, data: StripData, charges: Array, nuclei: Pair) -> Array:
-    """Attraction of every chunk's AO products by the nuclei: [S, nb, f] in Hartree."""
+def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
+    """Attraction of every chunk's AO products by the nuclei, in Hartree."""
     order = plan.pair_class.order
 
-    def portable(
-        p: Array, hi: Array, lo: Array, e: Array, own: Array, charges: Array, *nuclei: Array
-    ) -> Array:
+    def portable(*operands: Array) -> FloatSnf:
+        p, hi, lo, e, own, charges, *nuclei = operands
         potential = _potential(order, p, Pair(hi, lo), own, charges, Pair(*nuclei))
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
-    operands = (data.p, *data.centre, data.hermite, plan.atom, charges, *nuclei)
+    operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)
     boys = packed_fits([order], data.p.dtype)
     shape = (*data.p.shape[:2], plan.n_products)
     return codelet("nuclear_attraction", portable, *operands, shape=shape, boys=boys)
 
 
 def _potential(
-    order: int, p: Array, centre: Pair, own: Array, charges: Array, nuclei: Pair
-) -> Array:
-    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus: [h, S, nb, c].
+    order: int, p: FloatSnc, centre: Pair, own: Int[Array, "S nb"], charges: FloatA, nuclei: Pair
+) -> Float[Array, "h S nb c"]:
+    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus.
 
     Summed over the nuclei in twofold precision: forty nuclei at -30 Ha each would otherwise cost
     the last digits of a float32.
@@ -106,7 +98,7 @@ def _potential(
     return total.value()
 
 
-def nuclear_repulsion(charges: Array, nuclei: Pair) -> Pair:
+def nuclear_repulsion(charges: FloatA, nuclei: Pair) -> Pair:
     """sum_{A<B} Z_A Z_B / R_AB in Hartree, to twice the working precision; Z = 0 is padding."""
     d = nuclei.hi[:, None] - nuclei.hi[None] + (nuclei.lo[:, None] - nuclei.lo[None])
     product = charges[:, None] * charges[None]

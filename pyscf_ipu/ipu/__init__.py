@@ -1,4 +1,4 @@
-"""A simulated IPU: the same program, priced tile by tile in cycles, bytes and tile memory.
+"""A simulated IPU: the same program, priced tile by tile in cycles, bytes and tile memory::
 
     from pyscf_ipu.ipu import BOW, simulate
     outputs, profile = simulate(fn, BOW)(*args)
@@ -7,15 +7,15 @@
 What is modelled, and how far to trust it: docs/simulated-ipu.md.
 """
 
-from pyscf_ipu.ipu.errors import Float64OnIpuError, TileMemoryError
-from pyscf_ipu.ipu.families import FamilyPlan, family_plan
-from pyscf_ipu.ipu.jacobi import jacobi_eigh
-from pyscf_ipu.ipu.machine import machine_of
-from pyscf_ipu.ipu.profile import Profile
-from pyscf_ipu.ipu.quantity import Quantity
-from pyscf_ipu.ipu.rules import RULES
+from pyscf_ipu.errors import Float64OnIpuError, TileMemoryError
+from pyscf_ipu.ipu.algorithms.families import FamilyPlan, family_plan
+from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
+from pyscf_ipu.ipu.chip.quantity import Quantity
+from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
+from pyscf_ipu.ipu.pricing.rules import RULES
+from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.simulate import memory_of, simulate
-from pyscf_ipu.ipu.target import BOW, GC2, GC200, TARGETS, Target, target
 
 __all__ = [
     "BOW",

@@ -1,30 +1,35 @@
 """`simulate`: run a function, and price the same program for an IPU.
 
 The outputs are those of the plain jitted call.  The price comes from the function's jaxpr: every
-step once, times how often it really ran, which a second run with counters tells.
+step once, times how often it ran, which a second run counts.
 """
-
-from __future__ import annotations
 
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 
-from pyscf_ipu.ipu.errors import TileMemoryError
-from pyscf_ipu.ipu.exchange import host_seconds
-from pyscf_ipu.ipu.pricing import Loop, Pricer, Rule
-from pyscf_ipu.ipu.profile import Memory, Profile, Repeat, Step
-from pyscf_ipu.ipu.rules import RULES
-from pyscf_ipu.ipu.target import Target
-from pyscf_ipu.ipu.trips import Path, run_counts
+from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.chip.transfer import host_seconds
+from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
+from pyscf_ipu.ipu.pricing.rules import RULES
+from pyscf_ipu.ipu.profile.data import Memory, Program, Repeat, Step
+from pyscf_ipu.ipu.profile.profile import Profile
+from pyscf_ipu.ipu.steps.compute_sets import PricedStep
+from pyscf_ipu.ipu.steps.steps import Loop
+from pyscf_ipu.ipu.vertices.trip_counts import Path, run_counts
 
-Simulated = Callable[..., tuple[Any, Profile]]
+NOTES = (
+    "ordinary arrays lie in Poplar's linear mapping; rearrangements are views",
+    "links between IPUs are priced by their bandwidth alone",
+)
 
 
 def simulate(
@@ -33,27 +38,32 @@ def simulate(
     num_ipus: int = 1,
     strict: bool = False,
     rules: Mapping[str, Rule] = RULES,
-) -> Simulated:
+) -> Callable[..., tuple[Any, Profile]]:
     """A function that returns `(fn(*args), Profile)`.
 
-    fn        any JAX function of arrays; traced once for each set of argument shapes.
-    target    one chip of `pyscf_ipu.ipu.TARGETS`; `num_ipus` of them share the program.
-    strict    raise TileMemoryError if a tile's memory overflows, instead of reporting it.
-    rules     cost of each primitive; `RULES | {...}` for primitives of your own.
+    Args:
+        fn: Any JAX function of arrays; traced once for each set of argument shapes.
+        target: One chip of `pyscf_ipu.ipu.TARGETS`.
+        num_ipus: Number of chips that share the program.
+        strict: Raise an error if a tile's memory overflows, instead of reporting it.
+        rules: Cost of each primitive; `RULES | {...}` for primitives of your own.
 
-    Raises Float64OnIpuError, naming the operation, if the program computes in float64, and
-    ValueError for fewer than one IPU or a tile that the target does not have.
+    Raises:
+        Float64OnIpuError: The program computes in float64; the error names the operation.
+        TileMemoryError: With `strict`, if a tile's memory overflows.
+        ValueError: There is less than one IPU, or the program uses a tile that the target does
+            not have.
     """
     if num_ipus < 1:
         raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
-    programs: dict[Any, _Priced] = {}
+    programs: dict[Hashable, _Priced] = {}
     compiled = jax.jit(fn)
 
-    def run(*args: Any) -> tuple[Any, Profile]:
+    def run(*args: object) -> tuple[Any, Profile]:
         leaves, tree = jax.tree.flatten(args)
         key = tree, tuple((np.shape(x), jnp.result_type(x)) for x in leaves)
         if key not in programs:
-            programs[key] = _Priced(fn, args, target, num_ipus, rules)
+            programs[key] = _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, rules)
         found = programs[key].profile(leaves)
         if strict and found.memory.overflowing.size:
             worst = found.memory.largest[0]
@@ -68,24 +78,22 @@ def simulate(
 
 
 def memory_of(
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     target: Target,
     num_ipus: int,
-    *args: Any,
+    *args: object,
     rules: Mapping[str, Rule] = RULES,
 ) -> Memory:
-    """What `fn(*args)` would hold on every tile; nothing is compiled or run."""
-    return _Priced(fn, args, target, num_ipus, rules).memory
+    """The memory of `fn(*args)` on every tile; nothing is compiled or run."""
+    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, rules).memory
 
 
 class _Priced:
     """A program priced up to its trip counts."""
 
     def __init__(
-        self, fn: Callable[..., Any], args: tuple, target: Target, num_ipus: int,
-        rules: Mapping[str, Rule],
-    ) -> None:  # fmt: skip
-        closed = jax.make_jaxpr(fn)(*args)
+        self, closed: ClosedJaxpr, target: Target, num_ipus: int, rules: Mapping[str, Rule]
+    ) -> None:
         self.target, self.num_ipus = target, num_ipus
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed = closed
@@ -101,7 +109,7 @@ class _Priced:
     def _counts(self) -> Callable[..., dict[Path, int]]:
         return run_counts(self._closed)
 
-    def profile(self, leaves: list[Any]) -> Profile:
+    def profile(self, leaves: list[object]) -> Profile:
         counts = self._counts(*leaves)
         unknown: Counter[str] = Counter()
         for name, loops in self.pricer.unknown:
@@ -118,17 +126,17 @@ class _Priced:
             tile_compute=load,
             host_seconds=self.host,
             unknown_ops=dict(unknown),
-            notes=self._notes(),
+            notes=NOTES if self.num_ipus > 1 else NOTES[:1],
         )
 
     def _resolved(
         self,
-        steps: list[Any],
+        steps: list[PricedStep | Loop],
         counts: dict[Path, int],
         times: float | int,
         outer: list[Path | int],
         load: np.ndarray,
-    ) -> tuple[Step | Repeat, ...]:
+    ) -> Program:
         """Loops with their trip counts; adds up the compute cycles of every tile in `load`."""
         out: list[Step | Repeat] = []
         for step in steps:
@@ -139,20 +147,14 @@ class _Priced:
                 if n and body:
                     out.append(Repeat(n, body, step.name))
             else:
-                out.append(step)
-                if id(step) in self.pricer.loads:
-                    load += times * self.pricer.loads[id(step)]
+                out.append(step.step)
+                if step.load.size:
+                    load += times * step.load
         return tuple(out)
-
-    def _notes(self) -> tuple[str, ...]:
-        notes = ["ordinary arrays lie in Poplar's linear mapping; rearrangements are views"]
-        if self.num_ipus > 1:
-            notes.append("links between IPUs are priced by their bandwidth alone")
-        return tuple(notes)
 
 
 def _times(trips: Path | int, counts: dict[Path, int], outer: list[Path | int]) -> float | int:
-    """Trips per entry of a loop: a counted one was summed over all entries of its outer loops."""
+    """Trips per entry of a loop; counts are sums over all entries of its outer loops."""
     if isinstance(trips, int):
         return trips
     entries = _entries(outer, counts)
@@ -161,5 +163,5 @@ def _times(trips: Path | int, counts: dict[Path, int], outer: list[Path | int]) 
 
 
 def _entries(loops: list[Path | int], counts: dict[Path, int]) -> float | int:
-    """How often the body of nested loops ran in all, the outermost first."""
+    """How often the body of nested loops ran in all; `loops` from the outermost on."""
     return math.prod(_times(x, counts, loops[:i]) for i, x in enumerate(loops))

@@ -1,4 +1,4 @@
-"""Tile-partitioned execution: a plan made from shapes, and `tile_map` to run vertices over it.
+"""Tile-partitioned execution: arrays with a row per tile, and `tile_map` to run vertices over them.
 
 The vocabulary is TessellateIPU's (Graphcore Research): a `TileShardedArray` has one leading row
 per tile, and `tile_map` is one compute set with one vertex per row.
@@ -12,14 +12,10 @@ from pyscf_ipu.tiles.array import (
     tile_put_sharded,
 )
 from pyscf_ipu.tiles.map import tile_map
-from pyscf_ipu.tiles.plan import Block, Strips, TilePlan, tile_plan
 from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
 from pyscf_ipu.tiles.total import tile_dot, tile_total
 
 __all__ = [
-    "Block",
-    "Strips",
-    "TilePlan",
     "TilePrimitive",
     "TileShardedArray",
     "create_ipu_tile_primitive",
@@ -27,7 +23,6 @@ __all__ = [
     "tile_dot",
     "tile_gather",
     "tile_map",
-    "tile_plan",
     "tile_put_replicated",
     "tile_put_sharded",
     "tile_total",

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import PyTree
 
-from pyscf_ipu.frozen import Frozen
+from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands
+from pyscf_ipu.numerics.frozen import Frozen
+
+WORKERS = 6
+"""Workers of a tile of an IPU: this many vertices keep a tile busy."""
 
 tile_place_p = Primitive("tile_place")
 
@@ -30,11 +35,11 @@ class TileShardedArray:
         self.array = array
         self.tiles = tuple(int(t) for t in tiles)
 
-    def tree_flatten(self) -> tuple[tuple[Any], tuple[int, ...]]:
+    def tree_flatten(self) -> tuple[tuple[PyTree], tuple[int, ...]]:
         return (self.array,), self.tiles
 
     @classmethod
-    def tree_unflatten(cls, tiles: tuple[int, ...], leaves: tuple[Any]) -> TileShardedArray:
+    def tree_unflatten(cls, tiles: tuple[int, ...], leaves: tuple[PyTree]) -> TileShardedArray:
         out = object.__new__(cls)
         out.array, out.tiles = leaves[0], tiles
         return out
@@ -59,7 +64,8 @@ class TileShardedArray:
 def tile_put_sharded(array: Array, tiles: Sequence[int]) -> TileShardedArray:
     """Row i of `array` onto tile `tiles[i]`.
 
-    Raises ValueError if the number of rows is not the number of tiles.
+    Raises:
+        ValueError: the number of rows is not the number of tiles.
     """
     if array.shape[0] != len(tiles):
         raise ValueError(
@@ -77,11 +83,12 @@ def tile_put_replicated(array: Array, tiles: Sequence[int]) -> TileShardedArray:
 def tile_gather(
     array: Array | TileShardedArray, indices: Sequence[int] | np.ndarray, tiles: Sequence[int]
 ) -> TileShardedArray:
-    """Row `indices[i]` of `array` onto tile `tiles[i]`; the indices are known at trace time.
+    """Row `indices[i]` of `array` onto tile `tiles[i]`; with indices [T, ...], several rows.
 
-    With indices [T, ...], several rows for each tile.
+    The indices are known at trace time.
 
-    Raises ValueError unless there is one entry per tile.
+    Raises:
+        ValueError: there is not one entry per tile.
     """
     rows = array.array if isinstance(array, TileShardedArray) else array
     index = np.asarray(indices, np.int32)
@@ -108,19 +115,23 @@ def _place(array: Array, *, how: str, indices: Frozen | None, tiles: tuple[int, 
     return array if indices is None else array[indices.value]
 
 
-def _abstract(array: Any, *, how: str, indices: Frozen | None, tiles: tuple[int, ...]) -> Any:
+def _abstract(
+    array: ShapedArray, *, how: str, indices: Frozen | None, tiles: tuple[int, ...]
+) -> ShapedArray:
     if how == "replicated":
         return array.update(shape=(len(tiles), *array.shape))
-    index = (len(tiles),) if indices is None else indices.value.shape
+    index = (len(tiles),) if indices is None else np.shape(indices.value)
     return array.update(shape=(*index, *array.shape[1:]))
 
 
-def _batch(args: Any, dims: Any, **params: Any) -> Any:
+def _batch(args: Operands, dims: Axes, **params: object) -> tuple[Array, int]:
     """The batch comes behind the tiles, where `tile_map` wants it."""
     return jax.vmap(partial(_place, **params), in_axes=dims, out_axes=1)(*args), 1
 
 
-def _transpose(cotangent: Any, array: Any, **params: Any) -> list:
+def _transpose(
+    cotangent: HostArray | ad.Zero, array: ad.UndefinedPrimal, **params: object
+) -> list[Array]:
     row = jax.ShapeDtypeStruct(array.aval.shape, array.aval.dtype)
     return list(jax.linear_transpose(partial(_place, **params), row)(cotangent))
 

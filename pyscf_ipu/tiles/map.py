@@ -5,19 +5,19 @@ lowering decides how the vertices run: one after another on a CPU, whose caches 
 whose threads serve whole molecules, and side by side on a GPU.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import PyTree
 
+from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
 from pyscf_ipu.tiles.array import TileShardedArray
 from pyscf_ipu.tiles.primitive import Declared, TilePrimitive
 
@@ -26,28 +26,32 @@ tile_map_p.multiple_results = True
 
 
 def tile_map(
-    vertex: Callable[..., Any],
+    vertex: Callable[..., PyTree],
     *args: TileShardedArray,
     name: str | None = None,
     together: bool | int = False,
     shared: bool = False,
-) -> Any:
+) -> PyTree:
     """Run `vertex` once per tile on the rows of `args`; one compute set.
 
-    vertex  function of arrays (one row of each argument) to a pytree of arrays; must be pure.  Or
-            a TilePrimitive, which says what it costs on a simulated IPU.
-    args    sharded over identical `tiles`; a repeated tile id is another worker of that tile.
-    name    what to call the compute set in profiles; default: the vertex's own name.
-    together  on a CPU too, compute all vertices side by side: right for elementwise vertices,
-            whose arrays are read once, so that a cache cannot help and a loop only costs.
-            A number: so many vertices at a time, right for small vertices whose intermediates
-            fit in a cache.
-    shared  the workers of a tile share the work of each vertex (Poplar's MultiVertex); otherwise a
-            vertex has one worker.  Changes the price on a simulated IPU, nothing else.
+    Args:
+        vertex: pure function of arrays (one row of each argument) to a pytree of arrays; or a
+            TilePrimitive, which says what it costs on a simulated IPU.
+        args: sharded over identical `tiles`; a repeated tile id is another worker of that tile.
+        name: what to call the compute set in profiles; default: the vertex's own name.
+        together: on a CPU too, compute all vertices side by side: right for elementwise vertices,
+            whose arrays are read once, so that a cache cannot help and a loop only costs.  A
+            number: this many vertices at a time, right for small vertices whose intermediates fit
+            in a cache.
+        shared: the workers of a tile share the work of each vertex (Poplar's MultiVertex);
+            otherwise a vertex has one worker.  Only the price on a simulated IPU depends on it.
 
-    Returns the vertex's pytree with a TileShardedArray at every leaf.
-    Raises ValueError if there is no argument, the tiles differ (there is no implicit exchange), or
-    fewer than one vertex is to be computed at a time.
+    Returns:
+        The vertex's pytree with a TileShardedArray at every leaf.
+
+    Raises:
+        ValueError: there is no argument, the tiles differ (there is no implicit exchange), or
+            fewer than one vertex is to be computed at a time.
     """
     if not args:
         raise ValueError("tile_map needs at least one TileShardedArray to know its tiles")
@@ -68,25 +72,16 @@ def tile_map(
     outs = tile_map_p.bind(
         *closed.consts,
         *[a.array for a in args],
-        **_params(closed, tiles, label, len(closed.consts), together),
+        jaxpr=_close(closed),
+        n_consts=len(closed.consts),  # captured arrays become leading, replicated operands
+        tiles=tiles,
+        name=label,
+        together=together,
         shared=shared,
         declared=declared,
     )
     leaves = [TileShardedArray(o, tiles) for o in outs]
     return jax.tree.unflatten(jax.tree.structure(out_shape), leaves)
-
-
-def _params(
-    closed: ClosedJaxpr, tiles: tuple[int, ...], name: str, n_consts: int, together: bool | int
-) -> dict:
-    """Parameters of the primitive; captured arrays become leading, replicated operands."""
-    return {
-        "jaxpr": _close(closed),
-        "tiles": tiles,
-        "name": name,
-        "n_consts": n_consts,
-        "together": together,
-    }
 
 
 def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -102,11 +97,11 @@ def _close(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _run(
-    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, together: bool | int, **params: Any
-) -> list:
+    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, together: bool | int, **_: object
+) -> list[Array]:
     """Vertices one after another, unless they are to be computed together."""
     if together is True:
-        return _run_side_by_side(*operands, jaxpr=jaxpr, n_consts=n_consts, **params)
+        return _run_side_by_side(*operands, jaxpr=jaxpr, n_consts=n_consts)
     if together > 1:
         return _run_some_at_a_time(*operands, jaxpr=jaxpr, n_consts=n_consts, size=together)
     vertex = jaxpr_as_fun(jaxpr)
@@ -114,13 +109,17 @@ def _run(
     return list(lax.map(lambda row: tuple(vertex(*consts, *row)), tuple(rows)))
 
 
-def _run_side_by_side(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, **_: Any) -> list:
+def _run_side_by_side(
+    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, **_: object
+) -> list[Array]:
     vertex = jaxpr_as_fun(jaxpr)
     axes = [None] * n_consts + [0] * (len(operands) - n_consts)
     return list(jax.vmap(vertex, in_axes=axes)(*operands))
 
 
-def _run_some_at_a_time(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, size: int) -> list:
+def _run_some_at_a_time(
+    *operands: Array, jaxpr: ClosedJaxpr, n_consts: int, size: int
+) -> list[Array]:
     """`size` vertices side by side; the last row is repeated to fill the last group."""
     consts, rows = operands[:n_consts], operands[n_consts:]
     n = rows[0].shape[0]
@@ -138,19 +137,26 @@ def _run_some_at_a_time(*operands: Array, jaxpr: ClosedJaxpr, n_consts: int, siz
     return [x.reshape(-1, *x.shape[2:])[:n] for x in outs]
 
 
-def _abstract(*operands: Any, jaxpr: ClosedJaxpr, tiles: tuple, **_: Any) -> list:
+def _abstract(
+    *operands: ShapedArray, jaxpr: ClosedJaxpr, tiles: tuple[int, ...], **_: object
+) -> list[ShapedArray]:
     return [a.update(shape=(len(tiles), *a.shape)) for a in jaxpr.out_avals]
 
 
 def _batch(
-    args: Any, dims: Any, *, jaxpr: ClosedJaxpr, n_consts: int, declared: Declared | None,
-    **params: Any,
-) -> Any:  # fmt: skip
+    args: Operands,
+    dims: Axes,
+    *,
+    jaxpr: ClosedJaxpr,
+    n_consts: int,
+    declared: Declared | None,
+    **params: object,
+) -> tuple[list[Array], list[int]]:
     """A batch of molecules: each vertex does its part for the whole batch."""
     moved, axes = [], []
     for i, (x, d) in enumerate(zip(args, dims, strict=True)):
         shared = i < n_consts
-        if d is batching.not_mapped:
+        if d is None:
             moved.append(x)
             axes.append(None)
         else:
@@ -175,10 +181,13 @@ def _batch(
     return outs, [1] * len(outs)
 
 
-def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **params: Any) -> Any:
+def _jvp(
+    primals: Operands, tangents: Tangents, *, jaxpr: ClosedJaxpr, n_consts: int, **params: object
+) -> tuple[list[Array], list[Array]]:
     """Tangents are one more compute set, linear in the tangent operands."""
     outs = tile_map_p.bind(*primals, jaxpr=jaxpr, n_consts=n_consts, **params)
-    live = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
+    moving = {i: t for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)}
+    live = list(moving)
     if any(i < n_consts for i in live):
         raise NotImplementedError(
             "tile_map vertices cannot be differentiated with respect to captured arrays: "
@@ -198,12 +207,11 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **pa
         return tuple(jax.jvp(along, tuple(values[i] for i in live), directions)[1])
 
     rows = [x if i < n_consts else x[0] for i, x in enumerate(primals)]
-    moving_rows = [tangents[i][0] for i in live]
-    closed = jax.make_jaxpr(tangent_vertex)(*rows, *moving_rows)
+    closed = jax.make_jaxpr(tangent_vertex)(*rows, *[t[0] for t in moving.values()])
     d_outs = tile_map_p.bind(
         *closed.consts,
         *primals,
-        *[tangents[i] for i in live],
+        *moving.values(),
         jaxpr=_close(closed),
         n_consts=n_consts + len(closed.consts),
         **params | {"declared": None},  # another vertex than the one that was declared
@@ -212,11 +220,15 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, n_consts: int, **pa
 
 
 def _transpose(
-    cotangents: Any, *operands: Any, jaxpr: ClosedJaxpr, n_consts: int, **params: Any
-) -> list:
+    cotangents: Tangents,
+    *operands: HostArray | ad.UndefinedPrimal,
+    jaxpr: ClosedJaxpr,
+    n_consts: int,
+    **params: object,
+) -> list[Array | None]:
     """Transpose a linear compute set: the cotangents meet the same residuals, tile by tile."""
-    linear = [i for i, x in enumerate(operands) if ad.is_undefined_primal(x)]
-    known = [x for x in operands if not ad.is_undefined_primal(x)]
+    known = {i: x for i, x in enumerate(operands) if not isinstance(x, ad.UndefinedPrimal)}
+    linear = [i for i in range(len(operands)) if i not in known]
     vertex = jaxpr_as_fun(jaxpr)
     n_known = len(known)
 
@@ -236,14 +248,12 @@ def _transpose(
         return tuple(jax.linear_transpose(forward, *avals)(tuple(cts)))
 
     cts = [ad.instantiate_zeros(c) for c in cotangents]
-    rows = [
-        x if i < n_consts else x[0] for i, x in enumerate(operands) if not ad.is_undefined_primal(x)
-    ]
+    rows = [x if i < n_consts else x[0] for i, x in known.items()]
     closed = jax.make_jaxpr(transposed)(*rows, *[c[0] for c in cts])
     outs = iter(
         tile_map_p.bind(
             *closed.consts,
-            *known,
+            *known.values(),
             *cts,
             jaxpr=_close(closed),
             n_consts=n_consts + len(closed.consts),

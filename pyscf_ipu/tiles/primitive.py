@@ -1,17 +1,17 @@
 """Vertices with a price of their own, in the manner of TessellateIPU's tile primitives.
 
-`tile_map` runs any function, and a simulator counts its cycles from its program.  Who knows
-better, because the vertex is to be written by hand or has been measured, declares cycles and
-scratch memory as functions of the shapes.
+`tile_map` runs any function, and a simulator counts its cycles from its program.  If you know
+better, because the vertex will be hand-written or was measured, declare its cycles and scratch
+memory as functions of the shapes.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
+from jaxtyping import PyTree
+
+from pyscf_ipu.numerics.arrays import HostArray
 
 Shapes = tuple[jax.ShapeDtypeStruct, ...]
 PerfEstimate = Callable[..., "float | tuple[float, float]"]
@@ -23,33 +23,37 @@ class TilePrimitive:
     """A vertex for `tile_map` that says what it costs; also simply a function."""
 
     name: str
-    vertex: Callable[..., Any]
+    vertex: Callable[..., PyTree]
     perf_estimate: PerfEstimate | None = None
     tmp_space: TmpSpace | None = None
 
-    def __call__(self, *rows: Any) -> Any:
+    def __call__(self, *rows: HostArray) -> PyTree:
         return self.vertex(*rows)
 
 
 def create_ipu_tile_primitive(
     name: str,
-    vertex: Callable[..., Any],
+    vertex: Callable[..., PyTree],
     *,
     perf_estimate: PerfEstimate | None = None,
     tmp_space: TmpSpace | None = None,
 ) -> TilePrimitive:
     """Declare a vertex with its price.
 
-    name           of its compute sets in profiles.
-    vertex         what it computes: a pure function of arrays, one row of each argument of
-                   `tile_map`, to a pytree of arrays.
-    perf_estimate  `(target, *rows)` -> cycles of one worker, or (lowest, highest); the rows have
-                   `.shape` and `.dtype`, the target is a `pyscf_ipu.ipu.Target`.
-                   None: counted from the vertex's program.
-    tmp_space      `(*rows)` -> bytes of scratch memory of one vertex.  None: counted likewise.
-
     The price holds for the vertex and for batches of it; its derivatives are other vertices, and
-    counted.  Raises TypeError if a price is given as a number instead of a function.
+    counted.
+
+    Args:
+        name: of its compute sets in profiles.
+        vertex: what it computes: a pure function of arrays, one row of each argument of
+            `tile_map`, to a pytree of arrays.
+        perf_estimate: `(target, *rows)` -> cycles of one worker, or (lowest, highest); the rows
+            have `.shape` and `.dtype`, the target is a `pyscf_ipu.ipu.Target`.  None: counted
+            from the vertex's program.
+        tmp_space: `(*rows)` -> bytes of scratch memory of one vertex.  None: counted likewise.
+
+    Raises:
+        TypeError: a price is a number instead of a function.
     """
     for what, price in (("perf_estimate", perf_estimate), ("tmp_space", tmp_space)):
         if price is not None and not callable(price):
@@ -68,10 +72,11 @@ class Declared:
     rows: Shapes
     times: int = 1
 
-    def cycles(self, target: Any) -> tuple[float, float] | None:
+    def cycles(self, target: object) -> tuple[float, float] | None:
         """Lowest and highest cycles of a worker; None if they are to be counted.
 
-        Raises ValueError if the estimate is negative, not finite, or the wrong way round.
+        Raises:
+            ValueError: the estimate is negative, not finite, or the wrong way round.
         """
         if self.primitive.perf_estimate is None:
             return None

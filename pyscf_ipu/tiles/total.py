@@ -1,23 +1,20 @@
 """Sums over everything, in twice the working precision and in few compute sets.
 
-A tree of two-sums over a whole array is a step for each of its levels on a machine of tiles, with
-an exchange behind each.  Here a vertex adds up some twenty terms, another those sums, and so on.
+On a machine of tiles, a tree of two-sums over a whole array takes a step per level, and an exchange
+after each.  Here a vertex adds up some twenty terms, another those sums, and so on.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jax import Array
 
-from pyscf_ipu.precision import Pair, compensated_sum, two_product
-from pyscf_ipu.tiles.array import tile_put_sharded
+from pyscf_ipu.numerics.arrays import Floats
+from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
+from pyscf_ipu.tiles.array import WORKERS, tile_put_sharded
 from pyscf_ipu.tiles.map import tile_map
 
 ONE_VERTEX = 32  # terms that one vertex adds up sooner than it would send them
 LEVELS = 3  # of equal fan-in: more would cost more in exchanges than they save
-WORKERS = 6  # vertices on a tile, one for each of its workers
 
 
 def tile_total(terms: Pair) -> Pair:
@@ -29,7 +26,7 @@ def tile_total(terms: Pair) -> Pair:
     return Pair(hi.reshape(()), lo.reshape(()))
 
 
-def tile_dot(a: Array, b: Pair | Array) -> Pair:
+def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
     """sum a b over every element -> scalar Pair; b in one word or two."""
     words = b if isinstance(b, Pair) else (b,)
     fan_in = _fan_in(a.size)
@@ -46,8 +43,8 @@ def _fan_in(size: int) -> int:
 
 
 def _level(
-    vertex: Callable[..., Pair], name: str, fan_in: int, *terms: Array
-) -> tuple[Array, Array]:
+    vertex: Callable[..., Pair], name: str, fan_in: int, *terms: Floats
+) -> tuple[Floats, Floats]:
     """Sums of `fan_in` terms each, with zeros behind the last."""
     count = -(-terms[0].size // fan_in)
     pad = count * fan_in - terms[0].size
@@ -57,10 +54,10 @@ def _level(
     return hi.array, lo.array
 
 
-def _total_vertex(hi: Array, lo: Array) -> Pair:
+def _total_vertex(hi: Floats, lo: Floats) -> Pair:
     return compensated_sum(Pair(hi, lo))
 
 
-def _dot_vertex(a: Array, hi: Array, *lo: Array) -> Pair:
+def _dot_vertex(a: Floats, hi: Floats, *lo: Floats) -> Pair:
     product = two_product(a, hi)
     return compensated_sum(Pair(product.hi, sum((a * x for x in lo), product.lo)))

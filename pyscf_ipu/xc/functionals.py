@@ -10,17 +10,15 @@ from jaxtyping import Array, Float
 
 from pyscf_ipu.xc.variables import Variables, variables
 
+Energy = Callable[[Variables], Float[Array, "*grid"]]
+"""Hartree per electron at every grid point."""
+
 
 class Term(NamedTuple):
-    """One summand of a functional.
-
-    Attributes:
-        coefficient: dimensionless weight.
-        energy_per_electron: Hartree per electron at every grid point.
-    """
+    """One summand of a functional."""
 
     coefficient: float
-    energy_per_electron: Callable[[Variables], Float[Array, "*grid"]]
+    energy_per_electron: Energy
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
-from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.functionals import Energy, Functional, Term
 
 
 def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
@@ -23,32 +23,18 @@ def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
     )
 
 
+def _pure(name: str, pyscf_name: str, libxc: str, *energies: Energy) -> Functional:
+    """A functional without exact exchange, of energies that all have weight one."""
+    kind = "lda" if name == "lda" else "gga"
+    terms = tuple(Term(1.0, energy) for energy in energies)
+    return Functional(name, kind, 0.0, f"{libxc} of libxc", pyscf_name, terms)
+
+
 _ALL = (
     Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
-    Functional(
-        name="lda",
-        kind="lda",
-        exact_exchange=0.0,
-        definition="LDA_X(1) + LDA_C_VWN(7) of libxc",
-        pyscf_name="lda,vwn",
-        terms=(Term(1.0, slater), Term(1.0, vwn5)),
-    ),
-    Functional(
-        name="pbe",
-        kind="gga",
-        exact_exchange=0.0,
-        definition="GGA_X_PBE(101) + GGA_C_PBE(130) of libxc",
-        pyscf_name="pbe,pbe",
-        terms=(Term(1.0, pbe_exchange), Term(1.0, pbe_correlation)),
-    ),
-    Functional(
-        name="blyp",
-        kind="gga",
-        exact_exchange=0.0,
-        definition="GGA_X_B88(106) + GGA_C_LYP(131) of libxc",
-        pyscf_name="b88,lyp",
-        terms=(Term(1.0, b88), Term(1.0, lyp)),
-    ),
+    _pure("lda", "lda,vwn", "LDA_X(1) + LDA_C_VWN(7)", slater, vwn5),
+    _pure("pbe", "pbe,pbe", "GGA_X_PBE(101) + GGA_C_PBE(130)", pbe_exchange, pbe_correlation),
+    _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
     _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
     _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
     # C. Adamo, V. Barone, J. Chem. Phys. 110, 6158 (1999), doi:10.1063/1.478522.

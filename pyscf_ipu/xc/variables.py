@@ -25,15 +25,10 @@ the float64 cutoff, so only meaningless input (rho = 1e-12 with sigma = 1) meets
 
 
 class Variables(NamedTuple):
-    """What an energy per electron may depend on, one value per grid point.
+    """What an energy per electron may depend on, one value per grid point."""
 
-    Attributes:
-        cbrt: rho^(1/3) in 1/Bohr, strictly positive.
-        x2: sigma / rho^(8/3), dimensionless, in [0, LARGEST_X2].
-    """
-
-    cbrt: Float[Array, "*grid"]
-    x2: Float[Array, "*grid"]
+    cbrt: Float[Array, "*grid"]  # rho^(1/3) in 1/Bohr, strictly positive
+    x2: Float[Array, "*grid"]  # sigma / rho^(8/3), dimensionless, in [0, LARGEST_X2]
 
     @property
     def rs(self) -> Float[Array, "*grid"]:

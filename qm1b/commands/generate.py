@@ -1,23 +1,27 @@
 """`qm1b generate`: molecules in, a folder of shards out."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import tyro
 
-from .. import inputs
-from ..embedding import RELAX
-from ..errors import UserError
-from ..inputs import GEOMETRIES
-from ..inputs.container import MEMBER_SUFFIXES
-from ..inputs.formats import AUTO
-from ..inputs.stdin import PIPE, spooled
-from ..presets import PRESETS, RunSettings
-from ..units import WHOLE, Share
-from .calling import EXIT_INTERRUPTED, this_command
-from .outcome import how_to_go_on, outcome, print_first_rows
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import EXIT_INTERRUPTED
+from qm1b import inputs
+from qm1b.commands.ending import (
+    how_to_go_on,
+    outcome,
+    print_first_rows,
+    this_command,
+)
+from qm1b.conformers.embedding import RELAX
+from qm1b.errors import UserError
+from qm1b.inputs import GEOMETRIES
+from qm1b.inputs.container import MEMBER_SUFFIXES
+from qm1b.rows.schema import Json
+from qm1b.run.stdin import PIPE, spooled
+from qm1b.settings import PRESETS, RunSettings
+from qm1b.work_units import WHOLE, Share
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
@@ -30,19 +34,19 @@ TOO_LARGE = 2**63
 
 
 @dataclass(frozen=True)
-class Generate:
+class Generate(RunSettings):
     """Compute a dataset from a file of molecules."""
 
     source: tyro.conf.Positional[Path] = SAMPLE
-    """SMILES, one a line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
+    """SMILES, one per line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
     or extended XYZ with geometries; each also packed, or in a .tar.gz; or - for standard input."""
     out: Path | None = None
-    """Folder for the dataset. If a run with the same input and settings was stopped there, this one
-    goes on with it. If not given, a new folder: data/NAME of the input, numbered if it exists."""
-    conformers: int | None = None
-    """Conformers for each molecule: 4 if not given. Of a geometry, displaced copies: 1."""
-    seed: int = 0
-    """Seed of the conformers; the same seed gives the same rows."""
+    """Folder for the dataset. If it holds an unfinished run of the same input and settings, that
+    run is resumed. If not given, a new folder: data/NAME of the input, numbered if it exists."""
+    level: tyro.conf.Suppress[tyro.conf.Fixed[Settings]] = PRESETS["qm1b"]
+    unit_rows: tyro.conf.Suppress[tyro.conf.Fixed[int]] = RunSettings.unit_rows
+    conformers: int | None = None  # type: ignore[assignment]
+    """Conformers per molecule, 4 if not given; displaced copies per geometry, 1 if not given."""
     preset: str = "qm1b"
     """Level of theory. qm1b: B3LYP with VWN5 (b3lyp5), STO-3G, grid level 0, float32."""
     basis: str | None = None
@@ -54,58 +58,38 @@ class Generate:
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
-    limit: int | None = None
-    """Read only the first N lines."""
-    max_aos: int = 128
-    """Drop molecules with more atomic orbitals (too_large)."""
-    keep_charged: bool = False
-    """Keep closed-shell ions; QM1B is neutral."""
-    embed_timeout: float = 60.0
-    """Seconds that RDKit may take for one molecule."""
-    retry: bool = True
-    """Try again what does not converge: with damping, with a level shift, in float64."""
-    audit: float = 0.0
-    """Part of the rows, 0 to 1, that PySCF computes again in float64; kept beside the results."""
-    relax: str = "none"
-    """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
-    for) or uff."""
-    rattle_angstrom: float = 0.0
-    """Displace every coordinate by a Gaussian step of this standard deviation."""
-    input_format: str = AUTO
-    """smiles, table, sdf or xyz; auto tells it from the content and then the name."""
-    smiles_column: str | None = None
-    """Column of SMILES in a table: its name, or its number if there is no header."""
     workers: int = 0
-    """Compute processes; 0 for one a core."""
+    """Compute processes; 0 for one per core."""
     shard: str | None = None
     """i/n: compute only the work units i, i + n, i + 2 n, ..., into the folder OUT/part-i-of-n.
     Give each of n jobs its i, from 0, and join their folders with qm1b merge."""
     cluster: str | None = None
     """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
     allow_other_versions: bool = False
-    """Go on in a folder that other versions of the software began; rows may then be mixed."""
+    """Resume in a folder that other versions of the software began; rows may then be mixed."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from rich.console import Console
 
-        from ..generate import Run, generate
-        from ..progress import display_for
+        from qm1b.process.display import Bar, Plain
+        from qm1b.run.generate import Run, generate
 
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
-        settings = run_settings(self, source)
+        settings, versions = run_settings(self, source), self.allow_other_versions
         run = Run(
             source,
             out,
             settings,
             self.workers,
             share=share,
-            other_versions=self.allow_other_versions,
+            other_versions=versions,
             cluster=self.cluster,
         )
-        summary = generate(run, display_for(Console()))
+        console = Console()
+        summary = generate(run, Bar(console) if console.is_terminal else Plain())
         print(outcome(summary))
         print_first_rows(out)
         print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
@@ -121,7 +105,7 @@ class Generate:
         if self.shard is None:
             return self.out or _free_folder(self.source)
         if self.out is None:
-            raise UserError("--shard needs --out: the jobs must agree on a folder.")
+            raise UserError("--shard needs --out: the jobs must agree on a folder")
         return self.out / part_name(share)
 
 
@@ -134,7 +118,9 @@ def part_name(share: Share) -> str:
 def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     """The settings of a run: the preset, overridden by the flags that were given.
 
-    `source` is the input, if it is not the command's.
+    Args:
+        command: the flags.
+        source: the input, if it is not the command's.
 
     Raises:
         UserError: a number is out of range, there is no such preset, the input cannot be read, or
@@ -150,63 +136,53 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "rattle-angstrom": (command.rattle_angstrom, 0),
     }
     for name, (value, least) in allowed.items():
-        if not least <= value < TOO_LARGE:  # nan is nowhere
-            raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63.")
+        if not least <= value < TOO_LARGE:  # refuses nan too
+            raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
-        raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1.")
+        raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1")
     if command.preset not in PRESETS:
-        raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}.")
-    flags = {
+        raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}")
+    level = {
         "basis": command.basis,
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
     }
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
-    return RunSettings(
-        level=replace(PRESETS[command.preset], **given),  # type: ignore[arg-type]
-        conformers=_conformers(command, input_format),
-        seed=command.seed,
-        max_aos=command.max_aos,
-        limit=command.limit,
-        keep_charged=command.keep_charged,
-        embed_timeout=command.embed_timeout,
-        retry=command.retry,
-        audit=command.audit,
-        relax=command.relax,
-        rattle_angstrom=command.rattle_angstrom,
-        input_format=input_format,
-        smiles_column=command.smiles_column,
-    )
+    settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
+    settings["level"] = replace(PRESETS[command.preset], **given)  # type: ignore[arg-type]
+    settings["conformers"] = _conformers(command, input_format)
+    settings["input_format"] = input_format
+    return RunSettings(**settings)
 
 
 def _conformers(command: Generate, input_format: str) -> int:
     """Conformers for each record; refuses flags that do not go together."""
     sigma, count = command.rattle_angstrom, command.conformers
     if command.relax not in RELAX:
-        raise UserError(f"--relax is {command.relax!r}: use one of {', '.join(RELAX)}.")
+        raise UserError(f"--relax is {command.relax!r}: use one of {', '.join(RELAX)}")
     if not sigma <= MAX_RATTLE_ANGSTROM:
-        raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed.")
+        raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed")
     if command.smiles_column is not None and input_format != "table":
         raise UserError(
             f"--smiles-column is for tables, and the input is taken for {input_format}; "
-            "add --input-format table if it is one."
+            "add --input-format table if it is one"
         )
     if input_format not in GEOMETRIES:
         return DEFAULT_CONFORMERS if count is None else count
     if command.relax != "none":
-        raise UserError(f"--relax is for SMILES: geometries of {input_format} are taken as given.")
+        raise UserError(f"--relax is for SMILES: geometries of {input_format} are taken as given")
     if (count or 1) > 1 and not sigma:
         raise UserError(
-            f"--conformers {count} of a given geometry would all be the same: leave it away, or "
-            "displace them with --rattle-angstrom."
+            f"--conformers {count} of a given geometry would all be the same: leave it out, or "
+            "displace them with --rattle-angstrom"
         )
     return count or 1
 
 
 def _free_folder(source: Path) -> Path:
-    """data/NAME, or data/NAME-2 and so on: without --out a run never meets an older one."""
+    """data/NAME, or data/NAME-2 and so on: without --out, a run never resumes an older one."""
     name = source.name
     for suffix in reversed(source.suffixes[-2:]):
         name = name.removesuffix(suffix) if suffix.lower() in SUFFIXES else name

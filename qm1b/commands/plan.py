@@ -1,19 +1,17 @@
 """`qm1b plan`: time and cost of a dataset before it is made."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UserError
+from qm1b.errors import UserError
 
 MEASURED_LINES = 60
 MEASURED_CONFORMERS = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanCommand:
     """Estimate time and cost of a dataset from a measured rate."""
 
     molecules: float
@@ -31,13 +29,13 @@ class Plan:
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
-        from ..plan import as_text, rate_of
+        from qm1b.report.estimate import as_text, rate_of
 
         for name, value in (("molecules", self.molecules), ("conformers", self.conformers)):
             if not 1 <= value < float("inf"):
-                raise UserError(f"--{name} is {value}: it must be at least 1.")
+                raise UserError(f"--{name} is {value}: it must be at least 1")
         if self.price_per_hour is not None and not 0 <= self.price_per_hour < float("inf"):
-            raise UserError(f"--price-per-hour is {self.price_per_hour}: it must be 0 or more.")
+            raise UserError(f"--price-per-hour is {self.price_per_hour}: it must be 0 or more")
         if self.measured is not None:
             rate = rate_of(self.measured)
         else:
@@ -48,15 +46,18 @@ class Plan:
 
     def _measure(self, out: Path) -> Path:
         """A short run: its programs come from the disk cache if they were ever made here."""
-        from ..generate import Run, generate
-        from ..plan import FEWEST_ROWS
-        from .generate import SAMPLE, Generate, run_settings
+        from qm1b.commands.generate import SAMPLE, Generate, run_settings
+        from qm1b.report.estimate import FEWEST_ROWS
+        from qm1b.run.generate import Run, generate
 
         source = self.smiles_file or SAMPLE
         flags = Generate(
-            source=source, preset=self.preset, limit=MEASURED_LINES,
-            conformers=MEASURED_CONFORMERS, input_format=_smiles_format(source),
-        )  # fmt: skip
+            source=source,
+            preset=self.preset,
+            limit=MEASURED_LINES,
+            conformers=MEASURED_CONFORMERS,
+            input_format=_smiles_format(source),
+        )
         print(
             f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
             f"molecules of {source.name} ...",
@@ -64,25 +65,24 @@ class Plan:
         )
         summary = generate(Run(source, out, run_settings(flags)))
         if summary.interrupted:
-            raise KeyboardInterrupt  # as if the run had not caught it: there is nothing to keep
+            raise KeyboardInterrupt  # there is nothing to keep
         if summary.tally.rows < FEWEST_ROWS:
             raise UserError(
                 f"the short run gave {summary.tally.rows} rows from {source}, and {FEWEST_ROWS} "
                 "are needed for a rate; give a --smiles-file with more molecules that can be "
-                "computed."
+                "computed"
             )
         return out
 
 
 def _smiles_format(source: Path) -> str:
-    """The input's format. Geometries are refused: a run of them has not the conformers that are to
-    be estimated."""
-    from .. import inputs
+    """The input's format; refuses geometries, which have no conformers to estimate."""
+    from qm1b import inputs
 
     found = inputs.resolve(source)
     if found in inputs.GEOMETRIES:
         raise UserError(
             f"plan needs SMILES, and {source} is taken for {found}; give a --smiles-file of "
-            "SMILES, or the folder of a run of the geometries as --measured."
+            "SMILES, or the folder of a run of the geometries as --measured"
         )
     return found

@@ -1,58 +1,35 @@
-"""Which columns a Parquet file has, of which Arrow type, and which field each one holds."""
-
-from __future__ import annotations
+"""The columns of a Parquet file: their Arrow types, and the field that each one holds."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pyscf_ipu.units import HARTREE_TO_EV
-
-from ..batch import OFFSETS, unit_name
-from ..manifest import LEVEL_KEYS
-from ..schema import COLUMNS, FIELDS, Column, Field
-
-_ARROW: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "bool": pa.bool_(),
-    "int8": pa.int8(),
-    "uint8": pa.uint8(),
-    "uint16": pa.uint16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "list<uint8>": pa.list_(pa.uint8()),
-    "list<float>": pa.list_(pa.float32()),
-}
+from qm1b.folder.manifest import LEVEL_KEYS
+from qm1b.rows.batch import OFFSETS, unit_name
+from qm1b.rows.schema import COLUMNS, FIELDS, Field, Json
 
 RENAMED = {"smiles": "smile", "numbers": "z", "positions": "pos", "n_ao": "N"}
-"""Fields that QM1B's columns hold without loss under another name."""
+"""Fields that QM1B's columns hold without loss, under these other names."""
 
 FROM_EV = {"energy": "energy", "homo": "homo", "lumo": "lumo", "energy_std": "std"}
-"""Fields that a file which is not exact has in eV only."""
+"""Fields that a file without exact columns has only in eV."""
 
 
-def arrow_schema(manifest: dict[str, Any], exact: bool = False) -> pa.Schema:
+def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     """The Arrow schema: QM1B's columns and types, units and the level of theory as metadata.
 
     N is uint8, as in QM1B, unless the run allowed molecules of more than 255 orbitals.
     """
-    wide = manifest["settings"]["max_aos"] > np.iinfo(np.uint8).max
-
-    def described(column: Column) -> pa.Field:
-        arrow = "uint16" if column.name == "N" and wide else column.arrow
-        metadata = {"unit": column.unit, "description": column.description}
-        return pa.field(column.name, _ARROW[arrow], metadata=metadata)
-
-    fields = [described(column) for column in COLUMNS]
-    if exact:
-        fields += [
-            pa.field(name, arrow_type(f), metadata={"unit": f.unit, "description": f.description})
-            for f, name in exact_columns()
-        ]
+    found = [(c.name, _type_named(c.arrow), c) for c in COLUMNS]
+    found += [(name, arrow_type(f), f) for f, name in exact_columns() if exact]
+    fields = [
+        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.description})
+        for name, arrow, of in found
+    ]
+    if manifest["settings"]["max_aos"] > np.iinfo(np.uint8).max:
+        fields = [f.with_type(pa.uint16()) if f.name == "N" else f for f in fields]
     metadata = {key: _text(manifest[key]) for key in LEVEL_KEYS}
     if exact:
         metadata["manifest"] = json.dumps(manifest)
@@ -62,16 +39,13 @@ def arrow_schema(manifest: dict[str, Any], exact: bool = False) -> pa.Schema:
 
 
 def exact_columns() -> list[tuple[Field, str]]:
-    """Fields that the ordinary columns do not hold bit for bit, and the names of theirs."""
-    ordinary = {c.name: c for c in COLUMNS}
-    found = []
-    for f in FIELDS:
-        c = ordinary.get(f.name)
-        same = c is not None and c.unit == f.unit and _ARROW[c.arrow] == arrow_type(f)
-        if f.name in OFFSETS or f.name in RENAMED or same:
-            continue
-        found.append((f, unit_name(f)))
-    return found
+    """Fields that the ordinary columns do not hold bit for bit, with the names of their columns."""
+    ordinary = {(c.name, c.unit, _type_named(c.arrow)) for c in COLUMNS}
+    return [
+        (f, unit_name(f))
+        for f in FIELDS
+        if f.name not in (*OFFSETS, *RENAMED) and (f.name, f.unit, arrow_type(f)) not in ordinary
+    ]
 
 
 def arrow_type(field: Field) -> pa.DataType:
@@ -80,5 +54,10 @@ def arrow_type(field: Field) -> pa.DataType:
     return pa.list_(one) if field.ragged or field.width > 1 else one
 
 
-def _text(value: Any) -> str:
+def _type_named(name: str) -> pa.DataType:
+    inner = name.removeprefix("list<").removesuffix(">")
+    return pa.type_for_alias(name) if inner == name else pa.list_(pa.type_for_alias(inner))
+
+
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)

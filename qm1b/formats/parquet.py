@@ -1,37 +1,36 @@
 """Parquet with the columns of QM1B (energies in eV, positions in Bohr).
 
-A file `exact` has further columns, each named by field and unit, from which every row can be
-rebuilt bit for bit: float32 columns and energies in eV cannot do that.
+An exact file has further columns, each named by field and unit, from which every row can be
+rebuilt bit for bit. That is impossible from float32 columns and energies in eV.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyscf_ipu.molecule import SYMBOLS
+from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
-
-from ..batch import BY_NAME, OFFSETS, Batch, column, offsets_of
-from ..errors import UserError
-from ..manifest import LEVEL_KEYS
-from ..reading import Indexed
-from ..schema import COLUMNS, FIELDS, Field
-from .columns import FROM_EV, RENAMED, arrow_type, exact_columns
+from qm1b.errors import UserError
+from qm1b.folder.manifest import LEVEL_KEYS
+from qm1b.formats.columns import FROM_EV, RENAMED, arrow_type, exact_columns
+from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
+from qm1b.rows.dataset import Indexed
+from qm1b.rows.schema import FIELDS, Field, Json
 
 ROWS_PER_GROUP = 100_000
-"""Rows of a row group: DuckDB and polars divide the work of a file by row groups, and small ones
-cost them more than they hold."""
+"""Rows per row group: DuckDB and polars divide the work on a file by row groups, and small groups
+cost more time than they save."""
 
 _SYMBOLS = np.array(SYMBOLS, dtype=object)
+_EXACT = {field.name: name for field, name in exact_columns()}
+_FIELD_OF = {name: field for field, name in (RENAMED | _EXACT).items()}
 
 
 def write(
@@ -40,11 +39,12 @@ def write(
     schema: pa.Schema,
     rows_per_group: int = ROWS_PER_GROUP,
 ) -> int:
-    """Write rows as one Parquet file, in full row groups; returns how many there were."""
+    """Write rows as one Parquet file, in full row groups; returns the number of rows."""
     waiting: list[pa.Table] = []
     total = n = 0
-    text: Any = [f.name for f in schema if f.type == pa.string()]
-    with pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=text) as writer:
+    text = [f.name for f in schema if f.type == pa.string()]
+    options = {"compression": "zstd", "use_dictionary": text}
+    with pq.ParquetWriter(stream, schema, **options) as writer:
         for batch in batches:
             waiting.append(table(batch, schema))
             n += len(batch)
@@ -60,29 +60,33 @@ def write(
 
 def table(batch: Batch, schema: pa.Schema) -> pa.Table:
     """Rows as an Arrow table with the columns of the schema."""
-    columns = _ordinary(batch)
-    for f, name in exact_columns():
-        if name in schema.names:
-            columns[name] = _arrow(batch, f)
-    return pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+    symbols = _SYMBOLS[batch["numbers"]]
+    ev = {name: batch[field] * HARTREE_TO_EV for field, name in FROM_EV.items()}
+    found = {name: pa.array(values) for name, values in ev.items()}
+    found["y"] = pa.array(ev["lumo"] - ev["homo"])
+    found["atoms"] = pa.array(
+        ["".join(symbols[a:b]) for a, b in pairwise(batch["atom_offset"])], pa.string()
+    )
+    for name in set(schema.names) - set(found):
+        found[name] = _arrow(batch, BY_NAME[_FIELD_OF.get(name) or name])
+    return pa.table([found[f.name].cast(f.type) for f in schema], schema=schema)
 
 
 def batch_of(found: pa.Table) -> Batch:
-    """The fields that an Arrow table holds, exact columns before those in eV."""
+    """The fields that an Arrow table holds; exact columns are preferred to those in eV."""
     names, columns = set(found.column_names), {}
-    exact = {f.name: name for f, name in exact_columns()}
     for f in FIELDS:
         if f.name in OFFSETS:
             continue
         same = RENAMED.get(f.name, f.name)
-        if exact.get(f.name) in names:
-            _take(columns, f, found[exact[f.name]])
+        if _EXACT.get(f.name) in names:
+            _take(columns, f, found[_EXACT[f.name]])
         elif f.name in FROM_EV and FROM_EV[f.name] in names:
             ev = found[FROM_EV[f.name]].to_numpy().astype(np.float64)
             columns[f.name] = column(f, ev / HARTREE_TO_EV, len(found))
         elif same in names and f.name not in FROM_EV:
             _take(columns, f, found[same])
-    return Batch({f.name: columns[f.name] for f in FIELDS if f.name in columns}, len(found))
+    return Batch(in_order(columns), len(found))
 
 
 class ParquetFile(Indexed):
@@ -93,15 +97,15 @@ class ParquetFile(Indexed):
         try:
             self._file = pq.ParquetFile(path)
         except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{path} is not a whole Parquet file ({error}).") from None
+            raise UserError(f"{path} is not a whole Parquet file ({error})") from None
         schema = self._file.schema_arrow
         if not {"smile", "z", "pos", "energy"} <= set(schema.names):
             raise UserError(
-                f"{path} has not QM1B's columns smile, z, pos and energy; give a file of "
-                "qm1b export or of QM1B."
+                f"{path} lacks QM1B's columns smile, z, pos and energy; give a file of "
+                "qm1b export or of QM1B"
             )
         self.metadata = _manifest(schema.metadata or {})
-        self.exact = all(name in schema.names for _, name in exact_columns())
+        self.exact = set(_EXACT.values()) <= set(schema.names)
         """Whether every field can be read bit for bit."""
 
     @cached_property
@@ -115,75 +119,42 @@ class ParquetFile(Indexed):
         try:
             found = self._file.read_row_group(number, columns=self._columns())
         except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{self.path} is damaged ({error}); export it again.") from None
+            raise UserError(f"{self.path} is damaged ({error}); export it again") from None
         return self._only(batch_of(found))
 
     def _columns(self) -> list[str] | None:
-        """The columns that the wanted fields may come from."""
+        """The columns that may hold the wanted fields."""
         if self.fields is None:
             return None
-        exact = {f.name: name for f, name in exact_columns()}
         return [
             name
             for f in self.fields
-            for name in (f, exact.get(f, f), RENAMED.get(f, f), FROM_EV.get(f, f))
+            for name in (f, _EXACT.get(f, f), RENAMED.get(f, f), FROM_EV.get(f, f))
             if name in self._file.schema_arrow.names
         ]
 
 
-def _ordinary(batch: Batch) -> dict[str, Any]:
-    """QM1B's columns and those that are ours in every file."""
-    numbers, pos = _arrow(batch, BY_NAME["numbers"]), _arrow(batch, BY_NAME["positions"])
-    offsets, symbols = batch["atom_offset"], _SYMBOLS[batch["numbers"]]
-    homo, lumo = batch["homo"] * HARTREE_TO_EV, batch["lumo"] * HARTREE_TO_EV
-    special = {
-        "smile": batch["smiles"],
-        "atoms": ["".join(symbols[a:b]) for a, b in pairwise(offsets)],
-        "z": numbers,
-        "energy": batch["energy"] * HARTREE_TO_EV,
-        "homo": homo.astype(np.float32),
-        "lumo": lumo.astype(np.float32),
-        "N": batch["n_ao"],
-        "std": (batch["energy_std"] * HARTREE_TO_EV).astype(np.float32),
-        "y": lumo - homo,
-        "pos": pos,
-        "commutator_norm": batch["commutator_norm"].astype(np.float32),
-        "dipole": _lists(batch["dipole"].astype(np.float32)),
-        "mulliken_charges": _arrow(batch, BY_NAME["mulliken_charges"]).cast(pa.list_(pa.float32())),
-    }
-    rest = (c.name for c in COLUMNS if c.name not in special)
-    return special | {name: _arrow(batch, BY_NAME[name]) for name in rest}
-
-
-def _arrow(batch: Batch, field: Field) -> Any:
-    """A field as an Arrow array, lists made from the flat values without a loop."""
+def _arrow(batch: Batch, field: Field) -> pa.Array:
+    """A field as an Arrow array; lists are made from the flat values without a loop."""
     values = batch[field.name]
-    if field.ragged:
-        offsets = batch[f"{field.ragged}_offset"] * field.width
-        return pa.ListArray.from_arrays(offsets.astype(np.int32), values.ravel())
-    return _lists(values) if field.width > 1 else pa.array(values, arrow_type(field))
-
-
-def _lists(values: np.ndarray) -> pa.ListArray:
-    """[R, width] as lists."""
-    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
-    return pa.ListArray.from_arrays(offsets, values.ravel())
+    if not field.ragged and field.width == 1:
+        return pa.array(values, arrow_type(field))
+    rows = batch[f"{field.ragged}_offset"] if field.ragged else np.arange(len(values) + 1)
+    return pa.ListArray.from_arrays((rows * field.width).astype(np.int32), values.ravel())
 
 
 def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) -> None:
     """Put an Arrow column into the columns of a batch, with its offsets if it is ragged."""
-    array, rows = found.combine_chunks(), len(found)
-    if not (field.ragged or field.width > 1):
-        columns[field.name] = column(field, array.to_numpy(zero_copy_only=False), rows)
-        return
-    columns[field.name] = column(field, array.flatten().to_numpy(zero_copy_only=False), rows)
+    array = found.combine_chunks()
+    flat = array.flatten() if field.ragged or field.width > 1 else array
+    columns[field.name] = column(field, flat.to_numpy(zero_copy_only=False), len(found))
     if field.ragged:
         lengths = array.value_lengths().to_numpy(zero_copy_only=False) // field.width
         columns[f"{field.ragged}_offset"] = offsets_of(lengths)
 
 
-def _manifest(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    """The manifest that an exact file holds, or the parts of it that others have."""
+def _manifest(metadata: dict[bytes, bytes]) -> Json:
+    """The manifest in an exact file, or the parts of it in other files."""
     if b"manifest" in metadata:
         return json.loads(metadata[b"manifest"])
     found = {key: metadata[key.encode()].decode() for key in LEVEL_KEYS if key.encode() in metadata}

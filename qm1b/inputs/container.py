@@ -1,7 +1,7 @@
-"""From a path to streams of bytes: plain files, compressed ones, and tar archives, never unpacked
-to the disk.
+"""Inputs as streams of bytes: plain files, compressed ones, and tar archives.
 
-Compression and archives are told by their first bytes: names lie.
+Nothing is unpacked to the disk. Compression and archives are detected from their first bytes,
+because names can be wrong.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from ..errors import UserError
+from qm1b.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 HEAD_BYTES = 1 << 16
-"""Read ahead of a member, to see what it is."""
+"""Bytes of a member that are read ahead to detect its format."""
+
+PACKED = (".gz", ".bz2", ".xz")
+"""Endings of compressed files."""
 
 MEMBER_SUFFIXES = tuple(".smi .smiles .txt .csv .tsv .sdf .sd .mol .xyz .extxyz".split())
-"""Members of an archive with other names are skipped: licences, papers, folders."""
+"""Members of an archive with other endings are skipped: licences, papers, folders."""
 
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
 
@@ -36,9 +41,10 @@ _NOT_READ = {
     b"\x89HDF": "an HDF5 file; save its SMILES as CSV",
 }
 
+_Stream = io.BufferedIOBase | io.RawIOBase
 
-@dataclass(frozen=True)
-class Member:
+
+class Member(NamedTuple):
     """One file of an input: its name, its first bytes, and all of its bytes as a stream."""
 
     name: str
@@ -47,13 +53,13 @@ class Member:
 
 
 class Source:
-    """An input that is open. `members` may be gone through once."""
+    """An open input, whose `members` can be read once."""
 
     def __init__(self, path: Path) -> None:
         """Open a file.
 
         Raises:
-            UserError: it is missing, no regular file, not readable, or of a kind that is not read.
+            UserError: it is missing, not a regular file, not readable, or of an unsupported kind.
         """
         self.path = path
         self.skipped: list[str] = []
@@ -61,7 +67,7 @@ class Source:
         if not path.is_file():
             what = "is not a regular file (pipe into `-`)" if path.exists() else "does not exist"
             what = "is a folder" if path.is_dir() else what
-            raise UserError(f"input {path} {what}; give a file of molecules, such as a .smi file.")
+            raise UserError(f"input {path} {what}; give a file of molecules, such as a .smi file")
         try:
             self._file = open(path, "rb")  # noqa: SIM115
         except OSError as error:
@@ -69,7 +75,7 @@ class Source:
         start = self._file.read(4)
         self._file.seek(0)
         if start in _NOT_READ:
-            raise UserError(f"input {path} is {_NOT_READ[start]}.")
+            raise UserError(f"input {path} is {_NOT_READ[start]}")
         self._stream = _unpacked(self._file, start)
         names = path.name.lower()
         by_name = names.endswith((".tar", ".tgz", ".tbz2", ".txz")) or ".tar." in names
@@ -84,7 +90,7 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of what has been read so far: the unpacked bytes, and in an archive the names too."""
+        """Hash of what has been read so far: the unpacked bytes, in an archive the names too."""
         return self._digest.hexdigest()
 
     def members(self) -> Iterator[Member]:
@@ -107,26 +113,26 @@ class Source:
                         continue
                     found += 1
                     self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
-                    yield self._unpacked_member(info.name, stream)
+                    yield self._unpacked_member(info.name, cast(_Stream, stream))
             while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
                 pass
         except _DAMAGE as error:
             raise self._damaged(error) from None
         if not found:
             endings = " ".join(MEMBER_SUFFIXES)
-            raise UserError(f"archive {self.path} holds no file with one of the endings {endings}.")
+            raise UserError(f"archive {self.path} holds no file with one of the endings {endings}")
 
-    def _unpacked_member(self, name: str, stream: Any) -> Member:
-        start = stream.read(4)
+    def _unpacked_member(self, name: str, stream: _Stream) -> Member:
+        start = stream.read(4) or b""
         unpacked = _unpacked(_Joined(self, start, stream), start)
         return self._member(name, self._read_head(unpacked), unpacked)
 
-    def _member(self, name: str, head: bytes, rest: Any) -> Member:
-        stream = _Joined(self, head, rest, self._digest)
+    def _member(self, name: str, head: bytes, rest: _Stream) -> Member:
+        stream = _Joined(self, head, rest, self._digest.update)
         return Member(name, head, io.BufferedReader(stream, HEAD_BYTES))
 
-    def _read_head(self, stream: Any) -> bytes:
-        """Up to HEAD_BYTES, however the stream portions them."""
+    def _read_head(self, stream: _Stream) -> bytes:
+        """Up to HEAD_BYTES, however few the stream returns at a time."""
         parts = b""
         try:
             while len(parts) < HEAD_BYTES and (part := stream.read(HEAD_BYTES - len(parts))):
@@ -136,32 +142,38 @@ class Source:
         return parts
 
     def _damaged(self, error: Exception) -> UserError:
-        return UserError(f"input {self.path} cannot be read ({error}); copy it again.")
+        return UserError(f"input {self.path} cannot be read ({error}); copy it again")
 
 
 class _Joined(io.RawIOBase):
-    """Bytes that were read ahead, then the rest of their stream; what is read may be hashed."""
+    """Bytes that were read ahead, then the rest of their stream. `seen` is called with them all."""
 
-    def __init__(self, source: Source, head: bytes, stream: Any, digest: Any = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        head: bytes,
+        stream: _Stream,
+        seen: Callable[[bytes], None] = lambda data: None,
+    ) -> None:
         self._source = source
         self._head = head
         self._stream = stream
-        self._digest = digest
+        self._seen = seen
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any, /) -> int:
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        room = memoryview(buffer)
         if self._head:
-            data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+            data, self._head = self._head[: len(room)], self._head[len(room) :]
         else:
             try:
-                data = self._stream.read(len(buffer))
+                data = self._stream.read(len(room)) or b""
             except _DAMAGE as error:
                 raise self._source._damaged(error) from None
-        if self._digest is not None:
-            self._digest.update(data)
-        buffer[: len(data)] = data
+        self._seen(data)
+        room[: len(data)] = data
         return len(data)
 
 
@@ -178,7 +190,7 @@ def encoding_of(head: bytes) -> str:
 
 
 def decoded(member: Member) -> io.TextIOWrapper:
-    """A member as text with \\n at the end of its lines; bytes that are no text become U+FFFD."""
+    """A member as text whose lines end with \\n; bytes that are not text become U+FFFD."""
     encoding = encoding_of(member.head)
     return io.TextIOWrapper(member.stream, encoding=encoding, errors="replace", newline=None)
 
@@ -189,19 +201,20 @@ def head_text(member: Member) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _unpacked(stream: Any, start: bytes) -> Any:
+def _unpacked(stream: _Stream, start: bytes) -> _Stream:
+    file = cast("IO[bytes]", stream)
     if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=stream, mode="rb")
+        return gzip.GzipFile(fileobj=file, mode="rb")
     if start.startswith(b"BZh"):
-        return bz2.BZ2File(stream, "rb")
+        return bz2.BZ2File(file, "rb")
     if start.startswith(b"\xfd7zX"):
-        return lzma.LZMAFile(stream, "rb")
+        return lzma.LZMAFile(file, "rb")
     return stream
 
 
 def _is_molecules(name: str) -> bool:
-    """Whether a member is one to read, by its name; ._x is what macOS adds."""
+    """Whether a member is to be read, by its name; macOS adds files named ._x."""
     base = name.rsplit("/", 1)[-1].lower()
-    for packed in (".gz", ".bz2", ".xz"):
+    for packed in PACKED:
         base = base.removesuffix(packed)
     return not base.startswith(".") and base.endswith(MEMBER_SUFFIXES)

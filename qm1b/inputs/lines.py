@@ -1,17 +1,40 @@
-"""SMILES, one a line, with or without trailing columns (GDB: tabs)."""
-
-from __future__ import annotations
+"""Formats that are cut at lines: SMILES, one per line, and SDF, whose entries end with $$$$."""
 
 import io
 from collections.abc import Iterator
 
-from .records import MAX_CHARACTERS, Entry, smiles_of
+from qm1b.inputs.records import MAX_BLOCK_CHARACTERS, MAX_CHARACTERS, Record, smiles_of
+
+SDF_END = "$$$$"
+MAX_SDF_LINE = 1 << 12
 
 
-def entries(text: io.TextIOWrapper) -> Iterator[Entry]:
-    """An entry a line. An endless line is cut after MAX_CHARACTERS and never held in memory."""
+def entries(text: io.TextIOWrapper) -> Iterator[Record]:
+    """A record per line of SMILES, with or without further columns (GDB: tabs).
+
+    An endless line is cut after MAX_CHARACTERS and never kept in memory.
+    """
     for line in bounded_lines(text, MAX_CHARACTERS + 200):
-        yield Entry(smiles_of(line))
+        yield Record(smiles=smiles_of(line))
+
+
+def sdf_entries(text: io.TextIOWrapper) -> Iterator[Record]:
+    """A record per SDF entry; blank lines after the last one do not count as an entry.
+
+    `qm1b.screening.geometries` reads the text of an entry.
+    """
+    parts: list[str] = []
+    size = 0
+    for line in bounded_lines(text, MAX_SDF_LINE):
+        if line.startswith(SDF_END):
+            yield _sdf(parts, size)
+            parts, size = [], 0
+            continue
+        size += len(line) + 1
+        if size <= MAX_BLOCK_CHARACTERS:
+            parts.append(line)
+    if any(part.strip() for part in parts):
+        yield _sdf(parts, size)
 
 
 def bounded_lines(text: io.TextIOWrapper, most: int) -> Iterator[str]:
@@ -21,3 +44,9 @@ def bounded_lines(text: io.TextIOWrapper, most: int) -> Iterator[str]:
             while (rest := text.readline(1 << 16)) and not rest.endswith("\n"):
                 pass
         yield line.removesuffix("\n")
+
+
+def _sdf(parts: list[str], size: int) -> Record:
+    if size > MAX_BLOCK_CHARACTERS:
+        return Record(reason="too_long", detail=f"more than {MAX_BLOCK_CHARACTERS} characters")
+    return Record(block="\n".join(parts) + "\n")

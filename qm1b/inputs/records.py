@@ -1,52 +1,26 @@
-"""What every input format gives: records, numbered from 1."""
+"""What every input format gives: one record per line, table row, SDF entry or XYZ frame."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_CHARACTERS = 2000
 """A molecule of 128 AOs has some 25 heavy atoms; a SMILES spends a few characters on each."""
 
 MAX_BLOCK_CHARACTERS = 1 << 18
-"""Of an SDF entry or an XYZ frame: some 3,000 atoms. Longer ones are not held in memory."""
+"""Length of an SDF entry or an XYZ frame: some 3,000 atoms. Longer ones are not kept in memory."""
 
 
-class Entry(NamedTuple):
-    """A record without its number; `reason` and `detail` are set when it cannot be a molecule."""
+class Record(NamedTuple):
+    """One molecule of the input, or why there is none: `reason` and `detail` are set then."""
 
+    number: int = 0
+    """From 1, through all members of an archive; 0 before the records are counted."""
     smiles: str = ""
-    """As it stands there; '' if there is none."""
+    """As the input has it; "" if it has none."""
     block: str = ""
     """The whole text of an SDF entry or an XYZ frame."""
     reason: str = ""
     detail: str = ""
-
-
-class Record(NamedTuple):
-    """One molecule of the input, or what stands in its place: a line, a row, an entry, a frame."""
-
-    number: int
-    """From 1, through all members of an archive."""
-    smiles: str = ""
-    block: str = ""
-    reason: str = ""
-    detail: str = ""
     format: str = "smiles"
-
-
-class InputSummary(NamedTuple):
-    """What a first pass over the input learned."""
-
-    n_lines: int
-    """Records."""
-    sha256: str
-    """Of the bytes, unpacked."""
-    format: str = "smiles"
-    skipped: tuple[str, ...] = ()
-    """Members of an archive that are no molecules by their name."""
-    checks: Sequence[int] = ()
-    """Of the records of each work unit; see `checks`."""
 
 
 def smiles_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables with a SMILES column: CSV, TSV, and what spreadsheets make of them."""
+"""Tables with a SMILES column: CSV, TSV, and their variants from spreadsheets."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from ..errors import UserError
-from .lines import bounded_lines
-from .records import Entry, smiles_of
+from qm1b.errors import UserError
+from qm1b.inputs.lines import bounded_lines
+from qm1b.inputs.records import Record, smiles_of
 
 SMILES_NAMES = frozenset(
     "smiles smile cansmiles canonicalsmiles smilescanonical isosmiles isomericsmiles "
     "absolutesmiles connectivitysmiles cxsmiles rdkitsmiles openeyesmiles inputsmiles molsmiles "
     "smilesstring ligandsmiles structuresmiles".split()
 )
-"""Names of a SMILES column, in small letters and without anything else."""
+"""Names of a SMILES column, in lower case without any other character."""
 
 MAX_LINE = 1 << 15
-"""Characters of one line of a table; what is beyond is not read."""
+"""Characters read of one line of a table; the rest is skipped."""
 
 QUOTED_LINES = 50
-"""Lines that a quoted cell may run over, before its quote is taken for a mistake."""
+"""Lines that a quoted cell may span before its quote is taken for a mistake."""
 
 QUOTED_CHARACTERS = 100_000
-"""As many characters at most; the csv module takes 131,072."""
+"""Characters that a quoted cell may have; the csv module accepts 131,072."""
 
 
 def delimiter_of(header: str) -> str:
@@ -35,15 +35,15 @@ def delimiter_of(header: str) -> str:
     for delimiter in _by_cells(header, ",\t;|"):
         if any(_plain(cell) in SMILES_NAMES for cell in _cells(header, delimiter)):
             return delimiter
-    # Spaces: only where the column comes first, since any line of SMILES may have remarks.
+    # Spaces: only if the column is the first, since any line of SMILES may have remarks.
     return " " if _plain(header.split(" ")[0]) in SMILES_NAMES else ""
 
 
-def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterator[Entry]:
-    """An entry a row below the header. A number as `smiles_column` says that there is no header.
+def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterator[Record]:
+    """A record per row below the header. If `smiles_column` is a number, there is no header.
 
     Raises:
-        UserError: no such column, or several that could be meant.
+        UserError: there is no such column, or several match.
     """
     lines = bounded_lines(text, MAX_LINE)
     first = next(lines, None)
@@ -56,20 +56,20 @@ def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterato
         delimiter = delimiter_of(first) or _by_cells(first, ",\t;|")[0]
         column = _column(_cells(first, delimiter), smiles_column)
     for cells in _rows(lines, delimiter):
-        yield _entry(cells, column)
+        yield _record(cells, column)
 
 
-def _entry(cells: list[str] | None, column: int) -> Entry:
+def _record(cells: list[str] | None, column: int) -> Record:
     if cells is None:
-        return Entry(reason="unparsable", detail="a quoted cell of this row does not end")
+        return Record(reason="unparsable", detail="a quoted cell of this row does not end")
     if column >= len(cells):
         what = f"{len(cells)} cells" if cells else "no cells"
-        return Entry(reason="empty", detail=f"{what}; the SMILES are in number {column + 1}")
-    return Entry(smiles_of(cells[column]))
+        return Record(reason="empty", detail=f"{what}; the SMILES are in number {column + 1}")
+    return Record(smiles=smiles_of(cells[column]))
 
 
 def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | None]:
-    """The cells of each row; None for a row whose quote never ends, which costs that line only."""
+    """The cells of each row, or None if its quote never ends: only that line is lost."""
     waiting: deque[str] = deque()
     while True:
         row = _Row(lines, waiting)
@@ -85,13 +85,13 @@ def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | None]:
 
 
 class _Row:
-    """Lines for one row: the csv reader asks for a second one only when a quote is open."""
+    """Lines of one row: the csv reader asks for a second line only while a quote is open."""
 
     def __init__(self, lines: Iterator[str], waiting: deque[str]) -> None:
         self._lines, self._waiting = lines, waiting
         self.taken: list[str] = []
         self.is_open = False
-        """Whether more was asked for than there is, or than a row may have."""
+        """Whether the reader asked for more lines than there are, or than a row may have."""
 
     def __iter__(self) -> _Row:
         return self
@@ -110,27 +110,30 @@ class _Row:
 def _column(header: list[str], asked: str | None) -> int:
     """The column of the SMILES."""
     names = ", ".join(cell.strip() for cell in header[:20])
+    plain = [_plain(cell) for cell in header]
     if asked is not None:
         found = [i for i, cell in enumerate(header) if cell.strip() == asked.strip()]
-        found = found or [i for i, c in enumerate(header) if _plain(c) == _plain(asked)]
+        found = found or [i for i, cell in enumerate(plain) if cell == _plain(asked)]
         if not found:
-            raise UserError(f"no column {asked!r} in the table; --smiles-column may be: {names}.")
+            raise UserError(f"no column {asked!r} in the table; --smiles-column may be: {names}")
         return found[0]
-    exact = [i for i, cell in enumerate(header) if _plain(cell) == "smiles"]
-    found = exact or [i for i, cell in enumerate(header) if _plain(cell) in SMILES_NAMES]
+    found = [i for i, cell in enumerate(plain) if cell == "smiles"]
+    found = found or [i for i, cell in enumerate(plain) if cell in SMILES_NAMES]
     if not found:
         raise UserError(
-            f"no column of the table is called smiles; name one with --smiles-column (or give its "
-            f"number, if there is no header): {names}."
+            f"no column of the table is called smiles; name one with --smiles-column, or give its "
+            f"number if there is no header: {names}"
         )
     if len(found) > 1:
         several = ", ".join(header[i].strip() for i in found)
-        raise UserError(f"the table has several columns of SMILES; --smiles-column: {several}.")
+        raise UserError(
+            f"the table has several columns of SMILES; choose with --smiles-column: {several}"
+        )
     return found[0]
 
 
 def _by_cells(line: str, delimiters: str) -> list[str]:
-    """Delimiters, the one that makes most cells first."""
+    """Delimiters, the one that makes the most cells first."""
     return sorted(delimiters, key=lambda d: -len(_cells(line, d)))
 
 

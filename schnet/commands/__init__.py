@@ -1,1 +1,1 @@
-"""Subcommands of `schnet`, one module each."""
+"""Subcommands of `schnet`, one module each, and what they do (`jobs`)."""

@@ -1,12 +1,12 @@
 """`schnet import-pyg`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import tyro
+
+from schnet.network.config import Readout
 
 
 @dataclass(frozen=True)
@@ -18,26 +18,26 @@ class ImportPyg:
     out: Path
     """Folder for the run."""
     target: Literal["gap", "energy", "homo", "lumo", "dipole_norm"]
-    """What it predicts."""
+    """The property that it predicts."""
     unit: str
-    """In which unit: au, ev, mev, kcal_mol, kj_mol; debye, e_angstrom for a dipole."""
-    readout: Literal["sum", "mean", "dipole"] = "sum"
-    """`readout='add'` there is sum here; dipole stands for `dipole=True`."""
+    """Unit of its predictions: au, ev, mev, kcal_mol, kj_mol; debye, e_angstrom for a dipole."""
+    readout: Readout = "sum"
+    """Its readout: sum for `readout='add'`, dipole for `dipole=True`."""
     neighbours: int = 32
-    """Its max_num_neighbors."""
+    """Its `max_num_neighbors`."""
     mean: float = 0.0
     """Its `mean`, which it adds to every atom."""
     std: float = 1.0
     """Its `std`."""
 
     def __call__(self) -> int:
-        """Run it; returns the exit code."""
-        from ..importing import import_pyg
+        """Run the command; returns the exit code."""
+        from schnet.commands.jobs import import_pyg
+        from schnet.network import pyg
 
-        network = import_pyg(
-            self.weights, self.out, self.target, self.unit, self.readout, self.neighbours,
-            self.mean, self.std,
-        )  # fmt: skip
-        sizes = ", ".join(f"{k} {v}" for k, v in asdict(network.config).items())
+        weights = pyg.read(self.weights)
+        found = pyg.convert(weights, self.readout, self.neighbours, self.mean, self.std)
+        import_pyg(found, self.out, self.target, self.unit, self.weights.name)
+        sizes = ", ".join(f"{name} {value}" for name, value in asdict(found.config).items())
         print(f"{self.out}: {sizes}")
         return 0

@@ -1,7 +1,5 @@
 """`schnet predict`."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +17,15 @@ class Predict:
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
     data: tyro.conf.Positional[Path]
-    """SMILES, one a line (.smi), .xyz, .extxyz(.gz), .parquet, or a folder of qm1b generate."""
+    """SMILES, one per line (.smi), .xyz, .extxyz(.gz), .parquet, or a folder of qm1b generate."""
     out: Path | None = None
-    """CSV file; if not given, the screen."""
+    """CSV file; by default the screen."""
 
     def __call__(self) -> int:
-        """Run it; returns the exit code."""
-        from ..folder import RunFolder
-        from ..results import lines, write_predictions
-        from ..sources import open_source
+        """Run the command; returns the exit code."""
+        from schnet.runs.results import lines, write_predictions
+        from schnet.runs.run_folder import RunFolder
+        from schnet.sources import open_source
 
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)

@@ -1,6 +1,6 @@
-"""Files and folders that molecules come from; `open_source` finds out which kind one is."""
+"""Files and folders of molecules; `open_source` opens one of any kind."""
 
-from .base import Source
-from .opening import open_source
+from schnet.sources.base import Source
+from schnet.sources.opening import open_source
 
 __all__ = ["Source", "open_source"]

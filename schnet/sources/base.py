@@ -1,11 +1,10 @@
-"""What every kind of file gives: parts of known size, read one at a time, and what was left out."""
-
-from __future__ import annotations
+"""What every kind of file offers: parts of known size, read one by one, and counts of drops."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -13,23 +12,23 @@ from threading import Lock
 import numpy as np
 from jaxtyping import Bool
 
-from ..errors import UserError
-from ..samples import Samples
+from schnet.errors import UserError
+from schnet.samples.samples import Samples, texts
 
 BLOCK_BYTES = 1 << 16
 BLOCKS = 64
-"""What of a file is hashed: this many blocks, spread evenly, the first and the last among them."""
+"""A hash of a large file covers this many blocks, evenly spread from its beginning to its end."""
 
 KEPT_ROWS = 200_000
-"""Sources of no more rows stay in memory once they have been read (some 100 MB): splits, references
-and training each go through them."""
+"""Sources of no more rows stay in memory once they are read (some 100 MB), because splitting,
+fitting references and training each read all rows."""
 
 Reasons = Counter[str]
-"""Why rows were left out, and how many for each reason."""
+"""Number of dropped rows by reason."""
 
 
 class Source(ABC):
-    """Molecules that lie in a file or folder.
+    """Molecules in a file or folder::
 
         for number in range(len(source.sizes)):
             samples = source.part(number)
@@ -48,27 +47,24 @@ class Source(ABC):
     @cached_property
     @abstractmethod
     def sizes(self) -> list[int]:
-        """Rows in each part before any is left out; found without reading the rows."""
+        """Rows of each part before any is dropped; found without reading the rows."""
 
     @property
-    @abstractmethod
     def units(self) -> dict[str, str]:
-        """The unit that each column has in the file; inside all are atomic."""
+        """Unit of each column in the file; the samples are in atomic units."""
+        return {}
 
-    @abstractmethod
     def fingerprint(self) -> str:
-        """A hash that another content would change."""
+        """A hash that changes with the content; by default `digest` of the file."""
+        return digest(self.path)
 
     @abstractmethod
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """The good rows of a part, and why others were left out."""
+        """Read the good rows of a part, and count the dropped ones."""
 
     def part(self, number: int) -> Samples:
-        """The good rows of a part, from 0, in the order of the file.
-
-        Raises:
-            UserError: the file is damaged, or not what its beginning promised.
-        """
+        """The good rows of a part, from 0, in the order of the file; raises UserError if the file
+        is damaged."""
         with self._lock:
             if number in self._kept:
                 return self._kept[number]
@@ -78,28 +74,73 @@ class Source(ABC):
         return samples
 
     def parts(self) -> Iterator[Samples]:
-        """All of them, one after another."""
+        """All parts one after another."""
         return map(self.part, range(len(self.sizes)))
 
     @property
     def dropped(self) -> Reasons:
-        """Why rows were left out of the parts that have been read so far, and how many."""
+        """Why rows of the parts read so far were dropped, and how many."""
         return sum(self._dropped.values(), Reasons())
+
+
+class Several(Source):
+    """Several files as one source: the parts of the first, then those of the next."""
+
+    def __init__(self, path: Path, sources: Sequence[Source]) -> None:
+        super().__init__(path)
+        self.sources = tuple(sources)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Rows of the parts of all sources."""
+        return [size for source in self.sources for size in source.sizes]
+
+    @cached_property
+    def _places(self) -> list[tuple[Source, int]]:
+        return [(source, i) for source in self.sources for i in range(len(source.sizes))]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of all columns; both units where two sources differ."""
+        found: dict[str, str] = {}
+        for source in self.sources:
+            for name, unit in source.units.items():
+                known = found.get(name, unit).split(" or ")
+                found[name] = " or ".join(dict.fromkeys([*known, unit]))
+        return found
+
+    def fingerprint(self) -> str:
+        """A hash of the fingerprints of all sources, in their order."""
+        prints = "\n".join(source.fingerprint() for source in self.sources)
+        return hashlib.sha256(prints.encode()).hexdigest()
+
+    def read_part(self, number: int) -> tuple[Samples, Reasons]:
+        """See `Source.read_part`; keys begin with the name of the file."""
+        source, local = self._places[number]
+        samples, reasons = source.read_part(local)
+        keys = texts(f"{source.path.name} {key}" for key in samples.keys)
+        return replace(samples, keys=keys), reasons
 
 
 def kept(
     samples: Samples, tests: dict[str, Bool[np.ndarray, " R"]], wants_target: bool
 ) -> tuple[Samples, Reasons]:
-    """Leave rows out: those that fail a test, with the first one that they fail as the reason, and
-    those with a position (or a target that is wanted) that is not finite."""
+    """Drop rows without atoms, rows that fail a test, and rows that are not finite.
+
+    Args:
+        samples: rows of a part.
+        tests: which rows pass, by the reason for dropping the others. A row counts for the first
+            test that it fails.
+        wants_target: drop rows whose target is not finite.
+    """
     finite = np.isfinite(samples.positions_bohr).all(axis=1)
     bad_atoms = np.add.reduceat(np.append(~finite, False), samples.atom_offset[:-1], dtype=np.int64)
-    everything = {"no atoms": samples.sizes > 0, **tests, "position not finite": bad_atoms == 0}
+    tests = {"no atoms": samples.sizes > 0, **tests, "position not finite": bad_atoms == 0}
     if wants_target:
-        everything["target not finite"] = np.isfinite(samples.targets)
+        tests["target not finite"] = np.isfinite(samples.targets)
     good = np.ones(len(samples), dtype=bool)
     reasons = Reasons()
-    for reason, passed in everything.items():
+    for reason, passed in tests.items():
         failed = good & ~passed
         if failed.any():
             reasons[reason] = int(failed.sum())
@@ -108,13 +149,11 @@ def kept(
 
 
 def digest(path: Path) -> str:
-    """A hash of a file's size and of blocks spread over it, its beginning and end included.
+    """A hash of a file's size and content; raises UserError if it cannot be read.
 
-    Files of up to BLOCKS * BLOCK_BYTES (4 MiB) are hashed whole. In larger ones a change between
-    the blocks that keeps the size goes unnoticed, which is the price of not reading 10 GB.
-
-    Raises:
-        UserError: the file cannot be read.
+    Files of up to BLOCKS * BLOCK_BYTES (4 MiB) are hashed whole. Of larger ones only blocks spread
+    over the file are, so that 10 GB need not be read: a change between the blocks that keeps the
+    size goes unnoticed.
     """
     found = hashlib.sha256()
     try:
@@ -128,5 +167,5 @@ def digest(path: Path) -> str:
                     stream.seek(start)
                     found.update(stream.read(BLOCK_BYTES))
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}).") from None
+        raise UserError(f"{path} cannot be read ({error.strerror})") from None
     return found.hexdigest()

@@ -1,14 +1,11 @@
 """What all conformers of a molecule share, in files that need not say it."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from pyscf_ipu.molecule import SYMBOLS
+from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from qm1b.molecules import name_of
-
-from ..samples import Sample
+from qm1b.rows.identity import bonds_of, name_of
+from schnet.samples.samples import Sample
 
 
 def molecule_of(row: Sample) -> str:
@@ -21,20 +18,8 @@ def molecule_of(row: Sample) -> str:
 
 
 def connectivity(row: Sample) -> str:
-    """A canonical text for the atoms and the pairs of them near enough for a bond (RDKit's covalent
-    radii), without bond orders and charges; the formula, where a position is not finite."""
-    from rdkit import Chem, rdBase
-    from rdkit.Chem import rdDetermineBonds
-
-    symbols = [SYMBOLS[z] for z in row.numbers.tolist()]
+    """`bonds_of` the atoms; their formula, where a position is not finite."""
     if not np.isfinite(row.positions_bohr).all():
-        return f"atoms {' '.join(sorted(symbols))}"
-    angstrom = (row.positions_bohr.astype(np.float64) * BOHR_TO_ANGSTROM).tolist()
-    lines = [f"{s} {x:.6f} {y:.6f} {z:.6f}" for s, (x, y, z) in zip(symbols, angstrom, strict=True)]
-    with rdBase.BlockLogs():
-        graph = Chem.MolFromXYZBlock("\n".join([str(len(lines)), "", *lines]) + "\n")
-        rdDetermineBonds.DetermineConnectivity(graph)
-    for atom in graph.GetAtoms():
-        atom.SetNumRadicalElectrons(0)
-        atom.SetFormalCharge(0)
-    return f"bonds {Chem.MolToSmiles(graph)}"
+        return f"atoms {' '.join(sorted(SYMBOLS[z] for z in row.numbers.tolist()))}"
+    angstrom = row.positions_bohr.astype(np.float64) * BOHR_TO_ANGSTROM
+    return bonds_of(row.numbers, angstrom)

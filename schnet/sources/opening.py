@@ -1,17 +1,13 @@
-"""From a path to a source: which kind it is, and whether it can give the target."""
-
-from __future__ import annotations
+"""From a path to a source: finds its kind, and checks that it has the target."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from qm1b.store import MANIFEST
-
-from ..errors import UserError
-from ..targets import Target, target_of
-from . import smiles, xyz
-from .base import Source
-from .several import Several
+from qm1b.folder.shards import MANIFEST
+from schnet.errors import UserError
+from schnet.samples.targets import Target, target_of
+from schnet.sources import smiles, xyz
+from schnet.sources.base import Several, Source
 
 KINDS = (
     "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file "
@@ -28,75 +24,64 @@ def open_source(
     """Open a file or folder of molecules without reading its rows.
 
     Args:
-        path: what holds the molecules, or several of them, which become one source.
-        target: name of what is to be learned (`targets.TARGETS`); None for a prediction: then all
-            rows are given, with NaN as their target.
-        key: the key of extended XYZ that holds the target, where it is not found by itself.
-        unit: the unit of a key that does not say its own.
+        path: a file or folder of molecules, or several, which become one source.
+        target: name of the property to learn (`targets.TARGETS`); None for a prediction, which
+            takes all rows, with NaN as their target.
+        key: key of extended XYZ that holds the target, if its name does not say so.
+        unit: unit of a key whose name does not say it.
 
     Returns:
         A source of `Samples` in atomic units.
 
     Raises:
-        UserError: nothing there, of no known kind, without the target, or in an unknown unit.
+        UserError: the file does not exist, is of no known kind, lacks the target, or has it in an
+            unknown unit.
     """
     wanted = None if target is None else target_of(target)
-    if not isinstance(path, str | Path):
-        if not path:
-            raise UserError(f"no data was given; give {KINDS}.")
-        paths = [Path(one) for one in path]
-        if len(paths) == 1:
-            return _open(paths[0], wanted, key, unit)
-        return Several(paths[0].parent, [_open(one, wanted, key, unit) for one in paths])
-    return _open(Path(path), wanted, key, unit)
+    if isinstance(path, str | Path):
+        return _open(Path(path), wanted, key, unit)
+    if not path:
+        raise UserError(f"no data was given; give {KINDS}")
+    paths = [Path(one) for one in path]
+    sources = [_open(one, wanted, key, unit) for one in paths]
+    return sources[0] if len(sources) == 1 else Several(paths[0].parent, sources)
 
 
 def _open(path: Path, target: Target | None, key: str | None, unit: str | None) -> Source:
     if not path.exists():
-        raise UserError(f"{path} does not exist; give {KINDS}.")
-    if path.is_dir():
-        return _open_folder(path, target, key, unit)
+        raise UserError(f"{path} does not exist; give {KINDS}")
+    is_run = (path / MANIFEST).exists()
+    if path.is_dir() and not is_run:
+        files = sorted(path.glob("*.parquet"))
+        if not files:
+            raise UserError(
+                f"folder {path} has neither a {MANIFEST} of qm1b generate nor .parquet files; give "
+                f"{KINDS}"
+            )
+        return Several(path, [_open(one, target, key, unit) for one in files])
+    if is_run or path.suffix == ".parquet":
+        from schnet.sources.tables import ParquetSource, RunSource
+
+        source = RunSource(path, target) if is_run else ParquetSource(path, target)
+        if target is not None:
+            _check_given(source, target, key, unit)
+        return source
     if path.name.endswith(xyz.ENDINGS):
         return xyz.XyzSource(path, target, key, unit)
     if path.name.endswith(smiles.ENDINGS):
         if target is not None:
-            raise UserError(f"{path} is a list of SMILES, which has no {target.name}; give others.")
+            raise UserError(f"{path} is a list of SMILES, which has no {target.name}; give others")
         return smiles.SmilesSource(path)
-    if path.suffix == ".parquet":
-        from .tables import ParquetSource
-
-        source = ParquetSource(path, target)
-        _check_given(source, target, key, unit)
-        return source
-    raise UserError(f"{path} is of no known kind; give {KINDS}.")
+    raise UserError(f"{path} is of no known kind; give {KINDS}")
 
 
-def _open_folder(path: Path, target: Target | None, key: str | None, unit: str | None) -> Source:
-    if (path / MANIFEST).exists():
-        from .tables import RunSource
-
-        source = RunSource(path, target)
-        _check_given(source, target, key, unit)
-        return source
-    files = sorted(path.glob("*.parquet"))
-    if not files:
-        raise UserError(
-            f"folder {path} has neither a {MANIFEST} of qm1b generate nor .parquet files; give "
-            f"{KINDS}."
-        )
-    return Several(path, [_open(one, target, key, unit) for one in files])
-
-
-def _check_given(source: Source, target: Target | None, key: str | None, unit: str | None) -> None:
-    """What only extended XYZ asks for must not contradict a file that says everything itself."""
-    if target is None:
-        return
+def _check_given(source: Source, target: Target, key: str | None, unit: str | None) -> None:
+    """Refuse a --key, and a --unit other than the file's own."""
     if key is not None:
-        raise UserError(f"--key is for extended XYZ; {source.path} has its own columns.")
-    theirs = {name: text for name, text in source.units.items() if not name.startswith("pos")}
-    for name, text in theirs.items():
-        if unit is not None and not target.same_unit(text, unit):
+        raise UserError(f"--key is for extended XYZ; {source.path} has its own columns")
+    for name, own in source.units.items():
+        if unit is not None and not name.startswith("pos") and not target.same_unit(own, unit):
             raise UserError(
-                f"{source.path}: --unit is {unit!r}, but its column {name} is in {text}; leave "
-                "--unit out."
+                f"{source.path}: --unit is {unit!r}, but its column {name} is in {own}; leave "
+                "--unit out"
             )

@@ -1,53 +1,45 @@
 """XYZ and extended XYZ, plain or `.gz`: positions in Angstrom, the target in the comment line.
 
-Atoms are read by qm1b's reader, which is some five times as fast as ASE's. One quick pass finds
-where frames begin, so that any stretch of them can be read by itself; a packed file is unpacked
-into memory for it, or beyond 256 MiB into a temporary file without a name.
+qm1b's reader reads the atoms, some five times as fast as ASE's. One quick pass finds where frames
+begin, so that any range of them can be read. For that, a `.gz` file is unpacked into memory, or
+beyond 256 MiB into a temporary file without a name.
 """
-
-from __future__ import annotations
 
 import gzip
 import io
 import itertools
-import json
-import re
 import shutil
 import tempfile
 import weakref
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
+from pyscf_ipu.molecule.xyz import Unreadable, comment_keys, is_periodic, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from qm1b.inputs import xyz
-
-from ..errors import UserError
-from ..samples import Sample, Samples
-from ..targets import Target
-from .base import Reasons, Source, digest, kept
-from .identity import molecule_of
-from .lookup import Lookup, lookup
+from schnet.errors import UserError
+from schnet.samples.samples import Sample, Samples
+from schnet.samples.targets import Target
+from schnet.sources.base import Reasons, Source, kept
+from schnet.sources.identity import molecule_of
+from schnet.sources.lookup import Lookup, lookup
 
 PART_FRAMES = 4096
 IN_MEMORY_BYTES = 1 << 28
 
 ENDINGS = (".extxyz", ".extxyz.gz", ".xyz", ".xyz.gz")
 
-_PAIR = re.compile(r"""([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\S+)""")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-
 
 class XyzSource(Source):
-    """Frames of a file. `target` None: all of them, for a prediction.
+    """Frames of a file; without a target all of them, for a prediction.
 
-    The key and unit of the target are those of the first frame (`lookup`). Frames without the key,
-    periodic ones and those whose target is not finite are left out and counted.
+    The first frame decides about the key and unit of the target (`lookup`). Frames without the key,
+    periodic ones and those whose target is not finite are dropped and counted.
     """
 
     def __init__(
@@ -61,7 +53,7 @@ class XyzSource(Source):
         self._starts, self._n_frames = self._index()
         self._lookup: Lookup | None = None
         if target is not None:
-            first = comment_of(next(self._frames(0)).split("\n", 2)[1])
+            first = comment_keys(next(self._frames(0)).split("\n", 2)[1])
             self._lookup = lookup(target, first, key, unit, str(path))
 
     def _index(self) -> tuple[list[int], int]:
@@ -73,29 +65,30 @@ class XyzSource(Source):
                     if n_frames % PART_FRAMES == 0:
                         starts.append(at)
                     n_frames += 1
-                    rest = list(itertools.islice(stream, self._count(line, n_frames) + 1))
+                    if not line.strip().isdigit():
+                        raise UserError(
+                            f"{self.path}, frame {n_frames}: {line.strip()[:40]!r} is not a number "
+                            "of atoms; give XYZ or extended XYZ"
+                        )
+                    rest = list(itertools.islice(stream, int(line) + 1))
                     if len(rest) != int(line) + 1:
-                        raise UserError(f"{self.path} ends within frame {n_frames}; get it again.")
+                        raise UserError(f"{self.path} ends within frame {n_frames}; get it again")
                     at += sum(map(len, rest))
                 at += len(line)
         if not n_frames:
-            raise UserError(f"{self.path} is empty; give a file with frames.")
+            raise UserError(f"{self.path} is empty; give a file with frames")
         return [*starts, at], n_frames
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Frames of each part: PART_FRAMES, fewer in the last."""
+        """Frames of each part: PART_FRAMES, or fewer in the last."""
         starts = range(0, self._n_frames, PART_FRAMES)
         return [min(PART_FRAMES, self._n_frames - start) for start in starts]
 
     @property
     def units(self) -> dict[str, str]:
-        """Of the positions and of the keys that give the target."""
+        """Units of the positions and of the keys that give the target."""
         return {"positions": "angstrom"} | (self._lookup.units if self._lookup else {})
-
-    def fingerprint(self) -> str:
-        """See `digest`: of the file as it lies there, packed or not."""
-        return digest(self.path)
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
         """See `Source.read_part`."""
@@ -104,21 +97,20 @@ class XyzSource(Source):
         molecules: list[str] = []
         reasons = Reasons()
         for i, block in enumerate(self._frames(number), first):
-            comment = comment_of(block.split("\n", 2)[1])
+            comment = comment_keys(block.split("\n", 2)[1])
             why = self._unfit(comment)
             if why:
                 reasons[why] += 1
                 continue
             rows.append(self._row(block, comment, i))
-            # A prediction divides nothing, and bonds take longer than reading.
+            # A prediction splits nothing, and finding bonds takes longer than reading.
             molecules.append(molecule_of(rows[-1]) if self._lookup else rows[-1].smiles)
         samples, others = kept(Samples.of(rows, molecules), {}, self._lookup is not None)
         return samples, reasons + others
 
     def _unfit(self, comment: dict[str, str]) -> str:
-        """Why a frame is left out; '' if it is not."""
-        periodic = comment.get("pbc", "T T T" if "Lattice" in comment else "")
-        if any(word[:1] in "Tt1" for word in periodic.replace(",", " ").split()):
+        """Why a frame is dropped; '' if it is not."""
+        if is_periodic(comment):
             return "periodic"
         missing = self._lookup.missing(comment) if self._lookup else []
         return f"no {' and '.join(missing)}" if missing else ""
@@ -126,9 +118,9 @@ class XyzSource(Source):
     def _row(self, block: str, comment: dict[str, str], frame: int) -> Sample:
         where = f"{self.path}, frame {frame}"
         try:
-            found = xyz.parse(block)
-        except xyz.Unreadable as error:
-            raise UserError(f"{where}: {error}.") from None
+            found = parse_frame(block)
+        except Unreadable as error:
+            raise UserError(f"{where}: {error}") from None
         bohr = (found.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
         value = self._lookup.value(comment, where) if self._lookup else float("nan")
         smiles = comment.get("smiles", comment.get("SMILES", ""))
@@ -143,54 +135,28 @@ class XyzSource(Source):
         try:
             lines = iter(io.StringIO(data.decode()))
         except UnicodeDecodeError as error:
-            raise UserError(f"{self.path} is not text in UTF-8 ({error}).") from None
+            raise UserError(f"{self.path} is not text in UTF-8 ({error})") from None
         for count in lines:
             if count.strip():
                 rest = itertools.islice(lines, int(count) + 1)
                 yield "\n".join([count.strip(), *(line.rstrip("\r\n") for line in rest)])
 
-    def _count(self, line: bytes, frame: int) -> int:
-        text = line.strip()
-        if not text.isdigit():
-            raise UserError(
-                f"{self.path}, frame {frame}: {text[:40]!r} stands where the number of atoms "
-                "should; give XYZ or extended XYZ."
-            )
-        return int(text)
-
-    @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def _opened(self) -> AbstractContextManager[IO[bytes]]:
         if self._unpacked is not None:
             self._unpacked.seek(0)
-            yield self._unpacked
-            return
+            return nullcontext(self._unpacked)
         try:
-            stream = open(self.path, "rb")  # noqa: SIM115
+            return open(self.path, "rb")
         except OSError as error:
-            raise UserError(f"{self.path} cannot be read ({error.strerror}).") from None
-        with stream:
-            yield stream
-
-
-def comment_of(line: str) -> dict[str, str]:
-    """The keys of a comment line and their values, without quotes and escapes."""
-    return {key: _plain(value) for key, value in _PAIR.findall(line)}
-
-
-def _plain(value: str) -> str:
-    if value[0] == '"':
-        text = _ESCAPE.sub(r"\1", value[1:-1])
-        # How ASE and qm1b write what would be misread, such as the SMILES of hydrogen fluoride.
-        return str(json.loads(text[6:])) if text.startswith("_JSON ") else text
-    return value[1:-1] if value[0] in "'{" else value
+            raise UserError(f"{self.path} cannot be read ({error.strerror})") from None
 
 
 def _unpack(path: Path) -> IO[bytes]:
-    whole: Any = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115
+    whole = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115
     try:
         with gzip.open(path) as packed:
             shutil.copyfileobj(packed, whole, 1 << 20)
     except (OSError, EOFError, zlib.error) as error:
         whole.close()
-        raise UserError(f"{path} cannot be unpacked ({error}); get it again.") from None
+        raise UserError(f"{path} cannot be unpacked ({error}); get it again") from None
     return whole

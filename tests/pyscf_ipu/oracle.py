@@ -5,10 +5,12 @@ All molecules of SMALL have two heavy atoms and at most six hydrogens: one shape
 
 import functools
 
+import jax
 import numpy as np
 from pyscf import dft, gto, scf
 
 from pyscf_ipu import Molecule
+from pyscf_ipu.codelets import codelet_p
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.xc import functional
 
@@ -68,3 +70,47 @@ def ground_state(mol, basis="sto-3g", xc="b3lyp", grid_level=0, cart=False):
     field.kernel()
     assert field.converged
     return field
+
+
+WHOLE = 10**6  # primitive pairs: one strip per class
+SYSTEMS = {
+    "one pair": ([1], "sto-3g", WHOLE),
+    "15 pairs": ([1] * 5, "sto-3g", WHOLE),
+    "17 in a class": ([6, 7] + [1] * 8, "sto-3g", WHOLE),
+    "second row": ([17, 6, 1, 1], "sto-3g", 40),
+    "empty slots": ([6, 8, 1], "6-31g", 100),
+    "d shells": ([8, 8], "6-31g*", 60),
+    "far apart": ([8, 8], "6-31g*", WHOLE),  # Boys functions at arguments in the hundreds
+    "general contraction": ([7, 1, 1], "cc-pvdz", WHOLE),
+}
+
+
+def random_molecule(numbers, bohr):
+    rng = np.random.default_rng(len(numbers))
+    return Molecule(numbers, rng.normal(size=(len(numbers), 3)) * bohr)
+
+
+def native_and_portable(function, *args):
+    """Results of a jitted function with its codelets, and with their portable forms inlined."""
+    names = []
+
+    def inlined(*args):
+        closed = jax.make_jaxpr(function)(*args)
+        return portable(closed.jaxpr, closed.consts, args)
+
+    def portable(jaxpr, consts, args):
+        values = dict(zip(jaxpr.constvars, consts, strict=True))
+        values |= dict(zip(jaxpr.invars, jax.tree.leaves(args), strict=True))
+        for e in jaxpr.eqns:
+            operands = [v.val if hasattr(v, "val") else values[v] for v in e.invars]
+            if e.primitive is codelet_p:
+                names.append(e.params["name"])
+                out = e.params["portable"](*map(jax.numpy.asarray, operands))
+            else:
+                out = e.primitive.bind(*operands, **e.params)
+                out = out if e.primitive.multiple_results else [out]
+            values |= dict(zip(e.outvars, out, strict=True))
+        return [values[v] for v in jaxpr.outvars]
+
+    native = jax.tree.leaves(jax.jit(function)(*args))
+    return native, jax.jit(inlined)(*args), names

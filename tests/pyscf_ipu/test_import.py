@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 PROBE = """
 import json, sys
 import pyscf_ipu
+import pyscf_ipu.cli
+import pyscf_ipu.nanodft.command
 loaded = "jax" in sys.modules
 import jax
 import jax.numpy as jnp
@@ -31,17 +34,17 @@ def test_importing_and_running_in_float64_changes_no_setting():
     )
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout.splitlines()[-1])
-    assert report["loaded"] is False, "the package imports JAX only when it is needed"
+    assert report["loaded"] is False, "JAX is imported only when it is needed"
     assert report["changed"] == []
     assert report["dtypes"] == ["float32", "int32"]
     assert abs(report["energies"][0] - report["energies"][1]) < 1e-4
 
 
-def test_public_names():
-    import pyscf_ipu
-
-    for name in pyscf_ipu.__all__:
-        assert getattr(pyscf_ipu, name).__name__ == name
-    assert set(pyscf_ipu.__all__) <= set(dir(pyscf_ipu))
+@pytest.mark.parametrize("name", ["pyscf_ipu", "pyscf_ipu.nanodft"])
+def test_public_names(name):
+    package = import_module(name)
+    for public in package.__all__:
+        assert getattr(package, public).__name__ == public
+    assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match="no attribute 'uks'"):
-        _ = pyscf_ipu.uks
+        _ = package.uks

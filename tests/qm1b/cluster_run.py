@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fake_runs import settings
 from ray.cluster_utils import Cluster
 
-from qm1b import store
-from qm1b.generate import Run, generate
-from qm1b.progress import Plain
+from qm1b.folder import shards
+from qm1b.process.display import Plain
+from qm1b.run.generate import Run, generate
 
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
 HEALTH = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
@@ -33,10 +33,10 @@ def main() -> None:
     cluster.wait_for_nodes()
 
     def kill() -> None:
-        while not store.shards(out):
+        while not shards.shards(out):
             time.sleep(0.02)
         cluster.remove_node(nodes[0], allow_graceful=False)
-        print("killed a node after", len(store.shards(out)), "shards", flush=True)
+        print("killed a node after", len(shards.shards(out)), "shards", flush=True)
 
     killer = threading.Thread(target=kill)
     killer.start()

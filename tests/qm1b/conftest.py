@@ -1,14 +1,7 @@
 """Runs that several of the generator's tests look at."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # worker processes inherit sys.path and find fake_engine there
-
-from fake_runs import MANY, fake_run  # noqa: E402
+from fake_runs import MANY, fake_run
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import os
 import time
 
-from qm1b.conformers import embed
+from qm1b.conformers.embed import embed
 
 
 def serve(conn, recipe):

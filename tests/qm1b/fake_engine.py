@@ -71,25 +71,23 @@ class Solver:
             os._exit(3)
         if any(list(m.numbers) == [10] for m in molecules):
             raise RuntimeError("neon lights")
-        n = len(molecules)
-        spread = np.array([np.sum(m.positions**2) for m in molecules])
-        energy = np.array([-float(np.sum(m.numbers**2.0)) for m in molecules]) + 1e-3 * spread
-        chlorine = np.array([self.stays_out(m, convergence) for m in molecules])
+        return [self.result(m, self.stays_out(m, convergence)) for m in molecules]
+
+    def result(self, molecule, stays_out):
+        n_atoms = len(molecule.numbers)
         return SimpleNamespace(
-            energy=energy,
-            homo=np.full(n, -0.3),
-            lumo=np.full(n, 0.2),
-            gap=np.full(n, 0.5),
-            dipole=np.array([m.positions.sum(axis=0) for m in molecules]),
-            converged=~chlorine,
-            cycles=np.where(chlorine, 50, 9),
-            commutator_norm=np.full(n, 1e-5),
-            energy_std=np.full(n, 1e-6),
-            status=["not_converged" if a else "converged" for a in chlorine],
-            mo_energy=[np.linspace(-10, 1, self.n_ao(m.numbers)) for m in molecules],
-            mulliken_charges=[
-                np.full(len(m.numbers), m.charge / len(m.numbers)) for m in molecules
-            ],
+            energy=-float(np.sum(molecule.numbers**2.0)) + 1e-3 * np.sum(molecule.positions**2),
+            homo=-0.3,
+            lumo=0.2,
+            gap=0.5,
+            dipole=molecule.positions.sum(axis=0),
+            converged=not stays_out,
+            cycles=50 if stays_out else 9,
+            commutator_norm=1e-5,
+            energy_std=1e-6,
+            status="not_converged" if stays_out else "converged",
+            mo_energy=np.linspace(-10, 1, self.n_ao(molecule.numbers)),
+            mulliken_charges=np.full(n_atoms, molecule.charge / n_atoms),
         )
 
 
@@ -114,10 +112,10 @@ class Outage(Solver):
     """A machine on which every calculation ends its process, from the second one on."""
 
     def run(self, shape, molecules, convergence=None):
-        mark = Path(os.environ["FAKE_OUTAGE"])
-        if mark.exists():
+        try:  # one step: of two workers that start at the same moment only one may be the first
+            Path(os.environ["FAKE_OUTAGE"]).touch(exist_ok=False)
+        except FileExistsError:
             os.kill(os.getpid(), signal.SIGKILL)
-        mark.touch()
         return super().run(shape, molecules, convergence)
 
 

@@ -1,7 +1,13 @@
 """Runs of the fake engine, and their inputs."""
 
-from qm1b.generate import Run, generate
-from qm1b.presets import PRESETS, RunSettings
+import subprocess
+import sys
+
+import numpy as np
+
+from qm1b.rows.schema import Conformer
+from qm1b.run.generate import Run, generate
+from qm1b.settings import PRESETS, RunSettings
 
 LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" + "C" * 60 + "\nP"
 
@@ -14,6 +20,11 @@ def settings(**changes):
     return RunSettings(level=PRESETS["qm1b"], **(values | changes))
 
 
+def recipe(count, timeout=0.0, **changes):
+    """Settings that make conformers, without a time limit unless one is given."""
+    return settings(conformers=count, embed_timeout=timeout, **{"seed": 0, **changes})
+
+
 def fake_run(folder, text=LINES, workers=2, factory="fake_engine:Solver", **changes):
     """Fields of `Run` and of `RunSettings` may be changed."""
     source = folder / "input.smi"
@@ -21,3 +32,36 @@ def fake_run(folder, text=LINES, workers=2, factory="fake_engine:Solver", **chan
     out = folder / f"out-{workers}"
     how = {name: changes.pop(name) for name in ("share", "other_versions") if name in changes}
     return out, generate(Run(source, out, settings(**changes), workers, factory, **how))
+
+
+def conformer(line):
+    """A helium atom of an input line."""
+    return Conformer(line, "[He]", 0, 1, 0, np.array([2], np.uint8), np.zeros((1, 3)))
+
+
+def flip(path, position):
+    """One bit of a file, changed."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= 4
+    path.write_bytes(data)
+
+
+def frames(folder, **changes):
+    """A run on frames without SMILES: twelve molecules in a row, and then again."""
+    text = ""
+    for stretch in (0.0, 0.05):
+        for carbons in range(1, 13):
+            xs = [1.3 * k for k in range(carbons)]
+            atoms = "".join(f"C {x} 0 0\nH {x} {1 + stretch} 0\nH {x} -1 0\n" for x in xs)
+            text += f"{3 * carbons}\nframe\n{atoms}"
+    source = folder / "a.xyz"
+    source.write_text(text)
+    out = folder / "out"
+    generate(Run(source, out, settings(conformers=1, **changes), 1, "fake_engine:Solver"))
+    return out
+
+
+def command(*arguments, **options):
+    """The command `qm1b` in a process of its own."""
+    line = [sys.executable, "-m", "qm1b.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=600, **options)

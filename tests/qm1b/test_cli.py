@@ -5,14 +5,10 @@ import sys
 
 import pytest
 
+import qm1b
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
-
-
-def command(*arguments, **options):
-    line = [sys.executable, "-m", "qm1b.cli", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=600, **options)
 
 
 def test_flags_override_the_preset():
@@ -88,6 +84,17 @@ def test_import_is_light():
         check=True,
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_the_public_names_are_there_and_importing_the_package_is_light():
+    code = (
+        "import sys, qm1b; print({'jax', 'rdkit', 'pyscf', 'h5py', 'numpy'} & {*sys.modules});"
+        "assert set(qm1b.__all__) <= set(dir(qm1b)); [getattr(qm1b, n) for n in qm1b.__all__]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        qm1b.nothing  # noqa: B018
 
 
 def test_a_reader_that_has_seen_enough(finished):

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from schnet.samples import Sample, Samples
+from schnet.samples.samples import Sample, Samples
 from schnet.sources.base import Reasons, Source
 
 
 def molecule(carbons, hydrogens, target=0.0, key="", smiles=""):
-    """A chain without a meaning, of so many atoms."""
+    """A meaningless chain of this many atoms."""
     numbers = np.array([6] * carbons + [1] * hydrogens, np.uint8)
     positions = np.arange(3 * len(numbers), dtype=np.float32).reshape(-1, 3)
     return Sample(numbers, positions, target, smiles or "C" * carbons, key)
 
 
 def many(rows, conformers=1, start=0):
-    """Rows 0 to `rows` with their number as target, `conformers` in a row being of one molecule."""
+    """Rows 0 to `rows` with their number as target; each `conformers` of them are one molecule."""
     found = []
     for i in range(start, start + rows):
         which = i // conformers

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from schnet.config import ModelConfig
-from schnet.model import SchNet
-from schnet.pack import Graphs, PackShape, fill
-from schnet.samples import Samples
+from schnet.network.config import ModelConfig
+from schnet.network.model import SchNet
+from schnet.network.pack import Graphs, PackShape, fill
+from schnet.samples.samples import Samples
 from schnet.sources import open_source
 
 QM9 = Path(__file__).parent / "data" / "qm9_60.extxyz.gz"
@@ -23,6 +23,13 @@ def qm9(rows=None):
     """Real molecules with their gaps."""
     samples = Samples.concatenate(list(open_source(QM9, "gap").parts()))
     return samples if rows is None else samples.take(np.asarray(rows))
+
+
+def pyg_weights():
+    """Weights and outputs of networks of PyTorch-Geometric."""
+    with np.load(QM9.with_name("pyg_schnet.npz")) as file:
+        found = dict(file)
+    return {k.partition("/")[2]: v for k, v in found.items() if "/" in k}, found
 
 
 def network(config=TINY, seed=0):

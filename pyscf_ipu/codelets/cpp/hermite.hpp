@@ -1,5 +1,6 @@
 // The Boys function and the Hermite Coulomb integrals R_tuv on a vector of arguments: the methods
-// of boys.py and hermite.py (equations and sources there), with every loop known at compile time.
+// of numerics/boys.py and numerics/hermite.py (equations and sources there), with every loop known
+// at compile time.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +78,7 @@ struct ProductIndex {
 template <int LB, int LK>
 inline constexpr ProductIndex<LB, LK> kProduct{};
 
-// The Chebyshev fit of boys.boys_fit for one order: its map, shift and coefficients.
+// The Chebyshev fit of numerics/boys.py for one order: its map, shift and coefficients.
 template <class T>
 struct BoysFit {
   T scale, shift, lead_low;

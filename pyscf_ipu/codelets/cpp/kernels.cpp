@@ -1,17 +1,17 @@
 // Compiled once per instruction set; ISA is the namespace, VECTOR_BYTES the width.
 #include "kernels.hpp"
 
-#include "attraction_gradient.hpp"
-#include "becke.hpp"
-#include "eri.hpp"
-#include "eri_gradient.hpp"
-#include "orbitals.hpp"
-#include "nuclear_attraction.hpp"
-#include "pair_gradient.hpp"
-#include "repulsion.hpp"
-#include "shell_pairs.hpp"
-#include "supermatrix.hpp"
-#include "xc.hpp"
+#include "gradients/attraction_gradient.hpp"
+#include "gradients/eri_gradient.hpp"
+#include "gradients/pair_gradient.hpp"
+#include "grid/becke.hpp"
+#include "grid/orbitals.hpp"
+#include "grid/xc.hpp"
+#include "integrals/eri.hpp"
+#include "integrals/nuclear_attraction.hpp"
+#include "integrals/repulsion.hpp"
+#include "integrals/shell_pairs.hpp"
+#include "integrals/supermatrix.hpp"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)

@@ -8,7 +8,7 @@ namespace pyscf_ipu {
 
 constexpr int kMaxOrder = 4;  // Hermite order of a pair of d shells
 
-// Degree of boys.boys_fit, a series that the kernels have unrolled.
+// Degree of the fit of numerics/boys.py, a series that the kernels have unrolled.
 template <class T>
 constexpr int boys_degree(int order) { return sizeof(T) == 4 ? 20 + 2 * order : 56 + order; }
 
@@ -115,12 +115,12 @@ struct PairProblem {
 template <class T>
 struct Kernels {
   void (*shell_pairs)(const PairProblem<T>& problem);
-  // out[pairs, 3] from weights in the places of e and kinetic; see gradient.pairs.
+  // out[pairs, 3] from weights in the places of e and kinetic; see gradient/pairs.py.
   void (*pair_gradient)(const PairProblem<T>& problem, T* out);
-  // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see jk.supermatrix.
+  // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see integrals/supermatrix.py.
   void (*supermatrix)(const T* matrix, const std::int32_t* row_of, std::int64_t n,
                       std::int64_t rows, T exact_exchange, std::int64_t padded_rows, T* out);
-  // y[P], energy[2] from l[padded_rows, P], d[P]; see jk.repulsion.
+  // y[P], energy[2] from l[padded_rows, P], d[P]; see integrals/supermatrix.py.
   void (*repulsion)(const T* l, const T* d, std::int64_t pairs, std::int64_t padded_rows,
                     std::int64_t block, T* y, T* energy);
   // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
@@ -128,7 +128,7 @@ struct Kernels {
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);
-  // out[M, G] from points[M, G, 3], volume[M, G], owner[M] and A atoms; see grid.becke_weights.
+  // out[M, G] from points[M, G, 3], volume[M, G], owner[M] and A atoms; see grid/becke.py.
   void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,
                         std::int64_t count, std::int64_t atoms, T* out);

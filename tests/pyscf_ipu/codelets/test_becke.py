@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.becke import becke_weights, becke_weights_on_tiles
 from pyscf_ipu.codelets import library
-from pyscf_ipu.grid import bragg_adjust
+from pyscf_ipu.elements.atomic_grid import bragg_adjust
+from pyscf_ipu.grid.becke import Cells, becke_weights, becke_weights_on_tiles
+from pyscf_ipu.numerics.two_words import Pair
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
 
@@ -34,7 +35,7 @@ def both(owner, points, volumes, high, low, radius):
     mask = jnp.asarray(NUMBERS > 0)
 
     def native(points, volumes, high, low, radius):
-        return becke_weights(points, volumes, owner, high, low, radius, mask)
+        return becke_weights(points, volumes, owner, Cells(Pair(high, low), radius, mask))
 
     def portable(points, volumes, high, low, radius):
         index = jnp.asarray(owner, np.int32)

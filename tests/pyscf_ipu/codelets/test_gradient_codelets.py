@@ -3,21 +3,21 @@
 import jax
 import numpy as np
 import pytest
-from test_integral_codelets import SYSTEMS, native_and_portable, random_molecule
+from oracle import SYSTEMS, native_and_portable, random_molecule
 
-from pyscf_ipu import Settings, tables
+from pyscf_ipu import Settings
 from pyscf_ipu.codelets import library, strip_primitives
-from pyscf_ipu.exchange_correlation import atom_data
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import eri_matrix, one_electron
-from pyscf_ipu.jk import pack_density, packed_indices, repulsion, supermatrix
-from pyscf_ipu.pairs import gather_shells
-from pyscf_ipu.precision import Pair
-from pyscf_ipu.shape import shape_of
-from pyscf_ipu.strips import pair_strips
-from pyscf_ipu.tiles import tile_plan
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, repulsion, supermatrix
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
 
 EXCHANGE = 0.2
 
@@ -29,7 +29,7 @@ def problem(numbers, basis, precision, strip):
     shape = shape_of(mol.numbers, basis, False, 0)
     plan = tile_plan(shape, 1, strip)
     dtype = settings.numerics.scf_dtype
-    arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
+    arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
     density = np.random.default_rng(1).normal(size=(shape.n_ao, shape.n_ao)).astype(dtype)
     return settings, plan, *arrays, density + density.T
 
@@ -42,8 +42,8 @@ def test_native_and_portable_derivatives():
     settings, plan, table, mol, density = problem(numbers, basis, precision, strip)
     dtype = settings.numerics.scf_dtype
 
-    def run(strips, density, charge, hi, lo):
-        one, nuclei = one_electron_gradient(plan, strips, density, density, charge, Pair(hi, lo))
+    def run(strips, density, atoms):
+        one, nuclei = one_electron_gradient(atoms, strips, density, density)
         two = repulsion_gradient(plan, strips, density, EXCHANGE)
         by_e = [
             x.hermite * s.hermite for part in (one, two) for x, s in zip(part, strips, strict=True)
@@ -51,9 +51,9 @@ def test_native_and_portable_derivatives():
         return [x.centre for x in two], [x.centre.hi for x in one], by_e, nuclei
 
     with settings.numerics.scope():
-        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(table, mol)
-        charge, _ = atom_data(plan.layout, table, mol)
-        native, portable, names = native_and_portable(run, strips, density, charge, *mol.positions)
+        atoms = jax.jit(lambda *x: gather_atoms(plan, *x, dtype))(table, mol)
+        strips = jax.jit(pair_strips)(atoms)
+        native, portable, names = native_and_portable(run, strips, density, atoms)
     assert sorted(set(names)) == ["attraction_gradient", "eri_gradient"]
     for a, b in zip(native, portable, strict=True):
         scale = max(1.0, float(np.abs(b).max()))
@@ -68,12 +68,10 @@ def test_native_and_portable_pairs():
     dtype = settings.numerics.scf_dtype
     rng = np.random.default_rng(4)
     with settings.numerics.scope():
-        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(table, mol)
+        atoms = jax.jit(lambda *x: gather_atoms(plan, *x, dtype))(table, mol)
+        strips = jax.jit(pair_strips)(atoms)
         given = [jax.tree.map(lambda x: rng.normal(size=x.shape).astype(dtype), s) for s in strips]
-        native, portable, names = native_and_portable(
-            lambda t, c, g: by_nuclei(plan, gather_shells(plan.layout, t, c, dtype), g),
-            table, mol, given,
-        )  # fmt: skip
+        native, portable, names = native_and_portable(by_nuclei, atoms, given)
     assert set(names) == {"pair_gradient"}
     scale = float(np.abs(portable[0]).max())
     np.testing.assert_allclose(native[0], portable[0], rtol=0, atol=1e-5 * scale)
@@ -96,21 +94,20 @@ def test_derivatives_are_slopes_of_integrals(system):
 
     def pieces(hi):
         moved = mol._replace(positions=Pair(hi, lo))
-        return moved, pair_strips(plan, table, moved, np.float64)
+        atoms = gather_atoms(plan, table, moved, np.float64)
+        return atoms, pair_strips(atoms)
 
     def energy(hi):
-        moved, strips = pieces(hi)
-        charge, _ = atom_data(plan.layout, table, moved)
-        one = one_electron(plan, strips, charge, moved.positions)
+        atoms, strips = pieces(hi)
+        one = one_electron(atoms, strips)
         d = pack_density(jax.numpy.asarray(density))
         two = repulsion(supermatrix(plan, eri_matrix(plan, strips), EXCHANGE), d)[1].value()
         return d @ (one.kinetic + one.nuclear - one.overlap)[rows] + two
 
     def derivative(hi):
-        moved, strips = pieces(hi)
-        charge, _ = atom_data(plan.layout, table, moved)
+        atoms, strips = pieces(hi)
         d = jax.numpy.asarray(density)
-        one, on_nuclei = one_electron_gradient(plan, strips, d, d, charge, moved.positions)
+        one, on_nuclei = one_electron_gradient(atoms, strips, d, d)
         two = repulsion_gradient(plan, strips, d, EXCHANGE)
         both = [
             a._replace(
@@ -118,8 +115,7 @@ def test_derivatives_are_slopes_of_integrals(system):
             )
             for a, b in zip(one, two, strict=True)
         ]
-        shells = gather_shells(plan.layout, table, moved, np.float64)
-        return by_nuclei(plan, shells, both) + on_nuclei, overlap_matrix(plan, strips)
+        return by_nuclei(atoms, both) + on_nuclei, overlap_matrix(plan, strips)
 
     with settings.numerics.scope():
         table, mol = jax.tree.map(jax.numpy.asarray, (table, mol))

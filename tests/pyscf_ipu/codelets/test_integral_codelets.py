@@ -7,62 +7,21 @@ and slots that stay empty.
 import jax
 import numpy as np
 import pytest
+from oracle import SYSTEMS, WHOLE, native_and_portable, random_molecule
 
-from pyscf_ipu import Molecule, Settings, tables
-from pyscf_ipu.codelets import codelet, codelet_p, library
-from pyscf_ipu.exchange_correlation import atom_data
+from pyscf_ipu import Settings
+from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
-from pyscf_ipu.jk import packed_indices, repulsion, supermatrix
-from pyscf_ipu.precision import Pair
-from pyscf_ipu.shape import shape_of
-from pyscf_ipu.strips import pair_strips
-from pyscf_ipu.tiles import tile_plan
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
 
-WHOLE = 10**6  # primitive pairs: one strip per class
-SYSTEMS = {
-    "one pair": ([1], "sto-3g", WHOLE),
-    "15 pairs": ([1] * 5, "sto-3g", WHOLE),
-    "17 in a class": ([6, 7] + [1] * 8, "sto-3g", WHOLE),
-    "second row": ([17, 6, 1, 1], "sto-3g", 40),
-    "empty slots": ([6, 8, 1], "6-31g", 100),
-    "d shells": ([8, 1], "6-31g*", 60),
-    "far apart": ([8, 8], "6-31g*", WHOLE),  # Boys functions at arguments in the hundreds
-    "general contraction": ([7, 1, 1], "cc-pvdz", WHOLE),
-}
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
-
-
-def random_molecule(numbers, bohr):
-    rng = np.random.default_rng(len(numbers))
-    return Molecule(numbers, rng.normal(size=(len(numbers), 3)) * bohr)
-
-
-def native_and_portable(function, *args):
-    """Results of a jitted function with its codelets, and with their portable forms inlined."""
-    names = []
-
-    def inlined(*args):
-        closed = jax.make_jaxpr(function)(*args)
-        return portable(closed.jaxpr, closed.consts, args)
-
-    def portable(jaxpr, consts, args):
-        values = dict(zip(jaxpr.constvars, consts, strict=True))
-        values |= dict(zip(jaxpr.invars, jax.tree.leaves(args), strict=True))
-        for e in jaxpr.eqns:
-            operands = [v.val if hasattr(v, "val") else values[v] for v in e.invars]
-            if e.primitive is codelet_p:
-                names.append(e.params["name"])
-                out = e.params["portable"](*map(jax.numpy.asarray, operands))
-            else:
-                out = e.primitive.bind(*operands, **e.params)
-                out = out if e.primitive.multiple_results else [out]
-            values |= dict(zip(e.outvars, out, strict=True))
-        return [values[v] for v in jaxpr.outvars]
-
-    native = jax.tree.leaves(jax.jit(function)(*args))
-    return native, jax.jit(inlined)(*args), names
 
 
 LONG = ("far apart", "general contraction")
@@ -88,9 +47,9 @@ def test_shell_pairs(case):
     shape = shape_of(mol.numbers, basis, cart, 0)
     plan, dtype = tile_plan(shape, 1, strip), settings.numerics.scf_dtype
     with settings.numerics.scope():
-        arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
+        arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
         native, portable, names = native_and_portable(
-            lambda t, c: pair_strips(plan, t, c, dtype), *arrays
+            lambda t, c: pair_strips(gather_atoms(plan, t, c, dtype)), *arrays
         )
     assert set(names) == {"shell_pairs"}
     for a, b in zip(native, portable, strict=True):
@@ -117,14 +76,13 @@ def integrals(request):
     plan = tile_plan(shape, 1, strip)
     dtype = settings.numerics.scf_dtype
 
-    def run(strips, charge, hi, lo):
-        return eri_matrix(plan, strips), *one_electron(plan, strips, charge, Pair(hi, lo))
+    def run(strips, atoms):
+        return eri_matrix(plan, strips), *one_electron(atoms, strips)
 
     with settings.numerics.scope():
-        arrays = tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings)
-        strips = jax.jit(lambda *x: pair_strips(plan, *x, dtype))(*arrays)
-        charge, _ = atom_data(plan.layout, *arrays)
-        found = native_and_portable(run, strips, charge, *arrays[1].positions)
+        arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
+        atoms = jax.jit(lambda *x: gather_atoms(plan, *x, dtype))(*arrays)
+        found = native_and_portable(run, jax.jit(pair_strips)(atoms), atoms)
     return plan, *found, TOLERANCE[precision]
 
 

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from oracle import METHYL_CHLORIDE
 
-from pyscf_ipu import Settings, tables
+from pyscf_ipu import Settings
 from pyscf_ipu.codelets import library
-from pyscf_ipu.layout import layout_of
-from pyscf_ipu.orbitals import ao_blocks, ao_blocks_vertex, shell_table
-from pyscf_ipu.pairs import gather_shells
-from pyscf_ipu.shape import shape_of
+from pyscf_ipu.grid.ao_values import ao_blocks, ao_blocks_vertex, shell_table
+from pyscf_ipu.shapes import conformer as shapes_conformer
+from pyscf_ipu.shapes import tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.layout import layout_of
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
 
@@ -29,25 +32,23 @@ def both(settings, n_points, gradient, reach=0.7):
     dtype = settings.numerics.scf_dtype
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
     assert shape.n_atoms > mol.n_atoms
-    layout = layout_of(shape)
     rng = np.random.default_rng(n_points)
     local = rng.normal(size=(2, n_points, 3)) * 10 ** rng.uniform(-2, reach, (2, n_points, 1))
-    atoms = np.sort(rng.integers(0, shape.n_atoms, (2, n_points)), axis=1)
+    owner = np.sort(rng.integers(0, shape.n_atoms, (2, n_points)), axis=1)
 
     def run(evaluate, class_tables, conformer, local):
-        shells = gather_shells(layout, class_tables, conformer, dtype)
-        return evaluate(shells, local, conformer.positions)
+        return evaluate(gather_atoms(tile_plan(shape), class_tables, conformer, dtype), local)
 
-    def native(shells, local, nuclei):
-        return ao_blocks(layout, shells, local, atoms, nuclei, gradient)
+    def native(atoms, local):
+        return ao_blocks(atoms, local, owner, gradient)
 
-    def portable(shells, local, nuclei):
-        owner = nuclei.at(jnp.asarray(atoms, np.int32))
-        return ao_blocks_vertex(layout, shells, local, owner, gradient)
+    def portable(atoms, local):
+        centre = atoms.nuclei.at(jnp.asarray(owner, np.int32))
+        return ao_blocks_vertex(atoms.layout, atoms.shells, local, centre, gradient)
 
     with settings.numerics.scope():
         args = (
-            tables.shape_tables(shape, settings), tables.conformer(mol, shape, settings),
+            tables.shape_tables(shape, settings), shapes_conformer.conformer(mol, shape, settings),
             jnp.asarray(local, dtype),
         )  # fmt: skip
         run_jit = jax.jit(run, static_argnums=0)

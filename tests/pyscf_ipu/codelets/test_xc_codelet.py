@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.codelets import library
-from pyscf_ipu.exchange_correlation import (
+from pyscf_ipu.grid.xc_matrix import (
     xc_density,
     xc_density_vertex,
     xc_potential,

@@ -9,9 +9,9 @@ import pytest
 from jax import lax
 
 from pyscf_ipu.ipu import BOW, RULES, Float64OnIpuError, Quantity, TileMemoryError, simulate
-from pyscf_ipu.ipu.exchange import exchange_cycles
-from pyscf_ipu.ipu.layout import linear
-from pyscf_ipu.ipu.popops import binary_1d
+from pyscf_ipu.ipu.chip.popops import binary_1d
+from pyscf_ipu.ipu.chip.transfer import exchange_cycles
+from pyscf_ipu.ipu.steps.places import linear
 from pyscf_ipu.tiles import tile_gather, tile_map, tile_put_replicated, tile_put_sharded
 
 X = np.linspace(0.1, 1.0, 4096, dtype=np.float32)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyscf_ipu.precision import Pair, to_float64
+from pyscf_ipu.numerics.two_words import Pair, to_float64
 from pyscf_ipu.tiles import tile_dot, tile_total
 
 

@@ -1,0 +1,1 @@
+"""Measurements of the project; how to run them: README.md."""

@@ -1,0 +1,182 @@
+"""What this core can do, and how near the native codelets come to it.
+
+Peak rates are measured: a float32 matrix product of OpenBLAS for arithmetic; for reading, dot
+products of vectors that fill the second-level cache, the shared cache, and more than that.  A
+kernel's bound is the longer of flops / peak and bytes / rate of the cache that its arrays fit in.
+
+The electron repulsion classes are timed on shell pairs within a fraction of a Bohr, so that nothing
+is screened away, and counted per primitive quartet.  Pin the process: taskset -c 0.
+"""
+
+import dataclasses
+import itertools
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.engine.stages import ROUNDS, Stages, molecule_parser
+from pyscf_ipu import Molecule, Settings
+from pyscf_ipu.codelets import describe, strip_primitives
+from pyscf_ipu.grid.xc_matrix import xc_density, xc_potential
+from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.integrals.supermatrix import pack_density, repulsion
+from pyscf_ipu.numerics.hermite import hermite_powers, n_hermite
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import TilePlan, primitives_of, tile_plan
+
+MIB = 2**20
+LEVELS = {"second-level cache": 1 * MIB, "shared cache": 24 * MIB, "memory": 768 * MIB}
+
+
+def main() -> int:
+    args = molecule_parser(__doc__, __file__).parse_args()
+    print(describe())
+    peak, rates = peaks()
+    print(f"arithmetic {peak:.0f} Gflop/s (float32 matrix product)")
+    for level, rate in rates.items():
+        print(f"reading    {rate:.1f} GB/s from {level} ({LEVELS[level] / MIB:.0f} MiB)")
+    settings = Settings(basis=args.basis, grid_level=args.grid_level, xc="b3lyp5")
+    mol = Molecule.from_smiles(args.smiles, seed=0)
+    rows = [bound(peak, rates, *kernel) for kernel in kernels(mol, settings)]
+    print(f"\n{args.smiles}, {args.basis}; share: of the bound")
+    harness.table(rows)
+    classes = eri_classes(args.basis)
+    print("\nclasses (bra|ket): ns and flops of a primitive quartet")
+    harness.table(classes)
+    report = {"peak_gflops": peak, "read_gbytes": rates, "kernels": rows, "eri_classes": classes}
+    return harness.finish(args.out, report)
+
+
+def peaks() -> tuple[float, dict[str, float]]:
+    """Gflop/s, and GB/s by cache level, of one core."""
+    n = 1536
+    a, b = np.random.default_rng(0).normal(size=(2, n, n)).astype(np.float32)
+    peak = 2e-9 * n**3 / harness.median_seconds(lambda: a @ b, ROUNDS)
+    rates = {}
+    for level, size in LEVELS.items():
+        x, y = np.ones((2, size // 8), np.float32)
+        repeat = max(1, 256 * MIB // size)
+
+        def read(x: np.ndarray = x, y: np.ndarray = y, repeat: int = repeat) -> None:
+            for _ in range(repeat):
+                np.dot(x, y)
+
+        read()
+        rates[level] = 1e-9 * size * repeat / harness.median_seconds(read, 5)
+    return peak, rates
+
+
+def bound(
+    peak: float, rates: dict[str, float], name: str, ms: float, flops: float, size: float
+) -> dict[str, Any]:
+    """Measured time beside the roofline; `size` is what the kernel has to read, in bytes."""
+    level = next((k for k in LEVELS if size <= LEVELS[k]), "memory")
+    by = {"arithmetic": 1e-6 * flops / peak, level: 1e-6 * size / rates[level]}
+    limit = max(by, key=lambda k: by[k])
+    gflops, gbytes, share = 1e-6 * flops / ms, 1e-6 * size / ms, by[limit] / ms
+    return {"name": name, "ms": ms, "gflops": gflops, "gbytes": gbytes, "share": share, "by": limit}
+
+
+def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, float]]:
+    """(name, ms, flops, bytes) of the kernels that are not the ERIs."""
+    timed = Stages(mol, settings)
+    g, grid, d = timed.hamiltonian()
+    moments = timed.run("xc_density", xc_density, grid.ao, d)
+    timed.run("xc_potential", xc_potential, grid.ao, moments)
+    timed.run("repulsion", lambda g, d: repulsion(g, pack_density(d)), g, d)
+    n, pairs, rows = timed.shape.n_ao, timed.shape.n_pairs, timed.plan.n_rows
+    points, planes = grid.weights.size, grid.ao.shape[1]
+    xc_work = 2.0 * n * points * (n + planes), 4.0 * grid.ao.size
+    work = {
+        # Three look-ups and two fused operations for each element of the half; M read, L written.
+        "supermatrix": (2.0 * pairs**2, 4.0 * rows**2 + 2 * pairs**2),
+        "xc_density": xc_work,
+        "xc_potential": xc_work,
+        "repulsion": (2.0 * pairs**2, 2.0 * pairs**2),
+    }
+    return [(name, timed.ms[name], flops, size) for name, (flops, size) in work.items()]
+
+
+def eri_classes(basis: str) -> list[dict[str, Any]]:
+    """ns per primitive quartet of every pair of shell-pair classes, and the flops counted."""
+    rng = np.random.default_rng(0)
+    numbers = [6] * 12 + [1] * 12
+    settings = Settings(basis=basis)
+    mol = Molecule(numbers, 0.05 * rng.normal(size=(len(numbers), 3)))
+    shape = shape_of(mol.numbers, basis, False, 0, pad=False)
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
+    strips = jax.jit(lambda t, m: pair_strips(gather_atoms(plan, t, m, np.float32)))(*arrays)
+
+    def seconds(blocks: tuple) -> float:
+        part: TilePlan = dataclasses.replace(plan, blocks=blocks)
+        run = jax.jit(lambda s: eri_matrix(part, s))
+        jax.block_until_ready(run(strips))
+        return harness.median_seconds(lambda: jax.block_until_ready(run(strips)), ROUNDS)
+
+    # An empty work list still sorts the primitives and clears the matrix.
+    first = plan.blocks[0]
+    none = {"bra_strip": first.bra_strip[:0], "ket_strip": first.ket_strip[:0]}
+    overhead = seconds((dataclasses.replace(first, **none),))
+    found = []
+    for block in plan.blocks:
+        bra, ket = plan.strips[block.bra], plan.strips[block.ket]
+        n, m = _primitives(plan, bra), _primitives(plan, ket)
+        quartets = n * (m + 1) / 2 if block.bra == block.ket else n * m
+        ns = 1e9 * (seconds((block,)) - overhead) / quartets
+        flops = flops_of(bra.pair_class, ket.pair_class, n / len(bra.pair_strip))
+        name = f"{_name(bra)}|{_name(ket)}"
+        found.append({"name": name, "quartets": quartets, "ns": ns, "flops": flops})
+    return found
+
+
+def _primitives(plan: TilePlan, strips: Any) -> int:
+    """Primitive pairs of a class."""
+    members = strips.pair_class.members
+    return sum(primitives_of(plan.layout, m) * len(m.first) for m in members)
+
+
+def _name(strips: Any) -> str:
+    sides = strips.pair_class.ls_a, strips.pair_class.ls_b
+    return " ".join("".join("spd"[l] for l in ls) for ls in sides)
+
+
+def flops_of(bra: Any, ket: Any, depth: float) -> float:
+    """Operations of one primitive quartet as eri.hpp does them; a fused one counts twice."""
+    order = bra.order + ket.order
+    terms = 20 + 2 * order
+    series = 2 * terms if order <= 1 else 3 * terms
+    top = 12 + (order and order + 24 + 4 * order)  # map and root; powers, exponential, recursion
+    distance = 9 + 5 + 8  # P - Q in two words, its square, alpha with a reciprocal root
+    recursion = sum(3 * (n_hermite(n) - 1) for n in range(1, order + 1)) + 2 * (order + 1)
+    bra_part = 2 * _occupied(bra) * n_hermite(ket.order)
+    ket_part = 2 * _occupied(ket) * _products(bra) / depth  # once for all primitives of the bra
+    return series + top + distance + recursion + bra_part + ket_part
+
+
+def _products(pair_class: Any) -> int:
+    return sum(2 * l + 1 for l in pair_class.ls_a) * sum(2 * l + 1 for l in pair_class.ls_b)
+
+
+def _occupied(pair_class: Any) -> int:
+    """(AO product, Hermite) pairs that are not zero by symmetry; d functions as cartesian xy."""
+    sides = [[p for l in ls for p in _powers(l)] for ls in (pair_class.ls_a, pair_class.ls_b)]
+    return sum(
+        bool(np.all(np.array(h) <= np.add(a, b)))
+        for a, b in itertools.product(*sides)
+        for h in hermite_powers(pair_class.order)
+    )
+
+
+def _powers(l: int) -> list[tuple[int, int, int]]:
+    return [h for h in hermite_powers(l) if sum(h) == l][: 2 * l + 1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

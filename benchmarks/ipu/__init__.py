@@ -1,0 +1,1 @@
+"""The simulated IPU: its model beside measurements, and what it predicts."""

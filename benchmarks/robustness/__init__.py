@@ -1,0 +1,1 @@
+"""The dataset generator under hostile input, killed, and on a full disk."""

@@ -1,0 +1,1 @@
+"""SchNet beside that of PyTorch-Geometric."""

@@ -1,0 +1,180 @@
+"""`rks`: energies and orbitals of one molecule or of a mixed list, in one call."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.solver.result import MoleculeResult, RKSResult, invalid, stacked
+from pyscf_ipu.solver.solver import Solver
+
+
+def rks(
+    molecules: Molecule | Sequence[Molecule],
+    basis: str | None = None,
+    xc: str | None = None,
+    grid_level: int | None = None,
+    precision: str | None = None,
+    cart: bool | None = None,
+    max_cycles: int | None = None,
+    throw: bool = False,
+    orbitals: bool = False,
+    solver: Solver | None = None,
+    forces: bool = False,
+) -> RKSResult:
+    """Restricted Kohn-Sham (or Hartree-Fock) energies.
+
+    One program is compiled per shape of molecule; keep a Solver to call again without compiling.
+
+    Args:
+        molecules: one Molecule, or a list that may mix molecules of any shape.
+        basis: a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
+        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0".
+        grid_level: 0 (default) to 9, PySCF's grids.
+        precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
+        cart: cartesian d functions; default False.
+        max_cycles: SCF cycles at most; default 50.
+        throw: raise on the first molecule that is invalid or does not converge.
+        orbitals: also return mo_coeff and density_matrix.
+        solver: reuse the compiled programs of a `Solver`, at its settings.
+        forces: also return forces; a second program per shape.
+
+    Raises:
+        ValueError: a setting cannot be used.
+        InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
+            "invalid: ..." and energy NaN.
+        ConvergenceError: with `throw`, the first molecule that does not converge.
+    """
+    alone = isinstance(molecules, Molecule)
+    mols = molecule_list(molecules)
+    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
+    found = results(mols, solver, throw or alone, orbitals, forces)
+    if throw:
+        _throw_unconverged(found, mols, solver.settings)
+    return found[0] if alone else stacked(found, orbitals, forces)
+
+
+def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
+    """A list of molecules, also from a single one.
+
+    Raises:
+        TypeError: not a Molecule and not a sequence of them.
+    """
+    if isinstance(molecules, Molecule):
+        return [molecules]
+    if not isinstance(molecules, Sequence):
+        kind = type(molecules).__name__
+        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
+    for i, mol in enumerate(molecules):
+        if not isinstance(mol, Molecule):
+            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
+    return list(molecules)
+
+
+def results(
+    mols: Sequence[Molecule],
+    solver: Solver,
+    strict: bool = False,
+    orbitals: bool = False,
+    forces: bool = False,
+) -> list[MoleculeResult]:
+    """One result per molecule, in the order given; computed in batches, shape by shape.
+
+    Raises:
+        InvalidMolecule: a molecule cannot be computed, and `strict` is set.
+    """
+    found: dict[int, MoleculeResult] = {}
+    groups: dict[Shape, list[int]] = {}
+    for i, mol in enumerate(mols):
+        try:
+            mol.check()
+            groups.setdefault(solver.shape(mol), []).append(i)
+        except InvalidMolecule as error:
+            if strict:
+                raise type(error)(
+                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
+                ) from error
+            found[i] = invalid(str(error), mol.n_atoms)
+    for shape, members in groups.items():
+        size = solver.batch_size(shape)
+        for start in range(0, len(members), size):
+            part = members[start : start + size]
+            batch = solver.run(shape, [mols[i] for i in part], orbitals=orbitals, forces=forces)
+            found.update(zip(part, batch, strict=True))
+    return [found[i] for i in range(len(mols))]
+
+
+def forces(
+    molecules: Molecule | Sequence[Molecule],
+    basis: str | None = None,
+    xc: str | None = None,
+    grid_level: int | None = None,
+    precision: str | None = None,
+    cart: bool | None = None,
+    max_cycles: int | None = None,
+    throw: bool = False,
+    solver: Solver | None = None,
+) -> np.ndarray | list[np.ndarray]:
+    """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
+
+    Arguments and errors are those of `rks`; `rks(..., forces=True)` returns the same together with
+    energies and everything else.  The derivative is that of the energy as computed: AOs, grid
+    points and grid weights move with the nuclei (P. Pulay, Mol. Phys. 17, 197 (1969),
+    doi:10.1080/00268976900100941).  Forces are NaN for a molecule that did not converge, and for
+    an invalid one in a list.
+    """
+    found = rks(
+        molecules,
+        basis=basis,
+        xc=xc,
+        grid_level=grid_level,
+        precision=precision,
+        cart=cart,
+        max_cycles=max_cycles,
+        throw=throw,
+        solver=solver,
+        forces=True,
+    )
+    return found.forces  # type: ignore[return-value]
+
+
+def solver_for(solver: Solver | None, *level: object) -> Solver:
+    """The given solver, or a new one.
+
+    Args:
+        solver: None for a new one.
+        level: the fields of `Settings` in their order; None for the solver's, or the default.
+
+    Raises:
+        TypeError: the solver is not a Solver.
+        ValueError: a setting contradicts the solver, or cannot be used.
+    """
+    names = [field.name for field in fields(Settings)]
+    given = {n: value for n, value in zip(names, level, strict=True) if value is not None}
+    if solver is None:
+        return Solver(replace(Settings(), **given))
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver is a {type(solver).__name__}: give a pyscf_ipu.Solver, or none")
+    for name, value in given.items():
+        if getattr(solver.settings, name) != value:
+            raise ValueError(
+                f"{name}={value!r} contradicts the solver, which was made with "
+                f"{name}={getattr(solver.settings, name)!r}: leave one of them out"
+            )
+    return solver
+
+
+def _throw_unconverged(
+    found: list[MoleculeResult], mols: list[Molecule], settings: Settings
+) -> None:
+    for i, (row, mol) in enumerate(zip(found, mols, strict=True)):
+        if not row.converged:
+            raise ConvergenceError(
+                f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} of "
+                f"{settings.max_cycles} cycles with commutator {row.commutator_norm:.1e} Hartree: "
+                "raise max_cycles, try precision='float64', or check the geometry"
+            )

@@ -1,0 +1,62 @@
+// The codelets of the integration grid as XLA's foreign functions.
+#include "handlers/handlers.hpp"
+
+namespace pyscf_ipu {
+namespace {
+
+ffi::Error becke_weights(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,
+                         Buffer radius, Buffer mask, Result out) {
+  return by_type(points.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().becke_weights(data<T>(points), data<T>(volume), data<std::int32_t>(owner),
+                                 data<T>(high), data<T>(low), data<T>(radius), data<bool>(mask),
+                                 volume.dimensions()[0], volume.dimensions()[1],
+                                 radius.dimensions()[0], data<T>(*out));
+  });
+}
+
+ffi::Error ao_values(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
+                     Buffer coefficients, ffi::Span<const std::int32_t> shells,
+                     ffi::Span<const double> pure, Result out) {
+  return by_type(points.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = out->dimensions();  // [T, D, N, Gb]
+    const AoProblem<T> problem{
+        data<T>(points), data<std::int32_t>(owner), data<T>(high), data<T>(low), data<T>(exponents),
+        data<T>(coefficients), shells.begin(), std::int64_t(shells.size() / 8), pure.begin(),
+        int(pure.size() / 6), size[0], size[1], size[2], size[3]};
+    best().of<T>().ao_values(problem, data<T>(*out));
+  });
+}
+
+// A kernel over ao[T, D, N, Gb] and one more array; `kernel` picks it from the table.
+template <class Pick>
+ffi::Error over_blocks(Buffer ao, Buffer other, Result out, Pick kernel) {
+  return by_type(ao.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = ao.dimensions();
+    kernel(best().of<T>())(data<T>(ao), data<T>(other), size[0], size[1], size[2], size[3],
+                           data<T>(*out));
+  });
+}
+
+ffi::Error xc_density(Buffer ao, Buffer density, Result out) {
+  return over_blocks(ao, density, out, [](const auto& table) { return table.xc_density; });
+}
+
+ffi::Error xc_potential(Buffer ao, Buffer factors, Result out) {
+  return over_blocks(ao, factors, out, [](const auto& table) { return table.xc_potential; });
+}
+
+}  // namespace
+
+CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
+
+CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
+                              .Attr<ffi::Span<const std::int32_t>>("shells")
+                              .Attr<ffi::Span<const double>>("pure")))
+
+CODELET(xc_density, results<1>(arguments<2>(ffi::Ffi::Bind())))
+CODELET(xc_potential, results<1>(arguments<2>(ffi::Ffi::Bind())))
+
+}  // namespace pyscf_ipu

@@ -1,0 +1,161 @@
+// Electron repulsion integrals (ab|cd) of all AO pairs: the codelet "eri".
+//
+// The work list is the tile plan's: bra strip against ket strip.  A vertex takes one bra shell pair
+// against kWidth ket shell pairs, one per vector lane.  For each ket primitive the bra is
+// contracted first, [f, h'], so that the ket's contraction is paid once per bra shell pair.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "integrals/eri_sides.hpp"
+
+namespace pyscf_ipu::ISA {
+
+template <class T, int LB, int LK>
+struct EriVertex {
+  static constexpr int kBra = n_hermite(LB), kKet = n_hermite(LK), kOrder = LB + LK;
+  static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
+
+  const BoysFit<T>& fit;
+  const Side<T>&bra, &ket;
+  std::vector<Vec<T>> half, result;
+
+  EriVertex(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket)
+      : fit(fit), bra(bra), ket(ket), half(bra.products * kKet),
+        result(bra.products * ket.products) {}
+
+  // result[f, f'] of one bra shell pair and a group of kets.
+  void operator()(const ShellPair<T>& pair, const KetGroup<T>& group) {
+    std::fill(result.begin(), result.end(), Vec<T>{});
+    for (const auto& q : group.primitives) {
+      if (pair.primitives.front().size * q.size < kNegligible<T>) continue;
+      std::fill(half.begin(), half.end(), Vec<T>{});
+      for (const auto& p : pair.primitives) {
+        if (p.size * q.size < kNegligible<T>) break;
+        contract_bra(p, q);
+      }
+      contract_ket(q);
+    }
+  }
+
+ private:
+  void contract_bra(const Primitive<T>& p, const KetVector<T>& q) {
+    const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
+    const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
+    Vec<T> d[3], r[n_hermite(kOrder)];
+    for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
+    hermite_coulomb<T, kOrder>(fit, alpha, inverse_root, d[0], d[1], d[2], r);
+    constexpr auto& row = kProduct<LB, LK>.row;
+    // Product by product: the sums over h stay in registers.
+    for (int f = 0; f < bra.products; ++f) {
+      const unsigned long long occupied = bra.occupied_by[f];
+      const T* e = p.e + f * kBra;
+      Vec<T>* to = half.data() + f * kKet;
+#pragma GCC unroll 4
+      for (int first = 0; first < kKet; first += kStep) {
+        Vec<T> sum[kStep];
+#pragma GCC unroll 10
+        for (int k = 0; k < kStep && first + k < kKet; ++k) sum[k] = to[first + k];
+#pragma GCC unroll 35
+        for (int h = 0; h < kBra; ++h) {
+          if (!(occupied >> h & 1)) continue;
+#pragma GCC unroll 10
+          for (int k = 0; k < kStep && first + k < kKet; ++k)
+            sum[k] += e[h] * r[row[h][first + k]];
+        }
+#pragma GCC unroll 10
+        for (int k = 0; k < kStep && first + k < kKet; ++k) to[first + k] = sum[k];
+      }
+    }
+  }
+
+  void contract_ket(const KetVector<T>& q) {
+    for (int k = 0; k < kKet; ++k)
+      for (const int g : ket.occupied[k]) {
+        const Vec<T> e = load<T>(q.e + (g * kKet + k) * kWidth<T>);
+        for (int f = 0; f < bra.products; ++f)
+          result[f * ket.products + g] += half[f * kKet + k] * e;
+      }
+  }
+};
+
+// Both triangles of the matrix.
+template <class T>
+void write(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
+           const PairStrip<T>& kets, const KetGroup<T>& group, int first_lane, int ket_products,
+           std::int64_t rows, T* matrix) {
+  const T* from = reinterpret_cast<const T*>(result.data());
+  for (int lane = first_lane; lane < group.lanes; ++lane) {
+    const std::int64_t column = kets.pairs[group.first + lane].row;
+    for (int f = 0; f < products; ++f)
+      for (int g = 0; g < ket_products; ++g) {
+        const T x = from[(f * ket_products + g) * kWidth<T> + lane];
+        matrix[(bra.row + f) * rows + column + g] = x;
+        matrix[(column + g) * rows + bra.row + f] = x;
+      }
+  }
+}
+
+template <class T, int LB, int LK>
+void eri_block(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket, int bra_strip,
+               int ket_strip, std::int64_t rows, T* matrix) {
+  EriVertex<T, LB, LK> vertex(fit, bra, ket);
+  const auto& kets = ket.strips[ket_strip];
+  const auto& bras = bra.strips[bra_strip].pairs;
+  const bool square = &bra == &ket && bra_strip == ket_strip;
+  for (int b = 0; b < static_cast<int>(bras.size()); ++b)
+    for (const auto& group : kets.groups) {
+      // A square block is symmetric: lanes before b were done when they were the bra.
+      const int skip = square ? std::max(0, b - group.first) : 0;
+      if (skip >= group.lanes) continue;
+      vertex(bras[b], group);
+      write(vertex.result, bras[b], bra.products, kets, group, skip, ket.products, rows, matrix);
+    }
+}
+
+template <class T, int LB, int LK>
+void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket,
+                      int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+  if (order == LK)
+    eri_block<T, LB, LK>(fits[LB + LK], bra, ket, bra_strip, ket_strip, rows, matrix);
+  else if constexpr (LK > LB)
+    eri_dispatch_ket<T, LB, LK - 1>(order, fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+}
+
+template <class T, int LB>
+void eri_dispatch(const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket, int bra_strip,
+                  int ket_strip, std::int64_t rows, T* matrix) {
+  if (bra.order == LB)
+    eri_dispatch_ket<T, LB, kMaxOrder>(ket.order, fits, bra, ket, bra_strip, ket_strip, rows,
+                                       matrix);
+  else if constexpr (LB > 0)
+    eri_dispatch<T, LB - 1>(fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+}
+
+template <class T>
+void eri(const EriProblem<T>& problem, T* matrix) {
+  std::vector<std::vector<T>> sizes;
+  T largest = 0;
+  int highest = 0;
+  for (const auto& c : problem.classes) {
+    sizes.push_back(sizes_of(c));
+    for (const T size : sizes.back()) largest = std::max(largest, size);
+    highest = std::max(highest, c.order);
+  }
+  std::vector<Side<T>> sides;
+  sides.reserve(problem.classes.size());
+  for (std::size_t c = 0; c < problem.classes.size(); ++c)
+    sides.push_back(side_of(problem.classes[c], sizes[c], largest));
+  BoysFit<T> fits[2 * kMaxOrder + 1];
+  const double* from = problem.boys;
+  for (int order = 0; order <= 2 * highest; ++order) fits[order] = read_fit<T>(from, order);
+  std::fill_n(matrix, problem.rows * problem.rows, T(0));
+  for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
+    const std::int32_t* b = problem.blocks + 4 * i;
+    // Classes are sorted by order, and a block's bra class is not behind its ket class.
+    eri_dispatch<T, kMaxOrder>(fits, sides[b[0]], sides[b[1]], b[2], b[3], problem.rows, matrix);
+  }
+}
+
+}  // namespace pyscf_ipu::ISA

@@ -1,0 +1,1 @@
+"""Data of a single element, in the end from PySCF: symbols, basis set, atomic grid, free atom."""

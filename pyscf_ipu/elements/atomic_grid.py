@@ -1,0 +1,92 @@
+"""Integration grids of atoms: tables made on the host (`becke` makes a molecule's grid of them).
+
+The grid is the one PySCF builds by default (Treutler-Ahlrichs radial points, Lebedev spheres,
+``nwchem_prune``, Becke cells with Treutler's size adjustment), so energies agree point by point.
+All of it depends on an element only, and is tabulated once in float64.  Lengths in Bohr.
+Shape letters: A atoms, G points of one atom.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float, Int
+from pyscf import gto
+from pyscf.data import elements, radii
+from pyscf.dft import gen_grid, radi
+
+LEVELS = range(10)
+"""Grid levels of PySCF, coarse to fine."""
+
+HEAVIEST = 103
+"""Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtomicGrid:
+    """Points around one nucleus, before the molecule is divided into cells; read-only."""
+
+    points: Float[np.ndarray, "G 3"]
+    """Bohr, relative to the nucleus."""
+    weights: Float[np.ndarray, " G"]
+    """Bohr^3, 4 pi r^2 dr times the angular weight."""
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+@cache
+def atomic_grid(number: int, level: int) -> AtomicGrid:
+    """PySCF's default grid of one element, cached.
+
+    O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408; V. I. Lebedev,
+    D. N. Laikov, Doklady Mathematics 59, 477 (1999).
+
+    Args:
+        number: atomic number, at least 1.
+        level: 0 (coarse) to 9 (fine).
+
+    Raises:
+        ValueError: if the level or the atomic number is out of range.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"grid level must be an integer from 0 to 9, got {level}")
+    _check_numbers(np.asarray([number]), lowest=1)
+    # PySCF wants some basis and a matching spin before it accepts an atom; the grid ignores both.
+    symbol = elements.ELEMENTS[number]
+    basis = {symbol: [[0, [1.0, 1.0]]]}
+    atom = gto.M(atom=f"{symbol} 0 0 0", basis=basis, spin=number % 2, verbose=0)
+    tables = gen_grid.gen_atomic_grids(
+        atom, radi_method=radi.treutler, level=level, prune=gen_grid.nwchem_prune
+    )
+    ((points, weights),) = tables.values()
+    points = np.array(points, dtype=np.float64, order="C")
+    weights = np.array(weights, dtype=np.float64)
+    points.flags.writeable = False
+    weights.flags.writeable = False
+    return AtomicGrid(points, weights)
+
+
+def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
+    """Square roots of Bragg-Slater radii in sqrt(Bohr), the ``radius`` of :func:`becke_weights`.
+
+    Treutler's adjustment is Becke's with sqrt(R) for R: a_ij = (chi_j/chi_i - chi_i/chi_j) / 4,
+    cut to [-1/2, 1/2].  J. C. Slater, J. Chem. Phys. 41, 3199 (1964), doi:10.1063/1.1725697;
+    O. Treutler, R. Ahlrichs, doi:10.1063/1.469408.
+
+    Args:
+        numbers: atomic numbers; 0 is an empty (padded) slot and gets the harmless value 1.
+
+    Raises:
+        ValueError: if an atomic number is negative or above 103.
+    """
+    numbers = np.asarray(numbers)
+    _check_numbers(numbers, lowest=0)
+    return np.where(numbers == 0, 1.0, np.sqrt(radii.BRAGG[numbers]))
+
+
+def _check_numbers(numbers: np.ndarray, lowest: int) -> None:
+    """Refuse atomic numbers without a grid."""
+    bad = numbers[(numbers < lowest) | (numbers > HEAVIEST)]
+    if bad.size:
+        raise ValueError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")

@@ -1,0 +1,226 @@
+"""PySCF's `dft.RKS` with the SCF of this package: everything else in PySCF works on the result::
+
+    from pyscf_ipu.interop import RKS
+    field = RKS(mole, xc="b3lyp")      # in place of pyscf.dft.RKS(mole, xc="b3lyp")
+    field.kernel()
+    field.mulliken_pop(), field.dip_moment(), pyscf.tools.cubegen.density(mole, ...)
+
+The class is a subclass, so that defaults and names are PySCF's: functional "LDA,VWN", grid level 3,
+`b3lyp` with VWN-RPA.  What this package cannot do is an error, not a fallback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyscf import dft, gto, lib
+from pyscf.dft import libxc
+from pyscf.scf import chkfile
+from pyscf.scf.hf import SCF_Scanner
+
+from pyscf_ipu.api import rks
+from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.interop.rks_checks import (
+    check_functional,
+    check_grids,
+    check_integrals,
+    check_molecule,
+    check_options,
+)
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.settings import Settings, plain_integer
+from pyscf_ipu.solver.solver import Solver
+from pyscf_ipu.xc import FUNCTIONALS, functional
+
+
+class RKS(dft.rks.RKS):
+    """A PySCF mean-field object whose `kernel` runs `pyscf_ipu.rks`.
+
+    `kernel()` sets e_tot (Hartree), mo_energy [N] (Hartree), mo_coeff [N, N] and mo_occ [N] in the
+    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`
+    and `max_cycle` are taken over; the thresholds are those of the precision.  Programs are kept
+    for the next call of this object, for example after `reset(mol)`, and for its `as_scanner()`.
+
+    Args:
+        mol: a built `gto.Mole`: closed shell, one named all-electron basis (s, p, d), H to Cl.
+        xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
+        precision: "float64", "mixed" or "float32", as for `rks`.
+    """
+
+    small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
+
+    def __init__(self, mol: gto.Mole, xc: str = "LDA,VWN", precision: str = "float64") -> None:
+        super().__init__(mol, xc)
+        self.precision = precision
+        self._solver: Solver | None = None
+
+    @property
+    def precision(self) -> str:
+        """ "float64", "mixed" or "float32"; ValueError on setting another."""
+        return self._precision
+
+    @precision.setter
+    def precision(self, name: str) -> None:
+        if not isinstance(name, str) or name not in PRECISIONS:
+            raise ValueError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
+        self._precision = name
+
+    @property
+    def conv_tol(self) -> float:
+        """Largest change of the energy in the last cycle, Hartree: the precision's unless set."""
+        return vars(self).get("conv_tol", PRECISIONS[self.precision].energy_change)
+
+    @conv_tol.setter
+    def conv_tol(self, value: float) -> None:
+        vars(self)["conv_tol"] = value
+
+    def settings(self) -> Settings:
+        """The level of theory in this package's words.
+
+        Raises:
+            ValueError: this package does not have it; UnknownBasis if that is the basis set.
+            InvalidMolecule: this package cannot compute the molecule.
+        """
+        check_options(self)
+        level = Settings(
+            basis=basis_name(self.mol),
+            xc=functional_name(self.xc),
+            grid_level=plain_integer(self.grids.level),
+            precision=self.precision,
+            cart=bool(self.mol.cart),
+            max_cycles=plain_integer(self.max_cycle),
+        ).check()
+        check_grids(self.grids, self.mol)
+        check_integrals(self)
+        return level
+
+    def scf(self, dm0: object = None, **kwargs: object) -> float:
+        """Run the SCF and fill this object; the energy in Hartree.  Errors as for `settings`."""
+        if not isinstance(self, RKS):
+            raise TypeError(
+                f"this {type(self).__name__} was made of pyscf_ipu's RKS, whose SCF is restricted: "
+                "convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own classes"
+            )
+        if dm0 is not None or kwargs:
+            what = ", ".join(["dm0"] * (dm0 is not None) + list(kwargs))
+            raise ValueError(
+                f"kernel() got {what}: the SCF starts from atomic densities and takes no arguments"
+            )
+        molecule, settings = molecule_of(self.mol), self.settings()
+        self.build(self.mol)  # PySCF's warnings of misspelt attributes
+        if self._solver is None or self._solver.settings != settings:
+            self._solver = Solver(settings)
+        found = rks(molecule, orbitals=True, solver=self._solver)
+        self.e_tot = float(found.energy)
+        self.converged = bool(found.converged)
+        self.cycles = int(found.cycles)
+        self.mo_energy = np.asarray(found.mo_energy)
+        self.mo_coeff = np.asarray(found.mo_coeff)
+        self.mo_occ = np.where(np.arange(len(self.mo_energy)) < molecule.n_electrons // 2, 2.0, 0.0)
+        if self.chkfile:
+            chkfile.save_mol(self.mol, self.chkfile)
+            names = ("e_tot", "mo_energy", "mo_coeff", "mo_occ")
+            self.dump_chk({name: getattr(self, name) for name in names})
+        self._finalize()
+        return self.e_tot
+
+    def kernel(self, dm0: object = None, **kwargs: object) -> float:
+        """See `scf`."""
+        return self.scf(dm0, **kwargs)
+
+    def copy(self) -> RKS:
+        """A shallow copy with grids of its own: PySCF's would share them, and `reset` both."""
+        new = super().copy()
+        new.grids, new.nlcgrids = self.grids.copy(), self.nlcgrids.copy()
+        return new
+
+    def as_scanner(self) -> RKS | Scanner:
+        """A copy that is called with a Mole, or a geometry as `Mole.set_geom_` takes it."""
+        if isinstance(self, lib.SinglePointScanner):
+            return self
+        name = type(self).__name__ + Scanner.__name_mixin__
+        return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
+
+    def to_pyscf(self) -> dft.rks.RKS:
+        """The same state in PySCF's own class, whose `kernel` is PySCF's."""
+        plain: Any = self.copy()
+        plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
+        for name in ("_precision", "_solver"):
+            del plain.__dict__[name]
+        return plain
+
+    def to_uks(self, xc: str | None = None) -> dft.uks.UKS:
+        """PySCF's unrestricted object with these orbitals; its SCF is PySCF's."""
+        return self.to_pyscf().to_uks(xc)  # type: ignore[return-value]
+
+    def to_gks(self, xc: str | None = None) -> dft.gks.GKS:
+        """PySCF's generalized object with these orbitals; its SCF is PySCF's."""
+        return self.to_pyscf().to_gks(xc)  # type: ignore[return-value]
+
+
+class Scanner(SCF_Scanner):
+    """PySCF's scanner without its guess, which is the density of the geometry before."""
+
+    def __call__(self: Any, mol_or_geom: object, **kwargs: object) -> float:
+        """The energy in Hartree of a Mole, or of this molecule at another geometry."""
+        is_mole = isinstance(mol_or_geom, gto.Mole)
+        mole = mol_or_geom if is_mole else self.mol.set_geom_(mol_or_geom, inplace=False)
+        self.reset(mole)
+        return self.kernel(**kwargs)
+
+
+def molecule_of(mole: gto.Mole) -> Molecule:
+    """The atoms of a PySCF molecule; InvalidMolecule if it has more than plain nuclei."""
+    check_molecule(mole)
+    return Molecule.from_pyscf(mole)
+
+
+def functional_name(xc: object) -> str:
+    """This package's name of a PySCF functional, found by its libxc numbers.
+
+    Raises:
+        ValueError: there is none; the message lists the names.
+    """
+    check_functional(xc)
+    known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in FUNCTIONALS}
+    try:
+        asked = libxc.parse_xc(xc)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
+    for name, parts in known.items():
+        if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
+            return name
+    names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
+    raise ValueError(f"functional {xc!r} is not offered: use one of {names}")
+
+
+def basis_name(mole: gto.Mole) -> str:
+    """The one named basis set of a molecule.
+
+    Raises:
+        UnknownBasis: there are several, or shells that are not those of the name.
+    """
+    given = list(mole.basis.values()) if isinstance(mole.basis, dict) else [mole.basis]
+    texts = [name for name in given if isinstance(name, str)]
+    if len(texts) < len(given) or len({_without_case(name) for name in texts}) != 1:
+        raise UnknownBasis(
+            "the Mole's basis is not one name for all atoms: build it with, for example, "
+            "basis='def2-svp'"
+        )
+    name = texts[0]
+    first = {mole.atom_symbol(i): i for i in reversed(range(mole.natm))}
+    for symbol, i in first.items():
+        element = mole.atom_pure_symbol(i)
+        if mole._basis[symbol] != gto.format_basis({element: name})[element]:
+            raise UnknownBasis(
+                f"the shells of atom {i} ({symbol}) are not those of basis {name!r}: "
+                "build the Mole with an unchanged, named basis"
+            )
+    return name
+
+
+def _without_case(basis: str) -> str:
+    """One spelling of a basis set's name: PySCF heeds no case, hyphen, underscore or blank."""
+    return basis.lower().translate(str.maketrans("", "", "-_ "))

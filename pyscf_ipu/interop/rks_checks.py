@@ -1,0 +1,178 @@
+"""Which settings of a PySCF object `interop.RKS` accepts.
+
+PySCF's classes take settings by assignment, and a subclass with another SCF would silently ignore
+most of them.  Here everything that would change PySCF's result but not ours is an error.  What only
+changes the way to that result is not checked: direct_scf, diis_space, max_memory.
+"""
+
+from typing import Any
+
+import numpy as np
+from pyscf import dft, gto
+from pyscf.data.elements import charge as atomic_number
+from pyscf.dft import gen_grid, numint, radi
+from pyscf.pbc.gto import Cell
+from pyscf.scf.dispersion import parse_dft
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.numerics.precision import PRECISIONS
+
+# Settings that are not offered, and the values that mean "not set".
+UNSUPPORTED: dict[str, tuple] = {
+    "level_shift": (0, None),
+    "damp": (0, None),
+    "conv_tol_grad": (None,),
+    "callback": (None,),
+    "check_convergence": (None,),
+    "with_df": (None,),
+    "omega": (None, 0),
+    "disp": (None, False, ""),
+    "nlc": ("", None, False),
+    "small_rho_cutoff": (0, None),
+    "diis_file": (None,),
+    "irrep_nelec": (None, {}),
+    "init_guess": ("minao", "atom"),
+}
+
+# What PySCF's SCF calls on its object.  Another implementation (solvents, smearing, external
+# fields, a custom energy) would be ignored.
+HOOKS = (
+    "get_hcore get_ovlp get_jk get_j get_k get_veff get_fock get_grad get_occ eig _eigh "
+    "check_linear_dependency make_rdm1 get_init_guess initialize_grids energy_nuc energy_elec "
+    "energy_tot do_disp do_nlc get_dispersion pre_kernel post_kernel"
+).split()
+
+GRIDS = {
+    "prune": gen_grid.nwchem_prune,
+    "radi_method": radi.treutler,
+    "becke_scheme": gen_grid.original_becke,
+    "radii_adjust": radi.treutler_atomic_radii_adjust,
+    "atom_grid": {},
+    "cutoff": gen_grid.CUTOFF,
+}
+
+_GRID_MESSAGE = "grids.{} is not PySCF's default: only grids.level (0 to 9) can be chosen"
+
+# Attributes of every NumInt, or checked as the object's own `omega`.
+_NUMINT_ATTRIBUTES = {"omega", "stdout", "verbose"}
+
+
+def check_molecule(mole: gto.Mole) -> None:
+    """Raise InvalidMolecule if there is more than plain nuclei and their electrons."""
+    if isinstance(mole, Cell):
+        raise InvalidMolecule("a periodic Cell: only molecules are computed; use a gto.Mole")
+    if mole.has_ecp():
+        raise InvalidMolecule(
+            "the Mole has effective core potentials: use an all-electron basis and no ecp="
+        )
+    if mole.nucmod or np.any(mole._atm[:, gto.mole.NUC_MOD_OF] == gto.mole.NUC_GAUSS):
+        raise InvalidMolecule("the Mole has nuclei of finite size: only point charges; drop nucmod")
+    numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
+    if not np.array_equal(mole.atom_charges(), numbers):
+        raise InvalidMolecule(
+            f"the Mole's nuclear charges are {mole.atom_charges().tolist()}: only atomic numbers, "
+            f"here {numbers}; build the Mole anew"
+        )
+    if mole.omega:
+        raise InvalidMolecule(
+            f"the Mole has omega={mole.omega:g}, a screened Coulomb operator: only the plain one "
+            "is computed; set mole.omega = 0"
+        )
+
+
+def check_options(field: Any) -> None:
+    """Raise ValueError for a setting of an `RKS` that its SCF would ignore."""
+    for name, allowed in UNSUPPORTED.items():
+        value = getattr(field, name, allowed[0])
+        if np.ndim(value) or value not in allowed:
+            raise ValueError(
+                f"{name}={value!r} is not offered by this package's SCF: leave it at "
+                f"{allowed[0]!r}, or use pyscf.dft.RKS"
+            )
+    if not field.diis:
+        raise ValueError("diis is not switchable here: leave it, or use pyscf.dft.RKS")
+    lowest = PRECISIONS[field.precision].energy_change
+    if field.conv_tol < lowest:
+        raise ValueError(
+            f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
+            f"converges to, {lowest:g}: do not set it, or ask for that"
+        )
+    for name in HOOKS:
+        own = getattr(dft.rks.RKS, name, None)
+        if name in vars(field) or getattr(type(field), name, None) is not own:
+            raise ValueError(
+                f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "
+                "(a solvent, smearing, a field); use pyscf.dft.RKS"
+            )
+    _check_integrator(field._numint)
+
+
+def check_functional(xc: object) -> None:
+    """Raise ValueError unless this is a name, without a dispersion correction."""
+    if not isinstance(xc, str):
+        raise ValueError(f"xc is {xc!r}: give the name of a functional; one's own are not offered")
+    try:
+        name, nlc, dispersion = parse_dft(xc)
+    except NotImplementedError as error:
+        raise ValueError(f"PySCF does not offer the functional {xc!r}: {error}") from error
+    if dispersion is not None or nlc != "":
+        raise ValueError(
+            f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which is not computed: "
+            f"give xc={name!r} and add a correction to its energy, or use pyscf.dft.RKS"
+        )
+
+
+def check_grids(grids: Any, mole: gto.Mole) -> None:
+    """Raise ValueError unless the grid is one of PySCF's levels with its defaults.
+
+    Points that exist already, as PySCF's post-processing leaves them, must be those of the
+    molecule: the grid is built once more to compare.
+    """
+    if type(grids) is not gen_grid.Grids:
+        raise ValueError(f"grids is a {type(grids).__name__}: only pyscf.dft.Grids are offered")
+    for name, default in GRIDS.items():
+        if getattr(grids, name) != default:
+            raise ValueError(_GRID_MESSAGE.format(name))
+    if not np.array_equal(np.asarray(grids.atomic_radii), radi.BRAGG_RADII):
+        raise ValueError(_GRID_MESSAGE.format("atomic_radii"))
+    fresh: Any = gen_grid.Grids(mole)
+    for name in sorted(set(vars(grids)) - set(vars(fresh)) - grids._keys):
+        raise ValueError(f"grids.{name} would be ignored: only grids.level (0 to 9) can be chosen")
+    if grids.coords is None and grids.weights is None:
+        return
+    fresh.verbose, fresh.level, fresh.alignment = 0, grids.level, grids.alignment
+    fresh.build()
+    same = (
+        np.array_equal(np.asarray(getattr(grids, name)), getattr(fresh, name))
+        for name in ("coords", "weights")
+    )
+    if not all(same):
+        raise ValueError(
+            f"grids.coords and grids.weights are not those of level {grids.level} at this "
+            "geometry: points of one's own are not offered; call grids.reset()"
+        )
+
+
+def check_integrals(field: Any) -> None:
+    """Raise ValueError for electron repulsion integrals that are not the molecule's.
+
+    PySCF's post-processing leaves such integrals too; they are computed once more to compare.
+    """
+    if field._eri is not None and not np.array_equal(
+        field._eri, field.mol.intor("int2e", aosym="s8")
+    ):
+        raise ValueError(
+            "_eri holds other integrals than the molecule's: this package's SCF computes its own; "
+            "set it to None, or use pyscf.dft.RKS"
+        )
+
+
+def _check_integrator(integrator: object) -> None:
+    """Raise ValueError for a NumInt with a functional or methods of its own."""
+    extra = sorted(set(vars(integrator)) - _NUMINT_ATTRIBUTES)
+    if type(integrator) is not numint.NumInt or extra:
+        what = ", ".join(extra) or f"is a {type(integrator).__name__}"
+        raise ValueError(
+            f"_numint is not PySCF's own ({what}; define_xc_ sets some): this package's SCF would "
+            "ignore it; name a functional by xc=, or use pyscf.dft.RKS"
+        )

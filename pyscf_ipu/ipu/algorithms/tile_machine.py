@@ -1,0 +1,51 @@
+"""The engine's algorithms for an IPU: quartet families, Jacobi sweeps, blocks of grid points."""
+
+from functools import partial
+
+from jax import Array
+
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.ipu.algorithms.families import family_plan
+from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
+from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
+from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.priced_as import priced_as
+from pyscf_ipu.scf.machine import Machine, Repulsion
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.shape import Shape
+
+
+def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False) -> Machine:
+    """The algorithms for molecules of a shape on IPUs.
+
+    Args:
+        target: The chip.
+        num_ipus: Number of chips.
+        shape: Of the molecules.
+        run_vertices: Compute the integrals by the vertices that are priced, too, instead of this
+            host's own (`host_blocks`). The same up to rounding, and minutes of compilation for
+            basis sets with many kinds of shells.
+
+    Raises:
+        ValueError: There is less than one IPU.
+    """
+    if num_ipus < 1:
+        raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
+    n_tiles = num_ipus * int(target.tiles_per_ipu)
+    families = family_plan(shape, n_tiles - 1, int(target.num_worker_contexts))
+
+    def build(atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float) -> Repulsion:
+        del strips
+        vertices = partial(family_supermatrix, families, exact_exchange=exact_exchange)
+        host = partial(host_supermatrix, families, exact_exchange=exact_exchange)
+        blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
+        return lambda d: family_repulsion(families, blocks, d)
+
+    return Machine(build, warm_eigh, grid_tiles=n_tiles)
+
+
+def warm_eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
+    """Jacobi sweeps from the vectors of the cycle before, as many as the accuracy asks for."""
+    values, vectors, _ = jacobi_eigh(matrix, start, tolerance=accuracy)
+    return values, vectors

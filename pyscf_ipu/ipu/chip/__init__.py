@@ -1,0 +1,1 @@
+"""The machine: published figures, exchange, matrix unit, library operations."""

@@ -1,0 +1,131 @@
+"""The chips that can be simulated, as data: every figure with its unit and its source.
+
+The figures are in `targets.toml`.  There are no defaults: a target states every figure, and an
+unknown one raises where it is used.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from importlib.resources import files
+from types import MappingProxyType
+
+from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
+from pyscf_ipu.tiles.array import WORKERS
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of IPU and what it is connected to."""
+
+    name: str
+    ipu_version: str
+    tiles_per_ipu: Quantity
+    num_worker_contexts: Quantity
+    memory_bytes_per_tile: Quantity
+    loadable_bytes_per_tile: Quantity
+    executable_memory_bytes: Quantity
+    """Part of a tile's memory that code can run from."""
+    memory_element_bytes: Quantity
+    tile_clock_frequency: Quantity
+    exchange_bytes_per_cycle: Quantity
+    tiles_per_shared_exchange_bus: Quantity
+    exchange_fragment_cycles: Quantity
+    """Cycles per piece, when many small pieces are gathered."""
+    max_ipu_sync_delay: Quantity
+    """Cycles by which tiles of one IPU leave an internal sync apart."""
+    global_sync_cycles: Quantity
+    """Cycles of a sync that all IPUs take part in."""
+    memcpy_bytes_per_cycle: Quantity
+    data_path_bytes_per_cycle: Quantity
+    """Load of one tile from ordinary memory."""
+    interleaved_load_bytes_per_cycle: Quantity
+    store_bytes_per_cycle: Quantity
+    supervisor_launch_cycles: Quantity
+    fp32_vector_flops_per_cycle: Quantity
+    fp32_amp_flops_per_cycle: Quantity
+    fp16_amp_flops_per_cycle: Quantity
+    compiled_code_factor: Quantity
+    """Cycles of a compiled C++ vertex over those of ideal code."""
+    ipus_per_machine: Quantity
+    ipus_per_pod: Quantity
+    ipu_link_bytes_per_second: Quantity
+    """From one IPU, one way, to the others of its machine."""
+    ipu_link_latency: Quantity
+    machine_link_bytes_per_second: Quantity
+    """From one machine, one way, to the others of its pod."""
+    gateway_link_bytes_per_second: Quantity
+    """From one machine, one way, to other pods."""
+    host_bandwidth_low: Quantity
+    """Measured programs reached rates between low and high."""
+    host_bandwidth_mid: Quantity
+    host_bandwidth_high: Quantity
+
+    def quantities(self) -> Mapping[str, Quantity]:
+        """Every figure by the name of its field."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return MappingProxyType({k: v for k, v in found.items() if isinstance(v, Quantity)})
+
+    def table(self) -> tuple[tuple[str, str, str, str, str], ...]:
+        """Rows (name, value, unit, how, source) for printing."""
+        return tuple(
+            (name, f"{q.value:.6g}" if q.value is not None else "-", q.unit, q.how, q.source)
+            for name, q in self.quantities().items()
+        )
+
+
+_FIGURES = {
+    chip: {name: Quantity(*figure) for name, figure in figures.items()}
+    for chip, figures in tomllib.loads(
+        files("pyscf_ipu").joinpath("ipu", "chip", "targets.toml").read_text(encoding="utf-8")
+    ).items()
+}
+
+GC200 = Target(
+    name="gc200",
+    ipu_version="ipu2",
+    num_worker_contexts=Quantity(
+        WORKERS, "workers", "vendor", "docs.graphcore.ai, assembly programming, 4.2.1"
+    ),
+    ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
+    **_FIGURES["gc200"],
+)
+
+BOW = replace(
+    GC200,
+    name="bow",
+    ipu_version="ipu21",
+    ipu_link_latency=unknown("ipu_link_latency of Bow", "s"),
+    **_FIGURES["bow"],
+    # Measured with a GC200; the host side of a Bow is taken to be the same.
+    **{
+        name: replace(figure, how="estimated", source=f"as for GC200 ({figure.source})")
+        for name, figure in _FIGURES["gc200"].items()
+        if name == "ipu_link_bytes_per_second" or name.startswith("host_bandwidth")
+    },
+)
+
+_OF_GC2 = {"num_worker_contexts": GC200.num_worker_contexts} | _FIGURES["gc2"]
+
+GC2 = Target(
+    name="gc2",
+    ipu_version="ipu1",
+    **{
+        name: _OF_GC2.get(name, unknown(f"{name} of GC2", figure.unit))
+        for name, figure in GC200.quantities().items()
+    },
+)
+
+TARGETS: Mapping[str, Target] = MappingProxyType({t.name: t for t in (GC2, GC200, BOW)})
+"""The targets by their names."""
+
+
+def target(name: str) -> Target:
+    """The chip called `name`, in upper or lower case.
+
+    Raises:
+        ValueError: There is no such chip; the error lists the names.
+    """
+    if name.lower() not in TARGETS:
+        raise ValueError(f"unknown target {name!r}: choose one of {', '.join(TARGETS)}")
+    return TARGETS[name.lower()]

@@ -1,0 +1,243 @@
+"""From a program to priced steps: the walk over the jaxpr.
+
+`Pricer.block` goes through the equations of a jaxpr in order.  Every variable is a `Value`: the
+place of its elements and the buffers that hold them.  The rules (rules.py) price an equation; the
+walk itself deals with loops, branches and calls.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import jax
+import numpy as np
+from jax.core import AbstractValue
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+from jax.typing import ArrayLike
+
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.priced_as import priced_form
+from pyscf_ipu.ipu.steps.places import Place, linear
+from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
+from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64
+from pyscf_ipu.ipu.vertices.trip_counts import Path, called, sites
+
+FOLDED = 2**22  # elements up to which a constant is computed when the program is priced
+TRANSFORMS = re.compile(r"^(\w+)\((.*)\)$")
+CONTROL = frozenset("while body cond scan branch checkpoint closed_call".split())
+
+
+Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
+"""Takes the pricer, an equation and the values of its operands; returns those of its results."""
+
+
+class Pricer(Steps):
+    """Prices programs for one target."""
+
+    def __init__(self, target: Target, n_tiles: int, rules: Mapping[str, Rule]) -> None:
+        super().__init__(target, n_tiles)
+        self.rules = rules
+        self.unknown: list[tuple[str, list[Path | int]]] = []
+        self._loops: list[Path | int] = []
+
+    def block(
+        self, jaxpr: Jaxpr, consts: Sequence[object], args: Sequence[Value], path: Path
+    ) -> list[Value]:
+        """Price a jaxpr; returns the values of its results, each with one use of its buffers."""
+        env: dict[Var, Value] = {}
+        for var, const in zip(jaxpr.constvars, consts, strict=True):
+            value = env[var] = self.constant(const)
+            if _is_floating(value):
+                stored = linear(value.size, value.itemsize, self.n_tiles)
+                self.memory.fixed["Constants"] += stored.bytes(value.itemsize)
+        for var, value in zip(jaxpr.invars, args, strict=True):
+            self.memory.use(value.buffers)
+            env[var] = value
+        last = _last_uses(jaxpr)
+        outer = self.stage
+        for i, eqn in enumerate(jaxpr.eqns):
+            self.stage = outer or _stage(eqn)
+            ins = [self._value(x, env) for x in eqn.invars]
+            outs = self.equation(eqn, ins, (*path, i))
+            for var, value in zip(eqn.outvars, outs, strict=True):
+                if var in last:
+                    env[var] = value
+                else:
+                    self.memory.release(value.buffers)
+            for var in {x for x in eqn.invars if not isinstance(x, Literal) and last[x] == i}:
+                self.memory.release(env.pop(var).buffers)
+        self.stage = outer
+        results = [self._value(x, env) for x in jaxpr.outvars]
+        for value in results:
+            self.memory.use(value.buffers)
+        self._release(env.values())
+        return results
+
+    def _value(self, x: Var | Literal, env: dict[Var, Value]) -> Value:
+        return self.constant(x.val) if isinstance(x, Literal) else env[x]
+
+    def _release(self, values: Iterable[Value]) -> None:
+        for value in values:
+            self.memory.release(value.buffers)
+
+    def results(self, eqn: JaxprEqn, place: Place | None = None) -> list[Value]:
+        """A variable in memory for every result of an equation."""
+        return [self.new(v.aval, eqn.primitive.name, place) for v in eqn.outvars]
+
+    def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        """Price one equation."""
+        refuse_float64(eqn)
+        name = eqn.primitive.name
+        inner = called(eqn)
+        if inner is not None:
+            return self.block(inner.jaxpr, inner.consts, ins, path)
+        control = {"while": self._while, "scan": self._scan, "cond": self._cond}.get(name)
+        if control is not None:
+            return control(eqn, ins, path)
+        if name in ("codelet", "priced_as"):
+            closed = priced_form(eqn)
+            return self.block(closed.jaxpr, closed.consts, ins, path)
+        folded = _fold(eqn, ins)
+        if folded is not None:
+            return [self.constant(x) for x in folded]
+        if name in self.rules:
+            return self.rules[name](self, eqn, ins)
+        self.note_unknown(name)
+        return self.results(eqn)
+
+    def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+        of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
+
+        def once(state: list[Value]) -> list[Value]:
+            if any(sites(test.jaxpr)):
+                self.note_unknown("a loop or branch in the test of a while")
+            else:
+                self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path))
+            return self.block(body.jaxpr, body.consts, [*of_body, *state], path)
+
+        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once)
+
+    def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        body, n_consts, n_carry = (eqn.params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+        n = n_consts + n_carry
+        consts, carry = ins[:n_consts], ins[n_consts:n]
+        avals = [v.aval for v in eqn.outvars]
+        rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
+        stacked = [self.new(a, "scan") for a in avals[n_carry:]]
+
+        def once(state: list[Value]) -> list[Value]:
+            outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
+            for value, whole in zip(outs[n_carry:], stacked, strict=True):
+                if value.place.key != whole.place.key:
+                    self.fetch(value, value.size * value.itemsize * _share(whole.place))
+                self.memory.release(value.buffers)
+            return outs[:n_carry]
+
+        found = self._loop(eqn.params["length"], carry, avals[:n_carry], once)
+        self._release(rows)
+        return [*found, *stacked]
+
+    def _loop(
+        self,
+        trips: Path | int,
+        carry: list[Value],
+        avals: list[AbstractValue],
+        once: Callable[[list[Value]], list[Value]],
+    ) -> list[Value]:
+        """A loop whose carried values stay where its body leaves them."""
+        state = [self.new(a, "loop", v.kept_place()) for a, v in zip(avals, carry, strict=True)]
+        self._copy(carry, state)
+        self.flush()
+        outer, self.steps = self.steps, []
+        self._loops.append(trips)
+        results = once(state)
+        self._copy(results, state)
+        self.flush()
+        self._loops.pop()
+        body, self.steps = self.steps, outer
+        self.steps.append(Loop(trips, body, self.stage or "loop"))
+        self._release(results)
+        return state
+
+    def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        self.flush()
+        outs = self.results(eqn)
+        for k, branch in enumerate(eqn.params["branches"]):
+            outer, self.steps = self.steps, []
+            self._loops.append((*path, k))
+            results = self.block(branch.jaxpr, branch.consts, ins[1:], (*path, k))
+            self._copy(results, outs)
+            self._release(results)
+            self.flush()
+            self._loops.pop()
+            body, self.steps = self.steps, outer
+            self.steps.append(Loop((*path, k), body, "branch"))
+        return outs
+
+    def _copy(self, values: list[Value], to: list[Value]) -> None:
+        """Values go to where a loop or branch wants them, unless they are there already."""
+        for value, wanted in zip(values, to, strict=True):
+            if value.view or value.place.key != wanted.place.key:
+                self.fetch(value, wanted.bytes())
+
+    def note_unknown(self, name: str, times: int = 1) -> None:
+        """Something without a cost: the total becomes a lower bound."""
+        self.unknown += [(name, list(self._loops))] * times
+
+
+def _last_uses(jaxpr: Jaxpr) -> dict[Var, int]:
+    """Index of the last equation that uses each variable; results of the block live on."""
+    last: dict[Var, int] = dict.fromkeys([*jaxpr.constvars, *jaxpr.invars], -1)
+    for i, eqn in enumerate(jaxpr.eqns):
+        for x in eqn.invars:
+            if not isinstance(x, Literal):
+                last[x] = i
+    for x in jaxpr.outvars:
+        if not isinstance(x, Literal):
+            last[x] = len(jaxpr.eqns)
+    return last
+
+
+def _stage(eqn: JaxprEqn) -> str:
+    """The outermost named scope of an equation."""
+    for part in str(eqn.source_info.name_stack).split("/"):
+        while (found := TRANSFORMS.match(part)) is not None:
+            if found.group(1) in ("jit", "pjit"):
+                part = ""
+                break
+            part = found.group(2)
+        if part and part not in CONTROL:
+            return part
+    return ""
+
+
+def _share(place: Place) -> np.ndarray:
+    """Fraction of an array on each tile."""
+    total = place.elements.sum()
+    return place.elements / total if total else place.elements
+
+
+def _is_floating(value: Value) -> bool:
+    return value.constant is not None and np.issubdtype(value.constant.dtype, np.floating)
+
+
+def _fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
+    """The results, if they are known at compile time.
+
+    Only integers and conditions are computed, because they can be indices.  Other constants are
+    replaced by zero.
+    """
+    if any(v.constant is None for v in ins) or eqn.effects or eqn.primitive.name == "tile_map":
+        return None
+    avals = [aval(v) for v in eqn.outvars]
+    if sum(a.size for a in avals) > FOLDED:
+        return None
+    if all(np.issubdtype(a.dtype, np.floating) for a in avals):
+        return [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
+    if any(map(_is_floating, ins)):
+        return None
+    with jax.ensure_compile_time_eval():
+        params = eqn.primitive.get_bind_params(eqn.params)
+        outs = eqn.primitive.bind(*(jax.device_put(v.constant) for v in ins), **params)
+    return list(outs) if eqn.primitive.multiple_results else [outs]

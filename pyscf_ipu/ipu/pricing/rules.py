@@ -1,0 +1,221 @@
+"""The cost of each primitive of JAX on an IPU: elementwise operations, views, vertices, look-ups.
+
+A rule takes the pricer, an equation and the values of its operands; it fetches what has to travel,
+adds to a compute set, and returns the values of the results.  `RULES` is the registry; a program
+with primitives of its own passes a larger one to `simulate`.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from jax.extend.core import JaxprEqn
+
+from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES, gather_cycles, scatter_add_cycles
+from pyscf_ipu.ipu.pricing.linear_algebra import dense, dot, eigh, sort
+from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
+from pyscf_ipu.ipu.pricing.reductions import reduce
+from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
+from pyscf_ipu.ipu.steps.steps import Value
+from pyscf_ipu.ipu.steps.tile_memory import BYTES_PER_INSTRUCTION, INSTRUCTIONS_PER_EQUATION
+from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, count
+from pyscf_ipu.ipu.vertices.equation import aval, size
+from pyscf_ipu.ipu.vertices.scratch import scratch_bytes
+
+
+def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """Computed where most of its elements already are, by the fused vertex of that place."""
+    out = aval(eqn.outvars[0])
+    there = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
+    on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
+    place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
+    for v in ins:
+        if v.constant is None and (v.view or v.place.key != place.key):
+            p.fetch(v, np.minimum(place.elements, v.distinct) * v.itemsize)
+    p.elementwise(place).add_operation(eqn.primitive.name)
+    return p.results(eqn, place)
+
+
+def view(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """Other names for the same elements."""
+    value, after = ins[0], aval(eqn.outvars[0])
+    kept = eqn.primitive.name in ("reshape", "squeeze", "expand_dims")
+    if kept and not value.view and value.constant is None:
+        # Elements in the same order at the same places: not even a view.
+        if value.place.key[0] != "tiles":
+            return [_renamed(p, value)]
+        tiles = _regrouped(value.place.key[1], after.shape[0] if after.shape else 0)
+        if tiles is not None:
+            return [_renamed(p, value, dataclasses.replace(value.place, key=("tiles", tiles)))]
+    return [p.view(ins, v.aval) for v in eqn.outvars]
+
+
+def _regrouped(tiles: tuple[int, ...], rows: int) -> tuple[int, ...] | None:
+    """Tiles of `rows` longer rows made of successive ones; None if a row would be on several."""
+    if rows == 0 or len(tiles) % rows:
+        return None
+    groups = np.reshape(tiles, (rows, -1))
+    alike = bool(np.all(groups == groups[:, :1]))
+    return tuple(int(t) for t in groups[:, 0]) if alike else None
+
+
+def _renamed(p: Pricer, v: Value, place: Place | None = None) -> Value:
+    """One more variable that holds the same buffers."""
+    p.memory.use(v.buffers)
+    return dataclasses.replace(v, place=place or v.place)
+
+
+def gather(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """A view if the indices are known at compile time; else PopLibs's multiSlice."""
+    if all(v.constant is not None for v in ins[1:]):
+        return [p.view(ins[:1], v.aval) for v in eqn.outvars]
+    out = aval(eqn.outvars[0])
+    place = linear(out.size, out.dtype.itemsize, p.n_tiles)
+    p.fetch(ins[0], place.elements * ins[0].itemsize)
+    offsets = min(max(1, ins[1].size), out.size)
+    for v in ins[1:]:
+        p.fetch(v, np.where(place.elements > 0, min(v.size, place.elements.max()) * v.itemsize, 0))
+    row = out.size / offsets
+    # A tile looks up its own part: of one long row, or of several short ones.
+    rows = np.ceil(place.elements / row / p.workers)
+    part = np.minimum(row, np.ceil(place.elements / p.workers))
+    cycles = p.workers * gather_cycles(rows, part)
+    p.library(eqn.primitive.name, np.where(place.elements > 0, cycles, 0.0), "PopLibs multiSlice")
+    return p.results(eqn, place)
+
+
+def update(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """dynamic_update_slice: the new elements go to where the old ones are."""
+    old, new = ins[0], ins[1]
+    place = old.place if old.constant is None and not old.view else None
+    (out,) = p.results(eqn, place)
+    part = np.minimum(out.place.elements, new.size)
+    p.fetch(new, part * new.itemsize)
+    if place is None:
+        p.fetch(old, out.bytes())
+    cycles = part * new.itemsize / float(p.target.memcpy_bytes_per_cycle)
+    p.library(eqn.primitive.name, cycles, "bytes at memcpy_bytes_per_cycle")
+    return [out]
+
+
+def scatter(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """Updates travel to the elements that they change; exactly, if the indices are known."""
+    old, index, new = ins
+    shape, n = aval(eqn.outvars[0]).shape, size(eqn.outvars[0])
+    adds = eqn.primitive.name != "scatter"
+    place = spread(n, p.n_tiles) if old.constant is not None or old.view else old.place
+    share = place.elements / n
+    arriving = new.size * share
+    if index.constant is not None and index.constant.shape[-1:] == (1,) and len(shape) == 1:
+        places = index.constant.ravel()
+        hits = np.bincount(places[(places >= 0) & (places < n)], minlength=n)
+        run = place.elements.max(initial=1.0)
+        owner = np.minimum(np.arange(n) // max(1, int(run)), p.n_tiles - 1)
+        arriving = np.bincount(owner, hits, minlength=p.n_tiles).astype(float)
+    p.fetch(new, arriving * new.itemsize)
+    p.fetch(index, np.where(arriving > 0, index.size * share, 0.0) * index.itemsize)
+    per_worker = np.ceil(arriving / p.workers)
+    cycles = p.workers * scatter_add_cycles(per_worker, 1) if adds else arriving
+    p.library(eqn.primitive.name, np.where(arriving > 0, cycles, 0.0), "PopLibs multiUpdate")
+    return p.results(eqn, place)
+
+
+def place(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """tile_put_* and tile_gather: the rows travel to their tiles."""
+    (value,) = ins
+    tiles = eqn.params["tiles"]
+    row = math.prod(aval(eqn.outvars[0]).shape[1:])
+    where = on_tiles(tiles, row, p.n_tiles)
+    if not value.view and value.place.key == where.key and eqn.params["how"] == "sharded":
+        return [_renamed(p, value)]
+    incoming = where.elements
+    if eqn.params["how"] == "replicated":  # one copy serves all workers of a tile
+        incoming = np.where(where.elements > 0, float(row), 0.0)
+        where = Place(("replicated", tiles), incoming)
+    elif eqn.params["how"] == "gather" and value.kept_place() is not None:
+        incoming = incoming - _already_there(value, eqn, p.n_tiles)
+    p.fetch(value, np.minimum(incoming, value.distinct) * value.itemsize)
+    # It arrives before the next compute set, even if that is already open.
+    return [dataclasses.replace(v, made_in=None) for v in p.results(eqn, where)]
+
+
+def _already_there(value: Value, eqn: JaxprEqn, n_tiles: int) -> np.ndarray:
+    """Elements of a tile_gather whose source is on the tile that wants them: [n_tiles]."""
+    tiles, index = np.array(eqn.params["tiles"]), eqn.params["indices"].value
+    source = np.array(value.place.key[1])[index.reshape(len(tiles), -1)]
+    row = value.size / len(value.place.key[1])
+    return np.bincount(tiles, (source == tiles[:, None]).sum(1) * row, minlength=n_tiles)
+
+
+def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """One vertex per tile entry, in the open compute set unless it depends on that."""
+    tiles, n_consts = eqn.params["tiles"], eqn.params["n_consts"]
+    jaxpr = eqn.params["jaxpr"].jaxpr
+    for v in ins:
+        if not p.ready(v):
+            p.flush()
+    here = np.bincount(tiles, minlength=p.n_tiles) > 0
+    for i, v in enumerate(ins):
+        if v.constant is not None:
+            continue
+        if i < n_consts:
+            p.fetch(v, np.where(here, float(v.size), 0.0) * v.itemsize)
+        elif v.view or v.place.key not in (("tiles", tiles), ("replicated", tiles)):
+            p.fetch(v, on_tiles(tiles, v.size // len(tiles), p.n_tiles).bytes(v.itemsize))
+    cost = count(jaxpr, [v.constant is not None for v in ins])
+    declared, shared = eqn.params["declared"], eqn.params["shared"]
+    cycles = declared.cycles(p.target) if declared else None
+    price = DECLARED if cycles else COUNTED
+    if cycles is None:
+        cycles = cost.low(p.target), cost.high(p.target)
+        for name, n in cost.unknown.items():
+            p.note_unknown(f"{eqn.params['name']}: {name}", n)
+    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price)
+    _note_memory(p, eqn, cost.equations)
+    rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
+    return [
+        p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
+        for v, row in zip(eqn.outvars, rows, strict=True)
+    ]
+
+
+COUNTED = "counted", "the vertex's own program (counting.py)"
+DECLARED = "estimated", "declared with the vertex (create_ipu_tile_primitive)"
+
+
+def _note_memory(p: Pricer, eqn: JaxprEqn, equations: int) -> None:
+    """Code of a vertex, and its scratch memory, of which each worker needs its own."""
+    counts = np.bincount(eqn.params["tiles"], minlength=p.n_tiles)
+    code = equations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
+    p.note_code(eqn.params["name"], code * (counts > 0))
+    declared = eqn.params["declared"]
+    scratch = declared.scratch_bytes() if declared else None
+    if scratch is None:
+        scratch = scratch_bytes(eqn.params["jaxpr"].jaxpr)
+    workers = np.minimum(counts, 1 if eqn.params["shared"] else p.workers)
+    p.memory.scratch(scratch * workers)
+
+
+def barrier(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """The end of the open compute set; nothing moves."""
+    p.flush()
+    return [_renamed(p, v) for v in ins]
+
+
+_DENSE = (
+    "lu lu_pivots_to_permutation triangular_solve custom_linear_solve cholesky householder_product"
+)
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    dict.fromkeys(WORKER_CYCLES, elementwise)
+    | dict.fromkeys(FREE, view)
+    | dict.fromkeys(REDUCTIONS, reduce)
+    | dict.fromkeys(_DENSE.split(), dense)
+    | dict.fromkeys(("gather", "dynamic_slice"), gather)
+    | dict.fromkeys(("scatter", "scatter-add", "scatter_add"), scatter)
+    | {"dynamic_update_slice": update, "tile_place": place, "tile_map": tile_map}
+    | {"optimization_barrier": barrier, "dot_general": dot, "eigh": eigh, "sort": sort}
+)
+"""The rule of every primitive that has one."""

@@ -1,0 +1,1 @@
+"""The result of a simulation: data, totals, text, trace and page."""

@@ -1,0 +1,163 @@
+// Cards and tables.
+
+import {
+  colourVariable, dataSize, duration, interval, make, percent, short, swatch, whole,
+} from "./page.js";
+
+const SHOWN_ROWS = 15;
+
+/** columns: [{title, number, wide}]; rows: arrays of texts or elements, the first a row header. */
+function table(caption, columns, rows, totalRow) {
+  const shape = (c) => [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ");
+  const head = columns.map((c) => make("th", { scope: "col", class: shape(c) }, c.title));
+  const line = (cells, kind) => make("tr", kind ? { class: kind } : {}, ...cells.map((cell, i) => {
+    if (i > 0) return make("td", { class: shape(columns[i]) }, cell);
+    const header = make("th", { scope: "row", class: "name" }, cell);
+    header.title = header.textContent;
+    return header;
+  }));
+  const body = make("tbody", {}, ...rows.map((cells) => line(cells)));
+  if (totalRow) body.append(line(totalRow, "total"));
+  const parts = [make("table", {}, make("caption", {}, caption),
+    make("thead", {}, make("tr", {}, ...head)), body)];
+  const hidden = [...body.rows].slice(SHOWN_ROWS + 3, rows.length);
+  if (hidden.length) parts.push(showAll(hidden, rows.length));
+  return make("div", { class: "scroll" }, ...parts);
+}
+
+function showAll(hidden, count) {
+  hidden.forEach((row) => { row.hidden = true; });
+  const button = make("button", { type: "button", style: { marginTop: "8px" } }, `Show all ${count}`);
+  button.addEventListener("click", () => {
+    hidden.forEach((row) => { row.hidden = false; });
+    button.remove();
+  });
+  return button;
+}
+
+/** Low and, paler, high, relative to the largest of a table. */
+function bar(low, high, largest, colour) {
+  const width = (x) => `${largest ? (100 * x) / largest : 0}%`;
+  const part = (x, kind) => make("i", { class: kind, style: { width: width(x), background: colour } });
+  return make("div", { class: "bar", "aria-hidden": "true" }, part(high, "high"), part(low, "low"));
+}
+
+function card(label, value, detail, warn) {
+  return make("div", { class: warn ? "card warn" : "card" },
+    make("div", { class: "label" }, label), make("div", { class: "value" }, value),
+    make("div", { class: "detail" }, detail));
+}
+
+export function cards(profile) {
+  const { cycles, seconds, host_seconds: host, memory } = profile;
+  const compute = cycles.by_kind.compute || { low: 0 };
+  const over = memory.overflowing_tiles.length;
+  const bound = cycles.is_lower_bound ? ", at least" : "";
+  const list = [
+    card(`Device cycles${bound}`, short(cycles.total), `${short(cycles.high)} as compiled code`),
+    card(`Device time${bound}`, duration(seconds.low), `${duration(seconds.high)} as compiled code`),
+    card("Compute", percent(cycles.total ? compute.low / cycles.total : 0), "of the cycles; the rest is exchange and sync"),
+    card("Tile balance", profile.tile_balance.all.toFixed(2), "mean over busiest tile of the compute sets"),
+    card("Fullest tile", dataSize(memory.max_tile_bytes),
+      over ? `${whole(over)} out of memory: the limit is ${dataSize(memory.limit_bytes)}`
+        : `${percent(memory.max_tile_bytes / memory.limit_bytes)} of ${dataSize(memory.limit_bytes)}`, over > 0),
+    card("Host exchange", duration(host.mid), interval(host.low, host.high, duration)),
+  ];
+  if (profile.energy_hartree !== null) {
+    list.push(card("Energy", profile.energy_hartree.toFixed(6), "hartree"));
+  }
+  const unknown = Object.keys(profile.unknown_ops);
+  if (unknown.length) {
+    list.push(card("Not priced", `${unknown.length} op${unknown.length > 1 ? "s" : ""}`, unknown.join(", "), true));
+  }
+  return make("div", { class: "cards" }, ...list);
+}
+
+const CYCLE_COLUMNS = [
+  { title: "low", number: true }, { title: "high", number: true }, { title: "share", number: true },
+];
+
+export function stageTable(profile, stages) {
+  const { total, by_stage: byStage } = profile.cycles;
+  const largest = Math.max(...Object.values(byStage).map((c) => c.high), 0);
+  const rows = stages.map((name, i) => {
+    const c = byStage[name];
+    const balance = profile.tile_balance[name];
+    return [make("span", {}, swatch(i), name), whole(c.low), whole(c.high),
+      percent(total ? c.low / total : 0), bar(c.low, c.high, largest, colourVariable(i)),
+      balance === undefined ? "" : balance.toFixed(2),
+      balance === undefined ? "" : bar(balance, balance, 1, "var(--s9)")];
+  });
+  const columns = [{ title: "stage" }, ...CYCLE_COLUMNS, { title: "low and high", wide: true },
+    { title: "tile balance", number: true }, { title: "mean / busiest tile", wide: true }];
+  return table("Cycles of every stage, and how evenly its compute sets use the tiles.", columns, rows,
+    ["total", whole(total), whole(profile.cycles.high), "", "", profile.tile_balance.all.toFixed(2), ""]);
+}
+
+export function vertexTable(vertices, profile) {
+  const largest = Math.max(...vertices.map((v) => v.cycles.high), 0);
+  const { total } = profile.cycles;
+  const rows = vertices.map((v) => [
+    v.name, whole(v.cycles.low), whole(v.cycles.high), percent(total ? v.cycles.low / total : 0),
+    bar(v.cycles.low, v.cycles.high, largest, "var(--s0)"), whole(v.runs), whole(v.instances),
+    v.balance.toFixed(2), v.how,
+  ]);
+  const columns = [{ title: "vertex" }, ...CYCLE_COLUMNS, { title: "low and high", wide: true },
+    { title: "compute sets run", number: true }, { title: "instances run", number: true },
+    { title: "balance", number: true }, { title: "how" }];
+  return table("Cycles of the busiest tile in the compute sets of each vertex type.", columns, rows);
+}
+
+export function countTable(counts) {
+  const rows = Object.entries(counts).map(([name, c]) => [name, whole(c.written), whole(c.executed)]);
+  return table("Steps as written in the program, and as executed.",
+    [{ title: "" }, { title: "written", number: true }, { title: "executed", number: true }], rows);
+}
+
+export function provenanceTable(profile) {
+  const { total } = profile.cycles;
+  const rows = Object.entries(profile.provenance).map(([how, c]) => [
+    how, whole(c.low), percent(total ? c.low / total : 0), bar(c.low, c.low, total, "var(--s0)"),
+  ]);
+  return table("Where the cycles come from.", [{ title: "source" }, { title: "low", number: true },
+    { title: "share", number: true }, { title: "", wide: true }], rows);
+}
+
+export function unknownTable(unknown) {
+  const rows = Object.entries(unknown).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, whole(n)]);
+  return table("Operations without a cost rule: the total is a lower bound.",
+    [{ title: "operation" }, { title: "times run", number: true }], rows);
+}
+
+export function categoryTable(memory, categories) {
+  const largest = Math.max(...categories.map((name) => memory.by_category[name].total_bytes), 0);
+  const rows = categories.map((name, i) => {
+    const c = memory.by_category[name];
+    return [make("span", {}, swatch(i), name), dataSize(c.max_bytes), dataSize(c.total_bytes),
+      bar(c.total_bytes, c.total_bytes, largest, colourVariable(i))];
+  });
+  return table("Memory by category, each tile at its own highest load.", [{ title: "category" },
+    { title: "fullest tile", number: true }, { title: "all tiles", number: true },
+    { title: "", wide: true }], rows);
+}
+
+export function bufferTable(memory) {
+  const rows = memory.largest.map((b) => [
+    b.name, b.stage, b.category, dataSize(b.tile_bytes), dataSize(b.total_bytes)]);
+  return table("Largest buffers of the fullest tile at its highest load.", [{ title: "buffer" },
+    { title: "stage" }, { title: "category" }, { title: "this tile", number: true },
+    { title: "all tiles", number: true }], rows);
+}
+
+/** rows: [{name, a, b}]; the ratio is coloured where it departs from 1 by more than 1 %. */
+export function comparisonTable(caption, rows, unit) {
+  const ratio = ({ a, b }) => {
+    if (!a) return "";
+    const kind = b / a > 1.01 ? "worse" : b / a < 0.99 ? "better" : "";
+    return make("span", kind ? { class: kind } : {}, (b / a).toFixed(3));
+  };
+  const lines = rows.map((r) => [r.name, unit(r.a), unit(r.b), ratio(r)]);
+  const total = rows.length && rows.at(-1).name === "total" ? lines.pop() : undefined;
+  return table(caption, [{ title: "" }, { title: "A", number: true }, { title: "B", number: true },
+    { title: "B / A", number: true }], lines, total);
+}

@@ -1,0 +1,41 @@
+"""The result of `simulate`: the data, and the reports that present it."""
+
+import json
+from pathlib import Path
+
+from pyscf_ipu.ipu.profile.data import ProfileData
+from pyscf_ipu.ipu.profile.html import page
+from pyscf_ipu.ipu.profile.summary import summary
+from pyscf_ipu.ipu.profile.trace import trace
+
+
+class Profile(ProfileData):
+    """The priced run of one program, with its reports."""
+
+    def summary(self) -> str:
+        """The profile as text for the terminal, of at most 100 columns."""
+        return summary(self)
+
+    def to_html(self, path: str | Path, other: ProfileData | None = None) -> None:
+        """Write a report for the browser, as one file.
+
+        Args:
+            path: The file.
+            other: A second profile. The report then begins with a comparison, in which it is B.
+        """
+        Path(path).write_text(page(self, other), encoding="utf-8")
+
+    def to_trace(self, path: str | Path, max_events: int = 200_000) -> None:
+        """Write a trace for Perfetto.
+
+        Args:
+            path: The file.
+            max_events: The most steps and loops in it. A loop for which there is no room becomes
+                one event with args {"repeats": n}. If that is not enough, one last event with args
+                {"steps": n} stands for the end of the program.
+
+        Raises:
+            ValueError: `max_events` is less than 1.
+        """
+        text = json.dumps(trace(self, max_events), separators=(",", ":"), allow_nan=False)
+        Path(path).write_text(text)

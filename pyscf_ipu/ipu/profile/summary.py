@@ -1,0 +1,187 @@
+"""A Profile as text for the terminal.
+
+The sections follow the profile summary of the Poplar SDK, "Target", "Graph", "Memory Usage" and
+"Execution" (printed in https://github.com/graphcore/tensorflow, docs on logging and profiling), so
+that its readers find their way.  This one also says which numbers are an interval, where the
+cycles come from and what could not be priced.
+"""
+
+import textwrap
+from itertools import pairwise
+
+import numpy as np
+
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData
+from pyscf_ipu.ipu.profile.text import WIDTH, bar, clip, data_size, duration, percent, table, whole
+from pyscf_ipu.ipu.profile.totals import program_counts, shares, vertex_totals
+
+_TOP_TILES = 5
+_TOP_BUFFERS = 10
+_TOP_VERTICES = 15
+_BINS = 8
+_NAME = 30  # characters of a name
+_KINDS = {"compute": "Compute, busiest tile of each step", "exchange": "Exchange", "sync": "Sync"}
+
+
+def summary(profile: ProfileData) -> str:
+    """The profile as text of at most 100 columns, one section after the other."""
+    sections = (_target, _program, _memory, _execution, _stages, _vertices, _provenance)
+    parts = [section(profile) for section in (*sections, _unknown_ops, _notes)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _target(profile: ProfileData) -> list[str]:
+    limit = profile.memory.limit_bytes
+    rows = [
+        ("Name", profile.target),
+        ("IPUs", whole(profile.num_ipus)),
+        ("Tiles", whole(profile.n_tiles)),
+        ("Tile clock", f"{profile.clock_hz / 1e9:.3f} GHz"),
+        ("Memory per tile", data_size(limit)),
+        ("Memory of all tiles", data_size(limit * profile.n_tiles)),
+    ]
+    return ["Target", *table(rows, "< >")]
+
+
+def _program(profile: ProfileData) -> list[str]:
+    counts = program_counts(profile).items()
+    rows = [(name.capitalize(), whole(c.written), whole(c.executed)) for name, c in counts]
+    return ["Program", *table([("", "written", "executed"), *rows], "< > >")]
+
+
+def _memory(profile: ProfileData) -> list[str]:
+    memory, per_tile = profile.memory, profile.memory.per_tile
+    fullest, over = int(per_tile.argmax()), memory.overflowing
+    total = int(per_tile.sum())
+    some = ", ".join(map(str, over[:_TOP_TILES])) + (", .." if len(over) > _TOP_TILES else "")
+    share = percent(total / (memory.limit_bytes * profile.n_tiles))
+    rows = [
+        ("Total", f"{data_size(total)}  ({share} of all tiles)"),
+        ("Always live", data_size(int(memory.always_live.sum()))),
+        ("Maximum", f"{data_size(memory.max_tile_bytes)} on tile {fullest}"),
+        ("Tiles out of memory", f"{len(over)}  ({some})" if some else "0"),
+    ]
+    lines = ["Memory Usage", *table(rows, "< <"), "", "  Tile histogram", *_histogram(profile)]
+    lines += ["", "  Fullest tiles", *_fullest_tiles(profile)]
+    lines += ["", "  By category", *_categories(profile)]
+    if memory.largest:
+        lines += ["", f"  Largest buffers on tile {fullest}", *_largest(profile)]
+    return lines
+
+
+def _histogram(profile: ProfileData) -> list[str]:
+    """Tiles by eighths of what a tile holds; those that hold too much in a bin of their own."""
+    per_tile, limit = profile.memory.per_tile, profile.memory.limit_bytes
+    edges = np.linspace(0, limit, _BINS + 1)
+    # A tile filled to the last byte is full, not out of memory: bins include their upper edge.
+    places = np.clip(np.searchsorted(edges, per_tile, side="left") - 1, 0, _BINS)
+    counts = np.bincount(places, minlength=_BINS + 1)
+    names = [f"{data_size(a)} to {data_size(b)}" for a, b in pairwise(edges)]
+    rows = [
+        (f"  {name}", whole(int(n)), bar(float(n) / len(per_tile), 40))
+        for name, n in zip([*names, f"over {data_size(limit)}"], counts, strict=True)
+    ]
+    return table(rows, "< > <")
+
+
+def _fullest_tiles(profile: ProfileData) -> list[str]:
+    per_tile, limit = profile.memory.per_tile, profile.memory.limit_bytes
+    rows = [
+        (f"  tile {t}", data_size(int(per_tile[t])), percent(float(per_tile[t]) / limit))
+        for t in np.argsort(-per_tile, kind="stable")[:_TOP_TILES]
+    ]
+    return table(rows, "< > >")
+
+
+def _categories(profile: ProfileData) -> list[str]:
+    rows = [
+        ("  " + clip(name, _NAME), data_size(int(tiles.max())), data_size(int(tiles.sum())))
+        for name, tiles in sorted(profile.memory.by_category.items(), key=lambda x: -x[1].sum())
+    ]
+    return table([("", "fullest tile", "all tiles"), *rows], "< > >")
+
+
+def _largest(profile: ProfileData) -> list[str]:
+    rows = [("", "stage", "category", "this tile", "all tiles")]
+    for b in profile.memory.largest[:_TOP_BUFFERS]:
+        sizes = (data_size(b.tile_bytes), data_size(b.total_bytes))
+        rows.append(("  " + clip(b.name, _NAME), clip(b.stage, 14), clip(b.category, 20), *sizes))
+    return table(rows, "< < < > >")
+
+
+def _interval(cycles: Cycles) -> tuple[str, str]:
+    return whole(cycles.low), whole(cycles.high)
+
+
+def _execution(profile: ProfileData) -> list[str]:
+    kinds, tiles = profile.total_by("kind"), profile.tile_compute
+    part, busy = shares(kinds), tiles[tiles > 0]
+    bound = "Total cycles, at least" if profile.unknown_ops else "Total cycles"
+    rows = [("", "low", "high", "share"), (bound, *_interval(profile.cycles), "")]
+    for kind, name in _KINDS.items():
+        rows.append((name, *_interval(kinds.get(kind, NOTHING)), percent(part.get(kind, 0.0))))
+    averages = {
+        f"Compute of the busiest tile, {int(tiles.argmax())}": tiles.max(),
+        "Compute, tile average including idle": tiles.mean(),
+        "Compute, tile average excluding idle": busy.mean() if len(busy) else 0.0,
+    }
+    rows += [(name, whole(float(value)), "", "") for name, value in averages.items()]
+    return ["Execution", *table(rows, "< > > >"), "", *_times(profile)]
+
+
+def _times(profile: ProfileData) -> list[str]:
+    low, mid, high = map(duration, profile.host_seconds)
+    time = f"{duration(profile.seconds.low)} to {duration(profile.seconds.high)}"
+    rows = [
+        ("Time on the device", f"at least {time}" if profile.unknown_ops else time),
+        ("Host exchange", f"{low} to {high}, about {mid}"),
+        ("Tile balance", f"{profile.balance():.2f}"),
+    ]
+    if profile.energy_hartree is not None:
+        rows.append(("Energy", f"{profile.energy_hartree:.6f} hartree"))
+    return table(rows, "< <")
+
+
+def _stages(profile: ProfileData) -> list[str]:
+    stages = profile.total_by("stage")
+    part, balance = shares(stages), profile.balance_by_stage()
+    rows = [("", "low", "high", "share", "balance", "")]
+    for name, c in stages.items():
+        even = f"{balance[name]:.2f}" if name in balance else ""
+        cells = (*_interval(c), percent(part[name]), even, bar(part[name], 20))
+        rows.append((clip(name, _NAME), *cells))
+    return ["Cycles by stage", *table(rows, "< > > > > <")]
+
+
+def _vertices(profile: ProfileData) -> list[str]:
+    vertices = vertex_totals(profile)
+    if not vertices:
+        return []
+    rows = [("", "low", "high", "instances", "how")]
+    for v in vertices[:_TOP_VERTICES]:
+        rows.append(
+            (clip(v.name, _NAME), *_interval(v.cycles), whole(v.instances), clip(v.how, 18))
+        )
+    if rest := vertices[_TOP_VERTICES:]:
+        cycles = sum((v.cycles for v in rest), NOTHING)
+        instances = whole(sum(v.instances for v in rest))
+        rows.append((f"{len(rest)} more", *_interval(cycles), instances, ""))
+    return ["Cycles by vertex type", *table(rows, "< > > > <")]
+
+
+def _provenance(profile: ProfileData) -> list[str]:
+    rows = [(how, percent(x)) for how, x in shares(profile.total_by("how")).items()]
+    return ["Provenance of the cycles", *table(rows, "< >")] if rows else []
+
+
+def _unknown_ops(profile: ProfileData) -> list[str]:
+    by_times = sorted(profile.unknown_ops.items(), key=lambda item: -item[1])
+    rows = [(clip(name, 60), f"{whole(n)} times") for name, n in by_times]
+    title = "Operations without a cost rule, not in the total"
+    return [title, *table(rows, "< >")] if rows else []
+
+
+def _notes(profile: ProfileData) -> list[str]:
+    style = {"width": WIDTH, "initial_indent": "  - ", "subsequent_indent": "    "}
+    lines = [line for note in profile.notes for line in textwrap.wrap(note, **style)]
+    return ["Notes", *lines] if lines else []

@@ -1,0 +1,98 @@
+"""Sums over a Profile that its reports share: vertices by type, steps by kind, shares."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, Step
+
+
+def title(profile: ProfileData) -> str:
+    """The target and how many of it: "GC200, 1 IPU"."""
+    return f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
+
+
+@dataclass(frozen=True)
+class VertexTotal:
+    """All compute sets of one vertex type."""
+
+    name: str
+    cycles: Cycles
+    """Cycles of the busiest tile of every compute set, summed over all runs."""
+    runs: float | int
+    """Compute sets that ran."""
+    instances: float | int
+    """Vertices that ran in them."""
+    balance: float
+    """Mean over busiest tile, weighted by cycles."""
+    how: str
+    """Where the cycles come from; several sources are joined by "+"."""
+
+
+def vertex_totals(profile: ProfileData) -> tuple[VertexTotal, ...]:
+    """Vertex types by their cycles, the largest first."""
+    found: dict[str, list[tuple[Step, float | int]]] = {}
+    for step, n in profile.steps():
+        if step.kind == "compute":
+            found.setdefault(step.name, []).append((step, n))
+    totals = [_vertex_total(name, uses) for name, uses in found.items()]
+    return tuple(sorted(totals, key=lambda v: -v.cycles.low))
+
+
+def _vertex_total(name: str, uses: list[tuple[Step, float | int]]) -> VertexTotal:
+    cycles = sum((s.cycles * n for s, n in uses), NOTHING)
+    busy = sum(s.balance * s.cycles.low * n for s, n in uses)
+    return VertexTotal(
+        name=name,
+        cycles=cycles,
+        runs=sum(n for _, n in uses),
+        instances=sum(s.vertices * n for s, n in uses),
+        balance=busy / cycles.low if cycles.low else 1.0,
+        how="+".join(sorted({s.how for s, _ in uses})),
+    )
+
+
+@dataclass(frozen=True)
+class Count:
+    """Number of times in the program as written, and as executed (see Repeat.count)."""
+
+    written: float | int
+    executed: float | int
+
+
+_PLURALS = {
+    "compute": "compute sets",
+    "exchange": "exchanges",
+    "sync": "syncs",
+    "host": "host transfers",
+}
+
+
+def program_counts(profile: ProfileData) -> dict[str, Count]:
+    """Compute sets, exchanges, syncs, host transfers, vertices, loops and their iterations."""
+    steps = list(profile.steps())
+    counts = {}
+    for kind, plural in _PLURALS.items():
+        times = [n for s, n in steps if s.kind == kind]
+        counts[plural] = Count(len(times), sum(times))
+    counts["vertices"] = Count(
+        sum(s.vertices for s, _ in steps), sum(s.vertices * n for s, n in steps)
+    )
+    loops = list(_loops(profile.program, 1))
+    counts["loops"] = Count(len(loops), sum(times for _, times in loops))
+    counts["iterations"] = Count(
+        sum(loop.count for loop, _ in loops), sum(loop.count * times for loop, times in loops)
+    )
+    return counts
+
+
+def _loops(program: Program, times: float | int) -> Iterator[tuple[Repeat, float | int]]:
+    for x in program:
+        if isinstance(x, Repeat):
+            yield x, times
+            yield from _loops(x.body, times * x.count)
+
+
+def shares(parts: dict[str, Cycles]) -> dict[str, float]:
+    """Each part's fraction of the sum of the low cycles; zeros if there are none."""
+    total = sum(c.low for c in parts.values())
+    return {k: c.low / total if total else 0.0 for k, c in parts.items()}

@@ -1,0 +1,1 @@
+"""Compute sets, exchanges and tile memory: the steps that a program is priced as."""

@@ -1,0 +1,141 @@
+"""Compute sets: what every tile does between two exchanges.
+
+The workers of a tile take turns at issuing one instruction per cycle.  So a tile's time is its
+launch plus the number of workers times its busiest worker, and the set takes as long as its
+slowest tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple
+
+import numpy as np
+
+from pyscf_ipu.ipu.chip.popops import BINARY_LOOP, BINARY_START, VECTOR, WORKER_CYCLES
+from pyscf_ipu.ipu.chip.quantity import weakest
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
+from pyscf_ipu.ipu.steps.places import Place
+
+
+class PricedStep(NamedTuple):
+    """A step of the program, and the low cycles [n_tiles] of every tile if it is a compute set."""
+
+    step: Step
+    load: np.ndarray = np.zeros(0)
+
+
+@dataclass
+class ComputeSet:
+    """Vertices of one or several kinds that run side by side."""
+
+    target: Target
+    n_tiles: int
+    stage: str
+    names: list[str] = field(default_factory=list)
+    vertices: int = 0
+    how: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        workers = int(self.target.num_worker_contexts)
+        self.cycles = np.zeros((2, self.n_tiles, workers))  # low and high
+
+    def add_vertices(
+        self,
+        name: str,
+        tiles: tuple[int, ...],
+        cycles: tuple[float, float],
+        shared: bool,
+        origin: Origin,
+    ) -> None:
+        """Add a vertex on every entry of `tiles`.
+
+        Args:
+            name: Of the vertex.
+            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker.
+            cycles: Low and high cycles of a worker.
+            shared: All workers of a tile share each vertex instead.
+            origin: Where the cycles come from.
+        """
+        self._note(name, len(tiles), origin)
+        each = np.array(cycles)[:, None]
+        counts = np.bincount(tiles, minlength=self.n_tiles)
+        if shared:
+            self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
+            return
+        for k in range(int(counts.max(initial=0))):
+            busy = np.flatnonzero(counts > k)
+            idle = np.argmin(self.cycles[0, busy], axis=1)
+            self.cycles[:, busy, idle] += each
+
+    def step(self) -> PricedStep:
+        """The whole set as one step."""
+        launch = float(self.target.supervisor_launch_cycles)
+        busiest = self.cycles.max(axis=2)
+        each = np.where(busiest[0] > 0, launch + self.cycles.shape[2] * busiest, 0.0)
+        origin = weakest(*self.how), "; ".join(sorted(self.sources))
+        return compute_step(_common(self.names), self.stage, each, self.vertices, origin)
+
+    def _note(self, name: str, vertices: int, origin: Origin) -> None:
+        if name not in self.names:
+            self.names.append(name)
+        self.vertices += vertices
+        self.how.add(origin[0])
+        self.sources.add(origin[1])
+
+
+class ElementwiseSet(ComputeSet):
+    """One fused elementwise vertex per worker, as `popops::map` makes it.
+
+    Elements are loaded and stored once, however many operations there are.
+    """
+
+    place: Place
+
+    def start(self, place: Place) -> ElementwiseSet:
+        """Load and store the elements at `place`."""
+        self.place = place
+        used = place.elements > 0
+        self._per_worker = np.ceil(place.elements / self.cycles.shape[2])
+        fixed = np.where(used, BINARY_START + BINARY_LOOP * np.ceil(self._per_worker / VECTOR), 0.0)
+        self.cycles += fixed[:, None]
+        self.vertices = int(used.sum())
+        return self
+
+    def add_operation(self, name: str) -> None:
+        """Do one operation more on every element."""
+        cost = WORKER_CYCLES[name]
+        self.cycles += (np.ceil(self._per_worker / cost.elements) * cost.cycles)[:, None]
+        self._note(name, 0, (cost.how, cost.source))
+
+
+def compute_step(
+    name: str, stage: str, cycles: np.ndarray, vertices: int, origin: Origin
+) -> PricedStep:
+    """A compute set from the cycles [low and high, n_tiles] of every tile."""
+    low, high = cycles
+    largest = float(low.max(initial=0.0))
+    step = Step(
+        "compute",
+        name,
+        stage,
+        Cycles(largest, float(high.max(initial=0.0))),
+        tiles=int((low > 0).sum()),
+        vertices=vertices,
+        balance=float(low.mean() / largest) if largest else 1.0,
+        how=origin[0],
+        source=origin[1],
+    )
+    return PricedStep(step, low)
+
+
+def _common(names: list[str]) -> str:
+    """One name for several: what they start with, or how many there are."""
+    if len(names) == 1:
+        return names[0]
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    prefix = "".join(letters[0] for letters in alike).rstrip("_ ")
+    return f"{prefix}*" if len(prefix) > 2 else f"{names[0]} +{len(names) - 1}"

@@ -1,0 +1,250 @@
+"""Values and the steps that work on them: the vocabulary of the rules in `rules.py`.
+
+A rule fetches what has to travel, then adds to a compute set.  Exchanges that wait for the same
+compute set are one exchange behind one sync; vertices that do not need each other's results share
+a compute set, as a Poplar programmer would have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from jax.core import AbstractValue, ShapedArray
+
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
+from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
+from pyscf_ipu.ipu.steps.compute_sets import ComputeSet, ElementwiseSet, PricedStep, compute_step
+from pyscf_ipu.ipu.steps.places import Place, linear
+from pyscf_ipu.ipu.steps.tile_memory import CONTROL_BYTES, EXCHANGE_BYTES, Tracker
+from pyscf_ipu.ipu.vertices.trip_counts import Path
+
+EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
+LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, no latency"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A variable of the program."""
+
+    place: Place
+    size: int
+    itemsize: int
+    buffers: tuple[int, ...] = ()
+    constant: np.ndarray | None = None
+    """Its value, if that is known when the program is compiled."""
+    view: bool = False
+    unique: int = 0
+    """Number of different elements that a view shows."""
+    source: np.ndarray | None = None
+    """[n_tiles] bytes that a view takes its elements from."""
+    made_in: object = None
+    """The compute set that was open when it was made, if there was one."""
+
+    def bytes(self) -> np.ndarray:
+        """[n_tiles] bytes that it takes on each tile."""
+        return self.place.bytes(self.itemsize)
+
+    @property
+    def distinct(self) -> int:
+        """Number of different elements that it shows."""
+        return self.unique if self.view else self.size
+
+    def kept_place(self) -> Place | None:
+        """Its place, if the program put it on tiles; else None."""
+        on_tiles = not self.view and self.constant is None and self.place.key[0] == "tiles"
+        return self.place if on_tiles else None
+
+    def taken_from(self) -> np.ndarray:
+        """[n_tiles] bytes that its elements come from."""
+        return self.bytes() if self.source is None else self.source
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A block that runs as often as the site `trips` counts, or a fixed number of times."""
+
+    trips: Path | int
+    body: list[PricedStep | Loop]
+    name: str = "loop"
+
+
+class Steps:
+    """The program as it grows."""
+
+    def __init__(self, target: Target, n_tiles: int) -> None:
+        self.target, self.n_tiles = target, n_tiles
+        self.workers = int(target.num_worker_contexts)
+        self.memory = Tracker(n_tiles)
+        self.steps: list[PricedStep | Loop] = []
+        self.stage = ""
+        self._codes: set[str] = set()
+        self._open: ComputeSet | None = None
+        self._incoming = np.zeros(n_tiles)
+        self._outgoing = np.zeros(n_tiles)
+
+    def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
+        """A variable in memory: at `place`, or in the linear mapping."""
+        array = cast(ShapedArray, aval)
+        size, itemsize = array.size, array.dtype.itemsize
+        place = place or linear(size, itemsize, self.n_tiles)
+        handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
+        return Value(place, size, itemsize, (handle,), made_in=self._open)
+
+    def constant(self, value: object) -> Value:
+        """A value known at compile time, which is part of the code that uses it."""
+        array = np.asarray(value)
+        place = Place(("constant",), np.zeros(self.n_tiles))
+        return Value(place, array.size, array.dtype.itemsize, constant=array)
+
+    def view(self, ins: list[Value], aval: AbstractValue) -> Value:
+        """The elements of other variables in another order; costs nothing until it is used."""
+        array = cast(ShapedArray, aval)
+        used = [v for v in ins if v.constant is None]
+        for v in used:
+            self.memory.use(v.buffers)
+        return Value(
+            place=Place(("view", object()), np.zeros(self.n_tiles)),
+            size=array.size,
+            itemsize=array.dtype.itemsize,
+            buffers=tuple(h for v in used for h in v.buffers),
+            view=True,
+            unique=min(sum(v.distinct for v in used), array.size) or 1,
+            source=sum((v.taken_from() for v in used), np.zeros(self.n_tiles)),
+            made_in=next((v.made_in for v in used if v.made_in is self._open), None),
+        )
+
+    def fetch(self, value: Value, incoming: np.ndarray) -> None:
+        """Let bytes [n_tiles] of a variable come to the tiles before the next compute set."""
+        if value.constant is not None:
+            return
+        if not self.ready(value):
+            self.flush()
+        total = float(incoming.sum())
+        source = value.taken_from()
+        there = float(source.sum())
+        if total == 0.0 or there == 0.0:
+            return
+        # A tile sends each of its bytes once; any number of tiles may listen.
+        self.move(incoming, source * min(1.0, total / there))
+
+    def move(self, incoming: np.ndarray, outgoing: np.ndarray) -> None:
+        """Let bytes [n_tiles] that a rule counted itself come and go."""
+        self._incoming = self._incoming + incoming
+        self._outgoing = self._outgoing + outgoing
+
+    def note_code(self, name: str, code: np.ndarray) -> None:
+        """Code of a vertex, once on every tile that runs it: [n_tiles] bytes."""
+        if name not in self._codes:
+            self._codes.add(name)
+            self.memory.fixed["Vertex Code"] += code
+
+    def vertices(self) -> ComputeSet:
+        """The compute set that the next vertices join, side by side with what is in it."""
+        if type(self._open) is not ComputeSet or self._open.stage != self.stage:
+            self.flush()
+            self._open = ComputeSet(self.target, self.n_tiles, self.stage)
+        return self._open
+
+    def elementwise(self, place: Place) -> ElementwiseSet:
+        """The fused elementwise vertex that the next operation joins."""
+        found = self._open
+        if (
+            isinstance(found, ElementwiseSet)
+            and (found.place.key, found.stage) == (place.key, self.stage)
+            and not self._incoming.any()
+        ):
+            return found
+        self.flush()
+        self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place)
+        return self._open
+
+    def ready(self, value: Value) -> bool:
+        """Whether a variable does not come from the compute set that is still open."""
+        return value.made_in is None or value.made_in is not self._open
+
+    def transfer(self) -> None:
+        """The exchange of all that was fetched, behind a sync."""
+        if not self._incoming.any():
+            return
+        incoming, outgoing = self._incoming, self._outgoing
+        self._incoming, self._outgoing = np.zeros(self.n_tiles), np.zeros(self.n_tiles)
+        ipus = self.n_tiles // int(self.target.tiles_per_ipu)
+        cycles = exchange_cycles(self.target, incoming, outgoing)
+        crossing = _between(incoming, outgoing, ipus)
+        links = link_cycles(self.target, crossing)
+        sync = sync_cost(self.target, ipus)
+        took_part = (incoming > 0) | (outgoing > 0)
+        self.memory.receive(incoming)
+        self.memory.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
+        self.other("sync", "sync", float(sync), (sync.how, sync.source))
+        tiles, moved = int(took_part.sum()), float(incoming.sum())
+        self.other("exchange", "exchange", cycles, EXCHANGE_ORIGIN, tiles, moved)
+        if links:
+            moved = float(crossing.sum() - crossing.trace())
+            self.other("exchange", "links between IPUs", links, LINK_ORIGIN, moved=moved)
+
+    def library(self, name: str, load: np.ndarray, source: str, how: str = "formula") -> None:
+        """A compute set of library vertices, behind the exchange of what was fetched.
+
+        Args:
+            name: What to call it in profiles.
+            load: [n_tiles] cycles of the vertex on each tile.
+            source: The formula or document that the cycles are from.
+            how: One of `pyscf_ipu.ipu.chip.quantity.HOWS`.
+        """
+        self.flush()
+        vertices = int((load > 0).sum())
+        self._append(
+            compute_step(name, self.stage, np.stack([load, load]), vertices, (how, source))
+        )
+
+    def other(
+        self,
+        kind: str,
+        name: str,
+        cycles: float,
+        origin: Origin,
+        tiles: int = 0,
+        moved: float = 0.0,
+    ) -> None:
+        """A sync or an exchange of `moved` bytes, on all tiles or on a number of them."""
+        step = Step(
+            kind=kind,
+            name=name,
+            stage=self.stage,
+            cycles=Cycles(cycles, cycles),
+            tiles=tiles or self.n_tiles,
+            moved_bytes=moved,
+            how=origin[0],
+            source=origin[1],
+        )
+        self.steps.append(PricedStep(step))
+
+    def flush(self) -> None:
+        """End the open compute set."""
+        found, self._open = self._open, None
+        if found is not None:
+            step = found.step()
+            if type(found) is ComputeSet:
+                self.transfer()  # what its vertices fetched comes first
+            self._append(step)
+        self.transfer()
+
+    def _append(self, priced: PricedStep) -> None:
+        self.memory.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
+        self.steps.append(priced)
+
+
+def _between(incoming: np.ndarray, outgoing: np.ndarray, ipus: int) -> np.ndarray:
+    """[ipus, ipus] bytes from IPU to IPU.
+
+    What a tile receives comes from all IPUs in proportion to what they send.  An IPU sends no byte
+    twice to the same other one.
+    """
+    arriving = incoming.reshape(ipus, -1).sum(axis=1)
+    sent = outgoing.reshape(ipus, -1).sum(axis=1)
+    share = sent / sent.sum() if sent.sum() else sent
+    return np.minimum(sent[:, None], share[:, None] * arriving[None])

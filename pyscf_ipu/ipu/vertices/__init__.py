@@ -1,0 +1,1 @@
+"""The cost of the program of a single tile: cycles, scratch memory, trips of its loops."""

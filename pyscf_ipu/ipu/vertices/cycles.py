@@ -1,0 +1,133 @@
+"""Cycles of a vertex, counted from its own program.
+
+A vertex is a JAX function of one tile's rows.  Its cycles are an interval.  The low end counts the
+floating-point issue slots that hand-written code needs: every elementwise operation at PopLibs's
+cycles per 64-bit vector, matrix products at the rate of the matrix unit, moves that only rename
+elements free (loads and address arithmetic go through the other pipeline).  The high end is what a
+C++ vertex was measured to take: matrix products at the rate of the vector unit, and everything
+times `Target.compiled_code_factor`.
+
+Loops count by their trips.  An operation without a figure is listed, and counts nothing: the
+result is then a lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jax.extend.core import Jaxpr, JaxprEqn
+
+from pyscf_ipu.ipu.chip.popops import GATHER_OFFSET, VECTOR, WORKER_CYCLES
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64, size
+from pyscf_ipu.ipu.vertices.trip_counts import called
+
+FREE = frozenset(
+    "reshape squeeze expand_dims broadcast_in_dim transpose slice concatenate pad rev iota copy "
+    "stop_gradient optimization_barrier split stack unstack empty".split()
+)
+REDUCTIONS = frozenset(
+    "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin cumsum "
+    "cumprod cummax cummin cumlogsumexp".split()
+)
+MOVES = frozenset("dynamic_slice dynamic_update_slice gather scatter scatter-add sort".split())
+
+
+@dataclass(frozen=True)
+class VertexCost:
+    """The work of one vertex."""
+
+    vector_cycles: float | int = 0
+    """Worker cycles of peak code, without matrix products."""
+    multiply_adds: float | int = 0
+    """Multiply-adds of the matrix products."""
+    equations: int = 0
+    """Length of the program."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Operations without a figure."""
+
+    def __add__(self, other: VertexCost) -> VertexCost:
+        return VertexCost(
+            self.vector_cycles + other.vector_cycles,
+            self.multiply_adds + other.multiply_adds,
+            self.equations + other.equations,
+            self.unknown + other.unknown,
+        )
+
+    def times(self, n: int) -> VertexCost:
+        return VertexCost(
+            self.vector_cycles * n, self.multiply_adds * n, self.equations, self.unknown
+        )
+
+    def low(self, target: Target) -> float:
+        flops = 2.0 * self.multiply_adds
+        return self.vector_cycles + flops / float(target.fp32_amp_flops_per_cycle)
+
+    def high(self, target: Target) -> float:
+        flops = 2.0 * self.multiply_adds
+        plain = self.vector_cycles + flops / float(target.fp32_vector_flops_per_cycle)
+        return plain * float(target.compiled_code_factor)
+
+
+def count(jaxpr: Jaxpr, known: Sequence[bool] = ()) -> VertexCost:
+    """The cost of a vertex program.
+
+    Args:
+        jaxpr: The program.
+        known: Whether each argument is a compile-time constant.  The compiler works out whatever
+            depends on constants alone, so that it costs nothing.
+    """
+    total = VertexCost()
+    flags = [*known, *[False] * (len(jaxpr.invars) - len(known))]
+    constant = {v for v, k in zip(jaxpr.invars, flags, strict=True) if k} | set(jaxpr.constvars)
+    for eqn in jaxpr.eqns:
+        refuse_float64(eqn)
+        given = [hasattr(x, "val") or x in constant for x in eqn.invars]
+        if all(given) and eqn.primitive.name not in ("while", "cond"):
+            constant |= set(eqn.outvars)
+        else:
+            total = total + _equation(eqn, given)
+    return total
+
+
+def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
+    name = eqn.primitive.name
+    inner = called(eqn)
+    if inner is not None:
+        return count(inner.jaxpr, known)
+    if name == "scan":
+        fixed = known[: eqn.params["num_consts"]]
+        return count(eqn.params["jaxpr"].jaxpr, fixed).times(eqn.params["length"])
+    if name == "cond":
+        branches = [count(b.jaxpr, known[1:]) for b in eqn.params["branches"]]
+        return max(branches, key=lambda b: b.vector_cycles + b.multiply_adds)
+    if name == "while":
+        return count(eqn.params["body_jaxpr"].jaxpr) + VertexCost(unknown=Counter({"while": 1}))
+    if name == "custom_linear_solve":
+        return count(eqn.params["jaxprs"].solve.jaxpr)
+    if name in FREE or (name == "gather" and known[1]):
+        return VertexCost()
+    if name == "dot_general":
+        return VertexCost(0.0, multiply_adds(eqn), 1)
+    if name in REDUCTIONS:
+        return VertexCost(size(eqn.invars[0]) / VECTOR, 0.0, 1)
+    if name in MOVES:
+        offsets = size(eqn.invars[1]) if name in ("gather", "scatter", "scatter-add") else 1
+        # An update costs what is new in it.
+        moved = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2}.get(name)
+        elements = size(eqn.outvars[0] if moved is None else eqn.invars[moved])
+        return VertexCost(GATHER_OFFSET * min(offsets, elements) + elements, 0.0, 1)
+    if name in WORKER_CYCLES:
+        cost = WORKER_CYCLES[name]
+        return VertexCost(math.ceil(size(eqn.outvars[0]) / cost.elements) * cost.cycles, 0.0, 1)
+    return VertexCost(equations=1, unknown=Counter({name: 1}))
+
+
+def multiply_adds(eqn: JaxprEqn) -> float:
+    """Multiply-adds of a `dot_general`."""
+    (contract, _), _ = eqn.params["dimension_numbers"]
+    inner = math.prod(aval(eqn.invars[0]).shape[d] for d in contract)
+    return float(size(eqn.outvars[0]) * inner)

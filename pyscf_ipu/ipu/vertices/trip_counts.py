@@ -1,0 +1,147 @@
+"""Real trips of the loops of a program, and the branches that it takes.
+
+The program is traced again with a counter carried along by every `while` and `cond`.  Loops with
+a trip count known at compile time need none.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+
+Path = tuple[int, ...]
+"""An equation: its place in the program, then the branch, its place there, and so on."""
+
+INLINED = frozenset(
+    "jit pjit closed_call core_call remat checkpoint custom_jvp_call custom_vjp_call "
+    "custom_vjp_call_jaxpr".split()
+)
+"""Primitives that do nothing but call a program."""
+
+Counts = dict[Path, Array]
+State = tuple[tuple[object, ...], Counts]
+Turn = tuple[tuple[object, ...], Array, Counts]
+"""What a counted while loop carries: its own values, its trips, the counts of its body."""
+
+
+def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The jaxpr that an equation calls, if it does nothing else."""
+    if eqn.primitive.name not in INLINED:
+        return None
+    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        if key in eqn.params:
+            found = eqn.params[key]
+            return found if hasattr(found, "consts") else ClosedJaxpr(found, ())
+    return None
+
+
+def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
+    """Every loop and branch whose count is only known when the program runs."""
+    for i, eqn in enumerate(jaxpr.eqns):
+        here = (*path, i)
+        inner = called(eqn)
+        if inner is not None:
+            yield from sites(inner.jaxpr, here)
+        elif eqn.primitive.name == "while":
+            yield here
+            yield from sites(eqn.params["body_jaxpr"].jaxpr, here)
+            # Loops in the test are not counted: see `_while`.
+        elif eqn.primitive.name == "scan":
+            yield from sites(eqn.params["jaxpr"].jaxpr, here)
+        elif eqn.primitive.name == "cond":
+            for k, branch in enumerate(eqn.params["branches"]):
+                yield (*here, k)
+                yield from sites(branch.jaxpr, (*here, k))
+
+
+def _evaluate(
+    jaxpr: Jaxpr, consts: Sequence[object], args: Sequence[object], path: Path
+) -> tuple[list[object], Counts]:
+    values: dict[Var, object] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values |= dict(zip(jaxpr.invars, args, strict=True))
+    counts: Counts = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        operands = [x.val if isinstance(x, Literal) else values[x] for x in eqn.invars]
+        outs, found = _equation(eqn, operands, (*path, i))
+        counts |= found
+        values |= dict(zip(eqn.outvars, outs, strict=True))
+    return [x.val if isinstance(x, Literal) else values[x] for x in jaxpr.outvars], counts
+
+
+def _equation(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+    name, inner = eqn.primitive.name, called(eqn)
+    counted = {"while": _while, "scan": _scan, "cond": _cond}.get(name)
+    if inner is not None and any(sites(inner.jaxpr)):
+        return _evaluate(inner.jaxpr, inner.consts, operands, path)
+    if counted is not None and (name != "scan" or any(sites(eqn.params["jaxpr"].jaxpr))):
+        return counted(eqn, operands, path)
+    outs = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
+    return (list(outs) if eqn.primitive.multiple_results else [outs]), {}
+
+
+def _zeros(paths: Iterator[Path]) -> Counts:
+    return {p: jnp.zeros((), jnp.int32) for p in paths}
+
+
+def _added(total: Counts, more: Counts) -> Counts:
+    return {p: n + more.get(p, 0) for p, n in total.items()}
+
+
+def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+    n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
+
+    def proceed(state: Turn) -> Array:
+        return jaxpr_as_fun(test)(*of_cond, *state[0])[0]
+
+    def step(state: Turn) -> Turn:
+        carry, trips, inner = state
+        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path)
+        return tuple(outs), trips + 1, _added(inner, found)
+
+    carry = tuple(operands[n_cond + n_body :])
+    start = carry, jnp.zeros((), jnp.int32), _zeros(sites(body.jaxpr, path))
+    outs, trips, inner = lax.while_loop(proceed, step, start)
+    return list(outs), {path: trips} | inner
+
+
+def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+    body, n_consts, n_carry = (eqn.params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+    consts, carry = operands[:n_consts], operands[n_consts : n_consts + n_carry]
+
+    def step(state: State, x: tuple[object, ...]) -> tuple[State, tuple[object, ...]]:
+        carry, inner = state
+        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path)
+        return (tuple(outs[:n_carry]), _added(inner, found)), tuple(outs[n_carry:])
+
+    start = (tuple(carry), _zeros(sites(body.jaxpr, path)))
+    how = {k: eqn.params[k] for k in ("length", "reverse")}
+    (carry, inner), ys = lax.scan(step, start, tuple(operands[n_consts + n_carry :]), **how)
+    return [*carry, *ys], inner
+
+
+def _cond(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+    branches = eqn.params["branches"]
+    every = [p for k, b in enumerate(branches) for p in ((*path, k), *sites(b.jaxpr, (*path, k)))]
+
+    def taken(k: int) -> Callable[..., State]:
+        def run(*args: Array) -> State:
+            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, (*path, k))
+            return tuple(outs), _zeros(iter(every)) | found | {(*path, k): jnp.ones((), jnp.int32)}
+
+        return run
+
+    chosen = [taken(k) for k in range(len(branches))]
+    outs, found = lax.switch(operands[0], chosen, *operands[1:])
+    return list(outs), found
+
+
+def run_counts(closed: ClosedJaxpr) -> Callable[..., dict[Path, int]]:
+    """A function of the program's flat arguments that returns the count of every site."""
+    if not any(sites(closed.jaxpr)):
+        return lambda *_: {}
+    compiled = jax.jit(lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1])
+    return lambda *args: {p: int(n) for p, n in jax.device_get(compiled(*args)).items()}

@@ -1,0 +1,70 @@
+"""Which molecules a restricted calculation can be started on."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+MIN_DISTANCE_BOHR = 0.2
+"""Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long."""
+
+
+def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
+    """Raise InvalidMolecule, which begins with `label`, unless all are elements H to Cl."""
+    bad = [i for i, number in enumerate(numbers) if not 1 <= number <= MAX_ATOMIC_NUMBER]
+    if bad:
+        number = int(numbers[bad[0]])
+        known = 1 <= number < len(SYMBOLS)
+        what = f"{symbol_of(number)} ({number})" if known else f"number {number}"
+        raise InvalidMolecule(
+            f"{label} has element {what} at atom {bad[0]}: elements H to Cl (atomic numbers 1 to "
+            f"{MAX_ATOMIC_NUMBER}) are computed; leave this molecule out."
+        )
+
+
+def check_positions(
+    numbers: Int[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"], label: str
+) -> None:
+    """Raise InvalidMolecule unless all positions (Bohr) are finite and no two atoms coincide."""
+    bad = np.flatnonzero(~np.isfinite(positions).all(axis=1))
+    if bad.size:
+        i = int(bad[0])
+        raise InvalidMolecule(
+            f"{label} has position {positions[i].tolist()} Bohr at atom {i} "
+            f"({symbol_of(int(numbers[i]))}): every coordinate must be a finite number; repair or "
+            "leave out this molecule."
+        )
+    distance = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
+    distance[np.diag_indices(len(numbers))] = np.inf
+    i, j = sorted(int(k) for k in np.unravel_index(int(np.argmin(distance)), distance.shape))
+    if distance[i, j] < MIN_DISTANCE_BOHR:
+        raise InvalidMolecule(
+            f"{label} has atoms {i} ({symbol_of(int(numbers[i]))}) and {j} "
+            f"({symbol_of(int(numbers[j]))}) only {distance[i, j]:.3g} Bohr apart "
+            f"({distance[i, j] * BOHR_TO_ANGSTROM:.3g} Angstrom): at least {MIN_DISTANCE_BOHR} "
+            f"Bohr ({MIN_DISTANCE_BOHR * BOHR_TO_ANGSTROM:.3g} Angstrom) is allowed; check the "
+            "geometry and its unit: Molecule(numbers, positions) takes Bohr; text, XYZ files and "
+            "ASE have Angstrom."
+        )
+
+
+def check_electrons(n_electrons: int, charge: int, label: str) -> None:
+    """Raise InvalidMolecule unless the number of electrons is positive and even."""
+    if n_electrons > 0 and n_electrons % 2 == 0:
+        return
+    what = "no electrons" if n_electrons <= 0 else f"an odd number of electrons ({n_electrons})"
+    raise InvalidMolecule(
+        f"{label} with charge {charge:+d} has {what}: the calculation is restricted (closed shell) "
+        "and needs a positive, even number; for an ion give its charge=, radicals are not computed."
+    )
+
+
+def whole_charge(charge: object) -> int:
+    """A charge in units of e as an int; raises ValueError unless it is a whole number."""
+    number = (int, float, np.integer, np.floating)
+    if isinstance(charge, number) and not isinstance(charge, bool):  # noqa: SIM102
+        if np.isfinite(charge) and int(charge) == charge:
+            return int(charge)
+    raise ValueError(f"charge is {charge!r}: it must be a whole number, in units of e")

@@ -1,0 +1,108 @@
+"""Geometries from SMILES: RDKit's ETKDGv3.  The one embedder for all packages.
+
+RDKit is optional and imported where it is needed.  It computes in Angstrom.
+Shape legend: A atoms, K conformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.checks import check_electrons, check_elements
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+if TYPE_CHECKING:
+    from rdkit.Chem import Mol
+    from rdkit.Chem.rdDistGeom import EmbedParameters
+
+Embed = Callable[["Mol", int, "EmbedParameters", float], None]
+"""Adds up to that many conformers to a graph; it may use that part of the time that is left."""
+
+
+def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.ndarray, "A 3"], int]:
+    """Atomic numbers, positions in Bohr and charge of a SMILES; see `Molecule.from_smiles`."""
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as error:
+        raise ImportError(
+            "Molecule.from_smiles needs RDKit, which is not installed: `pip install rdkit`, or "
+            "give numbers and positions to Molecule(...) yourself."
+        ) from error
+    if not isinstance(smiles, str):
+        raise TypeError(f"a SMILES is text such as 'CCO', not a {type(smiles).__name__}.")
+    with rdBase.BlockLogs():
+        graph = Chem.MolFromSmiles(smiles) if smiles.strip() else None
+    if graph is None:
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} cannot be read: a valid SMILES with normal valences is needed; "
+            "check brackets, ring numbers and valences."
+        )
+    radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
+    if radicals:
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} has {radicals} unpaired electron(s): the calculation is restricted "
+            "(closed shell); add the missing hydrogens or the charge to the SMILES."
+        )
+    graph = Chem.AddHs(graph)
+    charge = Chem.GetFormalCharge(graph)
+    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+    # Before the embedding, which may be slow or impossible for what is not allowed anyway.
+    check_elements(numbers, f"molecule {smiles}")
+    check_electrons(int(numbers.sum()) - charge, charge, f"molecule {smiles}")
+    if not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise ValueError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
+    with rdBase.BlockLogs():
+        etkdg(graph, 1, seed)
+    if not graph.GetNumConformers():
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} could not be embedded in space by RDKit's ETKDGv3; try another "
+            "seed=, or give a geometry with Molecule.from_xyz."
+        )
+    order = heavy_first(numbers)
+    return numbers[order], graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM, charge
+
+
+def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:
+    """Give a graph up to `count` ETKDGv3 conformers in place of those that it has.
+
+    What fails is tried once more from random coordinates, as ring systems and cages often need.
+
+    Args:
+        graph: RDKit molecule, hydrogens added.
+        count: conformers asked for; there may be fewer, or none.
+        seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers.
+        embed: how RDKit is called, to limit its time; default: without a limit.
+
+    Returns:
+        How many conformers the first try found; the others are from random coordinates.
+    """
+    from rdkit.Chem import rdDistGeom
+
+    embed = embed or _without_limit
+    parameters = rdDistGeom.ETKDGv3()
+    parameters.randomSeed = seed
+    embed(graph, count, parameters, 0.5)
+    found = graph.GetNumConformers()  # after a timeout, the ids that RDKit returns are wrong
+    if found < count:
+        parameters.useRandomCoords = True
+        parameters.clearConfs = False
+        parameters.randomSeed = (seed + 1) % 2**31
+        embed(graph, count - found, parameters, 1.0)
+    return found
+
+
+def heavy_first(numbers: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
+    """The order of atoms in this project: heavy atoms, then hydrogens, each as they stood."""
+    return np.argsort(numbers == 1, kind="stable")
+
+
+def _without_limit(graph: Mol, count: int, parameters: EmbedParameters, share: float) -> None:
+    from rdkit.Chem import rdDistGeom
+
+    del share
+    rdDistGeom.EmbedMultipleConfs(graph, count, parameters)

@@ -1,0 +1,190 @@
+"""XYZ and extended XYZ: what a frame says.  The one reader of frames for all three packages.
+
+Positions are in Angstrom.  Extended XYZ puts `key=value` pairs into the comment line; a value may
+stand in quotes or braces, and ASE writes what it would otherwise misread as JSON behind `_JSON`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.errors import InvalidMolecule
+
+HYDROGENS = {"D": 1, "T": 1}
+"""Isotopes with a symbol of their own; electronic energies do not depend on nuclear masses."""
+
+_PAIR = re.compile(r"""(?<![^\s="'}])([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\S+)""")
+MAX_STATED_CHARGE = 1000
+_QUOTES = {'"': '"', "'": "'", "{": "}"}
+_JSON = "_JSON "
+
+
+class Unreadable(ValueError):
+    """An atom of a frame cannot be read; `atom` is its number from 0."""
+
+    def __init__(self, atom: int, line: str) -> None:
+        needed = "an element and x, y, z in Angstrom are needed"
+        super().__init__(f"atom {atom + 1} is {line.strip()[:60]!r}: {needed}")
+        self.atom = atom
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a frame says. A atoms, in its own order."""
+
+    numbers: Int[np.ndarray, " A"]
+    positions_angstrom: Float[np.ndarray, "A 3"]
+    keys: dict[str, str]
+    """Keys of the comment in lower case, and their values as `comment_keys` gives them."""
+
+
+def parse_frame(block: str) -> Frame:
+    """Read a frame: the number of atoms, the comment, and one line per atom.
+
+    Raises:
+        Unreadable: an atom without an element or three coordinates.
+    """
+    _, comment, *atoms = block.split("\n")
+    keys = {name.lower(): value for name, value in comment_keys(comment).items()}
+    element, at = _columns(keys.get("properties", ""))
+    numbers, positions = [], []
+    for i, line in enumerate(atoms):
+        fields = line.split()
+        try:
+            numbers.append(_number(fields[element]))
+            x, y, z = (float(text) for text in fields[at : at + 3])
+        except (IndexError, KeyError, ValueError):
+            raise Unreadable(i, line) from None
+        positions.append((x, y, z))
+    return Frame(
+        np.array(numbers, dtype=np.int64), np.array(positions, dtype=float).reshape(-1, 3), keys
+    )
+
+
+def comment_keys(comment: str) -> dict[str, str]:
+    """The keys of a comment line and their values, without quotes, escapes and ASE's `_JSON`."""
+    return {key: _value(text) for key, text in _PAIR.findall(comment)}
+
+
+def is_periodic(keys: Mapping[str, str]) -> bool:
+    """Whether the keys of a frame say that it is periodic; a lattice alone says so too."""
+    lower = {key.lower(): value for key, value in keys.items()}
+    periodic = lower.get("pbc", "T T T" if "lattice" in lower else "")
+    return any(word[:1] in "Tt1" for word in periodic.replace(",", " ").split())
+
+
+def whole_number(text: str) -> int | None:
+    """A charge as a comment states it ("1", "-1.0"); None if it is not a whole number."""
+    try:
+        value = float(text)
+        return int(value) if value == int(value) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def first_frame(path: Path) -> Frame:
+    """The first frame of a file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        InvalidMolecule: the file is not XYZ (the message names the line), or periodic.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"XYZ file {path} does not exist or is not a file; check the path.")
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    first = lines[0].strip() if lines else ""
+    if not first.isdecimal() or int(first) < 1:
+        raise _not_xyz(path, 1, f"is {first[:40]!r}", "the number of atoms")
+    n_atoms = int(first)
+    rows = lines[2 : 2 + n_atoms]
+    try:
+        frame = parse_frame("\n".join([first, *lines[1:2], *rows] if rows else [first, ""]))
+    except Unreadable as error:
+        needed = "an element symbol and x, y, z in Angstrom"
+        line = rows[error.atom].strip()[:60]
+        raise _not_xyz(path, error.atom + 3, f"is {line!r}", needed) from error
+    if len(rows) < n_atoms:
+        what = f"is missing: the file ends after {len(rows)} of {n_atoms} atoms"
+        raise _not_xyz(path, len(rows) + 3, what, "an atom")
+    if is_periodic(frame.keys):
+        raise InvalidMolecule(f"{path} is periodic (pbc or a lattice): only molecules are computed")
+    return frame
+
+
+def stated_charge(frame: Frame, path: Path, charge: int | None) -> int:
+    """The charge of a frame: that of its comment or the given one, which must not contradict it.
+
+    Raises:
+        InvalidMolecule: the comment's charge is not a whole number, or another one than given.
+    """
+    text = frame.keys.get("charge")
+    stated = None if text is None else whole_number(text)
+    if text is not None and (stated is None or abs(stated) > MAX_STATED_CHARGE):
+        raise InvalidMolecule(f"{path} has charge={text[:40]!r}: it must be a whole number, in e")
+    if stated is not None and charge is not None and stated != charge:
+        raise InvalidMolecule(
+            f"{path} states charge {stated:+d}, which contradicts charge={charge}: leave out one"
+        )
+    return (stated or 0) if charge is None else charge
+
+
+def _value(text: str) -> str:
+    closing = _QUOTES.get(text[0])
+    if closing is None:
+        return text
+    plain = text[1:-1] if len(text) > 1 and text[-1] == closing else text.strip("\"'{}")
+    if text[0] == '"':
+        # Only \\ and \" are escapes: the backslash of an unescaped SMILES is part of it.
+        plain = re.sub(r'\\([\\"])', r"\1", plain)
+    if not plain.startswith(_JSON):
+        return plain
+    try:
+        words = _words(json.loads(plain.removeprefix(_JSON)))
+    except (ValueError, RecursionError):
+        return plain
+    return words.encode("utf-8", errors="replace").decode()  # JSON can state half a character
+
+
+def _words(value: object) -> str:
+    """A value from JSON as the comment of a frame would state it plainly."""
+    if isinstance(value, list):
+        return " ".join(map(_words, value))
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    return "" if value is None else str(value)
+
+
+def _columns(properties: str) -> tuple[int, int]:
+    """Columns of the element and of x, from the value of Properties; 0 and 1 without it."""
+    columns: dict[str, int] = {}
+    at = 0
+    parts = properties.split(":")
+    for name, width in zip(parts[0::3], parts[2::3], strict=False):
+        columns[name.lower()] = at
+        at += int(width) if width.isdecimal() and len(width) < 4 else 1
+    return columns.get("species", columns.get("z", 0)), columns.get("pos", 1)
+
+
+def _number(element: str) -> int:
+    """Atomic number of a symbol in any case, with or without a label (C1), or of a number."""
+    if element.isdecimal():
+        number = int(element)
+        if not 1 <= number < len(ATOMIC_NUMBERS):
+            raise KeyError(element)
+        return number
+    letters = re.match(r"[A-Za-z]+", element)
+    symbol = letters.group().capitalize() if letters else element
+    return HYDROGENS.get(symbol) or ATOMIC_NUMBERS[symbol]
+
+
+def _not_xyz(path: Path, line: int, what: str, needed: str) -> InvalidMolecule:
+    return InvalidMolecule(
+        f"line {line} of XYZ file {path} {what}: {needed} is needed there; an XYZ file has the "
+        "number of atoms, a comment, then one line per atom"
+    )

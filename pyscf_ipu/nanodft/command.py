@@ -1,0 +1,92 @@
+"""The `nanodft` command."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.terminal import exit_code
+
+
+@dataclass(frozen=True)
+class Nanodft:
+    """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
+
+    molecule: tyro.conf.Positional[str]
+    """A name such as benzene, or "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom."""
+    basis: str = "sto-3g"
+    """A PySCF basis-set name with s, p and d shells."""
+    xc: str = "b3lyp"
+    """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
+    charge: int = 0
+    """Total charge in units of e."""
+    grid_level: int = 0
+    """PySCF's integration grids, 0 (coarse) to 9."""
+    precision: str = "float64"
+    """float64 or float32."""
+    integrals: str = "engine"
+    """Where integrals come from: engine (this package) or pyscf."""
+    max_cycles: int = 50
+    """Maximum number of SCF cycles."""
+    compare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Also compute with PySCF, and print every cycle's error."""
+    forces: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Also print the forces (with integrals=engine they take a minute or more to compile)."""
+
+    def __call__(self) -> int:
+        """Compute and print; returns the exit code.
+
+        Raises:
+            ValueError: the molecule or an option cannot be used.
+            ConvergenceError: the SCF has not converged within --max-cycles.
+        """
+        from pyscf_ipu import Settings, enable_disk_cache
+        from pyscf_ipu.nanodft import dft, table
+        from pyscf_ipu.nanodft.molecules import molecule_from_text
+        from pyscf_ipu.units import HARTREE_TO_EV
+
+        start = time.perf_counter()
+        molecule = molecule_from_text(self.molecule, self.charge)
+        settings = Settings(
+            self.basis, self.xc, self.grid_level, self.precision, max_cycles=self.max_cycles
+        )
+        dft.check(molecule, settings, self.integrals)
+        enable_disk_cache()
+        console = table.wide_console()
+        reference = table.pyscf_result(molecule, settings) if self.compare else None
+        with table.growing_table(console, reference) as on_cycle:
+            found = dft.scf(molecule, settings, self.integrals, on_cycle)
+        console.print(
+            f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
+            f"{self.precision}, integrals: {self.integrals}\n"
+            f"energy {found.energy:.9f} Hartree (of which the nuclei's repulsion "
+            f"{found.terms.nuclear_repulsion:.6f}), gap {found.gap * HARTREE_TO_EV:.4f} eV, "
+            f"{len(found.mo_energy)} AOs, {molecule.n_electrons} electrons, "
+            f"{found.cycles} cycles, {time.perf_counter() - start:.1f} s",
+            soft_wrap=True,
+        )
+        if reference:
+            table.print_difference(console, found, reference)
+        if self.forces:
+            values = dft.forces(molecule, found, settings, self.integrals)
+            console.print(table.force_table(molecule, values, reference))
+        return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    command = tyro.cli(Nanodft, prog="nanodft", args=arguments)
+    # Before NumPy is imported: matrices so small make threads wait for each other.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's notes on kept programs
+    return exit_code("nanodft", command, ValueError, ConvergenceError)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

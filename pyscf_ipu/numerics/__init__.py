@@ -1,0 +1,1 @@
+"""The ground: two-word numbers, precisions, Boys function, Hermite expansions."""

@@ -1,0 +1,45 @@
+"""Shapes of arrays, by name.
+
+B batch, A atoms, M atoms of one slot class, N atomic orbitals (AOs), P pairs of AOs, T tiles or
+blocks, G grid points of a block or an atom, D an AO and its derivatives, R rows of a tile plan,
+S strips of nb chunks of c primitive pairs, f AO products and h Hermites of a shell pair.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jax.interpreters import ad
+from jaxtyping import Array, Bool, Float, Int
+
+HostArray = Array | np.ndarray
+"""An operand of a primitive, which may be known when tracing."""
+Operands = Sequence[HostArray]
+Tangents = Sequence[HostArray | ad.Zero]
+Axes = Sequence[int | None]
+"""The batched axis of each operand, None for none."""
+
+Scalar = Float[Array, ""]
+Count = Int[Array, ""]
+Flag = Bool[Array, ""]
+Floats = Float[Array, "..."]
+Lanes = Float[Array, "*lanes"]
+"""Of any shape, the same throughout a signature."""
+HLanes = Float[Array, "h *lanes"]
+FloatA = Float[Array, " A"]
+FloatA3 = Float[Array, "A 3"]
+FloatN = Float[Array, " N"]
+FloatNN = Float[Array, "N N"]
+FloatP = Float[Array, " P"]
+FloatRR = Float[Array, "R R"]
+FloatG3 = Float[Array, "G 3"]
+FloatMG = Float[Array, "M G"]
+FloatMG3 = Float[Array, "M G 3"]
+FloatDNG = Float[Array, "D N G"]
+FloatDG = Float[Array, "D G"]
+FloatTDNG = Float[Array, "T D N G"]
+FloatTDG = Float[Array, "T D G"]
+FloatTG = Float[Array, "T G"]
+FloatSnc = Float[Array, "S nb c"]
+FloatSnc3 = Float[Array, "S nb c 3"]
+FloatSnf = Float[Array, "S nb f"]
+FloatSncfh = Float[Array, "S nb c f h"]

@@ -1,0 +1,49 @@
+"""Batch drivers: how one compiled call runs many molecules."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import PyTree
+
+from pyscf_ipu.numerics.arrays import Count
+from pyscf_ipu.scf.program import Driver, Program
+from pyscf_ipu.shapes.tables import ClassTable
+
+
+def sequential(program: Program) -> Driver:
+    """A batch driver for CPUs: molecules one after another, only the first `count` of them.
+
+    One supermatrix at a time stays in cache, a converged molecule costs nothing more, and one
+    compiled program serves every batch size.
+    """
+
+    def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
+        def one(index: Count) -> PyTree:
+            row = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, index, 0, False), rows)
+            return program(tables, row)
+
+        batch = jax.tree.leaves(rows)[0].shape[0]
+        empty = jax.tree.map(
+            lambda s: jnp.zeros((batch, *s.shape), s.dtype),
+            jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int32)),
+        )
+
+        def step(index: Count, out: PyTree) -> PyTree:
+            return jax.tree.map(lambda o, x: o.at[index].set(x), out, one(index))
+
+        return lax.fori_loop(0, count, step, empty)
+
+    return run
+
+
+def side_by_side(program: Program) -> Driver:
+    """A batch driver for GPUs: all molecules at once, those beyond `count` for nothing."""
+
+    def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
+        del count
+        return jax.vmap(lambda row: program(tables, row))(rows)
+
+    return run
+
+
+DRIVERS = {"cpu": sequential, "gpu": side_by_side}

@@ -1,0 +1,58 @@
+"""Direct inversion in the iterative subspace, in a form that stays well conditioned in float32.
+
+P. Pulay, J. Comput. Chem. 3, 556 (1982), doi:10.1002/jcc.540030413.  Errors shrink by orders of
+magnitude from one entry to the next, so their Gram matrix is hopeless in float32.  Normalise each
+error to one first: with c_i = w_i/|e_i| the minimum of |sum c_i e_i|^2 under sum c_i = 1 is
+w proportional to B^-1 u, where B holds the cosines between errors and u_i = 1/|e_i|.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
+
+from pyscf_ipu.numerics.arrays import Count, FloatNN
+
+
+class Diis(NamedTuple):
+    """The last m Fock matrices, their normalised errors, and the norms (0 = empty)."""
+
+    fock: Float[Array, "m N N"]
+    error: Float[Array, "m N*N"]
+    norm: Float[Array, " m"]
+
+
+def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
+    return Diis(*(jnp.zeros(s, dtype) for s in ((depth, n, n), (depth, n * n), (depth,))))
+
+
+def latest(history: Diis, cycle: Count) -> FloatNN:
+    """The Fock matrix that was recorded in the cycle before `cycle`."""
+    return history.fock[(cycle - 1) % history.norm.shape[0]]
+
+
+def diis_step(history: Diis, cycle: Count, fock: FloatNN, error: FloatNN) -> tuple[Diis, FloatNN]:
+    """Record (fock, error) in place of the oldest entry and extrapolate: (history, Fock matrix)."""
+    depth = history.norm.shape[0]
+    place = cycle % depth
+    flat = error.ravel()
+    size = jnp.sqrt(jnp.sum(flat * flat))
+    tiny = jnp.finfo(flat.dtype).tiny
+    history = Diis(
+        history.fock.at[place].set(fock),
+        history.error.at[place].set(flat / (size + tiny)),
+        history.norm.at[place].set(size + tiny),
+    )
+    used = history.norm > 0
+    cosines = jnp.matmul(history.error, history.error.T, precision="highest")
+    ridge = 50.0 * float(jnp.finfo(flat.dtype).eps)
+    both = used[:, None] & used[None]
+    eye = jnp.eye(depth, dtype=flat.dtype)
+    matrix = jnp.where(both, cosines, eye) + ridge * eye
+    smallest = jnp.min(jnp.where(used, history.norm, jnp.inf))
+    inverse = jnp.where(used, smallest / jnp.where(used, history.norm, 1.0), 0.0)
+    weights = jnp.linalg.solve(matrix, inverse) * inverse
+    weights = weights / jnp.sum(weights)
+    return history, jnp.tensordot(weights, history.fock, 1, precision="highest")

@@ -1,0 +1,148 @@
+"""One molecule made ready for the SCF: everything that depends on the geometry, computed once."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float
+
+from pyscf_ipu.grid.blocks import GridBlocks, grid_blocks
+from pyscf_ipu.grid.xc_matrix import exchange_correlation
+from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
+from pyscf_ipu.numerics.arrays import FloatNN, FloatP
+from pyscf_ipu.numerics.two_words import Pair, add
+from pyscf_ipu.scf.machine import HOST, Machine, Repulsion
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.tables import OneCentre
+from pyscf_ipu.tiles import tile_dot, tile_total
+from pyscf_ipu.xc import Functional
+
+# Padded AOs sit this far above everything that can be occupied.  Far larger shifts would swamp
+# real eigenvalues: the error of eigh grows with the norm of the matrix.
+PADDING_SHIFT = 50.0
+
+
+class PackedIntegrals(NamedTuple):
+    """One-electron integrals over AO pairs: [P] in Hartree."""
+
+    overlap: Pair
+    kinetic: Pair
+    nuclear: Pair
+    dipole: Float[Array, "3 P"]  # e Bohr
+
+
+class EnergyTerms(NamedTuple):
+    """Contributions to the total energy in Hartree, each a Pair."""
+
+    kinetic: Pair
+    nuclear_attraction: Pair
+    electron_repulsion: Pair  # Coulomb and exact exchange
+    exchange_correlation: Pair  # semilocal part
+    nuclear_repulsion: Pair
+
+    def total(self) -> Pair:
+        return tile_total(Pair(jnp.stack([t.hi for t in self]), jnp.stack([t.lo for t in self])))
+
+
+@dataclass(frozen=True)
+class Hamiltonian:
+    """Overlap, one-electron integrals, electron repulsion and grid of one molecule."""
+
+    functional: Functional
+    overlap: Pair  # [N, N], 1 on the diagonal of padded AOs
+    one: PackedIntegrals
+    repulsion: Repulsion
+    grid: GridBlocks | None
+    padded: Bool[Array, " N"]  # AOs of empty slots
+    nuclear: Pair  # energy of their repulsion
+
+    def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
+        """Fock matrix and the energy's parts at a density matrix."""
+        d = pack_density(density)
+        with jax.named_scope("repulsion"):
+            two_electron, repulsion_energy = self.repulsion(d)
+        with jax.named_scope("xc"):
+            xc_energy, xc_matrix = exchange_correlation(self.functional, self.grid, density)
+        packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
+        matrix = unpack(packed, density.shape[0]) + xc_matrix
+        shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
+        terms = EnergyTerms(
+            tile_dot(d, self.one.kinetic),
+            tile_dot(d, self.one.nuclear),
+            repulsion_energy,
+            xc_energy,
+            self.nuclear,
+        )
+        return matrix + jnp.diag(shift), terms
+
+    def dipole(self, density: FloatNN) -> Float[Array, "3"]:
+        """Electronic dipole moment in e Bohr, about the origin of the conformer's frame."""
+        d = pack_density(density)
+        return -jnp.stack([tile_dot(d, x).value() for x in self.one.dipole])
+
+
+def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -> Hamiltonian:
+    """All integrals of one molecule, in the dtype of its atoms."""
+    n = atoms.layout.shape.n_ao
+    padded = (atoms.charge == 0)[atoms.layout.ao_atom]
+    with jax.named_scope("pairs"):
+        strips = pair_strips(atoms)
+    with jax.named_scope("one_electron"):
+        one = _packed(atoms, one_electron(atoms, strips))
+    with jax.named_scope("eri"):
+        repulsion = machine.repulsion(atoms, strips, functional.exact_exchange)
+    with jax.named_scope("grid"):
+        grid = grid_blocks(atoms, functional, machine.grid_tiles)
+    overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
+    return Hamiltonian(
+        functional,
+        Pair(overlap, unpack(one.overlap.lo, n)),
+        one,
+        repulsion,
+        grid,
+        padded,
+        nuclear_repulsion(atoms.charge, atoms.nuclei),
+    )
+
+
+def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
+    """Computed integrals over AO pairs, with the one-centre blocks from the tables."""
+    i, j = packed_indices(atoms.layout.shape.n_ao)
+    found = OneElectron(*(x[..., atoms.plan.row_of[i, j]] for x in computed))
+    zero = jnp.zeros_like(found.overlap)
+    exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
+    one_centre = np.zeros(len(i), bool)
+    for slots, table, rows in atoms.classes():
+        first = atoms.layout.first_ao[slots]
+        a, b = packed_indices(table.guess.shape[-1])
+        high, low = first[:, None] + a, first[:, None] + b
+        place = high * (high + 1) // 2 + low  # [slots, products]
+        one_centre[place] = True
+        for name, values in table.one_centre._asdict().items():
+            block = values.astype(atoms.dtype).at((rows[:, None], a, b))
+            exact[name] = Pair(
+                *(w.at[place].set(x) for w, x in zip(exact[name], block, strict=True))
+            )
+
+    def replace(name: str, value: FloatP) -> Pair:
+        kept = jnp.where(one_centre, exact[name].hi, value)
+        return Pair(kept, exact[name].lo)
+
+    nuclear = add(exact["nuclear"], Pair(found.nuclear, zero))
+    overlap = replace("overlap", found.overlap)
+    return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, found.dipole)
+
+
+def guess_density(atoms: Atoms) -> FloatNN:
+    """Superposition of atomic densities: block diagonal."""
+    n, first_ao = atoms.layout.shape.n_ao, atoms.layout.first_ao
+    out = jnp.zeros((n, n), atoms.tables[0].guess.dtype)
+    for slots, table, rows in atoms.classes():
+        index = first_ao[slots][:, None] + np.arange(table.guess.shape[-1], dtype=np.int32)
+        out = out.at[index[:, :, None], index[:, None, :]].set(table.guess[rows])
+    return out

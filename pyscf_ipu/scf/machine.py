@@ -1,0 +1,58 @@
+"""Where machines differ: electron repulsion, eigenproblems, the cut of the grid.
+
+The engine is written once.  Where a machine with a thousand small memories needs another algorithm
+than a processor with caches, the engine takes it from its `Machine`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
+from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.shapes.atoms import Atoms
+
+Repulsion = Callable[[FloatP], tuple[FloatP, Pair]]
+"""Packed density -> G d and its energy; see `supermatrix.repulsion`."""
+
+
+BuildRepulsion = Callable[[Atoms, tuple[StripData, ...], float], Repulsion]
+"""(atoms, strips, fraction of exact exchange in G) -> Repulsion."""
+
+Eigh = Callable[[FloatNN, FloatNN, Scalar], tuple[FloatN, FloatNN]]
+"""(symmetric matrix, eigenvectors of a similar one, how large an off-diagonal element may stay;
+rounding at the least) -> eigenvalues, ascending, and eigenvectors."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The algorithms of one kind of machine."""
+
+    repulsion: BuildRepulsion
+    """Builds the function that gives G d."""
+    eigh: Eigh
+    grid_tiles: int | None = None
+    """Tiles over which grid points are cut; None: blocks that fit into a cache."""
+
+
+def stored_supermatrix(
+    atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float
+) -> Repulsion:
+    """Half of G as one array, from the matrix of all ERIs."""
+    half = supermatrix(atoms.plan, eri_matrix(atoms.plan, strips), exact_exchange)
+    return lambda d: repulsion(half, d)
+
+
+def library_eigh(matrix: FloatNN, start: FloatNN, accuracy: Scalar) -> tuple[FloatN, FloatNN]:
+    """LAPACK's, or the accelerator's; they have no use for a start, and are always accurate."""
+    del start, accuracy
+    values, vectors = jnp.linalg.eigh(matrix)
+    return values, vectors
+
+
+HOST = Machine(stored_supermatrix, library_eigh)
+"""CPUs and GPUs."""

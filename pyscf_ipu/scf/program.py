@@ -1,0 +1,131 @@
+"""The compiled function of a shape: conformers in, energies out, no host round trip."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, PyTree
+
+from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
+from pyscf_ipu.scf.loop import (
+    ScfRun,
+    Start,
+    density_of,
+    orthonormal,
+    reorthonormalise,
+    scf,
+    similar,
+)
+from pyscf_ipu.scf.machine import HOST, Machine
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.conformer import Conformer
+from pyscf_ipu.shapes.layout import Layout
+from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.shapes.tables import ClassTable
+from pyscf_ipu.shapes.tile_plan import tile_plan
+from pyscf_ipu.xc import functional
+
+
+class Solution(NamedTuple):
+    """What the device returns for one conformer, in slot order and atomic units; see `ScfRun`."""
+
+    terms: EnergyTerms
+    orbital_energy: FloatN  # ascending, padded AOs last
+    orbitals: FloatNN
+    density: FloatNN
+    dipole: Float[Array, "3"]  # about the origin of the conformer's frame
+    charges: FloatA  # Mulliken's net charges in units of e
+    converged: Flag
+    cycles: Count
+    commutator: Scalar
+    energies: Pair
+
+
+Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]
+"""(tables, the data of one molecule) -> its results; both pytrees of arrays."""
+
+Driver = Callable[[tuple[ClassTable, ...], PyTree, Count], PyTree]
+"""The same for a batch, with a leading axis, of which the first `count` are to be computed."""
+
+
+def restricted_kohn_sham(
+    shape: Shape,
+    settings: Settings,
+    tables: tuple[ClassTable, ...],
+    mol: Conformer,
+    machine: Machine = HOST,
+) -> Solution:
+    """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
+
+    The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
+    converged orbitals, re-orthonormalised in `energy_dtype`: the energy is variational, so the
+    orbitals' remaining error enters squared, but only if the density is idempotent.
+    """
+    numerics = settings.numerics
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    xc = functional(settings.xc)
+    atoms = gather_atoms(plan, tables, mol, numerics.scf_dtype)
+    problem = hamiltonian(atoms, xc, machine)
+    basis = orthonormal(problem.overlap, machine.eigh)
+    start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
+    run = scf(problem.fock, basis, start, settings.max_cycles, numerics, machine.eigh)
+    if numerics.refines:
+        # By the host's algorithms whatever the machine: an IPU, the only other one, has no float64.
+        atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
+        problem = hamiltonian(atoms, xc, HOST)
+        run = _evaluate(problem, run, mol.n_occupied)
+    energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
+    nuclear = atoms.charge[:, None] * atoms.nuclei.value()
+    return Solution(
+        run.terms,
+        energy,
+        orbitals,
+        run.density,
+        problem.dipole(run.density) + nuclear.sum(0),
+        atoms.charge - _populations(plan.layout, run.density, problem.overlap.hi),
+        run.converged,
+        run.cycles,
+        run.commutator,
+        run.energies,
+    )
+
+
+def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Count) -> ScfRun:
+    """Energy and orbital energies once more, in the dtype of `problem`, at converged orbitals."""
+    basis = orthonormal(problem.overlap)
+    orbitals = reorthonormalise(run.orbitals.astype(basis.root.dtype), basis.overlap)
+    density = density_of(orbitals, n_occupied)
+    fock, terms = problem.fock(density)
+    energy, vectors = jnp.linalg.eigh(similar(fock, basis.inverse))
+    orbitals = jnp.matmul(basis.inverse, vectors, precision="highest")
+    return run._replace(density=density, terms=terms, energy=energy, orbitals=orbitals)
+
+
+def _populations(layout: Layout, density: FloatNN, overlap: FloatNN) -> FloatA:
+    """Electrons on every atom: the diagonal of D S, summed over an atom's AOs.
+
+    R. S. Mulliken, J. Chem. Phys. 23, 1833 (1955), doi:10.1063/1.1740588.
+    """
+    on_ao = jnp.sum(density * overlap, axis=1)
+    padded = jnp.append(on_ao, jnp.zeros(1, on_ao.dtype))
+    return padded[layout.atom_aos].sum(1)
+
+
+def _padding_last(
+    energy: FloatN, orbitals: FloatNN, padded: Bool[Array, " N"]
+) -> tuple[FloatN, FloatNN]:
+    """Move the orbitals of padded AOs to the end, with infinite energy."""
+    weight = jnp.sum(jnp.where(padded[:, None], orbitals * orbitals, 0.0), axis=0)
+    energy = jnp.where(weight > 0.5, jnp.inf, energy)
+    order = jnp.argsort(energy)
+    return energy[order], orbitals[:, order]
+
+
+def energies(shape: Shape, settings: Settings) -> Program:
+    """The program of a shape: (tables, one conformer) -> Solution."""
+    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol)

@@ -1,0 +1,99 @@
+"""One molecule as every integral reads it: looked up in the tables once, in one dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Int
+
+from pyscf_ipu.numerics.arrays import FloatA, FloatMG, FloatMG3
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.shapes.conformer import Conformer
+from pyscf_ipu.shapes.layout import Layout
+from pyscf_ipu.shapes.tables import ClassTable
+from pyscf_ipu.shapes.tile_plan import TilePlan
+
+
+class Shells(NamedTuple):
+    """The n shells of one group."""
+
+    exponents: Pair  # [n, K]
+    coefficients: Pair  # [n, K, contractions]
+    centre: Pair  # [n, 3] Bohr
+
+    def at(self, index: np.ndarray | Array) -> Shells:
+        """Some of them, in the order of `index`."""
+        return Shells(*(words.at(index) for words in self))
+
+
+class Atoms(NamedTuple):
+    """The atoms of a molecule in the slots of a plan; a pytree whose structure is the plan."""
+
+    plan: TilePlan
+    tables: tuple[ClassTable, ...]
+    element: Int[Array, " A"]
+    """Row of every atom in the table of its class."""
+    charge: FloatA
+    """Nuclear charge; 0 marks an empty slot."""
+    radius: FloatA
+    """Becke size, sqrt(Bohr)."""
+    nuclei: Pair  # [A, 3] Bohr
+    shells: tuple[Shells, ...]  # per group of the layout
+
+    @property
+    def layout(self) -> Layout:
+        return self.plan.layout
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.nuclei.dtype
+
+    def classes(self) -> Iterator[tuple[np.ndarray, ClassTable, Array]]:
+        """Per slot class: its slots, its table, and the row of each slot's element there."""
+        for slots, table in zip(self.layout.slots, self.tables, strict=True):
+            yield slots, table, self.element[slots]
+
+    def points(self) -> Iterator[tuple[np.ndarray, FloatMG3, FloatMG]]:
+        """Per slot class: its slots, their points from the nucleus (Bohr), volumes (Bohr^3)."""
+        for slots, table, rows in self.classes():
+            local, volume = table.points.astype(self.dtype), table.weights.astype(self.dtype)
+            yield slots, local.value()[rows], volume.value()[rows]
+
+
+def gather_atoms(
+    plan: TilePlan, tables: tuple[ClassTable, ...], mol: Conformer, dtype: type
+) -> Atoms:
+    """Look up everything that a program reads of one molecule."""
+    layout, element = plan.layout, mol.element
+    rows = [element[slots] for slots in layout.slots]
+    charge = jnp.concatenate([t.charge[r] for t, r in zip(tables, rows, strict=True)])
+    radius = jnp.concatenate([t.radius[r] for t, r in zip(tables, rows, strict=True)])
+    charge, radius = charge.astype(dtype), radius.astype(dtype)
+    with jax.named_scope("pairs"):
+        shells = gather_shells(layout, tables, mol, dtype)
+    return Atoms(plan, tables, element, charge, radius, mol.positions.astype(dtype), shells)
+
+
+def gather_shells(
+    layout: Layout, tables: tuple[ClassTable, ...], mol: Conformer, dtype: type
+) -> tuple[Shells, ...]:
+    """Look up the shells of one molecule, group by group."""
+    out = []
+    for group in layout.groups:
+        exponents, coefficients = [], []
+        for c, s in group.source:
+            rows = mol.element[layout.slots[c]]
+            exponents.append(tables[c].exponents[s].astype(dtype).at(rows))
+            coefficients.append(tables[c].coefficients[s].astype(dtype).at(rows))
+        centre = mol.positions.at(group.atom).astype(dtype)
+        out.append(Shells(_joined(exponents), _joined(coefficients), centre))
+    return tuple(out)
+
+
+def _joined(parts: list[Pair]) -> Pair:
+    return Pair(*(jnp.concatenate(words) for words in zip(*parts, strict=True)))

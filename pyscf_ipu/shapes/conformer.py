@@ -1,0 +1,104 @@
+"""One molecule as a compiled program reads it: its atoms in the slots of a shape."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jaxtyping import Int
+
+from pyscf_ipu.convergence import PLAIN, Aids, Convergence
+from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.arrays import Count
+from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class
+
+
+class Conformer(NamedTuple):
+    """One molecule in the slots of a shape."""
+
+    element: Int[Array, " A"]  # row in the table of the slot's class
+    positions: Pair  # [A, 3] Bohr
+    n_occupied: Count  # doubly occupied orbitals
+    aids: Aids
+
+
+def conformer(
+    mol: Molecule, shape: Shape, settings: Settings, convergence: Convergence = PLAIN
+) -> Conformer:
+    """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
+    dtype = settings.numerics.scf_dtype
+    order = slot_order(mol, shape, settings)
+    slots = shape.slot_class()
+    element = np.empty(shape.n_atoms, np.int32)
+    positions = np.zeros((shape.n_atoms, 3))
+    # Coordinates near the origin keep the low words small; the energy does not depend on it.
+    centre = _centroid(mol)
+    for slot, atom in enumerate(order):
+        kind = shape.classes[slots[slot]]
+        members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
+        element[slot] = members.index(int(mol.numbers[atom])) if atom >= 0 else len(members)
+        if atom >= 0:
+            positions[slot] = mol.positions[atom] - centre
+    occupied = np.int32(mol.n_electrons // 2)
+    aids = convergence.aids(dtype)
+    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids)
+
+
+def batch(
+    mols: Sequence[Molecule],
+    shape: Shape,
+    settings: Settings,
+    size: int,
+    convergence: Convergence = PLAIN,
+) -> Conformer:
+    """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
+    rows = [conformer(mol, shape, settings, convergence) for mol in mols]
+    rows += [rows[0]] * (size - len(rows))
+    return jax.tree.map(lambda *x: np.stack(x), *rows)
+
+
+def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
+    """Arrays of the right shapes and dtypes, to compile with."""
+    a, dtype = shape.n_atoms, settings.numerics.scf_dtype
+    words = on_device(np.zeros((size, a, 3), dtype))
+    element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
+    aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
+    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids)
+
+
+def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " A"]:
+    """Which atom of the molecule sits in each slot, -1 for a padded slot.
+
+    Inside a class the atoms are sorted by element, distance from the centroid and coordinates, so
+    that the order in which a molecule lists its atoms does not reach the arithmetic.
+    """
+    from_centre = mol.positions - _centroid(mol)
+    distance = (from_centre**2).sum(axis=1)
+    free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
+    for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)):
+        z = int(mol.numbers[atom])
+        free[slot_class(z, settings.basis, settings.cart, settings.grid_level)].append(int(atom))
+    order = []
+    for c, n in zip(shape.classes, shape.counts, strict=True):
+        order += free[c] + [-1] * (n - len(free[c]))
+    return np.array(order, np.int32)
+
+
+def _centroid(mol: Molecule) -> np.ndarray:
+    """Mean of the positions, correctly rounded: the same bits in every order of the atoms."""
+    return np.array([math.fsum(x) for x in mol.positions.T]) / mol.n_atoms
+
+
+def ao_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " N"]:
+    """Index of the slot AO for every AO of PySCF's order, without padding."""
+    tables = [element_basis(int(z), settings.basis, settings.cart) for z in mol.numbers]
+    sizes = [shape.classes[c].n_ao for c in shape.slot_class()]
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    start = {atom: first[slot] for slot, atom in enumerate(slot_order(mol, shape, settings))}
+    aos = [start[a] + np.argsort(t.pyscf_order) for a, t in enumerate(tables)]
+    return np.concatenate(aos).astype(np.int64)

@@ -1,0 +1,164 @@
+"""The shape of a molecule: everything a compiled program depends on, and nothing else.
+
+Elements, exponents, charges, electron number and geometry are data.  A shape counts *slots*: an
+atom slot of a class holds any element whose shells look alike (C, N, O and F in most bases).
+Hydrogens are rounded up to fixed limits, so that a few programs serve a whole chemical space.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from pyscf_ipu.elements.atomic_grid import atomic_grid
+from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
+from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER
+from pyscf_ipu.errors import InvalidMolecule
+
+# Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
+# because their atomic grids are smaller: a hydrogen slot must not pay for helium.
+FAMILIES = ((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, MAX_ATOMIC_NUMBER + 1)))
+
+
+@dataclass(frozen=True)
+class SlotClass:
+    """A kind of atom: its family of elements, its shells and the points of its atomic grid."""
+
+    family: tuple[int, ...]
+    kinds: tuple[ShellKind, ...]
+    n_grid: int
+
+    @property
+    def n_ao(self) -> int:
+        return sum(kind.n_functions for kind in self.kinds)
+
+    @property
+    def is_hydrogen(self) -> bool:
+        return self.family == (1,)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Slots per class, heavy classes first: the key of a compiled program."""
+
+    classes: tuple[SlotClass, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def n_atoms(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def n_hydrogen(self) -> int:
+        return sum(n for c, n in zip(self.classes, self.counts, strict=True) if c.is_hydrogen)
+
+    @property
+    def n_heavy(self) -> int:
+        return self.n_atoms - self.n_hydrogen
+
+    @property
+    def n_ao(self) -> int:
+        return sum(c.n_ao * n for c, n in zip(self.classes, self.counts, strict=True))
+
+    @property
+    def n_pairs(self) -> int:
+        return self.n_ao * (self.n_ao + 1) // 2
+
+    @property
+    def n_grid(self) -> int:
+        return sum(c.n_grid * n for c, n in zip(self.classes, self.counts, strict=True))
+
+    @property
+    def label(self) -> str:
+        return (
+            f"{self.n_heavy} heavy + {self.n_hydrogen} H "
+            f"({self.n_ao} AOs, {self.n_grid} grid points)"
+        )
+
+    def slot_class(self) -> Int[np.ndarray, " A"]:
+        """Class index of every atom slot."""
+        return np.repeat(np.arange(len(self.classes), dtype=np.int32), self.counts)
+
+
+def hydrogen_limits(n_heavy: int) -> tuple[int, ...]:
+    """The numbers of hydrogen slots offered beside `n_heavy` other atoms, ascending.
+
+    Fixed fractions of the saturated count 2 n + 2, chosen from the hydrogen histograms of GDB-11:
+    finer where a slot costs more time, coarser where it would only cost compilations.
+    """
+    saturated = 2 * n_heavy + 2
+    if n_heavy <= 4:
+        fractions: tuple[float, ...] = (1.0,)
+    elif n_heavy <= 6:
+        fractions = (0.58, 1.0)
+    elif n_heavy == 7:
+        fractions = (0.43, 0.62, 1.0)
+    else:
+        fractions = (0.4, 0.55, 0.7, 1.0)
+    return tuple(math.ceil(f * saturated - 1e-9) for f in fractions)
+
+
+def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
+    """Hydrogen slots for a molecule; beyond saturation (H2, ions) the exact number."""
+    if n_heavy == 0:
+        return n_hydrogen
+    return next((n for n in hydrogen_limits(n_heavy) if n >= n_hydrogen), n_hydrogen)
+
+
+@functools.cache
+def slot_class(number: int, basis: str, cart: bool, grid_level: int) -> SlotClass:
+    """The class of slots that an element occupies."""
+    kinds = element_basis(number, basis, cart).kinds
+    family = next(f for f in FAMILIES if number in f)
+    members = class_members(family, kinds, basis, cart)
+    points = max(len(atomic_grid(z, grid_level).weights) for z in members)
+    return SlotClass(family, kinds, points)
+
+
+def class_members(
+    family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: bool
+) -> list[int]:
+    """Elements of a family whose shells have these kinds, ascending."""
+    return [z for z in family if _kinds(z, basis, cart) == kinds]
+
+
+def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:
+    try:
+        return element_basis(number, basis, cart).kinds
+    except InvalidMolecule:  # the family has elements that this basis lacks
+        return None
+
+
+def shape_of(
+    numbers: Sequence[int] | np.ndarray, basis: str, cart: bool, grid_level: int, pad: bool = True
+) -> Shape:
+    """The shape of a molecule from its atomic numbers.
+
+    Args:
+        numbers: atomic numbers, in any order.
+        basis, cart, grid_level: as in `Settings`.
+        pad: False keeps the exact number of hydrogens, to measure what padding costs.
+
+    Raises:
+        InvalidMolecule: the basis lacks an element.
+    """
+    found = Counter(slot_class(int(z), basis, cart, grid_level) for z in numbers)
+    n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
+    n_heavy = len(numbers) - n_hydrogen
+    pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
+    target = padded_hydrogens(n_heavy, n_hydrogen) if pad else n_hydrogen
+    if target:
+        found[slot_class(1, basis, cart, grid_level)] = target
+    ordered = sorted(found.items(), key=lambda item: (-item[0].family[0], repr(item[0])))
+    return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
+
+
+def count_ao(numbers: Sequence[int] | np.ndarray, basis: str, cart: bool = False) -> int:
+    """Number of AOs of a molecule, without padding."""
+    counts = Counter(int(z) for z in numbers)
+    tables: dict[int, ElementBasis] = {z: element_basis(z, basis, cart) for z in counts}
+    return sum(tables[z].n_ao * n for z, n in counts.items())

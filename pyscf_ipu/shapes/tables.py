@@ -1,0 +1,85 @@
+"""What a compiled program reads: tables per slot class (shared by a batch) and one conformer.
+
+Tables hold every element that a slot class may hold, plus a last row for a padded slot whose
+functions, charge and grid weights are zero.  A conformer is then only element indices,
+coordinates and an electron count.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
+from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members
+
+
+class OneCentre(NamedTuple):
+    """Integrals of one atom in the field of its own nucleus: constants of an element.
+
+    They are the largest one-electron integrals of a molecule and the same for each atom of an
+    element, so that computing them in float32 would give every molecule a bias; tabulated in
+    float64 they cost nothing.
+    """
+
+    overlap: Pair
+    kinetic: Pair
+    nuclear: Pair
+
+
+class ClassTable(NamedTuple):
+    """Per slot class: a row for each of E elements, and one for padding."""
+
+    exponents: tuple[Pair, ...]  # per shell [E+1, K], 1/Bohr^2
+    coefficients: tuple[Pair, ...]  # per shell [E+1, K, contractions], normalised
+    points: Pair  # [E+1, G, 3] Bohr, relative to the nucleus
+    weights: Pair  # [E+1, G] Bohr^3, of the atomic quadrature; 0 where padded
+    charge: Float[Array, " E+1"]  # of the nucleus; 0 marks padding
+    radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
+    guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
+    one_centre: OneCentre  # [E+1, n, n] each
+
+
+def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
+    """Tables for every class of a shape, as NumPy arrays in the words of the SCF dtype."""
+    dtype = np.dtype(settings.numerics.scf_dtype).name
+    return tuple(
+        _class_table(c, settings.basis, settings.cart, settings.grid_level, dtype)
+        for c in shape.classes
+    )
+
+
+@functools.cache
+def _class_table(
+    slot: SlotClass, basis: str, cart: bool, grid_level: int, dtype: str
+) -> ClassTable:
+    members = class_members(slot.family, slot.kinds, basis, cart)
+    bases = [element_basis(z, basis, cart) for z in members]
+    grids = [atomic_grid(z, grid_level) for z in members]
+    n_grid = slot.n_grid
+
+    def stack(rows: list[np.ndarray], pad_value: float) -> Pair:
+        return split(np.stack([*rows, np.full_like(rows[0], pad_value)]), dtype)
+
+    def fill(a: np.ndarray) -> np.ndarray:
+        return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
+
+    shells = range(len(slot.kinds))
+    densities = [atomic_density(z, basis, cart) for z in members]
+    integrals = [one_centre_integrals(z, basis, cart) for z in members]
+    return ClassTable(
+        exponents=tuple(stack([b.exponents[s] for b in bases], 1.0) for s in shells),
+        coefficients=tuple(stack([b.coefficients[s] for b in bases], 0.0) for s in shells),
+        points=stack([fill(g.points) for g in grids], 0.0),
+        weights=stack([fill(g.weights) for g in grids], 0.0),
+        charge=on_device(np.array([*members, 0], dtype)),
+        radius=on_device(bragg_adjust(np.array([*members, 0])).astype(dtype)),
+        guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
+        one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
+    )

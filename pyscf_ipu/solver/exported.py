@@ -1,0 +1,98 @@
+"""Traced programs on disk, beside JAX's compiled ones.
+
+JAX's own cache saves XLA's work, but finding an entry needs the traced program, and tracing one
+of ours takes seconds.  A program is exported once (StableHLO) and read back from then on.  The key
+covers the shape, the settings, the versions and the source of this package.
+"""
+
+import functools
+import hashlib
+import os
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import jax
+from jax import export
+
+from pyscf_ipu.codelets.loading import NAMES, library, target
+from pyscf_ipu.convergence import Aids
+from pyscf_ipu.gradient import State
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.hamiltonian import EnergyTerms
+from pyscf_ipu.scf.program import Driver, Solution
+from pyscf_ipu.shapes.conformer import Conformer
+from pyscf_ipu.shapes.tables import ClassTable, OneCentre
+
+DIGEST_BYTES = 32  # SHA-256 in front of the program
+
+TRACED_ROOMS = "codelets elements gradient grid integrals numerics scf shapes tiles xc".split()
+"""The folders of this package whose source decides what a program computes."""
+
+
+def lower(function: Driver, key: str, args: tuple) -> jax.stages.Lowered:
+    """`jax.jit(function).lower(*args)`, by way of the disk if a compilation cache is set."""
+    directory = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+    if not directory:
+        return jax.jit(function).lower(*args)
+    _register()
+    versions = f"{jax.__version__} {version('jaxlib')} {_source()} {_codelets()}"
+    name = hashlib.sha256(f"{key} {versions}".encode()).hexdigest()[:40]
+    path = Path(directory) / f"traced-{jax.default_backend()}-{name}"
+    traced = _read(path)
+    if traced is None:
+        checks = [export.DisabledSafetyCheck.custom_call(target(name)) for name in NAMES]
+        traced = export.export(jax.jit(function), disabled_checks=checks)(*args)
+        _write(path, traced)
+    # Compiling what was written, also the first time, gives the compiled cache one key for both.
+    return jax.jit(traced.call).lower(*args)
+
+
+def _read(path: Path) -> export.Exported | None:
+    """The program in a file whose checksum is right, else None: it is then traced again."""
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        return None
+    return export.deserialize(bytearray(body))
+
+
+def _write(path: Path, traced: export.Exported) -> None:
+    """Keep a program.  A cache that cannot be written costs time, not the run."""
+    body = bytes(traced.serialize())
+    # Another process may write the same program: each has its own file, the last rename wins.
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_bytes(hashlib.sha256(body).digest() + body)
+        scratch.rename(path)
+    except OSError as error:
+        warnings.warn(f"the traced program was not kept: {error}", stacklevel=2)
+
+
+@functools.cache
+def _register() -> None:
+    """Tell jax.export how the arguments and results are nested."""
+    for cls in (Pair, OneCentre, ClassTable, Aids, Conformer, EnergyTerms, Solution, State):
+        export.register_namedtuple_serialization(cls, serialized_name=f"pyscf_ipu.{cls.__name__}")
+
+
+def _codelets() -> str:
+    """The native library in use: a program calls its functions or holds portable code."""
+    found = library()
+    return f"{found.built_from} {found.instruction_set}" if found else "portable"
+
+
+@functools.cache
+def _source() -> str:
+    """Hash of the Python files that a program's text depends on."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    sources = [package / "convergence.py"]
+    for room in TRACED_ROOMS:
+        sources += sorted((package / room).rglob("*.py"))
+    for path in sources:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,34 @@
+"""How much memory a program needs, and how much there is."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from pyscf_ipu.codelets import native_in_use
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.shape import Shape
+
+BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
+
+
+def program_bytes(shape: Shape, settings: Settings) -> int:
+    """Estimated peak memory of a call, whose molecules run one after another on a CPU.
+
+    Matrices over AO pairs (the ERIs and the supermatrix; for the portable vertices also the ERI
+    blocks and their parts) and the AO values with their gradients.
+    """
+    numerics = settings.numerics
+    word = np.dtype(numerics.energy_dtype).itemsize
+    both = 1.5 if numerics.refines else 1.0
+    matrices = (2.4 if native_in_use() else 4.5) * shape.n_pairs**2
+    grid = 5.0 * shape.n_ao * shape.n_grid
+    return int(both * word * (matrices + grid)) + BASE_BYTES
+
+
+def available_bytes() -> int:
+    """Memory of this machine, or of the container that the process runs in."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.exists() else "max"
+    return physical if text == "max" else min(physical, int(text))

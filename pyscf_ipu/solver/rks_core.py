@@ -1,0 +1,57 @@
+"""The compiled core of `rks` as a plain JAX function, for simulators and for reading."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.scf.machine import HOST, Machine
+from pyscf_ipu.scf.program import Solution, restricted_kohn_sham
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes import conformer as shapes_conformer
+from pyscf_ipu.shapes import tables
+from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.solver.solver import Solver
+
+Arguments = tuple[tuple[tables.ClassTable, ...], shapes_conformer.Conformer]
+Core = Callable[[tuple[tables.ClassTable, ...], shapes_conformer.Conformer], Solution]
+
+
+def rks_core(
+    mol: Molecule,
+    settings: Settings | None = None,
+    machine: Callable[[Shape], Machine] | None = None,
+) -> tuple[Core, Arguments]:
+    """(function, arguments): `jax.jit(function)(*arguments)` is one SCF, coordinates to results.
+
+    Args:
+        mol: one molecule.
+        settings: level of theory; default `Settings()`.
+        machine: from the molecule's shape, the algorithms of a machine; default: those of CPUs.
+
+    Raises:
+        InvalidMolecule: as `Solver.shape`.
+        ValueError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
+    """
+    settings = (settings or Settings()).check()
+    numerics = settings.numerics
+    wide = np.float64 in (numerics.scf_dtype, numerics.energy_dtype)
+    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            f"precision={numerics.name!r} computes in float64: make, trace and run the program "
+            "inside `with jax.enable_x64(True)`, or choose float32"
+        )
+    mol.check()
+    shape = Solver(settings).shape(mol)
+    how = machine(shape) if machine else HOST
+
+    def core(
+        table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer
+    ) -> Solution:
+        return restricted_kohn_sham(shape, settings, table, conformer, how)
+
+    return core, (
+        tables.shape_tables(shape, settings),
+        shapes_conformer.conformer(mol, shape, settings),
+    )

@@ -1,0 +1,1 @@
+"""Whether a dataset is right: invariants of every row, and a comparison with PySCF."""

@@ -1,0 +1,185 @@
+"""Rows compared with their references: differences, statistics, and bounds for both."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b.audit.picking import Picked
+from qm1b.reference.recompute import Reference
+
+MEV = 1e3 * HARTREE_TO_EV
+OTHER_STATE_MEV = 10.0
+"""A difference in energy above this is no rounding error: the SCF solutions differ."""
+
+QUANTITIES = ("energy_mev", "homo_mev", "lumo_mev", "gap_mev", "dipole_e_bohr", "charge_e")
+PERCENTILES = (50, 90, 95, 99)
+
+SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
+
+WHY = {
+    "lower_percent": (
+        " (PySCF's energy is a minimum: a row below it is wrong, unless there is a lower minimum)"
+    ),
+    "not_compared_percent": " (PySCF did not converge, or failed, for these)",
+}
+"""Explanations that the messages of these bounds need."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Differences of a row, dataset minus PySCF."""
+
+    line: int
+    conformer: int
+    smiles: str
+    energy_mev: float
+    homo_mev: float
+    lumo_mev: float
+    gap_mev: float
+    dipole_e_bohr: float
+    """Norm of the difference."""
+    charge_e: float
+    """The largest difference among the atoms."""
+    state: str
+    """Same as PySCF's, lower or higher; or not compared, if PySCF has not converged or failed."""
+    deviation_ev: float
+    """Energy of a suspect minus the median of its molecule's; else 0."""
+    seconds: float
+    """PySCF's time."""
+    problem: str = ""
+    """Why PySCF failed, if it did."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The largest errors that a dataset may have."""
+
+    energy_mae_mev: float
+    energy_max_mev: float
+    gap_mae_mev: float
+    dipole_max_e_bohr: float
+    charge_max_e: float
+    homo_mae_mev: float
+    """These four find an error that HOMO and LUMO share, which the gap does not show."""
+    homo_max_mev: float
+    lumo_mae_mev: float
+    lumo_max_mev: float
+    higher_percent: float = 0.5
+    """Rows of the sample in a higher state than PySCF's."""
+    lower_percent: float = 0.5
+    """Rows below PySCF's energy, in the sample and among the suspects."""
+    not_compared_percent: float = 5.0
+    """Rows without a reference, suspects included."""
+
+
+def default_bounds(level: Settings) -> Bounds:
+    """The accuracy that the project promises for a level of theory (docs/verifying.md)."""
+    # Mean and largest errors in meV.
+    energy = orbitals = (1.0 if level.basis.lower() == "sto-3g" else 3.0, 5.0)
+    gap_mae = 0.1
+    if level.precision == "mixed":
+        energy = (0.01, 0.1)  # the orbital energies are those of float32
+    if level.precision == "float64":
+        energy, orbitals, gap_mae = (3e-3, 3e-3), (0.06, 0.6), 0.06
+    return Bounds(*energy, gap_mae, 1e-3, 1e-3, *orbitals, *orbitals)
+
+
+def compare(picked: Picked, found: Reference) -> Compared:
+    """A row minus its reference."""
+    row = picked.row
+    energy = MEV * (row["energy"] - found.energy)
+    homo, lumo = MEV * (row["homo"] - found.homo), MEV * (row["lumo"] - found.lumo)
+    state = SAME if abs(energy) < OTHER_STATE_MEV else LOWER if energy < 0 else HIGHER
+    return Compared(
+        line=row["line"],
+        conformer=row["conformer"],
+        smiles=row["smiles"],
+        energy_mev=energy,
+        homo_mev=homo,
+        lumo_mev=lumo,
+        gap_mev=lumo - homo,
+        dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], found.dipole))),
+        charge_e=float(np.abs(row["mulliken_charges"] - np.array(found.mulliken_charges)).max()),
+        state=state if found.converged else NOT_COMPARED,
+        deviation_ev=picked.deviation_ev,
+        seconds=found.seconds,
+        problem=found.problem,
+    )
+
+
+def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, int | float]]:
+    """Errors of each quantity over the rows in PySCF's state.
+
+    These are the mean absolute error, the bias, and percentiles and maximum of the absolute error.
+    Missing LUMOs are ignored; a quantity without values is left out.
+    """
+    found: dict[str, dict[str, int | float]] = {}
+    for name in QUANTITIES:
+        values = np.array([getattr(row, name) for row in rows if row.state == SAME])
+        values = values[np.isfinite(values)]
+        if not values.size:
+            continue
+        size = np.abs(values)
+        percentiles = np.percentile(size, PERCENTILES)
+        found[name] = {
+            "count": int(values.size),
+            "mae": float(size.mean()),
+            "bias": float(values.mean()),
+            **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+            "max": float(size.max()),
+        }
+    return found
+
+
+def states(rows: Sequence[Compared]) -> dict[str, int]:
+    """The number of rows in each state."""
+    return {s: sum(row.state == s for row in rows) for s in (SAME, LOWER, HIGHER, NOT_COMPARED)}
+
+
+def percent(rows: Sequence[Compared], state: str) -> float | None:
+    """The percentage of rows in a state; None if there are no rows."""
+    return 100 * states(rows)[state] / len(rows) if rows else None
+
+
+def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bounds) -> list[str]:
+    """The bounds that are exceeded, in words.
+
+    Means are over the random sample alone, because suspects were chosen for being bad. Maxima and
+    states are over both.
+    """
+    mean, every = summarise(sample), summarise([*sample, *suspects])
+    figures: dict[str, float | None] = {}
+    for statistic, errors in (("mae", mean), ("max", every)):
+        for quantity, values in errors.items():
+            figures[quantity.replace("_", f"_{statistic}_", 1)] = values[statistic]
+    figures["higher_percent"] = percent(sample, HIGHER)
+    figures["lower_percent"] = percent(sample, LOWER)
+    figures["not_compared_percent"] = percent([*sample, *suspects], NOT_COMPARED)
+    limits = asdict(bounds)
+    found = [
+        f"{name} is {value:.3g}, the bound is {limits[name]:g}{WHY.get(name, '')}"
+        for name, value in figures.items()
+        if name in limits and value is not None and value > limits[name]
+    ]
+    bad = states(suspects)
+    if bad[HIGHER]:
+        found.append(
+            f"{bad[HIGHER]} of {len(suspects)} suspects are in a higher state than PySCF's"
+        )
+    if (percent(suspects, LOWER) or 0.0) > bounds.lower_percent:
+        below = f"{bad[LOWER]} of {len(suspects)} suspects are below PySCF's energy"
+        found.append(below + WHY["lower_percent"])
+    if not sample:
+        found.append("there is no converged row to recompute")
+    elif not mean:
+        found.append("no row of the sample could be compared")
+    return found
+
+
+def worst(rows: Sequence[Compared], name: str, count: int) -> list[Compared]:
+    """The rows with the largest errors of a quantity, the largest first."""
+    finite = [row for row in rows if np.isfinite(getattr(row, name))]
+    return sorted(finite, key=lambda row: -abs(getattr(row, name)))[:count]

@@ -1,0 +1,223 @@
+"""Invariants: what must hold for every row of a dataset, at any level of theory."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from qm1b.folder import shards
+from qm1b.folder.completeness import ranges
+from qm1b.folder.manifest import RUNNING, Manifest
+from qm1b.rows.batch import Batch
+from qm1b.rows.schema import CONVERGED, DROP_FIELDS, FIELDS
+
+EXAMPLES = 5
+ORBITAL_TOLERANCE_HARTREE = 1e-6
+CHARGE_TOLERANCE_E = 1e-3
+
+
+@dataclass
+class Violation:
+    """The rows or files that break an invariant."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, count: int, examples: list[str]) -> None:
+        """Count some more; the first EXAMPLES examples are kept."""
+        self.count += count
+        self.examples += examples[: EXAMPLES - len(self.examples)]
+
+
+@dataclass
+class Invariants:
+    """Checks of all rows, shard by shard. Keeps 20 bytes per row to find duplicates."""
+
+    fingerprint: str
+    violations: dict[str, Violation] = field(
+        default_factory=lambda: {name: Violation() for name in (*ROW_CHECKS, *FILE_CHECKS)}
+    )
+    """Every invariant, broken or not."""
+    rows: int = 0
+    units: set[int] = field(default_factory=set)
+    statuses: Counter[str] = field(default_factory=Counter)
+    drops: Counter[str] = field(default_factory=Counter)
+    coinciding: int = 0
+    """Conformers with the geometry of another one of their line, which is allowed."""
+    _seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def add(self, path: Path, batch: Batch) -> bool:
+        """Check a shard; returns False if its offsets do not divide it into rows."""
+        self.rows += len(batch)
+        self.units.add(shards.unit_of(path))
+        self.statuses.update(text.split(":")[0] for text in batch["status"])
+        self.drops.update(drop.reason for drop in shards.read_drops(path))
+        problems = _file_problems(path, batch, self.fingerprint)
+        for name, found in problems.items():
+            self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
+        if problems["offsets"]:
+            return False
+        for name, check in ROW_CHECKS.items():
+            bad = np.flatnonzero(check(batch))
+            self.violations[name].add(len(bad), [_place(batch, i) for i in bad[:EXAMPLES].tolist()])
+        self._seen.append((batch["line"], batch["conformer"], geometry_hashes(batch)))
+        return True
+
+    def compare(self, manifest: Manifest) -> None:
+        """Compare the shards that were added, all of a folder, with the counts in its manifest."""
+        missing = manifest.missing(self.units)
+        where = [f"units {ranges(missing)}, the run is {manifest.status}"] if missing else []
+        self.violations["missing_shard"].add(len(missing), where)
+        if manifest.status == RUNNING:  # or killed: the manifest was not updated
+            return
+        counts = manifest.counts.to_dict()
+        ours = {"rows": self.rows, "statuses": dict(self.statuses), "dropped": dict(self.drops)}
+        for name, value in ours.items():
+            if value != counts[name]:
+                where = f"{name} {value}, the manifest has {counts[name]}"
+                self.violations["counts"].add(1, [where])
+
+    def finish(self) -> dict[str, Violation]:
+        """Look for duplicates among all rows; returns every invariant with its violations."""
+        if self._seen:
+            line, conformer, geometry = map(np.concatenate, zip(*self._seen, strict=True))
+            self._seen.clear()
+            row = line * 2**24 + conformer
+            order = np.argsort(row, kind="stable")
+            again = {"duplicate_row": order[1:][_same(row[order])]}
+            order = np.lexsort((row, geometry))
+            # Relaxation may lead conformers of a line to one minimum, and an atom has one geometry.
+            sibling = _same(line[order]) & ~_same(row[order])
+            equal = _same(geometry[order])
+            self.coinciding = int(np.sum(equal & sibling))
+            again["duplicate_geometry"] = order[1:][equal & ~sibling]
+            for name, rows in again.items():
+                where = [f"line {line[i]}, conformer {conformer[i]}" for i in rows[:EXAMPLES]]
+                self.violations[name].add(len(rows), where)
+        return self.violations
+
+
+def electrons(batch: Batch) -> np.ndarray:
+    """[R] Electrons of each row."""
+    return _sums(batch["numbers"].astype(np.int64), batch["atom_offset"]) - batch["charge"]
+
+
+def geometry_hashes(batch: Batch) -> np.ndarray:
+    """[R] 64 bits of each row's elements, positions and charge."""
+    offsets, numbers, positions = batch["atom_offset"], batch["numbers"], batch["positions"]
+    digests = []
+    for a, b, charge in zip(offsets, offsets[1:], batch["charge"].tolist(), strict=False):
+        text = numbers[a:b].tobytes() + positions[a:b].tobytes() + bytes([charge % 256])
+        digests.append(hashlib.blake2b(text, digest_size=8).digest())
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def _converged(batch: Batch) -> np.ndarray:
+    return batch["status"] == CONVERGED
+
+
+def _has_lumo(batch: Batch) -> np.ndarray:
+    return electrons(batch) // 2 < batch["n_ao"]
+
+
+def _not_finite(batch: Batch) -> np.ndarray:
+    """Converged rows with NaN or inf; a missing LUMO is fine if all orbitals are occupied."""
+    names = ("energy", "homo", "energy_std", "commutator_norm")
+    bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
+    bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
+    bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
+    bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
+    bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
+    return _converged(batch) & bad
+
+
+def _wrong_orbitals(batch: Batch) -> np.ndarray:
+    """Converged rows unless there is one energy per orbital, ascending, with HOMO and LUMO."""
+    offsets, values = batch["orbital_offset"], batch["mo_energy"]
+    count = np.diff(offsets)
+    descending = np.zeros(len(values), dtype=bool)
+    descending[1:] = np.diff(values) < 0
+    descending[offsets[:-1][count > 0]] = False  # the first orbital of a row has no predecessor
+    bad = (count != batch["n_ao"]) | _any(descending, offsets)
+    occupied = np.clip(electrons(batch) // 2, 1, None)
+    for place, name in ((occupied - 1, "homo"), (occupied, "lumo")):
+        there = place < count
+        at = np.where(there, offsets[:-1] + place, 0)
+        if len(values):
+            off = np.abs(values[at] - batch[name]) > ORBITAL_TOLERANCE_HARTREE
+            bad |= there & off
+    return _converged(batch) & bad
+
+
+def _wrong_charges(batch: Batch) -> np.ndarray:
+    """Converged rows whose Mulliken charges do not add up to the molecule's charge."""
+    charges = np.nan_to_num(batch["mulliken_charges"])
+    off = np.abs(_sums(charges, batch["atom_offset"]) - batch["charge"])
+    return _converged(batch) & (off > CHARGE_TOLERANCE_E)
+
+
+ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
+    "not_finite": _not_finite,
+    "positions_not_finite": lambda b: _any(
+        np.any(~np.isfinite(b["positions"]), axis=1), b["atom_offset"]
+    ),
+    "gap_not_positive": lambda b: _converged(b) & _has_lumo(b) & ~(b["lumo"] - b["homo"] > 0),
+    "odd_electron_count": lambda b: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
+    "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
+    "orbital_energies_inconsistent": _wrong_orbitals,
+    "charges_do_not_add_up": _wrong_charges,
+}
+"""Functions that return a mask [R] of the rows that break each invariant."""
+
+FILE_CHECKS = (
+    *("missing_shard", "counts", "units", "offsets", "foreign_shard"),
+    *("duplicate_row", "duplicate_geometry"),
+)
+
+
+def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list[str]]:
+    problems: dict[str, list[str]] = {"units": [], "offsets": [], "foreign_shard": []}
+    with h5py.File(path, "r") as file:
+        for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
+            for f in fields:
+                if file[f"{group}/{f.name}"].attrs.get("units") != f.unit:
+                    problems["units"].append(f"{group}/{f.name} is not in {f.unit}")
+    for kind in ("atom", "orbital"):
+        values = [f.name for f in FIELDS if f.ragged == kind]
+        offsets = batch[f"{kind}_offset"]
+        right = (
+            len(offsets) == len(batch) + 1
+            and offsets[0] == 0
+            and all(offsets[-1] == len(batch[name]) for name in values)
+            and bool(np.all(np.diff(offsets) >= 0))
+        )
+        if not right:
+            problems["offsets"].append(f"{kind}_offset does not divide {values[0]}")
+    found = shards.read_attributes(path).get("fingerprint")
+    if found != fingerprint:
+        problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")
+    return problems
+
+
+def _same(ordered: np.ndarray) -> np.ndarray:
+    """[R-1] Whether each value, from the second on, equals the one before it."""
+    return ordered[1:] == ordered[:-1]
+
+
+def _any(flags: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """[R] Whether any of a row's ragged values is flagged."""
+    return _sums(flags, offsets) > 0
+
+
+def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """[R] Sum of each row's ragged values."""
+    total = np.concatenate([[0], np.cumsum(values)])
+    return total[offsets[1:]] - total[offsets[:-1]]
+
+
+def _place(batch: Batch, row: int) -> str:
+    return f"line {batch['line'][row]}, conformer {batch['conformer'][row]}"

@@ -1,0 +1,203 @@
+"""The audit of a dataset: invariants of all rows, and a sample recomputed with PySCF in float64."""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import text_table
+from qm1b.audit import comparison
+from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
+from qm1b.audit.invariants import Invariants, Violation
+from qm1b.audit.picking import Picked, Picks
+from qm1b.errors import UserError
+from qm1b.folder.shard_folder import ShardFolder
+from qm1b.process import files
+from qm1b.reference.functional_ids import check_functional
+from qm1b.reference.recompute import recompute_many
+from qm1b.settings import in_words
+
+VERIFY_JSON = "verify.json"
+VERIFY_PNG = "verify.png"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How the chosen rows are recomputed."""
+
+    workers: int = 0
+    """PySCF processes; 0 for one per core."""
+    thorough: bool = False
+    """Look for a state below PySCF's first one for every row, not only where the energy differs."""
+    progress: Callable[[int, int], None] = lambda done, total: None
+    """Called with the number of finished rows and of all rows."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of `verify`."""
+
+    folder: Path
+    fingerprint: str
+    level: Settings
+    functional_definition: str
+    rows: int
+    seed: int
+    invariants: dict[str, Violation]
+    coinciding: int
+    """Conformers with the geometry of another one of their line, which is allowed."""
+    suspected: int
+    """Energy outliers among the conformers of a molecule, recomputed or not."""
+    bounds: Bounds
+    sample: list[Compared]
+    suspects: list[Compared]
+
+    @property
+    def missed(self) -> list[str]:
+        """Broken invariants and exceeded bounds, in words; empty if the dataset passes."""
+        broken = [
+            f"{name}: {v.count} ({'; '.join(v.examples)})"
+            for name, v in self.invariants.items()
+            if v.count
+        ]
+        return broken + comparison.missed(self.sample, self.suspects, self.bounds)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        everything = [*self.suspects, *self.sample]
+        plain = asdict(self)
+        del plain["folder"]
+        return {
+            "passed": not self.missed,
+            "missed": self.missed,
+            "reference": f"PySCF {metadata.version('pyscf')}, float64",
+            "python": platform.python_version(),
+            "errors": comparison.summarise(self.sample),
+            "states": comparison.states(self.sample),
+            "states_of_suspects": comparison.states(self.suspects),
+            "worst": {
+                name: [asdict(row) for row in comparison.worst(everything, name, 5)]
+                for name in comparison.QUANTITIES
+            },
+            **plain,
+        }
+
+
+def verify(
+    folder: Path,
+    size: int,
+    seed: int = 0,
+    bounds: Mapping[str, float | None] | None = None,
+    effort: Effort = Effort(),
+) -> Audit:
+    """Check every row's invariants and recompute some rows at the manifest's level of theory.
+
+    Args:
+        folder: the `--out` of a run.
+        size: converged rows drawn at random. Outliers come first and in addition, at most as many.
+        seed: decides which rows are drawn, whatever the shards.
+        bounds: fields of `Bounds` that replace the level's own, unless they are None.
+        effort: how the rows are recomputed.
+
+    Raises:
+        UserError: no run or no row there, a damaged shard, or this PySCF's functional is not the
+            manifest's.
+    """
+    source = ShardFolder(folder)
+    level, definition = source.manifest.level, source.manifest.functional_definition
+    check_functional(level.xc, definition)
+    checks, picks = Invariants(source.manifest.fingerprint), Picks(size, seed)
+    for path, batch in zip(source.shards, source.batches(), strict=True):
+        if checks.add(path, batch):
+            picks.add(batch)
+    checks.compare(source.manifest)
+    if not checks.rows:
+        raise UserError(f"folder {folder} holds no rows: there is nothing to verify")
+    violations = checks.finish()
+    compared = _recompute([*picks.suspects, *picks.sample], level, effort)
+    given = {name: value for name, value in (bounds or {}).items() if value is not None}
+    return Audit(
+        folder=folder,
+        fingerprint=source.manifest.fingerprint,
+        level=level,
+        functional_definition=definition,
+        rows=checks.rows,
+        seed=seed,
+        invariants=violations,
+        coinciding=checks.coinciding,
+        suspected=picks.suspected,
+        sample=compared[len(picks.suspects) :],
+        suspects=compared[: len(picks.suspects)],
+        bounds=replace(default_bounds(level), **given),
+    )
+
+
+def write(audit: Audit, out: Path) -> list[Path]:
+    """Write `verify.json` with every recomputed row, and `verify.png` with histograms of errors."""
+    from qm1b.report import plots
+
+    found = [out / VERIFY_JSON]
+    files.write_json(found[0], audit.to_dict(), indent=1)
+    same = [row for row in audit.sample if row.state == SAME]
+    if same:
+        found.append(plots.errors(same, out / VERIFY_PNG))
+    return found
+
+
+def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> list[Compared]:
+    """All rows compared with their references; those in another state a second time, thoroughly."""
+    conformers = [picked.conformer for picked in wanted]
+    results = recompute_many(conformers, level, effort.workers, effort.thorough)
+    found: dict[int, Compared] = {}
+    for done, (i, result) in enumerate(results, start=1):
+        found[i] = comparison.compare(wanted[i], result)
+        effort.progress(done, len(wanted))
+    again = [i for i, row in sorted(found.items()) if row.state != SAME]
+    if again and not effort.thorough:
+        thorough = replace(effort, thorough=True)
+        better = _recompute([wanted[i] for i in again], level, thorough)
+        found |= dict(zip(again, better, strict=True))
+    return [found[i] for i in range(len(wanted))]
+
+
+def as_text(audit: Audit, count: int = 3) -> str:
+    """The audit as a table, with the `count` worst rows of each quantity."""
+    broken = [
+        (name, f"{v.count} broken: {'; '.join(v.examples)}" if v.count else "ok")
+        for name, v in audit.invariants.items()
+    ]
+    errors = [["|dataset - PySCF|", "mean", "bias", "50 %", "95 %", "99 %", "max"]]
+    for name, s in comparison.summarise(audit.sample).items():
+        values = (s["mae"], s["bias"], s["p50"], s["p95"], s["p99"], s["max"])
+        errors.append([name, *(f"{value:.3g}" for value in values)])
+    lines = [
+        f"{audit.folder}: {audit.rows} rows, {in_words(audit.level)}; "
+        f"reference PySCF {metadata.version('pyscf')}",
+        "invariants of all rows:",
+        *text_table(broken, "<32 <", indent="  "),
+        f"conformers that coincide with another of their line (no fault): {audit.coinciding}",
+        f"energy outliers among conformers: {audit.suspected}, {len(audit.suspects)} recomputed, "
+        f"states {_counts(audit.suspects)}",
+        f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",
+        *text_table(errors, "<18 >10 >10 >10 >10 >10 >10", gap="", indent="  "),
+    ]
+    everything = [*audit.suspects, *audit.sample]
+    for name in comparison.QUANTITIES if count else ():
+        lines.append(f"worst rows, {name}:")
+        found = comparison.worst(everything, name, count)
+        table = [(f"{getattr(r, name):.3g}", f"{_place(r)}, {r.state} state") for r in found]
+        lines += text_table(table, ">10 <", gap="  ", indent="  ")
+    failed = [row for row in everything if row.problem][:count]
+    lines += [f"PySCF failed: {_place(row)}: {row.problem}" for row in failed]
+    verdict = "passed" if not audit.missed else "FAILED"
+    return "\n".join([*lines, verdict, *(f"  {text}" for text in audit.missed)])
+
+
+def _place(row: Compared) -> str:
+    return f"line {row.line}, conformer {row.conformer}, {row.smiles}"
+
+
+def _counts(rows: Sequence[Compared]) -> str:
+    return ", ".join(f"{n} {s}" for s, n in comparison.states(rows).items() if n) or "none"

@@ -1,0 +1,97 @@
+"""Croissant metadata (JSON-LD, version 1.0) of an exported Parquet file.
+
+The format: M. Akhtar et al., "Croissant: A Metadata Format for ML-Ready Datasets", DEEM 2024,
+doi:10.1145/3650203.3663326. `croissant_context.json` has the terms of
+http://mlcommons.org/croissant/1.0.
+"""
+
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qm1b.card.facts import Statements
+from qm1b.errors import UserError
+
+VERSION = "http://mlcommons.org/croissant/1.0"
+CONTEXT = "croissant_context.json"
+
+
+def croissant(parquet: Path, said: Statements, description: str) -> dict[str, object]:
+    """The metadata of a Parquet file in the folder of `croissant.json`.
+
+    Args:
+        parquet: a file of `qm1b export`.
+        said: name and address of the dataset; its licence and creators, if they are stated.
+        description: one or two sentences on the dataset.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        schema = pq.read_schema(parquet)
+        with open(parquet, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{parquet} is not a whole Parquet file ({error})") from None
+    found: dict[str, object] = {
+        "@context": json.loads(files("qm1b.card").joinpath(CONTEXT).read_text(encoding="utf-8")),
+        "@type": "sc:Dataset",
+        "name": said.name,
+        "description": description,
+        "conformsTo": VERSION,
+        "url": said.url,
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": parquet.name,
+                "name": parquet.name,
+                "contentUrl": parquet.name,
+                "contentSize": f"{parquet.stat().st_size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": digest,
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "rows",
+                "name": "rows",
+                "description": "One row for each conformer.",
+                "field": [_field(column, parquet.name) for column in schema],
+            }
+        ],
+    }
+    if said.license:
+        found["license"] = said.license
+    if said.creators:
+        found["creator"] = [{"@type": "sc:Person", "name": creator} for creator in said.creators]
+    return found
+
+
+def _field(column: pa.Field, file: str) -> dict[str, object]:
+    metadata = {k.decode(): v.decode() for k, v in (column.metadata or {}).items()}
+    unit = metadata.get("unit", "1")
+    words = metadata.get("description", column.name)
+    found: dict[str, object] = {
+        "@type": "cr:Field",
+        "@id": f"rows/{column.name}",
+        "name": column.name,
+        "description": words if unit in ("1", "text") else f"{words}, in {unit}",
+        "dataType": _data_type(column.type),
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+    }
+    return found | {"repeated": True} if pa.types.is_list(column.type) else found
+
+
+def _data_type(arrow: pa.DataType) -> str:
+    if pa.types.is_list(arrow):
+        return _data_type(arrow.value_type)
+    if pa.types.is_boolean(arrow):
+        return "sc:Boolean"
+    if pa.types.is_integer(arrow):
+        return "sc:Integer"
+    return "sc:Float" if pa.types.is_floating(arrow) else "sc:Text"

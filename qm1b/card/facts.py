@@ -1,0 +1,67 @@
+"""The contents of a dataset card: what the dataset itself shows, and what only people know."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qm1b.audit.verify import VERIFY_JSON
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.folder.completeness import notice
+from qm1b.folder.manifest import Manifest
+from qm1b.folder.shard_folder import ShardFolder
+from qm1b.report.stats import Statistics, collect
+from qm1b.rows.schema import Json
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What only people know about a dataset."""
+
+    name: str
+    license: str = ""
+    purpose: str = ""
+    creators: list[str] = field(default_factory=list)
+    contact: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the dataset itself shows."""
+
+    manifest: Manifest
+    stats: Statistics
+    drops: Counter[str]
+    notice: str
+    """What is missing if the run is not complete; else empty."""
+    audit: Json | None
+    """`verify.json`, if there is one."""
+
+    @property
+    def settings(self) -> Json:
+        """The settings of the run."""
+        return self.manifest.settings
+
+    @property
+    def level(self) -> str:
+        """Level of theory in short."""
+        return f"{self.settings['xc']}/{self.settings['basis']}"
+
+
+def gather(folder: Path) -> Facts:
+    """Read a dataset for its card.
+
+    Raises:
+        UserError: no run there, a shard is lost, or a shard or `verify.json` is damaged.
+    """
+    source = ShardFolder(folder)
+    unfinished = notice(source)
+    drops = Counter(d.reason for path in source.shards for d in shards.read_drops(path))
+    path = folder / VERIFY_JSON
+    try:
+        audit = json.loads(path.read_text()) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); run qm1b verify again") from None
+    return Facts(source.manifest, collect(folder), drops, unfinished, audit)

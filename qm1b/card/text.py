@@ -1,0 +1,160 @@
+"""The text of a dataset card: the template `card.md`, filled in from a dataset.
+
+The form is that of Datasheets for Datasets (T. Gebru et al., arXiv:1803.09010), in Markdown with
+YAML front matter. What only people know (why, who, under which licence) comes from them or is "not
+stated"; everything else is read from the dataset.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from qm1b.card.facts import Facts, Statements
+from qm1b.engine.ladder import LADDER
+from qm1b.report.stats import counts
+from qm1b.rows.schema import DROP_REASONS, FIELDS
+
+NOT_STATED = "not stated"
+
+_PRECISIONS = {
+    "float32": "float32 throughout",
+    "mixed": "float32, with one final energy in float64",
+    "float64": "float64 throughout",
+}
+_ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
+
+
+def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
+    """The whole text; `figures` are paths relative to it."""
+    settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
+    stated = {name: value or NOT_STATED for name, value in asdict(said).items()}
+    drops = [(f"`{r}`", n, DROP_REASONS.get(r, "")) for r, n in facts.drops.most_common()]
+    distributions = [
+        (f"`{d.name}`", *(f"{v:.4g}" for v in (d.mean, d.std, d.least, d.most)))
+        for d in stats.distributions
+    ]
+    return _filled(
+        "card",
+        facts,
+        name=json.dumps(said.name),  # a JSON string is a YAML string
+        license=json.dumps(said.license.lower() or "unknown"),
+        size=_size(stats.rows),
+        said=stated | {"creators": ", ".join(said.creators) or NOT_STATED},
+        summary=summary(facts),
+        elements=counts(stats.elements),
+        statuses=table(("status", "rows"), stats.statuses.most_common()),
+        fields=table(
+            ("field", "unit", "meaning"), [(f"`{f.name}`", f.unit, f.description) for f in FIELDS]
+        ),
+        method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
+        functions="cartesian" if settings.get("cart") else "spherical",
+        precision=_precision(facts),
+        attempts=", ".join(f"`{k}` {n} rows" for k, n in stats.rungs.most_common()) or NOT_STATED,
+        versions=table(("package", "version"), sorted(facts.manifest.versions.items())),
+        measured=_measured(facts),
+        first_lines="" if limit is None else f", of which the first {limit}",
+        geometries=_geometries(facts),
+        dropped=table(("reason", "lines", "meaning"), drops) if drops else "No line was dropped.",
+        status=facts.manifest.status or NOT_STATED,
+        all_settings=json.dumps(dict(settings), indent=1),
+        distributions=table(("converged rows", "mean", "std", "min", "max"), distributions),
+        figures="\n".join(f"![{Path(name).stem}]({name})" for name in figures),
+        uses=_filled("minimal_basis" if _is_minimal(settings["basis"]) else "larger_basis", facts),
+        float32="" if settings["precision"] == "float64" else f"\n{_filled('float32', facts)}",
+    )
+
+
+def summary(facts: Facts) -> str:
+    """One sentence on the dataset, and one more if its run is not complete."""
+    return _filled("summary", facts, notice=f" **Not whole**: {facts.notice}." * bool(facts.notice))
+
+
+def table(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table in Markdown."""
+
+    def line(cells: Iterable[object]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(header), "|" + "---|" * len(header), *map(line, rows)])
+
+
+@cache
+def _parts() -> dict[str, str]:
+    """The parts of the template by name."""
+    text = files("qm1b.card").joinpath("card.md").read_text(encoding="utf-8")
+    _, *found = re.split(r"^<!-- (\w+) -->$", text, flags=re.MULTILINE)
+    return {name: part.strip() for name, part in zip(found[::2], found[1::2], strict=True)}
+
+
+def _filled(part: str, facts: Facts, **values: object) -> str:
+    """A part of the template, filled in from the facts and the values given by name."""
+    values |= {name: getattr(facts, name) for name in ("manifest", "settings", "stats", "level")}
+    return _parts()[part].format(**values)
+
+
+def _size(rows: int) -> str:
+    """The class of a number of rows, as dataset hubs name it."""
+    names = [f"{n}{unit}" for unit in "KMBT" for n in (1, 10, 100)][:10]
+    place = bisect_right([10**n for n in range(3, 13)], rows)
+    if place == 0:
+        return f"n<{names[0]}"
+    return f"n>{names[-1]}" if place == 10 else f"{names[place - 1]}<n<{names[place]}"
+
+
+def _is_minimal(basis: str) -> bool:
+    return re.fullmatch(r"sto-?\dg|minao", basis.lower()) is not None
+
+
+def _precision(facts: Facts) -> str:
+    """The run's, and the number of rows in another one; see `ladder.Rung.precision`."""
+    own, rungs = str(facts.settings["precision"]), facts.stats.rungs
+    other = [
+        f"{rungs[r.name]} rows of the retry ladder's `{r.name}` in {r.precision} throughout"
+        for r in LADDER
+        if r.precision not in (None, own) and rungs[r.name]
+    ]
+    text = _PRECISIONS.get(own, own)
+    return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
+
+
+def _measured(facts: Facts) -> str:
+    """The errors in `verify.json`, if it was made from these rows."""
+    audit = facts.audit
+    if audit is None:
+        return _filled("not_verified", facts)
+    if (audit["fingerprint"], audit["rows"]) != (facts.manifest.fingerprint, facts.stats.rows):
+        return _filled("verified_before", facts, audit=audit)
+    header = ("quantity", "rows", "mean abs.", "bias", "median", "95 %", "99 %", "max")
+    errors = [
+        (f"`{name}`", e["count"], *(f"{e[key]:.3g}" for key in _ERRORS))
+        for name, e in audit["errors"].items()
+    ]
+    broken = [name for name, v in audit["invariants"].items() if v["count"]]
+    return _filled(
+        "verified",
+        facts,
+        audit=audit,
+        sampled=len(audit["sample"]),
+        states=", ".join(f"{n} {state}" for state, n in audit["states"].items() if n),
+        errors=table(header, errors),
+        broken=", ".join(broken) or "none",
+        verdict="passed" if audit["passed"] else f"failed: {'; '.join(audit['missed'])}",
+    )
+
+
+def _geometries(facts: Facts) -> str:
+    """The origin of the geometries, as the rows state it."""
+    words = [
+        f"{name.capitalize()}: {counts(facts.stats.labels[name])} rows."
+        for name in ("embedding", "relaxation")
+        if facts.stats.labels.get(name)
+    ]
+    if facts.settings.get("rattle_angstrom"):
+        sigma = facts.settings["rattle_angstrom"]
+        words.append(f"Then every coordinate took a random step, standard deviation {sigma} Å.")
+    return " ".join(words)

@@ -1,0 +1,138 @@
+"""`qm1b verify` and `qm1b card`: the audit of a dataset against PySCF, and its card."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import tyro
+
+from qm1b.commands.ending import warn_if_incomplete
+from qm1b.errors import UserError
+
+EXIT_FAILED = 1
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Check all rows of a dataset, and recompute some with PySCF in float64.
+
+    Exits with 1 if an invariant is broken or a bound is missed. The bounds are those of the
+    precision and basis unless given here.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate."""
+    sample: int = 100
+    """Rows drawn at random to recompute; as many energy outliers at most come on top."""
+    seed: int = 0
+    """Another seed draws other rows."""
+    workers: int = 0
+    """PySCF processes; 0 for one per core."""
+    thorough: bool = False
+    """Look for a lower SCF state for every row, not only where the energy differs."""
+    out: Path | None = None
+    """Folder for verify.json and verify.png; if not given, the dataset's."""
+    worst: int = 3
+    """Worst rows of each quantity to print."""
+    energy_mae_mev: float | None = None
+    """Bound of the energy's mean absolute error in meV."""
+    energy_max_mev: float | None = None
+    """Bound of the energy's largest error in meV."""
+    gap_mae_mev: float | None = None
+    """Bound of the gap's mean absolute error in meV."""
+    dipole_max_e_bohr: float | None = None
+    """Bound of the dipole moment's largest error in e bohr."""
+    charge_max_e: float | None = None
+    """Bound of the largest error of an atom's Mulliken charge in e."""
+    homo_mae_mev: float | None = None
+    """Bound of the HOMO's mean absolute error in meV."""
+    homo_max_mev: float | None = None
+    """Bound of the HOMO's largest error in meV."""
+    lumo_mae_mev: float | None = None
+    """Bound of the LUMO's mean absolute error in meV."""
+    lumo_max_mev: float | None = None
+    """Bound of the LUMO's largest error in meV."""
+    higher_percent: float | None = None
+    """Bound of the rows in a higher SCF state than PySCF's, in percent of the sample."""
+    lower_percent: float | None = None
+    """Bound of the rows below PySCF's energy, in percent of the sample, and of the outliers."""
+    not_compared_percent: float | None = None
+    """Bound of the rows for which PySCF gives nothing, in percent of all recomputed."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from rich.console import Console
+
+        from qm1b.audit.comparison import Bounds
+        from qm1b.audit.verify import Effort, as_text, verify, write
+        from qm1b.process.display import Bar, Display
+
+        for name, least in (("sample", 1), ("seed", 0), ("workers", 0), ("worst", 0)):
+            if getattr(self, name) < least:
+                value = getattr(self, name)
+                raise UserError(f"--{name} is {value}: it must be at least {least}")
+        out = self.out or self.folder
+        if self.out is not None and not self.out.is_dir():
+            raise UserError(f"folder {self.out} does not exist; make it first")
+        bounds = {f.name: getattr(self, f.name) for f in fields(Bounds)}
+        console = Console(stderr=True)
+        with Bar(console) if console.is_terminal else Display() as display:
+            effort = Effort(
+                self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
+            )
+            audit = verify(self.folder, self.sample, self.seed, bounds, effort)
+        print(as_text(audit, self.worst))
+        for path in write(audit, out):
+            print(path)
+        return EXIT_FAILED if audit.missed else 0
+
+
+@dataclass(frozen=True)
+class _Recomputed:
+    """What the audit shows of its recomputations."""
+
+    rows: int
+    expected: int
+    notes = ()
+
+    @property
+    def pace(self) -> str:
+        return f"PySCF {self.rows}/{self.expected}"
+
+
+@dataclass(frozen=True)
+class Card:
+    """Write a dataset card in the form of Datasheets for Datasets, with figures.
+
+    Run qm1b verify before it, so that the card has the measured errors.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate."""
+    out: Path | None = None
+    """Folder for README.md and its figures; if not given, card in the dataset's folder."""
+    parquet: Path | None = None
+    """A file of qm1b export: describe it in croissant.json too."""
+    name: str | None = None
+    """Name of the dataset; if not given, that of the folder."""
+    license: str = ""
+    """Licence of the dataset, as an SPDX identifier; if not given, the card says "not stated"."""
+    purpose: str = ""
+    """Why the dataset was made."""
+    creators: list[str] = field(default_factory=list)
+    """Who made it."""
+    contact: str = ""
+    """Whom to ask."""
+    url: str = ""
+    """Where it is published."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.card.facts import Statements
+        from qm1b.card.write import write
+
+        name = self.name or self.folder.resolve().name
+        said = Statements(name, self.license, self.purpose, self.creators, self.contact, self.url)
+        for path in write(self.folder, self.out or self.folder / "card", said, self.parquet):
+            print(path)
+        warn_if_incomplete(self.folder)
+        return 0

@@ -1,0 +1,112 @@
+"""`qm1b merge`, `export`, `import` and `split`: from one form of a dataset to another."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from qm1b.commands.ending import warn_if_incomplete
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Join the folders of qm1b generate --shard into one, as if a single run had filled it."""
+
+    folders: tyro.conf.Positional[tuple[Path, ...]]
+    """Folders of the parts."""
+    out: Path
+    """Folder for the whole; it may contain the parts' folders."""
+    allow_other_versions: bool = False
+    """Join parts that different versions of the software computed; rows may then be mixed."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.convert.merge import merge
+        from qm1b.errors import UserError
+
+        if not self.folders:
+            raise UserError("qm1b merge needs the folders to join")
+        done = merge(self.folders, self.out, self.allow_other_versions)
+        print(
+            f"{self.out}: {done.tally.rows} conformers of {done.tally.kept} in "
+            f"{done.tally.units} shards ({done.copied} copied now), from {len(self.folders)} "
+            f"folder{'s' * (len(self.folders) > 1)}"
+        )
+        return 0
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a dataset as one file: .parquet with QM1B's columns, .extxyz or .extxyz.gz."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate."""
+    out: tyro.conf.Positional[Path]
+    """File to write; its ending says which kind."""
+    all: bool = False
+    """Also rows that are not converged or not finite, and all that qm1b import needs."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.convert.export import export
+
+        done = export(self.folder, self.out, self.all)
+        why = ""
+        if done.left_out:
+            why = f", {done.left_out} not converged or not finite left out (--all keeps them)"
+        print(f"{self.out}: {done.rows} rows{why}")
+        if done.beside:
+            print(f"beside it: {', '.join(path.name for path in done.beside)}")
+        warn_if_incomplete(self.folder)
+        return 0
+
+
+@dataclass(frozen=True)
+class Import:
+    """Make the dataset folder again from a file of qm1b export --all."""
+
+    file: tyro.conf.Positional[Path]
+    """A .parquet, .extxyz or .extxyz.gz file, beside the files written with it."""
+    out: Path
+    """New folder."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.convert.importing import import_file
+
+        done = import_file(self.file, self.out)
+        print(f"{self.out}: {done.rows} rows, {done.drops} dropped lines, {done.shards} shards")
+        return 0
+
+
+@dataclass(frozen=True)
+class Split:
+    """Divide a dataset by molecule: all conformers of a molecule on one side."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate."""
+    out: Path | None = None
+    """Folder for train, valid and test; if not given, split in the dataset's folder."""
+    train: float = 0.8
+    """Part of the molecules for training."""
+    valid: float = 0.1
+    """Part for validation."""
+    test: float = 0.1
+    """Part for the test."""
+    seed: int = 0
+    """Another seed gives another division; the same seed the same one."""
+    format: Literal["parquet", "extxyz", "extxyz.gz"] = "parquet"
+    """Kind of the files."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.convert.split import Fractions, split
+
+        out = self.out or self.folder / "split"
+        fractions = Fractions(self.train, self.valid, self.test)
+        parts = split(self.folder, out, fractions, self.seed, f".{self.format}")
+        for part in parts.values():
+            print(f"{out / part.file}: {part.rows} rows of {part.molecules} molecules")
+        warn_if_incomplete(self.folder)
+        return 0

@@ -1,0 +1,74 @@
+"""What a command prints at its end: the outcome of a run, and how to resume it."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qm1b.run.generate import Summary
+
+
+def this_command() -> str:
+    """How to call `qm1b` again from here."""
+    if shutil.which("qm1b"):
+        return "qm1b"
+    script = Path(sys.argv[0])
+    if script.name != "qm1b":
+        return "python -m qm1b.cli"
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
+
+
+FIRST_ROWS = 8
+
+
+def outcome(summary: Summary) -> str:
+    """What the folder holds now, and how fast this run was."""
+    stats, tally = summary.stats, summary.tally
+    before = f" ({stats.rows_before} of them from earlier runs)" if stats.rows_before else ""
+    rate = (stats.rows - stats.rows_before) / max(stats.seconds, 1e-3)
+    not_cached = [event for event in stats.compiles if not event.cached]
+    dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
+    return (
+        f"{tally.rows} conformers of {tally.kept}{before} in {stats.seconds:.0f} s "
+        f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
+        f"dropped: {dropped}\n"
+        f"programs: {len(not_cached)} compiled in "
+        f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
+        f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
+        f"compute processes idle for lack of conformers: {stats.starved_seconds:.1f} s (together)\n"
+    )
+
+
+def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
+    """After an interrupt: how far the run came, and the command that resumes it."""
+    again = shlex.join([*sys.argv[1:], *([] if out_was_given else ["--out", str(out)])])
+    return (
+        f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
+        f"To go on: {this_command()} {again}"
+    )
+
+
+def print_first_rows(folder: Path) -> None:
+    """The first rows of a dataset, as a table."""
+    from qm1b.report.info import first_rows
+
+    print(first_rows(folder, FIRST_ROWS))
+
+
+def warn_if_incomplete(folder: Path) -> None:
+    """One line on stderr if the run in a folder is not complete.
+
+    Raises:
+        UserError: no run there, or a shard is lost.
+    """
+    from qm1b.folder.completeness import notice
+    from qm1b.folder.shard_folder import ShardFolder
+
+    found = notice(ShardFolder(folder))
+    if found:
+        print(f"warning: {found}", file=sys.stderr)

@@ -1,0 +1,72 @@
+"""`qm1b stats`, `head` and `info`: what a dataset holds."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from qm1b.errors import UserError
+
+
+@dataclass(frozen=True)
+class StatsCommand:
+    """Print how the quantities of a dataset are distributed, with pictures on request."""
+
+    path: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
+    plots: Path | None = None
+    """Folder for histograms as PNG files."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.report.stats import as_text, collect
+
+        stats = collect(self.path)
+        print(json.dumps(stats.to_dict(), indent=2) if self.json else as_text(stats))
+        if self.plots is not None:
+            from qm1b.report import plots
+
+            # Printed after the JSON they would make it invalid.
+            stream = sys.stderr if self.json else sys.stdout
+            for path in plots.distributions(stats.distributions, self.plots):
+                print(path, file=stream)
+        return 0
+
+
+@dataclass(frozen=True)
+class Head:
+    """Print the first rows of a dataset folder, Parquet file or extended XYZ file."""
+
+    path: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
+    rows: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 10
+    """How many rows."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.report.info import first_rows
+
+        if self.rows < 1:
+            raise UserError(f"--rows is {self.rows}: it must be at least 1")
+        print(first_rows(self.path, self.rows))
+        return 0
+
+
+@dataclass(frozen=True)
+class Info:
+    """Say what a dataset folder holds."""
+
+    folder: tyro.conf.Positional[Path]
+    """Folder of a qm1b generate."""
+
+    def __call__(self) -> int:
+        """Run it; returns the exit code."""
+        from qm1b.report.info import describe
+
+        print(describe(self.folder))
+        return 0

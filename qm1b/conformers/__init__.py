@@ -1,0 +1,1 @@
+"""From a molecule to conformers in space."""

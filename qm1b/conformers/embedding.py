@@ -1,0 +1,163 @@
+"""From a molecular graph to geometries: RDKit's ETKDGv3, then a force field if one is asked for.
+
+Shape legend: A atoms, K conformers. RDKit is in Angstrom, what is returned in Bohr.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pyscf_ipu.molecule.smiles import etkdg, heavy_first
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+if TYPE_CHECKING:
+    from rdkit import Chem
+    from rdkit.Chem import rdDistGeom
+
+ETKDG, ETKDG_RANDOM, GIVEN = "etkdg", "etkdg_random", "given"
+
+NOT_RELAXED = "none"
+
+RELAX_STEPS = 1000
+"""Limit for RDKit's minimiser; molecules of this size need some 50."""
+
+CHUNK = 64
+"""Conformers per call of RDKit; they are lost if its time runs out."""
+
+MAX_TIMEOUT = 2**31 - 1
+"""Seconds that fit into RDKit's field."""
+
+RELAX = ("none", "mmff", "uff")
+"""Values of --relax."""
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Geometries of one molecule."""
+
+    numbers: Int[np.ndarray, " A"]
+    """Atomic numbers, heavy atoms first."""
+    positions: Float[np.ndarray, "K A 3"]
+    """Bohr."""
+    embedding: tuple[str, ...]
+    """How each was found."""
+    relaxation: tuple[str, ...]
+    """With which force field each was relaxed."""
+    timed_out: bool = False
+    """Whether there would be more with more time."""
+
+
+class NoParameters(ValueError):
+    """The force field does not know the molecule."""
+
+
+def molecule_seed(run_seed: int, identity: str) -> int:
+    """Seed of a molecule: 1 <= seed < 2**31, from the run's seed and canonical SMILES."""
+    digest = hashlib.sha256(f"{run_seed}\n{identity}".encode()).digest()
+    return 1 + int.from_bytes(digest[:8], "little") % (2**31 - 2)
+
+
+def embeddings(
+    graph: Chem.Mol, count: int, seed: int, seconds: float = 0.0, relax: str = NOT_RELAXED
+) -> Embeddings:
+    """Up to `count` conformers of an RDKit molecule that has its hydrogens.
+
+    In chunks of CHUNK, each with a seed of its own. First ETKDGv3 as it is; what fails is tried
+    once more from random coordinates, as ring systems and cages often need. A call of RDKit that
+    runs out of time gives nothing, so what is kept then are the chunks before.
+
+    Args:
+        graph: RDKit molecule, hydrogens added; its conformers are replaced.
+        count: conformers asked for; K may be fewer, or 0.
+        seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers, except
+            where the time runs out.
+        seconds: limit for all of it, 0 for none; a call is asked to stop at whole seconds.
+        relax: none, mmff (UFF where MMFF94 has no parameters) or uff.
+
+    Raises:
+        NoParameters: the force field, and UFF, lack parameters.
+    """
+    from rdkit import rdBase
+
+    clock = _Clock(seconds)
+    how: list[str] = []
+    relaxation: list[str] = []
+    angstrom: list[np.ndarray] = []
+    with rdBase.BlockLogs():
+        for first in range(0, count, CHUNK):
+            if clock.is_over:
+                break
+            chunk_seed = _seed_of_chunk(seed, first // CHUNK)
+            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock)
+            relaxation += _relaxed(graph, relax) if found else []
+            angstrom += [conformer.GetPositions() for conformer in graph.GetConformers()]
+            how += found
+    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+    order = heavy_first(numbers)
+    whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
+    positions = whole[:, order] / BOHR_TO_ANGSTROM
+    timed_out = len(how) < count and clock.has_struck
+    return Embeddings(numbers[order], positions, tuple(how), tuple(relaxation), timed_out)
+
+
+class _Clock:
+    """The time limit of a molecule."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds if seconds else float("inf")
+        self.has_struck = False
+        """Whether something was cut short, or left out."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to start nothing more."""
+        self.has_struck |= time.monotonic() >= self._deadline
+        return self.has_struck
+
+    def embed(
+        self, graph: Chem.Mol, count: int, parameters: rdDistGeom.EmbedParameters, share: float
+    ) -> None:
+        """RDKit's embedding, within a part of the time that is left."""
+        from rdkit.Chem import rdDistGeom
+
+        start = time.monotonic()
+        left = share * (self._deadline - start)
+        parameters.timeout = 0 if left == float("inf") else max(1, min(int(left), MAX_TIMEOUT))
+        rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
+        if parameters.timeout and time.monotonic() - start >= parameters.timeout:
+            self.has_struck = True
+
+
+def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:
+    """Embed up to `count` conformers into `graph`; how each was found."""
+    found = etkdg(graph, count, seed, clock.embed)
+    return [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
+
+
+def _seed_of_chunk(seed: int, chunk: int) -> int:
+    """The molecule's own for the first one: a few conformers do not depend on CHUNK."""
+    if chunk == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, chunk]).generate_state(1)[0]) % 2**31
+
+
+def _relaxed(graph: Chem.Mol, relax: str) -> list[str]:
+    """Relax all conformers in place; returns with what, and whether each was finished."""
+    from rdkit.Chem import rdForceFieldHelpers as fields
+
+    if relax == "none":
+        return [NOT_RELAXED] * graph.GetNumConformers()
+    if relax == "mmff" and fields.MMFFHasAllMoleculeParams(graph):
+        name, ends = "mmff94", fields.MMFFOptimizeMoleculeConfs(graph, maxIters=RELAX_STEPS)
+    elif fields.UFFHasAllMoleculeParams(graph):
+        name, ends = "uff", fields.UFFOptimizeMoleculeConfs(graph, maxIters=RELAX_STEPS)
+    else:
+        tried = "neither MMFF94 nor UFF has" if relax == "mmff" else "UFF has no"
+        raise NoParameters(f"{tried} parameters for this molecule")
+    return [name if failed == 0 else f"{name}_unfinished" for failed, _ in ends]

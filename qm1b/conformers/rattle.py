@@ -1,0 +1,50 @@
+"""Random displacements: a Gaussian step for every coordinate of every conformer."""
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+DRAWS = 20
+"""Tries for a geometry without atoms too close."""
+
+CLOSEST = 0.6
+"""Part of the sum of two covalent radii that atoms may not come closer than."""
+
+
+def rattled(
+    numbers: Integer[np.ndarray, " A"],
+    positions: Float[np.ndarray, "A 3"],
+    sigma_angstrom: float,
+    seed: int,
+    copy: int,
+) -> Float[np.ndarray, "A 3"] | None:
+    """Displace atoms; None if they come too close in each of DRAWS tries.
+
+    Args:
+        numbers: atomic numbers.
+        positions: Bohr.
+        sigma_angstrom: standard deviation of each coordinate's step, in Angstrom.
+        seed: of the molecule.
+        copy: number of the geometry in its molecule; with the seed it decides the steps.
+    """
+    closest = np.minimum(_closest_bohr(numbers), 0.999 * _distances(positions))
+    random = np.random.default_rng([seed, copy])
+    for _ in range(DRAWS):
+        step = random.normal(scale=sigma_angstrom / BOHR_TO_ANGSTROM, size=positions.shape)
+        moved = positions + step
+        if np.all(_distances(moved) >= closest):
+            return moved
+    return None
+
+
+def _closest_bohr(numbers: Integer[np.ndarray, " A"]) -> Float[np.ndarray, "A A"]:
+    from rdkit import Chem
+
+    table = Chem.GetPeriodicTable()
+    radii = np.array([table.GetRcovalent(int(z)) for z in numbers]) / BOHR_TO_ANGSTROM
+    return CLOSEST * (radii[:, None] + radii)
+
+
+def _distances(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A A"]:
+    return np.linalg.norm(positions[:, None] - positions, axis=-1)

@@ -1,0 +1,1 @@
+"""From one dataset to another: export, import, merge, split."""

@@ -1,0 +1,194 @@
+"""From an exported file that holds everything back to the folder that it was made from."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from qm1b.convert.export import DIFFERING
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.folder.manifest import COMPLETE, LEVEL_KEYS, Manifest, shard_attributes
+from qm1b.folder.shard_folder import ShardFolder
+from qm1b.formats.load import load
+from qm1b.formats.parquet import ParquetFile
+from qm1b.process import files
+from qm1b.rows import dropped
+from qm1b.rows.batch import Record, missing, row_of
+from qm1b.rows.dataset import Dataset
+from qm1b.rows.schema import Drop, Json
+from qm1b.rows.unit import Unit
+from qm1b.work_units import WorkPlan
+
+
+@dataclass
+class Imported:
+    """The counts of an import."""
+
+    rows: int = 0
+    drops: int = 0
+    shards: int = 0
+
+
+def import_file(path: Path, out: Path) -> Imported:
+    """Make the dataset folder again that `path` was exported from, with everything.
+
+    Args:
+        path: a `.parquet`, `.extxyz` or `.extxyz.gz` file of `qm1b export --all`, beside the files
+            written with it.
+        out: the new folder.
+
+    Raises:
+        UserError: the file does not hold everything, is damaged, was shortened or does not belong
+            to the files beside it, or `out` exists and is not empty or cannot be written.
+    """
+    content = _Content.of(load(path))
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} exists and is not an empty folder; give another --out")
+    with _arriving(out) as folder:
+        done = content.fill(folder)
+        content.check(done)
+        drops = (drop for _, drops in sorted(content.drops.items()) for drop in drops)
+        shards.write_drops(folder / shards.DROPPED, drops)
+        files.write_json(folder / shards.MANIFEST, content.manifest)
+    return done
+
+
+@contextmanager
+def _arriving(out: Path) -> Iterator[Path]:
+    """A folder within `out` whose files move to `out` at the end of the block.
+
+    If the block fails, none of them is left: shards that look whole would never be computed again.
+    """
+    existed = out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        temporary = TemporaryDirectory(prefix=".import-", dir=out)
+    except OSError as error:
+        raise UserError(
+            f"folder {out} cannot be written ({error.strerror}); give another --out"
+        ) from None
+    try:
+        with temporary as name:
+            yield Path(name)
+            # The manifest last: without it, the folder is not a dataset.
+            for path in sorted(Path(name).iterdir(), key=lambda p: p.name == shards.MANIFEST):
+                os.replace(path, out / path.name)
+    except BaseException:
+        if not existed:
+            with suppress(OSError):
+                out.rmdir()
+        raise
+
+
+@dataclass(frozen=True)
+class _Content:
+    """An exported file and the files beside it."""
+
+    source: Dataset
+    manifest: Json
+    """As the file has it, so that the folder gets the same bytes."""
+    plan: WorkPlan
+    drops: Mapping[int, list[Drop]]
+    """Dropped lines by unit."""
+    own: Mapping[int, Json]
+    """By unit, the attributes in which its shard differs from the manifest."""
+
+    @classmethod
+    def of(cls, source: Dataset) -> _Content:
+        """Read all but the rows; refuses a file that does not hold everything."""
+        _check(source)
+        manifest = source.metadata
+        own = {
+            unit: {key: value for key, value in entry.items() if key != "units"}
+            for entry in manifest.pop(DIFFERING, [])
+            for unit in entry["units"]
+        }
+        plan, drops = Manifest.from_dict(manifest).plan, defaultdict[int, list[Drop]](list)
+        for drop in dropped.read(dropped.beside(source.path)):
+            drops[plan.unit_of(drop.line)].append(drop)
+        return cls(source, manifest, plan, drops, own)
+
+    def fill(self, out: Path) -> Imported:
+        """Write the shard of every unit that has rows or dropped lines."""
+        written, done = set[int](), Imported()
+        for unit in self._units():
+            if unit.index in written:
+                raise UserError(
+                    f"{self.source.path} is not in the order of its input; export it again"
+                )
+            lines = {row.conformer.line for row in unit.rows} | {drop.line for drop in unit.drops}
+            if len(lines) < (needed := self.plan.lines_of(unit.index)):
+                what = f"lines of unit {unit.index}: {len(lines)} instead of {needed}"
+                raise self._shortened(what)
+            own = self.manifest | self.own.get(unit.index, {})
+            attributes = shard_attributes(own, unit.index)
+            shards.write_shard(out, unit.index, unit.rows, unit.drops, attributes)
+            written.add(unit.index)
+            done.rows += len(unit.rows)
+            done.drops += len(unit.drops)
+        done.shards = len(written)
+        return done
+
+    def check(self, done: Imported) -> None:
+        """Compare with the counts in the manifest; only those of a killed run may be smaller."""
+        if "counts" not in self.manifest:
+            return
+        counts = Manifest.from_dict(self.manifest).counts
+        said = {"units": counts.units, "rows": counts.rows}
+        said |= {f"lines dropped as {reason}": n for reason, n in counts.drops.items()}
+        drops = (drop for drops in self.drops.values() for drop in drops)
+        found = {"units": done.shards, "rows": done.rows}
+        found |= Counter(f"lines dropped as {drop.reason}" for drop in drops)
+        complete = self.manifest.get("status") == COMPLETE
+        for what in said | found:
+            here, there = found.get(what, 0), said.get(what, 0)
+            if here < there or (complete and here != there):
+                raise self._shortened(f"{what}: {here} instead of {there}")
+
+    def _units(self) -> Iterator[Unit]:
+        """The units with rows in the order of the file, then those with only dropped lines."""
+        left = dict(self.drops)
+        unit_of = self.plan.unit_of
+        for index, records in groupby(_records(self.source), lambda r: unit_of(r["line"])):
+            rows = [row_of(record) for record in records]
+            yield Unit(index, rows=rows, drops=left.pop(index, []))
+        for index in sorted(left):
+            yield Unit(index, drops=left[index])
+
+    def _shortened(self, what: str) -> UserError:
+        return UserError(
+            f"{self.source.path} and the files beside it do not hold all of their run ({what}): "
+            "one of them was changed, or belongs to another export; write them again with qm1b "
+            "export --all"
+        )
+
+
+def _check(source: Dataset) -> None:
+    """Refuse a file that cannot hold everything."""
+    again = "write it with qm1b export --all"
+    if isinstance(source, ShardFolder):
+        raise UserError(f"{source.path} is a folder already; give an exported file")
+    lacking = [key for key in (*LEVEL_KEYS, "unit_lines") if key not in source.metadata]
+    if lacking:
+        raise UserError(f"{source.path} comes without its run's manifest ({lacking[0]}); {again}")
+    if isinstance(source, ParquetFile) and not source.exact:
+        raise UserError(f"{source.path} has no exact columns; {again}")
+    if not dropped.beside(source.path).exists():
+        raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
+
+
+def _records(source: Dataset) -> Iterator[Record]:
+    """All rows; refuses a file that lacks a field."""
+    for batch in source.batches():
+        if lacking := missing(batch):
+            raise UserError(
+                f"{source.path} does not hold {', '.join(lacking)}; write it with qm1b export --all"
+            )
+        yield from batch.rows()

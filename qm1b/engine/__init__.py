@@ -1,0 +1,1 @@
+"""Conformers in, results out: worker processes, batches, retries."""

@@ -1,0 +1,120 @@
+"""The engine as the generator sees it: an object made by a named factory.
+
+A string ("module:function") names the factory, because workers are separate processes that import
+it themselves, and because tests and other devices bring their own. The factory gets the fields of a
+`Settings` as keywords.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pyscf_ipu.settings import Settings
+from qm1b.errors import UserError
+
+if TYPE_CHECKING:
+    from pyscf_ipu.convergence import Convergence
+    from pyscf_ipu.molecule.molecule import Molecule
+    from pyscf_ipu.solver.result import MoleculeResult
+    from pyscf_ipu.solver.solver import CompileEvent
+
+DEFAULT = "qm1b.engine.factory:pyscf_ipu_solver"
+
+Shape = Any
+"""The key of a compiled program. It is hashable; only the engine knows what else it is."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What computes, at one level of theory. `pyscf_ipu.solver.Solver` is one."""
+
+    def n_ao(self, numbers: Sequence[int] | np.ndarray, /) -> int:
+        """AOs of some atomic numbers; raises ValueError if the basis lacks an element."""
+        ...
+
+    def shape(self, molecule: Molecule, /) -> Hashable:
+        """The shape of a molecule; raises ValueError if the engine cannot compute it."""
+        ...
+
+    def batch_size(self, shape: Shape, /) -> int:
+        """Molecules of a shape in one batch."""
+        ...
+
+    def memory_bytes(self, shape: Shape, /) -> int:
+        """The memory that a batch of a shape needs at most."""
+        ...
+
+    def compile(self, shape: Shape, /) -> CompileEvent | None:
+        """Make the program of a shape ready; None if it was."""
+        ...
+
+    def run(
+        self, shape: Shape, molecules: Sequence[Molecule], /, *, convergence: Convergence = ...
+    ) -> Sequence[MoleculeResult]:
+        """Compute a batch of molecules of one shape."""
+        ...
+
+
+def pyscf_ipu_solver(**level: Any) -> Engine:
+    """The project's own engine.
+
+    Raises:
+        ValueError: a setting is not offered; the message names what is.
+        UserError: there is no folder for compiled programs.
+    """
+    from pyscf_ipu.solver.disk_cache import enable_disk_cache
+    from pyscf_ipu.solver.solver import Solver
+
+    solver = Solver(Settings(**level))
+    try:
+        enable_disk_cache()
+    except OSError as error:
+        raise UserError(
+            f"compiled programs cannot be kept in {error.filename} ({error.strerror}); "
+            "set PYSCF_IPU_CACHE to a writable folder"
+        ) from None
+    return solver
+
+
+def build(factory: str, level: Settings) -> Engine:
+    """The engine that `factory` makes for a level of theory."""
+    module, _, name = factory.partition(":")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySCF adds advice of its own to an unknown basis
+        return getattr(importlib.import_module(module), name)(**vars(level))
+
+
+def ao_counter(engine: Engine) -> Callable[[Iterable[int]], int]:
+    """A function that counts the AOs of atomic numbers; it asks the engine once per element.
+
+    The function raises ValueError if the basis lacks an element.
+    """
+    of_element = functools.cache(lambda number: engine.n_ao([number]))
+    return lambda numbers: sum(of_element(int(number)) for number in numbers)
+
+
+def at_precisions(factory: str, level: Settings) -> Callable[[str | None], Engine]:
+    """A function that returns the engine in another precision, or in the level's own for None.
+
+    Each engine is made when it is first asked for.
+    """
+
+    @functools.cache
+    def engine(precision: str | None = None) -> Engine:
+        return build(factory, level if precision is None else replace(level, precision=precision))
+
+    return engine
+
+
+def definition(xc: str) -> str:
+    """What a functional's name means, with libxc ids."""
+    from pyscf_ipu.xc import functional
+
+    return functional(xc).definition

@@ -1,0 +1,155 @@
+"""The retry ladder: what is tried, in order, when the SCF of a conformer does not converge.
+
+A conformer that converges at once is not affected. The aids are numbers that the compiled program
+takes, so the first rungs compile nothing; the last one is another program, in float64.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from qm1b.engine.factory import Engine, at_precisions
+from qm1b.rows.schema import CONVERGED, Result
+from qm1b.settings import RunSettings
+
+if TYPE_CHECKING:
+    from pyscf_ipu.convergence import Convergence
+    from pyscf_ipu.molecule.molecule import Molecule
+    from pyscf_ipu.solver.result import MoleculeResult
+
+
+PLAIN = "plain"
+SMALL_GAP_HARTREE = 0.15
+NEVER = 10_000  # a cycle that no calculation reaches
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to try again; the fields are those of `pyscf_ipu.Convergence`, and the precision."""
+
+    name: str
+    damping: float = 0.0
+    diis_start: int = 0
+    level_shift_hartree: float = 0.0
+    precision: str | None = None
+    """Instead of the run's; None for the same."""
+    small_gap: bool = False
+    """Only if an earlier attempt ended with a gap below SMALL_GAP_HARTREE: elsewhere a level shift
+    only slows down."""
+
+    def convergence(self) -> Convergence:
+        """The aids, for the engine."""
+        from pyscf_ipu.convergence import Convergence
+
+        return Convergence(self.damping, self.diis_start, self.level_shift_hartree)
+
+
+LADDER: tuple[Rung, ...] = (
+    Rung("damped", damping=0.5, diis_start=8),
+    Rung("shifted", damping=0.5, diis_start=NEVER, level_shift_hartree=0.3, small_gap=True),
+    Rung("float64", precision="float64"),
+)
+
+Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
+"""Molecules of one shape through the engine: plainly (None), or as a rung says."""
+
+
+def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> list[Result]:
+    """Results of all molecules: of the first attempt that converged, else of the plain one.
+
+    `Result.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0.
+    An error in the plain attempt is raised.
+    """
+    kept = run(molecules, None)
+    attempts = [[_said(PLAIN, r)] for r in kept]
+    gaps = [_gap(r) for r in kept]
+    for rung in ladder:
+        open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED]
+        chosen = [i for i in open_ if not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE]
+        if not chosen:
+            continue
+        found = _tried(run, [molecules[i] for i in chosen], rung)
+        for i, result in zip(chosen, found, strict=True):
+            if result is None:
+                attempts[i].append(f"{rung.name}:error:0")
+                continue
+            attempts[i].append(_said(rung.name, result))
+            gaps[i] = min(gaps[i], _gap(result))
+            if result.status == CONVERGED:
+                kept[i] = result
+    return [replace(r, attempts=" ".join(a)) for r, a in zip(kept, attempts, strict=True)]
+
+
+def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | None]:
+    """The results of a rung; None for each molecule with which it raises."""
+    try:
+        return [*run(molecules, rung)]
+    except Exception:
+        traceback.print_exc()  # into workers.log
+        if len(molecules) == 1:
+            return [None]
+        return [result for one in molecules for result in _tried(run, [one], rung)]
+
+
+def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
+    """The rungs of a run: none if it does not retry, no float64 if it is in float64 already."""
+    if not retry:
+        return ()
+    return tuple(rung for rung in LADDER if rung.precision != precision)
+
+
+def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:
+    """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
+    engine_at = at_precisions(factory, settings.level)
+    rungs = ladder_for(settings.level.precision, settings.retry)
+    others = {rung.precision for rung in rungs if rung.precision is not None}
+    engines = [engine, *map(engine_at, others)]
+    return lambda shape: max(each.memory_bytes(shape) for each in engines)
+
+
+def run_of(shape: Hashable, engine_at: Callable[[str | None], Engine]) -> Run:
+    """A function that computes molecules of a shape; engine_at as of `factory.at_precisions`."""
+
+    def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
+        engine = engine_at(rung.precision if rung else None)
+        if rung and rung.precision:
+            engine.shape(molecules[0])  # raises if it is too large for the memory now
+        aids = {"convergence": rung.convergence()} if rung else {}
+        found = engine.run(shape, list(molecules), **aids)
+        return [
+            _result(one, engine.n_ao(m.numbers)) for one, m in zip(found, molecules, strict=True)
+        ]
+
+    return run
+
+
+def _result(found: MoleculeResult, n_ao: int) -> Result:
+    """A result of the engine, as plain numbers."""
+    x, y, z = (float(value) for value in found.dipole)
+    return Result(
+        status=str(found.status),
+        n_ao=int(n_ao),
+        energy=float(found.energy),
+        homo=float(found.homo),
+        lumo=float(found.lumo),
+        energy_std=float(found.energy_std),
+        dipole=(x, y, z),
+        converged=bool(found.converged),
+        cycles=int(found.cycles),
+        commutator_norm=float(found.commutator_norm),
+        mo_energy=tuple(float(e) for e in found.mo_energy),
+        mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
+    )
+
+
+def _said(name: str, result: Result) -> str:
+    return f"{name}:{result.status.split(':')[0]}:{result.cycles}"
+
+
+def _gap(result: Result) -> float:
+    """Hartree; infinite if the attempt gave none."""
+    gap = result.lumo - result.homo
+    return gap if gap == gap else float("inf")

@@ -1,0 +1,1 @@
+"""The folder of a run: shards, manifest, what is missing."""

@@ -1,0 +1,241 @@
+"""The manifest: what a run is, decided before its first molecule, and how far it has come.
+
+What is decided makes the rows: two runs that agree on it write the same rows and may share a
+folder. Of the software only what is in DECISIVE changes rows; the rest is recorded, not compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import text_table
+from qm1b.errors import UserError
+from qm1b.folder.tally import Tally
+from qm1b.inputs import InputSummary
+from qm1b.process.versions import versions
+from qm1b.rows.schema import Json
+from qm1b.settings import RunSettings
+from qm1b.work_units import WHOLE, Share, WorkPlan
+
+SCHEMA = "qm1b run, version 2"
+
+COMPLETE = "complete"
+RUNNING = "running"
+"""Status of a run that is under way, or that was killed before it could say more."""
+
+LEVEL_KEYS = ("functional_definition", "settings", "fingerprint", "versions", "input")
+"""The parts that go into every shard and every exported file."""
+
+DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets")
+"""Software whose version decides rows: RDKit the conformers, the others the last digits."""
+
+KINDS = {
+    "schema": str,
+    "fingerprint": str,
+    "settings": dict,
+    "functional_definition": str,
+    "input": dict,
+    "unit_lines": int,
+    "shard": str,
+    "versions": dict,
+    "status": str,
+    "runs": list,
+}
+"""The type of each part in a file."""
+
+LEVEL = ("basis", "xc", "grid_level", "precision")
+SETTINGS = (*LEVEL, "conformers", "seed", "max_aos")
+"""Settings that every run has had."""
+
+MEND = "Its `qm1b generate` command, run again, writes a new one."
+
+Difference = tuple[str, str, str]
+"""Field, value there, value here."""
+
+
+@dataclass(frozen=True)
+class InputRecord:
+    """The input of a run."""
+
+    name: str = ""
+    """File name; it may differ between the parts of a run."""
+    sha256: str = ""
+    """Hash of the unpacked bytes."""
+    lines: int = 0
+    skipped: list[str] = field(default_factory=list)
+    """Members of an archive that are not read."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a run is, and how far it has come. Fields that a file lacks keep their defaults."""
+
+    schema: str = ""
+    fingerprint: str = ""
+    settings: Json = field(default_factory=dict)
+    """As `RunSettings.to_dict` gives them; an earlier version may have fewer."""
+    functional_definition: str = ""
+    input: InputRecord = field(default_factory=InputRecord)
+    unit_lines: int = 1
+    """Input lines of one work unit."""
+    shard: str = str(WHOLE)
+    """The share of the work units, as "i/n"."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    status: str = ""
+    """COMPLETE, RUNNING, interrupted or failed; "" before the run has begun."""
+    counts: Tally = field(default_factory=Tally)
+    """What the folder holds."""
+    runs: list[Json] = field(default_factory=list)
+    """A record for each run that worked in the folder."""
+
+    @classmethod
+    def of(
+        cls,
+        settings: RunSettings,
+        path: Path,
+        source: InputSummary,
+        definition: str,
+        share: Share = WHOLE,
+    ) -> Manifest:
+        """What is known before the first molecule, and decides whether a later run may resume."""
+        return cls(
+            schema=SCHEMA,
+            fingerprint=settings.fingerprint,
+            settings=settings.to_dict(),
+            functional_definition=definition,
+            input=InputRecord(path.name, source.sha256, source.n_lines, list(source.skipped)),
+            unit_lines=settings.unit_lines,
+            shard=str(share),
+            versions=versions(),
+        )
+
+    @classmethod
+    def from_dict(cls, values: Json) -> Manifest:
+        """A manifest that was read.
+
+        Raises:
+            UserError: a part of it is not what a run writes.
+        """
+        _checked(values)
+        known = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+        if "input" in known:
+            names = [f.name for f in fields(InputRecord)]
+            known["input"] = InputRecord(**{k: v for k, v in known["input"].items() if k in names})
+        if "counts" in known:
+            known["counts"] = Tally.from_dict(known["counts"])
+        return cls(**known)
+
+    def to_dict(self) -> Json:
+        """Plain values in the order of the file."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "runs"}
+        seconds = sum(run.get("seconds", 0.0) for run in self.runs)
+        return values | {
+            "input": asdict(self.input),
+            "counts": self.counts.to_dict(),
+            "timing": {"seconds": round(seconds, 1)},
+            "runs": self.runs,
+        }
+
+    @property
+    def level(self) -> Settings:
+        """The level of theory; raises UserError if the manifest lacks it."""
+        if lacking := [name for name in LEVEL if name not in self.settings]:
+            raise UserError(f"the manifest is damaged: settings lack {', '.join(lacking)}. {MEND}")
+        names = [f.name for f in fields(Settings) if f.name in self.settings]
+        return Settings(**{name: self.settings[name] for name in names})
+
+    @property
+    def plan(self) -> WorkPlan:
+        """The work units that the run, or its share, ends with."""
+        n_lines = min(self.input.lines, self.settings.get("limit") or self.input.lines)
+        return WorkPlan(n_lines, self.unit_lines, Share.parse(self.shard))
+
+    def missing(self, there: Iterable[int]) -> list[int]:
+        """Units that a complete run has, and that are not there."""
+        found = set(there)
+        return [unit for unit in self.plan.units if unit not in found]
+
+
+def complete(values: object) -> Json:
+    """The manifest of a folder, which has every part that readers need.
+
+    Raises:
+        UserError: a part is missing, or is not what a run writes.
+    """
+    values = _checked(values)
+    lacking = [name for name in (*LEVEL_KEYS, "unit_lines", "status") if name not in values]
+    settings = values.get("settings", dict.fromkeys(SETTINGS))
+    lacking += [f"settings.{name}" for name in SETTINGS if name not in settings]
+    if lacking:
+        raise UserError(f"the manifest is damaged: it lacks {', '.join(lacking)}. {MEND}")
+    return values
+
+
+def _checked(values: object) -> Json:
+    if not isinstance(values, dict):
+        raise UserError(f"the manifest is damaged: it is {str(values)[:40]!r}. {MEND}")
+    for name, kind in KINDS.items():
+        found = values.get(name, kind())
+        if not isinstance(found, kind) or isinstance(found, bool):
+            raise UserError(f"the manifest is damaged: {name} is {str(found)[:40]!r}. {MEND}")
+    lines = values.get("input", {}).get("lines", 0)
+    if values.get("unit_lines", 1) < 1 or not isinstance(lines, int) or lines < 0:
+        raise UserError(f"the manifest is damaged: unit_lines or input.lines is wrong. {MEND}")
+    Share.parse(values.get("shard", str(WHOLE)))
+    return values
+
+
+def shard_attributes(manifest: Json, unit: int) -> Json:
+    """What the shard of a unit says of its run."""
+    level = {key: manifest[key] for key in LEVEL_KEYS}
+    return level | manifest["settings"] | {"unit": unit}
+
+
+def differences(there: Manifest, here: Manifest) -> list[Difference]:
+    """Where two manifests describe different rows, software apart; nothing if they agree."""
+    return _compare(_decided(there), _decided(here))
+
+
+def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Difference]:
+    """Where the versions of the software that decides rows differ."""
+    return _compare(*({name: each.get(name) for name in DECISIVE} for each in (there, here)))
+
+
+def table(found: list[Difference]) -> str:
+    """Differences as aligned lines: field, there, here."""
+    return "\n".join(text_table([("field", "there", "here"), *found], "< < <", "  ", "  "))
+
+
+def _decided(manifest: Manifest) -> dict[str, object]:
+    values = asdict(manifest.input)
+    return {
+        "schema": manifest.schema,
+        **{f"input.{key}": value for key, value in values.items() if key != "name"},
+        **manifest.settings,
+        "functional_definition": manifest.functional_definition,
+        "fingerprint": manifest.fingerprint,
+        "shard": manifest.shard,
+    }
+
+
+def _compare(there: Mapping[str, object], here: Mapping[str, object]) -> list[Difference]:
+    found = [
+        (key, _shown(there, key), _shown(here, key))
+        for key in dict.fromkeys([*there, *here])
+        if key not in there or key not in here or there[key] != here[key]
+    ]
+    # The fingerprint differs whenever a setting does, and says nothing about it.
+    named = [line for line in found if line[0] != "fingerprint"]
+    return named or found
+
+
+def _shown(values: Mapping[str, object], key: str) -> str:
+    if key not in values:
+        return "-"
+    value = values[key]
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

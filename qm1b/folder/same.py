@@ -1,0 +1,63 @@
+"""Whether two folders or shards hold the same data, value by value; used by merge and by trials."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from qm1b.folder import manifest, shards
+
+
+def same_unit(first: Path, second: Path) -> bool:
+    """Whether two shards hold the same rows and dropped lines, bit for bit; NaN equals NaN."""
+    return not list(_unit_differences(first, second))
+
+
+def differences(first: Path, second: Path) -> list[str]:
+    """How two complete datasets differ, one sentence each; nothing if they are the same.
+
+    Compared are the rows and dropped lines of every shard, dropped.csv, and what the manifests say
+    of settings, input, status and counts; not times, and not the names of the input files.
+    """
+    return list(_folder_differences(first, second))
+
+
+def _folder_differences(first: Path, second: Path) -> Iterator[str]:
+    ours, theirs = ({p.name: p for p in shards.shards(folder)} for folder in (first, second))
+    if ours.keys() != theirs.keys():
+        yield f"shards in one of them only: {', '.join(sorted(ours.keys() ^ theirs.keys()))}"
+    for name in sorted(ours.keys() & theirs.keys()):
+        yield from (f"{name}: {what}" for what in _unit_differences(ours[name], theirs[name]))
+    if _dropped(first) != _dropped(second):
+        yield f"{shards.DROPPED} differs"
+    there, here = shards.read_manifest(first), shards.read_manifest(second)
+    yield from (f"{name}: {a} and {b}" for name, a, b in manifest.differences(there, here))
+    if there.status != here.status:
+        yield f"status: {there.status} and {here.status}"
+    if there.counts != here.counts:
+        yield f"counts: {there.counts.to_dict()} and {here.counts.to_dict()}"
+
+
+def _unit_differences(first: Path, second: Path) -> Iterator[str]:
+    (_, rows, drops), (_, other_rows, other_drops) = map(shards.read_whole, (first, second))
+    yield from (f"{name} differs" for name in rows if not _same(rows[name], other_rows[name]))
+    if drops != other_drops:
+        yield "dropped lines differ"
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Bit for bit for numbers: one quiet NaN is as good as another, but -0 is not 0."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "f":
+        numbers = ~np.isnan(a)
+        return bool(
+            np.array_equal(numbers, ~np.isnan(b)) and a[numbers].tobytes() == b[numbers].tobytes()
+        )
+    return bool(np.array_equal(a, b))
+
+
+def _dropped(folder: Path) -> list[list[str]]:
+    with open(folder / shards.DROPPED, newline="", encoding="utf-8") as stream:
+        return list(csv.reader(stream))

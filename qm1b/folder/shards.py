@@ -1,0 +1,195 @@
+"""The files in an output folder: shards (HDF5), the manifest (JSON) and dropped.csv.
+
+Every file is written under a temporary name, flushed to the disk and renamed, so that a file with
+its proper name is whole; a shard also carries a checksum, and is compared with it before it is
+read. Ragged values are flat with offsets: one large read instead of many small.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from qm1b.errors import UserError
+from qm1b.folder import checksum
+from qm1b.folder.manifest import Manifest, complete
+from qm1b.process.files import atomic_write, not_written, write_json
+from qm1b.rows import dropped
+from qm1b.rows.batch import Values, columns_of
+from qm1b.rows.schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Json, Row
+
+MANIFEST = "manifest.json"
+DROPPED = "dropped.csv"
+LOG = "workers.log"
+
+Shard = dict[str, np.ndarray]
+"""The datasets of a shard by name (ragged ones flat); text as arrays of str."""
+
+
+def shards(folder: Path) -> list[Path]:
+    """The shards of a run, in the order of the input."""
+    return sorted(folder.glob("shard-*.h5"), key=lambda path: (unit_of(path), path.name))
+
+
+def shard_path(folder: Path, unit: int) -> Path:
+    """The path of a work unit's shard."""
+    return folder / f"shard-{unit:05d}.h5"
+
+
+def unit_of(path: Path) -> int:
+    """The work unit that a shard's name says; -1 for a name that `shard_path` does not give."""
+    digits = path.name.removeprefix("shard-").removesuffix(".h5")
+    unit = int(digits) if digits.isdecimal() and digits.isascii() else -1
+    return unit if path.name == shard_path(path.parent, unit).name else -1
+
+
+def write_shard(
+    folder: Path, index: int, rows: list[Row], drops: list[Drop], attributes: Mapping[str, object]
+) -> Path:
+    """Write one work unit; rows and drops in the order given."""
+    image = io.BytesIO()  # in memory: HDF5 takes a full disk badly, and the checksum needs it all
+    with h5py.File(image, "w", userblock_size=checksum.BLOCK) as file:
+        file.attrs["schema_version"] = VERSION
+        for key, value in attributes.items():
+            plain = isinstance(value, bool | int | str)
+            file.attrs[key] = value if plain else json.dumps(value)
+        _write_group(file.create_group("rows"), FIELDS, columns_of(rows))
+        columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
+        _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
+    path = shard_path(folder, index)
+    atomic_write(path, lambda stream: stream.write(checksum.sealed(image.getvalue())))
+    return path
+
+
+def read_shard(path: Path) -> Shard:
+    """All rows of a shard.
+
+    Raises:
+        Damaged: the file is not what was written.
+        UserError: it cannot be read.
+    """
+    with _opened(path) as file:
+        return _columns(file, "rows", FIELDS)
+
+
+def read_drops(path: Path) -> list[Drop]:
+    """The dropped lines of a shard; raises as `read_shard`."""
+    with _opened(path) as file:
+        return _drops(file)
+
+
+def read_attributes(path: Path) -> Json:
+    """The file attributes of a shard: settings, versions, definitions; raises as `read_shard`."""
+    with _opened(path) as file:
+        return dict(file.attrs)
+
+
+def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
+    """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
+    with _opened(path) as file:
+        return dict(file.attrs), _columns(file, "rows", FIELDS), _drops(file)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write manifest.json."""
+    write_json(folder / MANIFEST, manifest.to_dict())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run; raises as `read_metadata`."""
+    return Manifest.from_dict(read_metadata(folder))
+
+
+def read_metadata(folder: Path) -> Json:
+    """The manifest of a run as the file has it.
+
+    Raises:
+        UserError: the folder holds none, or a damaged one.
+    """
+    try:
+        return complete(json.loads((folder / MANIFEST).read_text()))
+    except FileNotFoundError:
+        what = "does not exist" if not folder.exists() else f"holds no run (no {MANIFEST})"
+        raise UserError(f"folder {folder} {what}; give the --out of a qm1b generate") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder / MANIFEST} cannot be read: {error}") from None
+    except UserError as error:
+        raise UserError(f"folder {folder}: {error}") from None
+
+
+def write_drops(path: Path, drops: Iterable[Drop]) -> None:
+    """Write dropped lines as CSV; raises UserError if the disk is full."""
+    data = dropped.as_csv(drops)
+    atomic_write(path, lambda stream: stream.write(data))
+
+
+def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
+    """Add lines to dropped.csv during the run; the shards hold them safely.
+
+    Raises:
+        UserError: the disk is full or not writable.
+    """
+    path = folder / DROPPED
+    try:
+        with open(path, "ab") as stream:
+            stream.write(dropped.as_csv(drops, header=False))
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def clean(folder: Path) -> None:
+    """Remove the temporary files that a killed run left; only its owner may call this."""
+    for pattern in (".shard-*.h5.tmp", f".{MANIFEST}.tmp", f".{DROPPED}.tmp"):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
+def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[str, Values]) -> None:
+    for f in fields:
+        if f.dtype == "str":
+            values = np.array([_text(str(v)) for v in columns[f.name]], dtype=object)
+            data = group.create_dataset(f.name, data=values, dtype=h5py.string_dtype())
+        else:
+            array = np.asarray(columns[f.name], dtype=f.dtype)
+            shape = (-1, f.width) if f.width > 1 else (-1,)
+            data = group.create_dataset(f.name, data=array.reshape(shape))
+        data.attrs["units"] = f.unit
+        data.attrs["description"] = f.description
+
+
+def _text(value: str) -> str:
+    """Text that HDF5 can hold: no NUL, no lone surrogate."""
+    return value.replace("\0", "\\0").encode("utf-8", errors="replace").decode()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """A shard that has been compared with its checksum, for reading."""
+    checksum.check(path)
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, KeyError, RuntimeError) as error:
+        raise UserError(
+            f"shard {path} is whole, but not as this version writes shards ({error}); use it with "
+            "the version that wrote it"
+        ) from None
+
+
+def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
+    data: Any = file[group]
+    return {
+        f.name: data[f.name].asstr()[:] if f.dtype == "str" else data[f.name][:] for f in fields
+    }
+
+
+def _drops(file: h5py.File) -> list[Drop]:
+    columns = _columns(file, "dropped", DROP_FIELDS)
+    names = [f.name for f in DROP_FIELDS]
+    values = zip(*(columns[name].tolist() for name in names), strict=True)
+    return [Drop(**dict(zip(names, entry, strict=True))) for entry in values]

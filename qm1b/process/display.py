@@ -1,0 +1,107 @@
+"""Progress of some work: a live bar on a terminal, plain lines in a log file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+PLAIN_SECONDS = 10.0
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """The state of some work."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that are done."""
+        ...
+
+    @property
+    def expected(self) -> int:
+        """Rows at the end."""
+        ...
+
+    @property
+    def pace(self) -> str:
+        """How far, how fast, how long."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Further lines."""
+        ...
+
+
+class Display:
+    """Where some work reports its progress. This one shows nothing, as suits a library."""
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, shown: Shown) -> None:
+        """Called several times a second."""
+
+    def say(self, text: str) -> None:
+        """Tell of an event in a line of its own."""
+
+    def begin(self, text: str) -> None:
+        """Tell that something long has begun, where nothing else would show it."""
+
+
+class Plain(Display):
+    """A line every ten seconds, for logs."""
+
+    def __init__(self, every: float = PLAIN_SECONDS) -> None:
+        self._every = every
+        self._last = time.monotonic()
+
+    def update(self, shown: Shown) -> None:
+        """Print a line if it is time for one."""
+        if time.monotonic() - self._last >= self._every:
+            self._last = time.monotonic()
+            self.say("; ".join([shown.pace, *shown.notes]))
+
+    def say(self, text: str) -> None:
+        """Print at once: logs are read while they are written."""
+        print(text, flush=True)
+
+    begin = say
+
+
+class Bar(Display):
+    """A live progress bar, with the notes below it."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Progress(
+            SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}")
+        )
+        self._task = self._bar.add_task("starting", total=None)
+        self._below = Text()
+        self._live = Live(Group(self._bar, self._below), console=console, refresh_per_second=4)
+
+    def __enter__(self) -> Bar:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, shown: Shown) -> None:
+        """Move the bar."""
+        total, pace = shown.expected, shown.pace
+        self._bar.update(self._task, completed=shown.rows, total=total, description=pace)
+        self._below.plain = "\n".join(f"  {line}" for line in shown.notes)
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)

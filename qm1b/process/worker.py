@@ -1,0 +1,182 @@
+"""One worker process with a pipe: started, watched, killed and replaced.
+
+It serves RDKit, which may hang or crash on a SMILES, and the engine, one thread per core. A worker
+handles one job at a time, so it is known what is lost with it. Workers die with their parent,
+whatever kills it, and ignore Ctrl-C.
+"""
+
+import ctypes
+import multiprocessing as mp
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+Connection = connection.Connection
+Serve = Callable[..., None]
+
+_CONTEXT = mp.get_context("spawn")  # fork and the threads of RDKit, XLA and rich do not mix
+
+
+@dataclass
+class Worker:
+    """A process running `serve(connection, *args)`."""
+
+    serve: Serve
+    args: tuple[object, ...]
+    log: Path
+    """Takes its stdout and stderr."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables, set before anything is imported."""
+    job: Any = None
+    """The job that it has; None if it is idle."""
+    deadline: float = float("inf")
+    fresh: bool = True
+    """Whether no message has come yet: its imports may still be running."""
+
+    def start(self) -> None:
+        """Start the process, or a new one after `stop`."""
+        self.conn, theirs = _CONTEXT.Pipe()
+        self.process = _CONTEXT.Process(
+            target=_child,
+            args=(theirs, os.getpid(), str(self.log), self.serve, self.args),
+            daemon=True,
+        )
+        with environment_of(self.env), _interrupts_ignored():
+            self.process.start()
+        theirs.close()
+        self.job = None
+        self.deadline = float("inf")
+        self.fresh = True
+
+    def send(self, job: object, seconds: float = float("inf")) -> None:
+        """Give the worker a job; after `seconds` it is `overdue`."""
+        self.job = job
+        self.deadline = time.monotonic() + seconds
+        with suppress(OSError):  # it is dead: `messages` will say so
+            self.conn.send(job)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the job has run past its limit."""
+        return time.monotonic() > self.deadline
+
+    def messages(self) -> Iterator[Any]:
+        """The messages that have arrived; raises EOFError when the process is dead."""
+        try:
+            while self.conn.poll():
+                yield self.conn.recv()
+        except (OSError, EOFError) as error:
+            raise EOFError("worker died") from error
+
+    def stop(self) -> int | None:
+        """Kill the process and return its exit code (negative: the signal)."""
+        self.process.join(timeout=0.2)  # one that died by itself keeps its own exit code
+        code = self.process.exitcode
+        self.process.kill()
+        self.process.join()
+        self.conn.close()
+        return code
+
+
+def wait(workers: Iterable[Worker], timeout: float) -> None:
+    """Sleep until a message comes or a worker dies, at most `timeout` seconds."""
+    connection.wait([worker.conn for worker in workers], timeout)
+
+
+def last_words(log: Path) -> str:
+    """The last line in a log of workers."""
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError:
+        lines = []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+
+
+def n_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def environment_of(env: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
+    before = {key: os.environ.get(key) for key in env}
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _child(conn: Connection, parent: int, log: str, serve: Serve, args: Sequence[object]) -> None:
+    """What runs in the new process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with(parent)
+    # Warnings must not break the progress bar, and the last words of a crash must be kept.
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent has ended
+        serve(conn, *args)
+    sys.stdout.flush()
+
+
+def _die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent dies (Linux), or watch for it elsewhere."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """A child started inside ignores Ctrl-C from its first instruction on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def environment() -> dict[str, str]:
+    """Variables that make NumPy, its BLAS and XLA single-threaded, if set before the import.
+
+    They also keep XLA's remarks on the CPU features of cached programs out of the log.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "NPROC": "1",
+        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),
+        "XLA_FLAGS": f"{flags} --xla_cpu_multi_thread_eigen=false".strip(),
+    }

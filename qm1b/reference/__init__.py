@@ -1,0 +1,1 @@
+"""PySCF in float64 as the reference."""

@@ -1,0 +1,53 @@
+"""The in-line audit of `qm1b generate --audit`: PySCF recomputes a share of the rows at once.
+
+The numbers of PySCF are stored in the row, beside the result. The run's seed and the row alone
+decide which rows are audited. `qm1b.audit` checks a dataset afterwards.
+"""
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyscf_ipu.settings import Settings
+from qm1b.reference.recompute import recompute
+from qm1b.rows.identity import draw_key
+from qm1b.rows.schema import CONVERGED, Conformer, Result
+
+
+def is_audited(conformer: Conformer, share: float, seed: int) -> bool:
+    """Whether a row belongs to the share (0 to 1) of audited rows."""
+    return draw_key("audit", seed, conformer.line, conformer.conformer) < share * 2**64
+
+
+def audited(
+    conformers: Sequence[Conformer],
+    results: Sequence[Result],
+    level: Settings,
+    share: float,
+    seed: int,
+) -> tuple[Result, ...]:
+    """The results; those of audited conformers with PySCF's numbers.
+
+    PySCF's numbers stay NaN if either calculation has not converged, and if PySCF raises. An audit
+    never changes the numbers of its row.
+    """
+    if not share:
+        return tuple(results)
+    return tuple(
+        _with_reference(c, r, level) if is_audited(c, share, seed) else r
+        for c, r in zip(conformers, results, strict=True)
+    )
+
+
+def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Result:
+    if result.status != CONVERGED:
+        return result
+    try:
+        found = recompute(conformer, level)
+    except Exception:
+        traceback.print_exc()  # into workers.log
+        return result
+    if not found.converged:
+        return result
+    names = ("energy", "homo", "lumo", "dipole")
+    return replace(result, **{f"reference_{name}": getattr(found, name) for name in names})

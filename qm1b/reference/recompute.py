@@ -1,0 +1,167 @@
+"""PySCF in float64 as the reference: the numbers that the row of a conformer should have.
+
+The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid level with
+PySCF's own pruning, spherical or cartesian functions. Precision is not part of it.
+"""
+
+import multiprocessing as mp
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyscf_ipu.settings import Settings
+from qm1b.errors import UserError
+from qm1b.process.worker import environment, environment_of, n_cores
+from qm1b.rows.schema import Conformer
+
+CONV_TOL_HARTREE = 1e-11
+CONV_TOL_GRADIENT = 1e-6
+MAX_CYCLES = 100
+STABILITY_ROUNDS = 3
+
+MeanField = Any
+"""PySCF's mean-field objects: they get most of their attributes at run time."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """PySCF's numbers for a conformer, in Hartree, e*Bohr and e; all NaN if it raised an error."""
+
+    mulliken_charges: tuple[float, ...]
+    """[A] in e."""
+    seconds: float
+    energy: float = float("nan")
+    homo: float = float("nan")
+    lumo: float = float("nan")
+    """Also NaN if all orbitals are occupied."""
+    dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
+    """About the origin of the positions."""
+    converged: bool = False
+    problem: str = ""
+    """PySCF's error, if it raised one."""
+
+
+def recompute(conformer: Conformer, level: Settings, thorough: bool = False) -> Reference:
+    """Recompute one conformer, in this process.
+
+    Args:
+        conformer: positions in Bohr.
+        level: basis, functional, grid level, cartesian functions or not.
+        thorough: follow internal instabilities of the solution to a lower one. This shows which of
+            two different energies is the better one.
+    """
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySCF's remarks about its own interfaces
+        field = _converged(mean_field(conformer, level))
+        # Without empty orbitals there is one determinant, and PySCF's analysis divides by zero.
+        for _ in range(STABILITY_ROUNDS if thorough and (field.mo_occ == 0).any() else 0):
+            orbitals, _, stable, _ = field.stability(return_status=True)
+            if stable:
+                break
+            field = _newton(field, orbitals)
+        dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
+        _, charges = field.mulliken_pop(verbose=0)
+    occupied = field.mol.nelectron // 2
+    orbital_energies = np.sort(field.mo_energy)
+    lumo = orbital_energies[occupied] if occupied < len(orbital_energies) else np.nan
+    x, y, z = map(float, dipole)
+    return Reference(
+        energy=float(field.e_tot),
+        homo=float(orbital_energies[occupied - 1]),
+        lumo=float(lumo),
+        dipole=(x, y, z),
+        mulliken_charges=tuple(charges.tolist()),
+        converged=bool(field.converged),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def attempt(conformer: Conformer, level: Settings, thorough: bool = False) -> Reference:
+    """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit."""
+    start = time.perf_counter()
+    try:
+        return recompute(conformer, level, thorough)
+    except Exception as error:
+        unknown = (float("nan"),) * len(conformer.numbers)
+        seconds = time.perf_counter() - start
+        return Reference(unknown, seconds, problem=f"{type(error).__name__}: {error}")
+
+
+def recompute_many(
+    conformers: Sequence[Conformer], level: Settings, workers: int = 0, thorough: bool = False
+) -> Iterator[tuple[int, Reference]]:
+    """Recompute conformers in single-threaded processes.
+
+    Args:
+        conformers: in the order in which they are started.
+        level: as for `recompute`.
+        workers: processes; 0 for one per core.
+        thorough: as for `recompute`.
+
+    Yields:
+        The number of a conformer and its reference, as they are finished.
+
+    Raises:
+        UserError: a process died.
+    """
+    count = min(workers or n_cores(), len(conformers))
+    if not count:
+        return
+    with environment_of(environment()):
+        pool = ProcessPoolExecutor(count, mp_context=mp.get_context("spawn"))
+        try:
+            futures = {
+                pool.submit(attempt, conformer, level, thorough): i
+                for i, conformer in enumerate(conformers)
+            }
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise UserError(
+                "a process of PySCF died, perhaps for lack of memory; use fewer --workers"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def mean_field(conformer: Conformer, level: Settings) -> MeanField:
+    """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
+    from pyscf import dft, gto, scf
+
+    from pyscf_ipu.xc import functional
+
+    atoms = zip(conformer.numbers.tolist(), conformer.positions.tolist(), strict=True)
+    mole = gto.M(
+        atom=list(atoms),
+        unit="Bohr",
+        basis=level.basis,
+        charge=conformer.charge,
+        cart=level.cart,
+        verbose=0,
+    )
+    if level.xc == "hf":
+        return scf.RHF(mole)
+    field = dft.RKS(mole, xc=functional(level.xc).pyscf_name)
+    field.grids.level = level.grid_level
+    return field
+
+
+def _converged(field: MeanField) -> MeanField:
+    """The self-consistent field by DIIS, else by second-order steps."""
+    field.conv_tol, field.conv_tol_grad = CONV_TOL_HARTREE, CONV_TOL_GRADIENT
+    field.max_cycle = MAX_CYCLES
+    field.kernel()
+    return field if field.converged else _newton(field, field.mo_coeff)
+
+
+def _newton(field: MeanField, orbitals: np.ndarray) -> MeanField:
+    found = field.newton()
+    found.kernel(orbitals, field.mo_occ)
+    return found

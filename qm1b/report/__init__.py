@@ -1,0 +1,1 @@
+"""Datasets and planned runs in numbers and pictures."""

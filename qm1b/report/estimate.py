@@ -1,0 +1,125 @@
+"""Time and cost of a dataset, estimated from the rate of an earlier run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyscf_ipu.terminal import text_table
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.settings import in_words
+
+FEWEST_ROWS = 100
+"""Rows that a rate needs: with fewer, the start of the run dominates."""
+
+HOUR = 3600.0
+MACHINES = (1, 4, 16, 64, 256)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The speed of a machine, measured by a run."""
+
+    rows: int
+    seconds: float
+    """Time from start to end."""
+    program_seconds: float
+    """Time to make programs ready, spread over the workers; spent once, however long the run."""
+    workers: int
+    bytes_per_row: float
+    level: str
+    mean_atoms: float
+
+    @property
+    def steady(self) -> float:
+        """Rows per second once all programs are ready."""
+        return self.rows / max(self.seconds - self.program_seconds, 1e-9)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The estimate for a number of machines."""
+
+    machines: int
+    hours: float
+    cost: float | None
+
+
+def rate_of(folder: Path) -> Rate:
+    """The rate of a folder's last run on one machine.
+
+    Raises:
+        UserError: no run there, none with FEWEST_ROWS rows, or only runs on a cluster.
+    """
+    manifest = shards.read_manifest(folder)
+    long = [run for run in manifest.runs if run["rows"] >= FEWEST_ROWS]
+    runs = [run for run in long if isinstance(run["workers"], int)]
+    if long and not runs:
+        raise UserError(
+            f"folder {folder} was computed on a cluster, which gives no rate of one machine; "
+            "measure with a qm1b generate without --cluster, or leave --measured out"
+        )
+    if not runs:
+        raise UserError(
+            f"folder {folder} holds no run of at least {FEWEST_ROWS} rows; measure with a longer "
+            "qm1b generate, or leave --measured out"
+        )
+    run = runs[-1]
+    rows = atoms = size = 0
+    for path in shards.shards(folder):
+        shard = shards.read_shard(path)
+        rows, atoms = rows + len(shard["line"]), atoms + len(shard["numbers"])
+        size += path.stat().st_size
+    return Rate(
+        rows=run["rows"],
+        seconds=run["seconds"],
+        program_seconds=sum(p["seconds"] for p in run["programs"]) / run["workers"],
+        workers=run["workers"],
+        bytes_per_row=size / rows,
+        level=in_words(manifest.level),
+        mean_atoms=atoms / rows,
+    )
+
+
+def estimate(rate: Rate, rows: float, price_per_hour: float | None) -> list[Line]:
+    """Hours, and cost of all machines together, for each number in MACHINES.
+
+    Every machine must make its own programs ready.
+    """
+    lines = []
+    for machines in MACHINES:
+        seconds = rows / machines / rate.steady + rate.program_seconds
+        hours = seconds / HOUR
+        cost = None if price_per_hour is None else hours * machines * price_per_hour
+        lines.append(Line(machines, hours, cost))
+    return lines
+
+
+def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float | None) -> str:
+    """The estimate as a table, with the rate that it is based on."""
+    rows = molecules * conformers
+    table = [("machines", "time", "" if price_per_hour is None else "cost")]
+    for line in estimate(rate, rows, price_per_hour):
+        cost = "" if line.cost is None else f"{line.cost:,.0f}"
+        table.append((str(line.machines), _duration(line.hours), cost))
+    lines = [
+        f"{molecules:,.0f} molecules x {conformers:,} conformers = {rows:,.0f} rows, "
+        f"{rows * rate.bytes_per_row / 1e9:,.1f} GB of HDF5",
+        f"measured: {rate.rows:,} rows in {rate.seconds:.0f} s by {rate.workers} compute processes"
+        f" ({rate.level}; {rate.mean_atoms:.1f} atoms per molecule)",
+        f"          {rate.steady:.2f} rows/s without the {rate.program_seconds:.0f} s in which "
+        "programs were made ready",
+        "",
+        *text_table(table, ">8 >14 >16", gap=""),
+        "",
+        "For molecules like the measured ones: time grows with about the cube of the number of "
+        "orbitals. Machines split the input with --shard i/n or --cluster.",
+    ]
+    if price_per_hour is None:
+        lines.append("--price-per-hour gives the cost, in the currency of the price.")
+    return "\n".join(lines)
+
+
+def _duration(hours: float) -> str:
+    if hours < 1.0:
+        return f"{60 * hours:.0f} min"
+    return f"{hours:,.1f} h" if hours < 72 else f"{hours / 24:,.1f} days"

@@ -1,0 +1,133 @@
+"""The content of a dataset as text: what a run holds, and the first rows."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from pyscf_ipu.terminal import text_table
+from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b.folder import shards
+from qm1b.formats.load import load
+from qm1b.rows.batch import Batch, Record
+from qm1b.rows.identity import distinct
+from qm1b.rows.schema import CONVERGED, DROP_REASONS
+from qm1b.settings import in_words
+
+MEV = 1e3 * HARTREE_TO_EV
+
+_FIELDS = tuple("line smiles conformer n_ao energy homo lumo dipole cycles status".split())
+_COLUMNS: dict[str, Callable[[Record], object]] = {
+    # A space before the title of a column of numbers keeps the columns apart.
+    " line": lambda row: row["line"],
+    "smiles": lambda row: row["smiles"],
+    " conformer": lambda row: row["conformer"],
+    " N [AOs]": lambda row: row["n_ao"],
+    " energy [eV]": lambda row: _decimal(row["energy"] * HARTREE_TO_EV),
+    " homo [eV]": lambda row: _decimal(row["homo"] * HARTREE_TO_EV),
+    " lumo [eV]": lambda row: _decimal(row["lumo"] * HARTREE_TO_EV),
+    " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),
+    " dipole norm [e bohr]": lambda row: _decimal(np.linalg.norm(row["dipole"])),
+    " cycles": lambda row: row["cycles"],
+    "status": lambda row: row["status"],
+}
+
+
+def first_rows(path: Path, count: int) -> str:
+    """The first `count` rows of any dataset that `load` reads, as a table with energies in eV.
+
+    Columns that the dataset lacks are left out.
+
+    Raises:
+        UserError: there is no dataset.
+    """
+    rows = list(islice(load(path, _FIELDS), count))
+    if not rows:
+        return f"{path} has no rows."
+    columns = []
+    for title, value in _COLUMNS.items():
+        with suppress(KeyError):  # the dataset may lack the field
+            columns.append([title, *map(value, rows)])
+    return "\n".join(text_table(zip(*columns, strict=True), len(columns) * "> "))
+
+
+def describe(folder: Path) -> str:
+    """Settings, counts, drop reasons and ranges of a run, from its manifest and shards.
+
+    Raises:
+        UserError: the folder holds no run, or a shard is damaged.
+    """
+    manifest = shards.read_manifest(folder)
+    settings = manifest.settings
+    statuses: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    gaps, sizes, errors = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)]
+    molecules = set[int]()
+    paths = shards.shards(folder)
+    for path in paths:
+        shard = shards.read_shard(path)
+        good = shard["status"] == CONVERGED
+        statuses.update(s.split(":")[0] for s in shard["status"])
+        reasons.update(drop.reason for drop in shards.read_drops(path))
+        gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
+        sizes.append(shard["n_ao"])
+        errors.append((shard["energy"] - shard["reference_energy"])[good] * MEV)
+        molecules |= distinct(Batch(shard))
+    facts = [
+        ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),
+        ("level", in_words(manifest.level)),
+        ("functional", manifest.functional_definition),
+        ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
+        ("fingerprint", manifest.fingerprint),
+        ("molecules", len(molecules)),
+        ("rows", statuses.total()),
+    ]
+    dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
+    lines = [
+        f"{folder}: {manifest.status}, {len(paths)} shards",
+        *_aligned(facts),
+        *text_table(statuses.most_common(), "<18 <", indent="    "),
+        *_aligned([("dropped", reasons.total())]),
+        *text_table(dropped, "<18 <8 <", indent="    "),
+        *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors)))),
+    ]
+    return "\n".join(lines)
+
+
+def _aligned(facts: Iterable[tuple[str, object]]) -> list[str]:
+    return text_table(facts, "<12 <", indent="  ")
+
+
+def _ranges(
+    gaps: np.ndarray, sizes: np.ndarray, errors: np.ndarray
+) -> Iterator[tuple[str, object]]:
+    """Gaps of the converged rows in eV, AOs of all rows, errors of the audited rows in meV."""
+    if gaps.size:
+        yield "gap", _gap(gaps)
+        yield "size", f"{sizes.min()} to {sizes.max()} AOs"
+    found = np.abs(errors[np.isfinite(errors)])
+    if found.size:
+        yield (
+            "audited",
+            (
+                f"{found.size} rows, energy against PySCF: mean {found.mean():.3f} meV, "
+                f"largest {found.max():.3f} meV"
+            ),
+        )
+
+
+def _gap(gaps: np.ndarray) -> str:
+    """The range of gaps in eV; helium in a minimal basis has no empty orbital, so no gap."""
+    finite = gaps[np.isfinite(gaps)]
+    if not finite.size:
+        return "none: no converged row has one"
+    without = f", {gaps.size - finite.size} rows without" if finite.size < gaps.size else ""
+    median = np.median(finite)
+    return f"{finite.min():.3f} to {finite.max():.3f} eV, median {median:.3f} eV{without}"
+
+
+def _decimal(value: float | np.floating) -> str:
+    return "NaN" if np.isnan(value) else f"{value:.4f}"

@@ -1,0 +1,150 @@
+"""Statistics of a dataset: counts, and the distributions of its quantities."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.terminal import text_table
+from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b.formats.load import load
+from qm1b.report.distribution import Distribution
+from qm1b.rows.batch import Batch
+from qm1b.rows.identity import distinct
+from qm1b.rows.schema import CONVERGED
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of each row whose distribution is of interest; see `Distribution`."""
+
+    name: str
+    title: str
+    of: Callable[[Batch], np.ndarray]
+    """Its values [R]; raises KeyError if the dataset lacks a field."""
+    whole: bool = False
+
+
+QUANTITIES = (
+    Quantity("gap_ev", "gap (eV)", lambda b: (b["lumo"] - b["homo"]) * HARTREE_TO_EV),
+    Quantity("homo_ev", "HOMO (eV)", lambda b: b["homo"] * HARTREE_TO_EV),
+    Quantity("lumo_ev", "LUMO (eV)", lambda b: b["lumo"] * HARTREE_TO_EV),
+    Quantity(
+        "energy_per_atom_ev",
+        "total energy per atom (eV)",
+        lambda b: b["energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
+    ),
+    Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
+    Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
+    Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
+    Quantity(
+        "dipole_norm_e_bohr",
+        "dipole moment (e bohr)",
+        lambda b: np.linalg.norm(b["dipole"], axis=1),
+    ),
+)
+
+_LABELS = ("embedding", "relaxation", "suspect")
+_FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts".split()
+
+
+@dataclass
+class Statistics:
+    """Counts over all rows, distributions over the converged ones."""
+
+    rows: int = 0
+    converged: int = 0
+    molecules: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    elements: Counter[str] = field(default_factory=Counter)
+    """Rows with at least one atom of the element."""
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows with each text of a field: the origin of the geometry, why the result is suspect."""
+    rungs: Counter[str] = field(default_factory=Counter)
+    """Converged rows by the attempt that converged: plain, or a rung of the retry ladder."""
+    distributions: list[Distribution] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return {
+            "rows": self.rows,
+            "converged": self.converged,
+            "molecules": self.molecules,
+            "statuses": dict(self.statuses.most_common()),
+            "labels": {name: dict(counts) for name, counts in self.labels.items()},
+            "rungs": dict(self.rungs.most_common()),
+            "rows_with_element": dict(self.elements.most_common()),
+            "distributions": {d.name: d.to_dict() for d in self.distributions},
+        }
+
+
+def collect(path: Path) -> Statistics:
+    """Statistics over every row of any dataset that `load` reads, one part at a time.
+
+    64-bit hashes count the molecules, whose frames may be anywhere in the dataset.
+
+    Raises:
+        UserError: there is no dataset, or it is damaged.
+    """
+    stats = Statistics(distributions=[Distribution(q.name, q.title, q.whole) for q in QUANTITIES])
+    molecules = set[int]()
+    for batch in load(path, [*_FIELDS, *_LABELS]).batches():
+        if not len(batch):
+            continue
+        molecules |= distinct(batch)
+        stats.rows += len(batch)
+        good = np.ones(len(batch), dtype=bool)  # all rows of QM1B's own files converged
+        if "status" in batch:
+            stats.statuses.update(text.split(":")[0] for text in batch["status"])
+            good = batch["status"] == CONVERGED
+        for name in _LABELS:
+            if name in batch:
+                texts = stats.labels.setdefault(name, Counter())
+                texts.update(text for text in batch[name] if text)
+        _add(stats, batch.take(np.flatnonzero(good)))
+    stats.molecules = len(molecules)
+    stats.distributions = [d for d in stats.distributions if d.count]
+    return stats
+
+
+def _add(stats: Statistics, batch: Batch) -> None:
+    """Add the converged rows of a batch to the distributions."""
+    stats.converged += len(batch)
+    if "attempts" in batch:
+        # The last attempt is the one that converged (`ladder.climb`).
+        last = (text.split(" ")[-1].split(":")[0] for text in batch["attempts"])
+        stats.rungs.update(name for name in last if name)
+    for quantity, distribution in zip(QUANTITIES, stats.distributions, strict=True):
+        with suppress(KeyError):
+            distribution.add(quantity.of(batch))
+    row = np.repeat(np.arange(len(batch)), np.diff(batch["atom_offset"]))
+    pairs = np.unique(row * 256 + batch["numbers"])
+    for z, n in zip(*np.unique(pairs % 256, return_counts=True), strict=True):
+        stats.elements[SYMBOLS[z]] += int(n)
+
+
+def as_text(stats: Statistics) -> str:
+    """The numbers as a table."""
+    table = [["converged rows", "mean", "std", "min", "5 %", "median", "95 %", "max"]]
+    for d in stats.distributions:
+        low, middle, high = np.percentile(d.sample, (5, 50, 95))
+        values = (d.mean, d.std, d.least, low, middle, high, d.most)
+        table.append([d.name, *(f"{value:.4f}" for value in values)])
+    lines = [
+        f"{stats.rows} rows of {stats.molecules} molecules, {stats.converged} converged",
+        *text_table(stats.statuses.most_common(), "<18 <", indent="  "),
+        *(f"{name}: {counts(found)}" for name, found in stats.labels.items() if found),
+        *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),
+        f"rows with element: {counts(stats.elements)}",
+        *text_table(table, "<20 >12 >11 >12 >12 >12 >12 >12", gap=""),
+    ]
+    return "\n".join(lines)
+
+
+def counts(found: Counter[str]) -> str:
+    """Names and counts as text, the largest count first."""
+    return ", ".join(f"{name} {n}" for name, n in found.most_common())

@@ -1,0 +1,1 @@
+"""Rows and columns: schema, batches, identity of molecules, doubtful rows."""

@@ -1,0 +1,179 @@
+"""Rows in memory, as columns: the form that every reader returns and every writer takes.
+
+The columns are the fields of `schema.FIELDS` by name, in atomic units. A file of another origin may
+lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from qm1b.rows.schema import FIELDS, Conformer, Field, Result, Row
+
+BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
+OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
+
+Record = dict[str, Any]
+"""One row: numbers, text, and arrays for ragged fields ([A], [A, 3], [N]) and vectors ([3])."""
+
+Values = Sequence[object] | np.ndarray
+"""The values of a field before they have its dtype and shape."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows as columns.
+
+    Ragged fields are flat, as in a shard: the values of row r are between `<kind>_offset[r]` and
+    `<kind>_offset[r + 1]`.
+    """
+
+    columns: dict[str, np.ndarray]
+    n_rows: int | None = None
+    """Number of rows where it is known without the columns, of which there may be none."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        if self.n_rows is not None:
+            return self.n_rows
+        plain = [len(self.columns[f.name]) for f in self.fields if not f.ragged]
+        return next(iter([*plain, *(len(self.columns[n]) - 1 for n in OFFSETS if n in self)]), 0)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The column of a field; raises KeyError if the file has none of that name."""
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the file has a field."""
+        return name in self.columns
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields of a row, without offsets, in the order of the schema."""
+        return [f for f in FIELDS if f.name in self.columns and f.name not in OFFSETS]
+
+    def row(self, index: int) -> Record:
+        """One row; `index` counts from 0."""
+        found: Record = {}
+        for f in self.fields:
+            values = self.columns[f.name]
+            if f.ragged:
+                start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
+                found[f.name] = values[start:stop]
+            elif f.width > 1:
+                found[f.name] = values[index]
+            else:
+                found[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
+        return found
+
+    def rows(self) -> Iterator[Record]:
+        """The rows one after another."""
+        return map(self.row, range(len(self)))
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """The rows with these numbers, in this order."""
+        taken: dict[str, np.ndarray] = {}
+        index = {"": rows}
+        for kind in {f.ragged for f in self.fields if f.ragged}:
+            offsets = self.columns[f"{kind}_offset"]
+            index[kind], taken[f"{kind}_offset"] = gather(offsets[rows], offsets[rows + 1])
+        taken |= {f.name: self.columns[f.name][index[f.ragged]] for f in self.fields}
+        return Batch(in_order(taken), len(rows))
+
+    def only(self, names: Iterable[str]) -> Batch:
+        """Only these fields, with the offsets that they need."""
+        wanted = set(names)
+        wanted |= {f"{f.ragged}_offset" for f in self.fields if f.ragged and f.name in wanted}
+        columns = {name: values for name, values in self.columns.items() if name in wanted}
+        return Batch(columns, len(self))
+
+
+def in_order(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns in the order of the schema."""
+    return {name: columns[name] for name in BY_NAME if name in columns}
+
+
+def unit_name(field: Field) -> str:
+    """The name of a field with its unit, as files of other formats have it."""
+    if field.unit in ("1", "text"):
+        return field.name
+    return f"{field.name}_{field.unit}".replace("*", "_")
+
+
+def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """[R + 1] Where the values of ragged rows of these lengths begin, one row after another."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def gather(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the values of ragged rows, row after row, and their new offsets [R + 1]."""
+    lengths = stops - starts
+    offsets = offsets_of(lengths)
+    index = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return index, offsets
+
+
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """Several batches with the same fields as one."""
+    joined: dict[str, np.ndarray] = {}
+    for name in batches[0].columns:
+        parts = [batch[name] for batch in batches]
+        if name in OFFSETS:
+            joined[name] = offsets_of(np.concatenate([np.diff(part) for part in parts]))
+        else:
+            joined[name] = np.concatenate(parts)
+    return Batch(joined, sum(map(len, batches)))
+
+
+def column(field: Field, values: Values, rows: int) -> np.ndarray:
+    """Values as the column of a field: its dtype, [rows], [rows, width] or flat if ragged."""
+    if field.dtype == "str":
+        return np.array(values, dtype=object).reshape(rows)
+    array = np.asarray(values, dtype=field.dtype)
+    first = -1 if field.ragged else rows
+    return array.reshape((first, field.width) if field.width > 1 else (first,))
+
+
+def missing(batch: Batch) -> list[str]:
+    """The fields of the schema that a batch lacks."""
+    return [name for name in BY_NAME if name not in batch]
+
+
+def conformer_of(record: Record) -> Conformer:
+    """The conformer of a row that was read."""
+    values: Record = {f.name: record[f.name] for f in fields(Conformer)}
+    return Conformer(**values | {"positions": record["positions"].astype(np.float64)})
+
+
+def row_of(record: Record) -> Row:
+    """A row that was read, in the form in which a run writes it."""
+    values: Record = {f.name: record[f.name] for f in fields(Result)}
+    values |= {n: tuple(v.tolist()) for n, v in values.items() if isinstance(v, np.ndarray)}
+    return Row(conformer_of(record), Result(**values))
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Values]:
+    """The rows of a run as columns, all fields of the schema: lists and arrays by name."""
+    found: dict[str, Values] = {}
+    lengths: dict[str, list[int]] = {}
+    for f in FIELDS:
+        if f.name in OFFSETS:
+            continue
+        values = [_value(row, f.name) for row in rows]
+        if f.ragged:
+            lengths.setdefault(f.ragged, [len(v) for v in values])
+            found[f.name] = np.concatenate(values) if rows else []
+        else:
+            found[f.name] = values
+    return found | {f"{kind}_offset": offsets_of(n) for kind, n in lengths.items()}
+
+
+def _value(row: Row, name: str) -> Any:
+    """A field of a row; if the calculation gave no charges, NaN for each atom."""
+    if name == "mulliken_charges" and not row.result.mulliken_charges:
+        return [float("nan")] * len(row.conformer.numbers)
+    return getattr(row.conformer if hasattr(row.conformer, name) else row.result, name)

@@ -1,0 +1,211 @@
+"""What a row is: its fields with dtypes, units and descriptions, in HDF5 and in Parquet.
+
+Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+VERSION = 2
+"""Increased when the fields or their meaning change; 2 has Mulliken charges."""
+
+CONVERGED = "converged"
+
+Json = dict[str, Any]
+"""A JSON object."""
+
+Ragged = Literal["", "atom", "orbital"]
+
+
+@dataclass(frozen=True)
+class Conformer:
+    """A geometry that is to become a row."""
+
+    line: int
+    smiles: str
+    conformer: int
+    seed: int
+    charge: int
+    numbers: UInt8[np.ndarray, " A"]
+    positions: Float[np.ndarray, "A 3"]
+    """Bohr; float32 values in a float64 array: exactly the stored positions are computed."""
+    embedding: str = "etkdg"
+    """The origin of the geometry: etkdg, etkdg_random or given."""
+    relaxation: str = "none"
+    """The force field that relaxed it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The engine's numbers for one conformer, in Hartree and e*Bohr."""
+
+    status: str
+    n_ao: int
+    energy: float = float("nan")
+    homo: float = float("nan")
+    lumo: float = float("nan")
+    energy_std: float = float("nan")
+    dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
+    converged: bool = False
+    cycles: int = 0
+    commutator_norm: float = float("nan")
+    mo_energy: tuple[float, ...] = ()
+    """[N], or empty if the calculation gave none."""
+    mulliken_charges: tuple[float, ...] = ()
+    """[A] in e; empty if the calculation gave none, which is stored as NaN for every atom."""
+    attempts: str = ""
+    """Every attempt as name:status:cycles; see `qm1b.engine.ladder`."""
+    suspect: str = ""
+    """Why the result may belong to another state; see `qm1b.rows.suspects`."""
+    reference_energy: float = float("nan")
+    """PySCF's energy in float64, if the row was audited; likewise the next three."""
+    reference_homo: float = float("nan")
+    reference_lumo: float = float("nan")
+    reference_dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A conformer and its result."""
+
+    conformer: Conformer
+    result: Result
+
+
+@dataclass(frozen=True)
+class Drop:
+    """An input line, or a part of one (`fewer_conformers`), that did not become rows."""
+
+    line: int
+    smiles: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A dataset of a shard."""
+
+    name: str
+    dtype: str
+    unit: str
+    description: str
+    ragged: Ragged = ""
+    """Set if the field is flat over all rows: the values of row r are between `<ragged>_offset[r]`
+    and `<ragged>_offset[r + 1]`."""
+    width: int = 1
+    """Numbers per entry: 3 for a vector."""
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
+    Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
+    Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
+    Field("embedding", "str", "text", "etkdg, etkdg_random (from random coordinates) or given"),
+    Field("relaxation", "str", "text", "none, mmff94, uff, or these with _unfinished"),
+    Field("charge", "int8", "e", "total charge of the molecule"),
+    Field("n_ao", "int32", "1", "number of atomic orbitals of the molecule"),
+    Field("status", "str", "text", "converged, not_converged, nan, 'invalid: ...' or 'error: ...'"),
+    Field("converged", "bool", "1", "whether the self-consistent field converged"),
+    Field("cycles", "int32", "1", "self-consistent-field cycles done"),
+    Field(
+        "commutator_norm",
+        "float64",
+        "hartree",
+        "largest element of the commutator [F, D] at the end",
+    ),
+    Field("attempts", "str", "text", "every SCF attempt as name:status:cycles, in order"),
+    Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
+    Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
+    Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
+    Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
+    Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),
+    Field("dipole", "float64", "e*bohr", "electric dipole moment", width=3),
+    Field("reference_energy", "float64", "hartree", "PySCF's energy, NaN in rows not audited"),
+    Field("reference_homo", "float64", "hartree", "PySCF's homo, NaN in rows not audited"),
+    Field("reference_lumo", "float64", "hartree", "PySCF's lumo, NaN in rows not audited"),
+    Field(
+        "reference_dipole", "float64", "e*bohr", "PySCF's dipole, NaN in rows not audited", width=3
+    ),
+    Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
+    Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
+    Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
+    Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
+    Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
+    Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
+)
+
+DROP_FIELDS: tuple[Field, ...] = (
+    Field("line", "int64", "1", "line number in the input file, from 1"),
+    Field("smiles", "str", "text", "the SMILES as it stood there, shortened if very long"),
+    Field("reason", "str", "text", "reason code"),
+    Field("detail", "str", "text", "what exactly was wrong"),
+)
+
+DROP_REASONS: dict[str, str] = {
+    "empty": "the line holds no SMILES",
+    "too_long": "the line is longer than any molecule that could be computed",
+    "unparsable": "RDKit cannot read it: syntax or valence",
+    "unsupported_element": "an element that the basis or the engine does not support",
+    "multi_fragment": "more than one molecule (a salt or a mixture)",
+    "too_large": "more atomic orbitals than --max-aos, or than fit into this machine's memory",
+    "radical": "unpaired electrons",
+    "charged": "not neutral, and --keep-charged was not given or the charge exceeds 8 e",
+    "odd_electrons": "an odd number of electrons",
+    "duplicate": "the same molecule, or the same geometry of it, is on an earlier line",
+    "no_geometry": "an SDF entry that is a flat drawing",
+    "missing_hydrogens": "the geometry lacks hydrogens that its bonds or SMILES ask for",
+    "invalid_geometry": "atoms too close, or a coordinate that is not a number or too large",
+    "mismatch": "the given charge or SMILES does not fit the atoms",
+    "periodic": "a periodic system",
+    "no_parameters": "--relax was given, and no force field has parameters for the molecule",
+    "rattle_failed": "--rattle-angstrom brought atoms too close in every try",
+    "embed_failed": "RDKit found no conformer",
+    "embed_timeout": "RDKit took longer than the time limit",
+    "embed_crash": "the RDKit process died on this molecule",
+    "fewer_conformers": "only some of the conformers asked for were found; those are in the data",
+    "invalid": "the engine cannot compute this molecule",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the Parquet export; `arrow` is its Arrow type."""
+
+    name: str
+    arrow: str
+    unit: str
+    description: str
+
+
+# QM1B's own columns, in its order and with its types, then ours.
+COLUMNS: tuple[Column, ...] = (
+    Column("smile", "string", "text", "canonical SMILES"),
+    Column("atoms", "string", "text", "element symbols, heavy atoms first"),
+    Column("z", "list<uint8>", "1", "atomic numbers, in the order of atoms"),
+    Column("energy", "double", "eV", "total energy"),
+    Column("homo", "float", "eV", "energy of the highest occupied orbital"),
+    Column("lumo", "float", "eV", "energy of the lowest unoccupied orbital"),
+    Column("N", "uint8", "1", "number of atomic orbitals"),
+    Column("std", "float", "eV", "standard deviation of the last five cycle energies"),
+    Column("y", "double", "eV", "gap, lumo - homo"),
+    Column("pos", "list<float>", "bohr", "positions x, y, z, flat, in the order of atoms"),
+    Column("status", "string", "text", "how the calculation ended"),
+    Column("converged", "bool", "1", "whether the self-consistent field converged"),
+    Column("cycles", "int32", "1", "self-consistent-field cycles"),
+    Column("commutator_norm", "float", "hartree", "largest element of the last commutator [F, D]"),
+    Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
+    Column("mulliken_charges", "list<float>", "e", "Mulliken charges, in the order of atoms"),
+    Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
+    Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
+    Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
+    Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
+    Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
+    Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
+    Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Column("charge", "int8", "e", "total charge"),
+)

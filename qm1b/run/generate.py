@@ -1,0 +1,184 @@
+"""A run: from an input file and settings to a folder of shards, or to the rest of its shards."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from qm1b import inputs
+from qm1b.engine import factory as engine_factory
+from qm1b.engine.factory import Engine
+from qm1b.errors import UserError
+from qm1b.folder import run_folder, shards
+from qm1b.folder.manifest import COMPLETE, RUNNING, Manifest
+from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.tally import Tally
+from qm1b.inputs import InputSummary
+from qm1b.process.display import Display
+from qm1b.process.interrupts import Interrupt, interrupts
+from qm1b.process.worker import n_cores
+from qm1b.rows.unit import Unit
+from qm1b.run import cluster
+from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
+from qm1b.run.progress import Stats
+from qm1b.screening.limits import Limits
+from qm1b.screening.screen import Screen
+from qm1b.settings import RunSettings, in_words
+from qm1b.work_units import WHOLE, Share
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to compute, from where, to where, on what."""
+
+    source: Path
+    out: Path
+    settings: RunSettings
+    workers: int = 0
+    """Compute processes; 0 for one per core."""
+    factory: str = engine_factory.DEFAULT
+    share: Share = WHOLE
+    """The part of the work units that this run takes."""
+    other_versions: bool = False
+    """Resume in a folder that other software began."""
+    cluster: str | None = None
+    """Address of a Ray cluster, or auto; None to compute on this machine."""
+
+    @property
+    def title(self) -> str:
+        """From where to where, and what is computed."""
+        count = self.settings.conformers
+        part = f", shard {self.share}" if self.share.count > 1 else ""
+        return (
+            f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
+            f"{in_words(self.settings.level)}{part}"
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended."""
+
+    stats: Stats
+    """Of this run; the counts include earlier runs in the same folder."""
+    tally: Tally
+    """What the folder holds."""
+    interrupted: bool
+
+
+def generate(run: Run, display: Display | None = None) -> Summary:
+    """Compute every conformer of every molecule of a file, into `run.out`.
+
+    If `run.out` holds a part of that already, only the rest is computed. In the end the folder is
+    the same, row by row, as if one run had filled it.
+
+    Raises:
+        UserError: the input, the output folder or the settings cannot be used, the folder is in use
+            or holds another run, the input changes during the run, the disk is full, or the compute
+            processes cannot start or keep dying.
+    """
+    source = inputs.summarise(run.source, run.settings)
+    try:
+        engine = engine_factory.build(run.factory, run.settings.level)
+        definition = engine_factory.definition(run.settings.level.xc)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    identity = Manifest.of(run.settings, run.source, source, definition, run.share)
+    with run_folder.opened(run.out, identity, run.other_versions) as out:
+        return _Generation(run, source, out, engine, display or Display()).execute()
+
+
+class _Generation:
+    """The state of a running generation."""
+
+    def __init__(
+        self, run: Run, source: InputSummary, out: RunFolder, engine: Engine, display: Display
+    ) -> None:
+        self.run, self.source, self.out = run, source, out
+        self.engine, self.display = engine, display
+        self.stats = Stats.after(out.tally, out.plan.lines, run.settings.conformers)
+        self.workers = run.workers or n_cores()
+        self.started = run_folder.started_now()
+
+    def execute(self) -> Summary:
+        """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
+        self._write_manifest(RUNNING)
+        self.out.write_dropped()
+        with self.display, interrupts() as interrupt:
+            self.display.say(self.run.title)
+            self._say_what_is_there()
+            try:
+                if self.out.missing:
+                    self._compute(interrupt)
+                self.out.write_dropped()
+            except BaseException:
+                with suppress(UserError):  # a full disk; the first error counts
+                    self._write_manifest("failed")
+                raise
+            status = "interrupted" if self.out.missing else COMPLETE
+            self._write_manifest(status)
+        return Summary(self.stats, self.out.tally, status == "interrupted")
+
+    def _compute(self, interrupt: Interrupt) -> None:
+        """Compute the missing units, on a cluster or on this machine's cores."""
+        run = self.run
+        reports = Reports(self.stats, self.display, self._write)
+        if run.cluster:
+            job = cluster.ClusterJob(run.settings, run.factory, self.out.plan, run.other_versions)
+            cluster.compute(run.cluster, job, self._lines(), reports, interrupt)
+            return
+        pools = Pools(self.workers, run.factory, run.settings, self.engine, run.out / shards.LOG)
+        try:
+            Pipeline(run.settings, self.engine, self._lines(), reports).run(pools, interrupt)
+        finally:
+            pools.stop()
+
+    def _lines(self) -> Iterator[Found]:
+        """The screened lines of missing units, up to the last of them.
+
+        Every line before is screened too, because a molecule on any of them makes a later one a
+        duplicate.
+
+        Raises:
+            UserError: the input is not what it was when the run began.
+        """
+        settings, missing = self.run.settings, set(self.out.missing)
+        n_ao = engine_factory.ao_counter(self.engine)
+        limits = Limits(n_ao, settings.max_aos, settings.keep_charged)
+        screen = Screen(limits, settings.conformers)
+        last = min((max(missing) + 1) * settings.unit_lines, self.out.plan.n_lines)
+        for line in inputs.read(self.run.source, settings, last, self.source):
+            found = screen(line)
+            yield found if self.out.plan.unit_of(line.number) in missing else None
+
+    def _write(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
+        self.out.add(unit, versions)
+        self._write_manifest(RUNNING)
+
+    def _write_manifest(self, status: str) -> None:
+        this_run = {
+            "started": self.started,
+            "seconds": round(self.stats.seconds, 1),
+            "starved_seconds": round(self.stats.starved_seconds, 1),
+            "rows": self.out.tally.rows - self.stats.rows_before,
+            "workers": None if self.run.cluster else self.workers,
+            "cluster": self.run.cluster,
+            "versions": dict(self.out.identity.versions),
+            "programs": [
+                {"shape": e.label, "seconds": round(e.seconds or 0.0, 2), "cached": e.cached}
+                for e in self.stats.compiles
+            ],
+        }
+        self.out.write_manifest(status, this_run)
+
+    def _say_what_is_there(self) -> None:
+        out = self.out
+        for name in out.identity.input.skipped:
+            self.display.say(f"{name} in the archive is not read: its name is of no format")
+        for name in out.damaged:
+            self.display.say(f"{name} was damaged and is computed again")
+        if out.done:
+            self.display.say(
+                f"{len(out.done)} of {len(out.plan.units)} work units are there, with "
+                f"{out.tally.rows} rows"
+            )

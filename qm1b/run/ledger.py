@@ -1,0 +1,76 @@
+"""The lines under way: every input line ends as rows or as a drop.
+
+A work unit is closed, and becomes one shard, when all its lines are read and finished. So a shard
+that exists is complete, and the names of the shards tell what is left to do.
+"""
+
+from collections.abc import Iterator
+
+from qm1b.rows.schema import Drop, Row
+from qm1b.rows.suspects import flagged
+from qm1b.rows.unit import Unit
+
+
+class Ledger:
+    """The open work units of a run."""
+
+    def __init__(self, unit_lines: int) -> None:
+        self._unit_lines = unit_lines
+        self._units: dict[int, Unit] = {}
+        self._begun = 0
+        self._read = 0
+
+    @property
+    def unfinished(self) -> int:
+        """Lines that were read and are not finished."""
+        return sum(len(unit.open) for unit in self._units.values())
+
+    def begun_since(self, line: int) -> int:
+        """Units that were begun after that of an open line."""
+        return self._begun - 1 - self._unit(line).begun
+
+    def opened(self, line: int) -> None:
+        """A line was read and is being worked on."""
+        self._read = line
+        self._unit(line).open[line] = None
+
+    def dropped(self, drop: Drop) -> None:
+        """A line was read and left out at once."""
+        self._read = drop.line
+        self._unit(drop.line).drops.append(drop)
+
+    def embedded(self, line: int, conformers: int, drop: Drop | None) -> None:
+        """An open line has this many conformers to compute, and perhaps a drop to report."""
+        unit = self._unit(line)
+        if drop is not None:
+            unit.drops.append(drop)
+        unit.open[line] = conformers
+        if conformers == 0:
+            del unit.open[line]
+
+    def computed(self, row: Row) -> None:
+        """One conformer of an open line has its result, good or bad."""
+        line = row.conformer.line
+        unit = self._unit(line)
+        unit.rows.append(row)
+        left = (unit.open[line] or 0) - 1
+        unit.open[line] = left
+        if left == 0:
+            del unit.open[line]
+
+    def closed(self, at_end: bool) -> Iterator[Unit]:
+        """Units that are finished; `at_end` says that no further line will be read."""
+        for index in sorted(self._units):
+            is_read = at_end or self._read >= (index + 1) * self._unit_lines
+            if is_read and not self._units[index].open:
+                unit = self._units.pop(index)
+                unit.sort()
+                unit.rows = flagged(unit.rows)
+                yield unit
+
+    def _unit(self, line: int) -> Unit:
+        index = (line - 1) // self._unit_lines
+        if index not in self._units:
+            self._units[index] = Unit(index, self._begun)
+            self._begun += 1
+        return self._units[index]

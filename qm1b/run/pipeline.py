@@ -1,0 +1,213 @@
+"""The main path: molecules -> conformers -> batches -> rows -> finished work units.
+
+One loop in the calling process moves everything along; RDKit and the engine run in worker
+processes. The loop reads ahead only as far as the engine can follow, so memory does not grow with
+the input.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qm1b.conformers.embed import Embedded
+from qm1b.conformers.embed_pool import CORES_PER_WORKER, EmbedPool
+from qm1b.engine.buckets import Buckets
+from qm1b.engine.factory import Engine
+from qm1b.engine.pool import ComputePool, ProgramEvent
+from qm1b.process.display import Display
+from qm1b.process.interrupts import Interrupt
+from qm1b.process.worker import wait
+from qm1b.rows.schema import Drop, Row
+from qm1b.run.ledger import Ledger
+from qm1b.run.progress import Stats
+from qm1b.screening.screen import Candidate
+from qm1b.settings import RunSettings
+
+MAX_WAITING = 4096
+"""About this many conformers may wait for the engine in memory; then no more lines are read."""
+
+MAX_OPEN_UNITS = 4
+"""An incomplete batch is sent when this many newer work units have been begun."""
+
+LINES_AT_A_TIME = 32
+"""Lines read between two looks at the workers."""
+
+Found = Candidate | Drop | None
+"""The verdict of the screen on a line; None for a line that this run does not compute."""
+
+
+class Pools:
+    """The worker processes: RDKit and the engine."""
+
+    def __init__(
+        self, n: int, factory: str, settings: RunSettings, engine: Engine, log: Path
+    ) -> None:
+        self.compute = ComputePool(n, factory, settings, engine, log)
+        self.embed = EmbedPool(-(-n // CORES_PER_WORKER), settings, log)
+
+    def stop(self) -> None:
+        """Kill the workers."""
+        self.embed.stop()
+        self.compute.stop()
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Where a run tells what it does."""
+
+    stats: Stats
+    display: Display
+    write: Callable[..., None]
+    """Takes each finished unit and, if another machine computed it, the versions there."""
+
+
+class Pipeline:
+    """The state between screened lines and finished units."""
+
+    def __init__(
+        self, settings: RunSettings, engine: Engine, lines: Iterator[Found], reports: Reports
+    ) -> None:
+        self.settings, self.engine, self.lines = settings, engine, lines
+        self.stats, self.display, self.write = reports.stats, reports.display, reports.write
+        self.all_read = False
+        self.ledger = Ledger(settings.unit_lines)
+        self.buckets = Buckets(functools.cache(engine.batch_size))
+        self.shape_of: dict[tuple[bytes, int], Hashable] = {}
+        """By atomic numbers and charge, on which alone it depends."""
+
+    def run(self, pools: Pools, interrupt: Interrupt) -> None:
+        """Run to the end of the lines, or to the first Ctrl-C.
+
+        After that, running batches are finished; units that are incomplete then are lost.
+        """
+        embed, compute = pools.embed, pools.compute
+        flush = functools.partial(self._flush, embed)
+        while not interrupt.count or (compute.running and interrupt.count == 1):
+            more = False
+            if interrupt.count:
+                if interrupt.is_new():
+                    self.display.say(
+                        "Interrupted: finishing the running batches; once more to stop at once."
+                    )
+                compute.abandon_retries()
+            else:
+                more = self._read(embed, compute)
+                for row in compute.dispatch(self.buckets, flush):
+                    self._row(row)
+                if self.all_read and not self.ledger.unfinished:
+                    break
+            starving, since = self._starving(embed, compute), time.monotonic()
+            wait([*compute.workers, *embed.workers], timeout=0.0 if more else 0.2)
+            self.stats.starved_seconds += starving * (time.monotonic() - since)
+            self._collect(embed, compute, interrupt)
+            self._close()
+            self.display.update(self.stats)
+        self._close()
+
+    def _starving(self, embed: EmbedPool, compute: ComputePool) -> int:
+        """Compute processes that wait for conformers: no batch is full, but more will come."""
+        nothing_comes = self.all_read and not embed.pending
+        has_batch = next(self.buckets.full(), None) is not None
+        return 0 if nothing_comes or has_batch else compute.idle
+
+    def _collect(self, embed: EmbedPool, compute: ComputePool, interrupt: Interrupt) -> None:
+        """Take what the workers have finished."""
+        for result in embed.results():
+            if not interrupt.count:
+                self._embedded(result)
+        for event in compute.collect():
+            if isinstance(event, ProgramEvent):
+                self._compile_event(event, compute)
+            else:
+                self._row(event)
+        self.stats.compiling = compute.compiling
+
+    def _close(self) -> None:
+        for unit in self.ledger.closed(self.all_read):
+            self.write(unit)
+
+    def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
+        """Take screened lines while there is room for conformers; returns whether more come."""
+        for _ in range(LINES_AT_A_TIME):
+            busy = self.buckets.waiting + compute.running
+            if self.all_read or not embed.has_room or busy >= MAX_WAITING:
+                return False
+            try:
+                found = next(self.lines)
+            except StopIteration:
+                self.all_read = True
+                return False
+            if found is None:
+                continue
+            self.stats.lines += 1
+            if isinstance(found, Candidate):
+                self.stats.kept_lines += 1
+                self.ledger.opened(found.line)
+                embed.submit(found)
+            else:
+                self.stats.count_drop(found)
+                self.ledger.dropped(found)
+        return True
+
+    def _embedded(self, result: Embedded) -> None:
+        """Put conformers that have arrived into their bucket, or drop them."""
+        conformers, drop = result.conformers, result.drop
+        if conformers:
+            shape = self._shape(result)
+            if isinstance(shape, Drop):
+                conformers, drop = (), shape
+            else:
+                for conformer in conformers:
+                    self.buckets.add(shape, conformer)
+        if drop is not None:
+            self.stats.count_drop(drop)
+        if conformers:
+            self.stats.missing += self.settings.conformers - len(conformers)
+        else:
+            self.stats.kept_lines -= 1
+        self.ledger.embedded(result.line, len(conformers), drop)
+
+    def _shape(self, result: Embedded) -> Hashable | Drop:
+        """The engine's shape for a molecule; a Drop if it cannot take it."""
+        from pyscf_ipu.errors import TooLarge
+        from pyscf_ipu.molecule.molecule import Molecule
+
+        first = result.conformers[0]
+        key = first.numbers.tobytes(), first.charge
+        if key not in self.shape_of:
+            molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
+            try:
+                self.shape_of[key] = self.engine.shape(molecule)
+            except ValueError as error:
+                reason = "too_large" if isinstance(error, TooLarge) else "invalid"
+                return Drop(result.line, first.smiles, reason, str(error))
+        return self.shape_of[key]
+
+    def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:
+        """Shapes whose incomplete batch should not wait longer."""
+        oldest = self.buckets.oldest()
+        if oldest is None:
+            return
+        nothing_comes = self.all_read and not embed.pending
+        if nothing_comes or self.buckets.waiting >= MAX_WAITING:
+            yield from self.buckets.fullest()
+        elif self.ledger.begun_since(oldest[1]) > MAX_OPEN_UNITS:
+            yield oldest[0]
+
+    def _row(self, row: Row) -> None:
+        self.stats.count_row(row)
+        self.ledger.computed(row)
+
+    def _compile_event(self, event: ProgramEvent, compute: ComputePool) -> None:
+        if event.seconds is None:
+            self.display.begin(f"worker {event.worker} compiles {event.label} ...")
+            return
+        self.stats.compiles.append(event)
+        how = "loaded from the disk cache" if event.cached else "compiled"
+        size, mib = self.engine.batch_size(event.shape), compute.memory_bytes(event.shape) / 2**20
+        self.display.say(
+            f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s: "
+            f"batch of {size}, about {mib:.0f} MiB"
+        )

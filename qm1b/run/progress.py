@@ -1,0 +1,133 @@
+"""How far a run has come, and what of that it shows (`qm1b.process.display`)."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from qm1b.engine.pool import ProgramEvent
+from qm1b.folder.tally import Counts, Tally
+from qm1b.rows.schema import Drop, Row
+from qm1b.rows.unit import Unit
+
+WINDOW_SECONDS = 60.0
+COMPILING_SHOWN = 4
+
+
+@dataclass(kw_only=True)
+class Stats(Counts):
+    """Counts of a run and of what was in its folder. Everything shown is derived from them.
+
+    A line is kept as soon as it passes the filters, until RDKit finds no conformer.
+    """
+
+    n_lines: int
+    """Lines that will be read."""
+    conformers: int
+    """Conformers asked for, per molecule."""
+    missing: int = 0
+    """Conformers of kept lines that RDKit did not find."""
+    rows_before: int = 0
+    """Rows that were in the folder when the run began."""
+    compiles: list[ProgramEvent] = field(default_factory=list)
+    """Programs that are ready."""
+    compiling: list[tuple[str, float]] = field(default_factory=list)
+    """Programs that are being made, and the seconds since they were begun."""
+    starved_seconds: float = 0.0
+    """Time that compute processes waited for conformers, summed over the processes."""
+    start: float = field(default_factory=time.monotonic)
+    _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
+
+    @classmethod
+    def after(cls, tally: Tally, n_lines: int, conformers: int) -> Stats:
+        """The counts of a run that resumes where an earlier one has ended."""
+        missing = tally.kept_lines * conformers - tally.rows
+        return cls(
+            n_lines=n_lines,
+            conformers=conformers,
+            missing=missing,
+            rows_before=tally.rows,
+            **tally.so_far(),
+        )
+
+    def add_unit(self, unit: Unit, lines: int) -> None:
+        """A unit is done elsewhere."""
+        kept = self.kept_lines
+        super().add_unit(unit, lines)
+        self.missing += (self.kept_lines - kept) * self.conformers - len(unit.rows)
+        self._tick()
+
+    def count_row(self, row: Row) -> None:
+        """One conformer is done."""
+        self.rows += 1
+        self.statuses[row.result.status.split(":")[0]] += 1
+        self._tick()
+
+    def _tick(self) -> None:
+        """Remember the rows of the last minute."""
+        self._recent.append((time.monotonic(), self.rows))
+        while self._recent[0][0] < self._recent[-1][0] - WINDOW_SECONDS:
+            self._recent.popleft()
+
+    def count_drop(self, drop: Drop) -> None:
+        """One line, or a part of it, will not become rows."""
+        self.drops[drop.reason] += 1
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.start
+
+    @property
+    def rate(self) -> float:
+        """Conformers per second over the last minute."""
+        if len(self._recent) < 2:
+            return 0.0
+        (t0, n0), (_, n1) = self._recent[0], self._recent[-1]
+        return (n1 - n0) / max(time.monotonic() - t0, 1e-3)
+
+    @property
+    def expected(self) -> int:
+        """Estimate of the rows at the end: unread lines are taken to be like those read."""
+        kept = self.kept_lines / self.lines if self.lines else 1.0
+        molecules = self.kept_lines + kept * max(0, self.n_lines - self.lines)
+        return max(self.rows, round(molecules * self.conformers) - self.missing)
+
+    @property
+    def eta(self) -> str:
+        """Time left as h:mm:ss, or -:--:-- while there is no rate."""
+        if not self.rate:
+            return "-:--:--"
+        left = int((self.expected - self.rows) / self.rate)
+        return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+
+    @property
+    def pace(self) -> str:
+        """How far, how fast, how long."""
+        rate = f"{self.rate:.1f}" if self.rate >= 1 else f"{self.rate:.2f}"
+        return f"{self.rows}/{self.expected} conformers, {rate} conformers/s, ETA {self.eta}"
+
+    @property
+    def outcome(self) -> str:
+        """Input lines kept and dropped, and conformers without a converged result."""
+        return (
+            f"{self.kept_lines} molecules kept, {self.lines - self.kept_lines} dropped, "
+            f"{self.not_converged} not converged"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What has come out so far, and what keeps rows from coming."""
+        return [self.outcome, *self.activity]
+
+    @property
+    def activity(self) -> list[str]:
+        """What keeps rows from coming, one line each; nothing while they come."""
+        lines = [f"compiling {label}: {seconds:.0f} s" for label, seconds in self.compiling]
+        if len(lines) > COMPILING_SHOWN:
+            more = len(lines) - COMPILING_SHOWN + 1
+            lines[COMPILING_SHOWN - 1 :] = [f"compiling {more} more programs"]
+        if not lines and self.rows == self.rows_before and not self.compiles:
+            lines = ["starting the worker processes"]
+        return lines

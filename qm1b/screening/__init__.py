@@ -1,0 +1,1 @@
+"""Which records become molecules, and why the others do not."""

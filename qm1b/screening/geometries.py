@@ -1,0 +1,172 @@
+"""Records with a geometry: SDF entries and XYZ frames.
+
+They must pass the filters of a SMILES and some more: bonds, hydrogens and charge as the record
+gives them must agree with its atoms. A atoms.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+from rdkit import Chem, rdBase
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.molecule.smiles import heavy_first
+from pyscf_ipu.molecule.xyz import Frame, Unreadable, is_periodic, parse_frame, whole_number
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from qm1b.inputs.records import Record, smiles_of
+from qm1b.rows.identity import bonds_of
+from qm1b.screening.graphs import canonical, check_chemistry, graph_of
+from qm1b.screening.limits import SHOWN, Dropped, Limits, hydrogens
+
+MAX_COORDINATE_ANGSTROM = 100.0
+"""Positions are stored and computed in float32, whose digits no longer suffice farther out."""
+
+_CHARGE_FIELD = re.compile(r"^>[^\n]*<charge>[^\n]*\n([^\n]*)", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Atoms in space, heavy atoms first."""
+
+    numbers: UInt8[np.ndarray, " A"]
+    positions: Float[np.ndarray, "A 3"]
+    """Bohr, float64 array of float32 values."""
+    identity: str = ""
+    """Replaces the SMILES if there is none."""
+
+
+class Given(NamedTuple):
+    """The molecule of a record with a geometry."""
+
+    geometry: Geometry
+    smiles: str
+    """Canonical; "" if not known."""
+    charge: int
+
+
+def read(record: Record, limits: Limits) -> Given:
+    """The molecule of a record.
+
+    Raises:
+        Dropped: it cannot be read, or does not pass.
+    """
+    with rdBase.BlockLogs():
+        given = {"sdf": _sdf, "xyz": _xyz}[record.format](record.block, limits)
+    _check_positions(given.geometry, given.charge)
+    return given
+
+
+def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
+    """Positions as they are stored and computed: float32 values in a float64 array."""
+    with np.errstate(over="ignore"):
+        return positions.astype(np.float32).astype(np.float64)
+
+
+def _geometry(
+    numbers: Int[np.ndarray, " A"], angstrom: Float[np.ndarray, "A 3"], identity: str = ""
+) -> Geometry:
+    """A geometry from atoms in any order and positions in Angstrom."""
+    order = heavy_first(numbers)
+    positions = rounded(angstrom[order] / BOHR_TO_ANGSTROM)
+    return Geometry(numbers[order].astype(np.uint8), positions, identity)
+
+
+def _sdf(block: str, limits: Limits) -> Given:
+    try:
+        graph = Chem.MolFromMolBlock(block, sanitize=False, removeHs=False)
+    except RuntimeError as error:
+        raise Dropped("unparsable", f"not a mol block: {str(error)[:SHOWN]}") from None
+    if graph is None or not graph.GetNumAtoms():
+        raise Dropped("unparsable", "not a mol block with atoms")
+    limits.check_atoms(graph)
+    if not graph.GetNumConformers() or not graph.GetConformer().Is3D():
+        raise Dropped("no_geometry", "a flat drawing: neither marked 3D nor with any z")
+    check_chemistry(graph)
+    Chem.SanitizeMol(graph)
+    _check_hydrogens(hydrogens(graph))
+    Chem.AssignStereochemistryFrom3D(graph)
+    charge = limits.check_electrons(graph)
+    field = _CHARGE_FIELD.search(block)
+    if field is not None:
+        _check_charges(_charge(field.group(1)), charge, "the atoms")
+    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+    found = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
+    return Given(found, canonical(graph), charge)
+
+
+def _xyz(block: str, limits: Limits) -> Given:
+    try:
+        frame = parse_frame(block)
+    except Unreadable as error:
+        raise Dropped("unparsable", str(error)) from None
+    _check_keys(frame.keys)
+    limits.check_size(frame.numbers.tolist())
+    given = _charge(frame.keys["charge"]) if "charge" in frame.keys else None
+    if not frame.keys.get("smiles"):
+        charge = given or 0
+        limits.check_closed_shell(frame.numbers.tolist(), charge)
+        if not np.isfinite(frame.positions_angstrom).all():
+            raise Dropped("invalid_geometry", "a coordinate is not a finite number")
+        identity = bonds_of(frame.numbers, frame.positions_angstrom)
+        return Given(_geometry(frame.numbers, frame.positions_angstrom, identity), "", charge)
+    graph = graph_of(smiles_of(frame.keys["smiles"]), limits)
+    charge = limits.check_electrons(graph)
+    if given is not None:
+        _check_charges(given, charge, "the SMILES")
+    _check_formula(frame, graph)
+    found = _geometry(frame.numbers, frame.positions_angstrom)
+    return Given(found, canonical(graph), charge)
+
+
+def _check_keys(keys: dict[str, str]) -> None:
+    """Refuse what the comment of a frame gives and cannot be computed."""
+    if is_periodic(keys):
+        raise Dropped("periodic", "pbc or a lattice; only molecules are computed")
+    multiplicity = keys.get("multiplicity", "1")
+    if multiplicity not in ("1", "1.0"):
+        raise Dropped("radical", f"multiplicity {multiplicity[:SHOWN]}; only closed shells")
+
+
+def _check_formula(frame: Frame, graph: Chem.Mol) -> None:
+    """The SMILES and the atoms of a frame must have the same formula."""
+    theirs = Counter(atom.GetAtomicNum() for atom in graph.GetAtoms())
+    theirs[1] += hydrogens(graph)
+    ours = Counter(frame.numbers.tolist())
+    missing = theirs - ours
+    if set(missing) == {1} and not ours - theirs:
+        _check_hydrogens(missing[1])
+    if missing or ours - theirs:
+        raise Dropped("mismatch", "the SMILES has other atoms than the geometry")
+
+
+def _check_hydrogens(missing: int) -> None:
+    if missing:
+        raise Dropped("missing_hydrogens", f"{missing} hydrogens have no position")
+
+
+def _check_charges(given: int, charge: int, of: str) -> None:
+    if given != charge:
+        raise Dropped("mismatch", f"charge {given:+d} is given, {of} have {charge:+d}")
+
+
+def _check_positions(found: Geometry, charge: int) -> None:
+    try:
+        Molecule(found.numbers, found.positions, charge).check()
+    except InvalidMolecule as error:
+        raise Dropped("invalid_geometry", str(error)) from None
+    farthest = float(np.abs(found.positions).max()) * BOHR_TO_ANGSTROM
+    if farthest > MAX_COORDINATE_ANGSTROM:
+        what = f"a coordinate of {farthest:.0f} Angstrom; {MAX_COORDINATE_ANGSTROM:.0f} at most"
+        raise Dropped("invalid_geometry", f"{what}: move the molecule to the origin")
+
+
+def _charge(text: str) -> int:
+    charge = whole_number(text)
+    if charge is None:
+        raise Dropped("unparsable", f"charge {text.strip()[:40]!r}: a whole number is needed")
+    return charge

@@ -1,0 +1,91 @@
+"""Which records become molecules, and the reason why each of the others is left out.
+
+Nothing here embeds or computes. `Screen` decides from the molecular graph, or from the geometry in
+the input, with the cheapest test first: a molecule of thousands of atoms costs one scan of its
+text, and no memory.
+"""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from rdkit import rdBase
+
+from qm1b.inputs.records import Record
+from qm1b.rows.schema import Drop
+from qm1b.screening import geometries
+from qm1b.screening.geometries import Geometry
+from qm1b.screening.graphs import canonical, graph_of
+from qm1b.screening.limits import SHOWN, Dropped, Limits
+
+KEY_BYTES = 16
+"""Digest size for the duplicate check: a million molecules must fit into little memory."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A molecule that passed every filter."""
+
+    line: int
+    smiles: str
+    charge: int
+    geometry: Geometry | None = None
+    """The geometry in the input; None if RDKit has to find one."""
+    first: int = 0
+    """Number of its first conformer: all geometries of a molecule are numbered together."""
+
+    @property
+    def identity(self) -> str:
+        """The text that identifies a molecule and decides its seed."""
+        return self.smiles or (self.geometry.identity if self.geometry else "")
+
+
+@dataclass
+class Screen:
+    """The filters, in order. It remembers the molecules it has seen, so each run needs its own."""
+
+    limits: Limits
+    copies: int = 1
+    """Conformers that each geometry in the input becomes."""
+    _seen: dict[bytes, int] = field(default_factory=dict)
+    _geometries: Counter[bytes] = field(default_factory=Counter)
+
+    def __call__(self, record: Record) -> Candidate | Drop:
+        """The molecule of a record, or why it is left out."""
+        try:
+            if record.reason:
+                raise Dropped(record.reason, record.detail)
+            return self._geometry(record) if record.block else self._screen(record)
+        except Dropped as dropped:
+            text = record.smiles[:SHOWN].replace("\0", "\\0")
+            return Drop(record.number, text, dropped.reason, " ".join(dropped.detail.split()))
+
+    def _screen(self, record: Record) -> Candidate:
+        with rdBase.BlockLogs():
+            graph = graph_of(record.smiles, self.limits)
+            charge = self.limits.check_electrons(graph)
+            smiles = canonical(graph)
+        first = self._seen.setdefault(_key(smiles), record.number)
+        if first != record.number:
+            raise Dropped("duplicate", f"same molecule as line {first}: {smiles}")
+        return Candidate(record.number, smiles, charge)
+
+    def _geometry(self, record: Record) -> Candidate:
+        """A record with positions; several of one molecule are its conformers."""
+        geometry, smiles, charge = geometries.read(record, self.limits)
+        numbers, positions = geometry.numbers.tobytes(), geometry.positions.tobytes()
+        place = _key(f"{smiles} {charge}", numbers, positions)
+        first = self._seen.setdefault(place, record.number)
+        if first != record.number:
+            raise Dropped("duplicate", f"same molecule and positions as line {first}")
+        found = Candidate(record.number, smiles, charge, geometry)
+        key = _key(f"{found.identity} {charge}")
+        self._geometries[key] += 1
+        return replace(found, first=(self._geometries[key] - 1) * self.copies)
+
+
+def _key(text: str, *more: bytes) -> bytes:
+    digest = hashlib.blake2b(text.encode(), digest_size=KEY_BYTES)
+    for part in more:
+        digest.update(part)
+    return digest.digest()

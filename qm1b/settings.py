@@ -1,0 +1,74 @@
+"""Levels of theory with a name, and the settings of a run that decide its rows.
+
+`RunSettings` is everything that a row depends on besides the input file. Its fingerprint goes into
+the manifest and into every shard, so that shards of different settings are never mixed.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+
+from pyscf_ipu.settings import Settings
+from qm1b.rows import schema
+from qm1b.rows.schema import Json
+
+PRESETS: dict[str, Settings] = {
+    # B3LYP with VWN5, as PySCF 2.2.1 defined `b3lyp` when QM1B was made.
+    "qm1b": Settings(basis="sto-3g", xc="b3lyp5", grid_level=0, precision="float32"),
+}
+
+
+def in_words(level: Settings) -> str:
+    """A level of theory in one line."""
+    return f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What decides the rows of a run, whatever the machine and the number of workers."""
+
+    level: Settings
+    """The level of theory."""
+    conformers: int
+    """Conformers for each molecule, or copies of each geometry."""
+    seed: int = 0
+    """Seed of the conformers; the same seed gives the same rows."""
+    max_aos: int = 128
+    """Drop molecules with more atomic orbitals (too_large)."""
+    limit: int | None = None
+    """Read only the first N lines."""
+    keep_charged: bool = False
+    """Keep closed-shell ions; QM1B is neutral."""
+    embed_timeout: float = 60.0
+    """Seconds that RDKit may take for one molecule."""
+    relax: str = "none"
+    """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
+    for) or uff."""
+    rattle_angstrom: float = 0.0
+    """Displace every coordinate by a Gaussian step of this standard deviation."""
+    input_format: str = "auto"
+    """smiles, table, sdf or xyz; auto tells it from the content and then the name."""
+    smiles_column: str | None = None
+    """Column of SMILES in a table: its name, or its number if there is no header."""
+    retry: bool = True
+    """Try again what does not converge: with damping, with a level shift, in float64."""
+    audit: float = 0.0
+    """Part of the rows, 0 to 1, that PySCF computes again in float64; kept beside the results."""
+    unit_rows: int = 1024
+    """About this many rows go into one shard; decides where the input is cut into work units."""
+
+    @property
+    def unit_lines(self) -> int:
+        """Input lines of one work unit. Shard k holds lines k * unit_lines + 1 onwards."""
+        return max(1, self.unit_rows // self.conformers)
+
+    def to_dict(self) -> Json:
+        """Plain values, for JSON; the level's fields beside the run's."""
+        others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
+        return self.level.to_dict() | others
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all settings and the schema version; equal fingerprints mean mixable shards."""
+        values = self.to_dict() | {"schema": schema.VERSION}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]

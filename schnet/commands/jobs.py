@@ -1,0 +1,144 @@
+"""What the commands do: a training from settings to pictures, an evaluation, an import."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from qm1b.process.interrupts import Interrupt
+from schnet.commands.display import TrainingDisplay
+from schnet.errors import UserError
+from schnet.network.pyg import Imported
+from schnet.runs import checkpoint, plots, results
+from schnet.runs.run_folder import RunFolder, description
+from schnet.runs.settings import TrainSettings, read_yaml
+from schnet.samples.references import HIGHEST, AtomReferences
+from schnet.samples.targets import target_of
+from schnet.sources import Source, open_source
+from schnet.training.loop import End, Training, leads
+from schnet.training.prepare import prepare
+from schnet.training.subset import Subset, subsets
+
+
+def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool = False) -> End:
+    """Train, draw the learning curve, evaluate on the test rows, and print the result.
+
+    Args:
+        settings: of the training.
+        out: folder of the run; a training in it is resumed.
+        interrupt: counts Ctrl-C; the first one ends the training after the current update.
+        quiet: print only the result.
+
+    Raises:
+        UserError: settings or data are wrong, the folder belongs to another training, or the loss
+            became infinite.
+    """
+    folder = RunFolder(out)
+    prepared = prepare(settings)
+    if leads():
+        folder.start(settings, prepared.description)
+    elif folder.json.exists():  # all processes raise this error, so none waits for another
+        folder.refuse_other(prepared.description)
+    display = TrainingDisplay(prepared, quiet or not leads())
+    with display.bar:
+        training = Training(prepared, folder, display.show)
+        display.begin(training)
+        end = training.run(interrupt)
+    progress = training.progress
+    if training.log is not None and training.log.lines:
+        lines = training.log.lines
+        plots.learning_curve(folder.learning_curve, lines, prepared.target, progress.best_epoch)
+    if end != "complete" and leads():
+        print(
+            f"{end} in epoch {progress.place.epoch + 1} of {settings.schedule.max_epochs}; "
+            f"the same command resumes the training. {out}",
+            file=sys.stderr,
+        )
+    if folder.best.exists() and training.log is not None and end != "interrupted":
+        if any(len(part) for part in prepared.sides["test"].parts()):
+            _judge(folder, prepared.sides["test"], "test", keep=True)
+        else:
+            print("no test rows: evaluate with `schnet evaluate RUN --data FILE`")
+    return end
+
+
+def evaluate(
+    run: Path, data: Path | None, side: str | None, key: str | None, unit: str | None
+) -> results.Judged:
+    """Print the errors of a run's best weights on rows of its own data, or on other data.
+
+    Raises:
+        UserError: there is no run or no data, its data has changed since the training, or the
+            options contradict each other.
+    """
+    folder = RunFolder(run)
+    if data is None:
+        if key is not None or unit is not None:
+            raise UserError("--key and --unit are for --data: give it too, or leave them out")
+        side = side or "test"
+        return _judge(folder, _own(folder, side), side, keep=False)
+    if side is not None:
+        raise UserError("--side selects rows of the run's own data: leave out --side or --data")
+    source = open_source(data, folder.target().name, key, unit)
+    judged = _judge(folder, source, "test", keep=False)
+    for reason, n in source.dropped.items():
+        print(f"left out {n} rows: {reason}", file=sys.stderr)
+    return judged
+
+
+def _own(folder: RunFolder, side: str) -> Subset:
+    """One side of the data that a run was trained on."""
+    found = folder.describe()
+    if "settings" not in found or "data" not in found:
+        raise UserError(f"{folder.path} has no data of its own: give --data FILE")
+    subset = subsets(read_yaml(folder.config, TrainSettings).rows)[side]
+    if found["data"][side]["fingerprint"] != subset.source.fingerprint():
+        raise UserError(
+            f"{subset.source.path} has changed since {folder.path} was trained on it. Give the "
+            "rows to evaluate with --data FILE."
+        )
+    return subset
+
+
+def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> results.Judged:
+    """Print errors; with `keep` also write the predictions and their picture to the folder."""
+    predictor = folder.predictor()
+    judged = results.judge(predictor, rows.parts())
+    target, errors = predictor.target, judged.errors
+    if keep:
+        results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
+        plots.parity(folder.parity, judged.samples.targets, judged.predicted, target, errors)
+    if errors.left_out:
+        print(f"left out {errors.left_out} rows with an element that no training row had")
+    print(f"RMSE {errors.rmse:.2f} {target.display_unit}")
+    print(results.sentence(name, target, errors))
+    return judged
+
+
+def import_pyg(imported: Imported, out: Path, target: str, unit: str, origin: str) -> None:
+    """Write the folder of a run that predicts as a network of PyTorch-Geometric does.
+
+    Args:
+        imported: the network.
+        out: folder of the run.
+        target: the property that it predicts.
+        unit: unit of its predictions.
+        origin: name of the file that it came from.
+
+    Raises:
+        UserError: the target or its unit is unknown, or `out` holds a run.
+    """
+    wanted = target_of(target)
+    factor = wanted.per_atomic(unit)
+    folder = RunFolder(out)
+    if folder.json.exists():
+        raise UserError(f"{out} holds a run already; give another --out")
+    values = np.zeros(HIGHEST + 1)
+    if imported.atom_references is not None:
+        values[: len(imported.atom_references)] = imported.atom_references / factor
+    elements = tuple(range(1, 100))
+    references = AtomReferences(elements, tuple(values[1:100].tolist()), 0.0, 1.0 / factor)
+    folder.make()
+    checkpoint.save(folder.best, imported.model, {"from": origin})
+    record = {"from": f"PyTorch-Geometric, {origin}, in {unit}"}
+    folder.write(description(wanted, imported.config, references, record))

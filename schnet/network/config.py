@@ -1,0 +1,136 @@
+"""Settings of the network, the optimizer and the schedule: sections of config.yaml, and options."""
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from schnet.errors import UserError
+from schnet.samples.targets import Target
+
+Readout = Literal["sum", "mean", "dipole"]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The size of the network; by default that of --preset, --config or --init."""
+
+    width: int = 128
+    """Features of an atom."""
+    filters: int = 128
+    """Features of a pair of atoms."""
+    interactions: int = 3
+    """Interaction blocks."""
+    gaussians: int = 50
+    """Gaussians that describe a distance."""
+    cutoff_bohr: float = 15.0
+    """Atoms farther apart do not interact."""
+    neighbours: int = 28
+    """Maximum number of (nearest) neighbours per atom."""
+    readout: Readout = "mean"
+    """How the atoms of a molecule are combined; by default energies are a sum, orbital energies a
+    mean."""
+
+    def check(self) -> None:
+        """Raise UserError for sizes that do not make a network."""
+        _at_least(1, self, "filters", "interactions", "neighbours")
+        _at_least(2, self, "width", "gaussians")
+        if not self.cutoff_bohr > 0:
+            raise UserError(f"--cutoff-bohr {self.cutoff_bohr}: give a positive length in Bohr")
+
+
+PRESETS = MappingProxyType(
+    {
+        "small": ModelConfig(),
+        # The network that was trained on QM1B, arXiv:2311.01135.
+        "schnet-9m": ModelConfig(width=1024, filters=256, interactions=5, gaussians=200),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW: a linear warm-up, then a cosine down to `final_fraction` of the rate."""
+
+    learning_rate: float = 5e-4
+    """Largest learning rate."""
+    weight_decay: float = 1e-4
+    """AdamW's weight decay, on matrices only."""
+    warmup_fraction: float = 0.05
+    """Fraction of all updates during which the rate rises."""
+    final_fraction: float = 0.01
+    """Fraction of the rate that is left at the end."""
+    clip: float = 1.0
+    """Largest norm of a gradient."""
+    ema: float = 0.999
+    """Decay of the averaged weights, which are validated and kept; 0 for no averaging."""
+    loss: Literal["l1", "huber", "mse"] = "l1"
+    """In units of the standard deviation; huber turns from quadratic to linear at 1."""
+
+    def check(self) -> None:
+        """Raise UserError for values that cannot train."""
+        if not (self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):
+            raise UserError(
+                "--learning-rate and --clip must be positive, --weight-decay not below 0"
+            )
+        if not (0 <= self.ema < 1 and 0 <= self.warmup_fraction < 1):
+            raise UserError("--ema and --warmup-fraction must be at least 0 and below 1")
+        if not 0 <= self.final_fraction <= 1:
+            raise UserError(f"--final-fraction {self.final_fraction}: give a number from 0 to 1")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and on which part of the machine."""
+
+    max_epochs: int = 100
+    """Passes over the training set; the learning rate is planned over them."""
+    max_minutes: float = 0.0
+    """Stop after this time, whatever the learning rate; 0 for no limit. Can be resumed."""
+    valid_every: int = 1
+    """Epochs between validations; the last epoch always has one. For training sets so small that an
+    epoch takes less time than a validation."""
+    pack_molecules: int = 32
+    """Mean number of molecules per pack."""
+    accumulation: int = 1
+    """Packs per device and update (gradient accumulation)."""
+    iterations: int = 1
+    """Updates per call of the compiled step (device iterations)."""
+    devices: int = 0
+    """Devices that share the packs of an update (replication factor); 0 for all."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the layers; weights, distances and sums stay in float32."""
+    checkpoint_minutes: float = 10.0
+    """Time between checkpoints within an epoch; there is also one after every epoch."""
+    window_rows: int = 200_000
+    """Rows in memory; a larger training set is shuffled in windows of this size."""
+
+    def check(self) -> None:
+        """Raise UserError for values that cannot run."""
+        _at_least(1, self, "max_epochs", "valid_every", "pack_molecules")
+        _at_least(1, self, "accumulation", "iterations", "window_rows")
+        if self.max_minutes < 0 or self.devices < 0 or not self.checkpoint_minutes > 0:
+            raise UserError(
+                "--max-minutes and --devices must not be negative, --checkpoint-minutes positive"
+            )
+
+
+def _at_least(least: int, settings: ModelConfig | Schedule, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value < least:
+            raise UserError(f"--{name.replace('_', '-')} {value}: give {least} or more")
+
+
+def preset(name: str) -> ModelConfig:
+    """The model of a preset; raises UserError for an unknown name."""
+    if name not in PRESETS:
+        raise UserError(f"preset {name!r} is not known; allowed are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def readout_for(model: ModelConfig, target: Target) -> ModelConfig:
+    """The model with the readout that suits a target: energies are sums over atoms, orbital
+    energies do not grow with the molecule, a dipole moment is a vector."""
+    if target.quantity == "dipole":
+        return replace(model, readout="dipole")
+    return replace(model, readout="sum" if target.extensive else "mean")

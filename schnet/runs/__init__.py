@@ -1,0 +1,1 @@
+"""The folder of a run: settings, checkpoints, logs, results and pictures."""

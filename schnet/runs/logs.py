@@ -1,0 +1,105 @@
+"""The logs of a training: a CSV file and TensorBoard's files, one line per epoch.
+
+A training that resumes after a kill cuts the CSV back to its checkpoint, so that the file is the
+same as without the kill. No service is called.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from qm1b.process.files import write_text
+from schnet.errors import UserError
+
+
+class Line(NamedTuple):
+    """One epoch."""
+
+    epoch: int
+    """From 1."""
+    updates: int
+    """Since the beginning."""
+    learning_rate: float
+    train_loss: float
+    """Mean over the epoch, with the weights of each update."""
+    train_mae: float
+    """Likewise, in the target's display unit."""
+    valid_mae: float
+    """In the target's display unit, with the averaged weights; NaN without validation rows."""
+    gradient_norm: float
+    """Largest of the epoch, before clipping."""
+    graphs_per_s: float
+    """Rows per second."""
+    seconds: float
+    """Since the beginning, pauses not counted."""
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a log; none without a file. Raises UserError if it is damaged."""
+    if not path.exists():
+        return []
+    kinds = [int if name in ("epoch", "updates") else float for name in Line._fields]
+    with open(path, newline="") as stream:
+        rows = csv.DictReader(stream)
+        try:
+            return [
+                Line._make(kind(row[name]) for name, kind in zip(Line._fields, kinds, strict=True))
+                for row in rows
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path} is damaged at line {rows.line_num}: delete it") from None
+
+
+class CsvLog:
+    """A file of lines, replaced by a longer one each epoch: a kill loses at most the last line."""
+
+    def __init__(self, path: Path, epochs: int) -> None:
+        """Keep the lines of this many epochs of an older file."""
+        self.path = path
+        self.lines = [line for line in read(path) if line.epoch <= epochs]
+        self._write()
+
+    def add(self, line: Line) -> None:
+        """Add an epoch."""
+        self.lines.append(line)
+        self._write()
+
+    def _write(self) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([Line._fields, *self.lines])
+        write_text(self.path, text.getvalue())
+
+
+@contextmanager
+def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line], None]]:
+    """A function that adds an epoch to TensorBoard's event files; earlier events after this many
+    epochs are hidden. Raises UserError if tensorboardX is not installed."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise UserError(
+            "training needs the packages of the extra `train`: pip install 'pyscf-ipu[train]'"
+        ) from None
+    writer = SummaryWriter(str(folder), purge_step=epochs + 1 if epochs else None)
+
+    def add(line: Line) -> None:
+        values = {
+            "loss/train": line.train_loss,
+            f"mae_{unit}/train": line.train_mae,
+            f"mae_{unit}/valid": line.valid_mae,
+            "optimizer/learning_rate": line.learning_rate,
+            "optimizer/gradient_norm": line.gradient_norm,
+            "speed/graphs_per_s": line.graphs_per_s,
+        }
+        for name, value in values.items():
+            if not math.isnan(value):
+                writer.add_scalar(name, value, line.epoch)
+
+    try:
+        yield add
+    finally:
+        writer.close()

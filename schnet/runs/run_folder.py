@@ -1,0 +1,137 @@
+"""The folder of a run: its record (`run.json`, `config.yaml`), checkpoints, logs and pictures."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+import equinox as eqx
+import jax
+
+from qm1b.process.files import write_text
+from qm1b.process.versions import package_versions
+from schnet.errors import UserError
+from schnet.network.config import ModelConfig
+from schnet.network.model import SchNet
+from schnet.network.predictor import Predictor
+from schnet.runs import checkpoint
+from schnet.runs.settings import TrainSettings, flat, structured, write_yaml
+from schnet.samples.references import AtomReferences
+from schnet.samples.targets import Target, target_of
+
+PACKAGES = ("pyscf-ipu", "jax", "jaxlib", "equinox", "optax", "numpy")
+FORMAT = 1
+
+
+class RunRecord(TypedDict):
+    """The fields of run.json that are read; `settings` and `data` only after a training here."""
+
+    target: str
+    target_unit: str
+    model: dict[str, object]
+    references: dict[str, object]
+    settings: NotRequired[dict[str, object]]
+    data: NotRequired[dict[str, dict[str, object]]]
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
+        self.json = path / "run.json"
+        self.last = path / "last.ckpt"
+        self.best = path / "best.ckpt"
+        self.log = path / "log.csv"
+        self.tensorboard = path / "tensorboard"
+        self.learning_curve = path / "learning_curve.png"
+        self.parity = path / "parity.png"
+        self.predictions = path / "test_predictions.csv"
+
+    def describe(self) -> RunRecord:
+        """Read `run.json`; raises UserError if this is not a run."""
+        try:
+            found = json.loads(self.json.read_text())
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path} is not a run of schnet: it has no {self.json.name}; give the --out "
+                "of `schnet train` or `schnet import-pyg`"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.json} cannot be read ({error})") from None
+        if found.get("format") != FORMAT:
+            raise UserError(f"{self.json} is of format {found.get('format')}, not {FORMAT}")
+        return found
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Write `run.json`."""
+        write_text(self.json, json.dumps({"format": FORMAT, **record}, indent=2) + "\n")
+
+    def start(self, settings: TrainSettings, record: Mapping[str, object]) -> None:
+        """Make the folder of a training, or `refuse_other`; raises UserError if that fails."""
+        if self.json.exists():
+            self.refuse_other(record)
+            return
+        self.make()
+        write_yaml(self.config, settings)
+        self.write(record)
+
+    def make(self) -> None:
+        """Make the folder, unless it exists; raises UserError if that fails."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"folder {self.path} cannot be made: {error.strerror}") from None
+
+    def refuse_other(self, record: Mapping[str, object]) -> None:
+        """Raise UserError if other settings or data made the folder."""
+        there, here = self.describe(), json.loads(json.dumps(record))
+        old, new = (
+            flat({k: one.get(k, {}) for k in ("settings", "data")}) for one in (there, here)
+        )
+        names = [k for k in dict.fromkeys([*old, *new]) if old.get(k) != new.get(k)]
+        if names:
+            lines = "\n".join(f"  {k}: there {old.get(k)!r}, here {new.get(k)!r}" for k in names)
+            raise UserError(
+                f"{self.path} was made with other settings or data:\n{lines}\nTake another --out, "
+                "or the settings of its config.yaml (`schnet train --config ... --out ...`)."
+            )
+
+    def predictor(self, which: Path | None = None) -> Predictor:
+        """The network of a checkpoint, by default the best one, ready to predict.
+
+        Raises:
+            UserError: this is not a run, or it has no checkpoint yet.
+        """
+        found, path = self.describe(), which or self.best
+        if not path.exists():
+            raise UserError(f"{path} does not exist yet: let `schnet train` finish one epoch")
+        config = structured(found["model"], ModelConfig, self.json)
+        references = AtomReferences.from_dict(found["references"])
+        return Predictor(network(path, config), config, references, target_of(found["target"]))
+
+    def target(self) -> Target:
+        """The target of the run's network."""
+        return target_of(self.describe()["target"])
+
+
+def network(path: Path, config: ModelConfig) -> SchNet:
+    """The network in a checkpoint of weights; raises as `checkpoint.load`."""
+    model, _ = checkpoint.load(path, eqx.filter_eval_shape(SchNet, config, jax.random.key(0)))
+    return model
+
+
+def description(
+    target: Target, model: ModelConfig, references: AtomReferences, origin: Mapping[str, object]
+) -> dict[str, object]:
+    """The content of `run.json` for a network of this origin."""
+    return {
+        "target": target.name,
+        "target_unit": target.unit,
+        "model": asdict(model),
+        "references": references.to_dict(),
+        **origin,
+        "versions": package_versions(PACKAGES),
+    }

@@ -1,0 +1,170 @@
+"""All settings of a training: frozen dataclasses, which are both the options and the YAML file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+
+import yaml
+
+from qm1b.process.files import write_text
+from schnet.errors import UserError
+from schnet.network.config import ModelConfig, Optimizer, Schedule
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which rows to learn from, and which property."""
+
+    data: tuple[Path, ...] = ()
+    """Folders of qm1b generate, .parquet or .extxyz(.gz) files."""
+    target: str = "gap"
+    """gap, energy, homo, lumo or dipole_norm."""
+    key: str | None = None
+    """Key of extended XYZ that holds the target, if its name does not say so."""
+    unit: str | None = None
+    """Unit of a key whose name does not say it: au, ev, mev, kcal_mol, kj_mol; debye, e_angstrom.
+    """
+    split: str = "0.8,0.1,0.1"
+    """Training, validation and test: fractions of the molecules, or numbers of them."""
+    valid_data: tuple[Path, ...] = ()
+    """Files for validation, instead of a part of --data."""
+    test_data: tuple[Path, ...] = ()
+    """Files for the test, instead of a part of --data."""
+    limit: int | None = None
+    """Use only this many training rows; a smaller number gives a subset of a larger one."""
+    split_seed: int = 0
+    """Seed of the division into training, validation and test."""
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """A training."""
+
+    rows: Data = field(default_factory=Data)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    schedule: Schedule = field(default_factory=Schedule)
+    init: Path | None = None
+    """Run folder or checkpoint whose weights to start from (fine-tuning)."""
+    seed: int = 0
+    """Seed of the first weights and of the order of rows."""
+
+    def check(self) -> None:
+        """Raise UserError for settings that cannot be trained."""
+        if not self.rows.data:
+            raise UserError("no data to train on: give --data FILE_OR_FOLDER")
+        for name, seed in (("seed", self.seed), ("split-seed", self.rows.split_seed)):
+            if seed < 0:
+                raise UserError(f"--{name} {seed}: give 0 or more")
+        for part in (self.model, self.optimizer, self.schedule):
+            part.check()
+
+    def decisive(self) -> dict[str, object]:
+        """The settings that decide the weights, flat; without limits of time, which may change."""
+        free = {"max_minutes", "checkpoint_minutes"}
+        return {k: v for k, v in flat(to_dict(self)).items() if k.split(".")[-1] not in free}
+
+
+def to_dict(settings: TrainSettings) -> dict[str, object]:
+    """Settings as nested mappings for YAML and JSON, which have text for paths."""
+    return json.loads(json.dumps(asdict(settings), default=str))
+
+
+def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """A nested mapping with dotted names."""
+    found: dict[str, object] = {}
+    for k, v in values.items():
+        found |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+    return found
+
+
+def write_yaml(path: Path, settings: TrainSettings) -> None:
+    """Write settings to a file that `read_yaml` reads."""
+    write_text(path, yaml.safe_dump(to_dict(settings), sort_keys=False))
+
+
+def read_yaml(path: Path, kind: type[T]) -> T:
+    """Read a dataclass of settings from a YAML file; missing settings have their defaults. Raises
+    UserError if the file cannot be read, and as `structured`."""
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise UserError(f"--config {path} cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"--config {path} is not YAML: {str(error).splitlines()[0]}") from None
+    return structured(values or {}, kind, path)
+
+
+def structured(values: object, kind: type[T], path: Path) -> T:
+    """A dataclass from the nested mappings of a file.
+
+    Raises:
+        UserError: a setting is unknown or of a wrong type; the message names every such setting.
+    """
+    from cattrs import BaseValidationError, transform_error
+
+    try:
+        return _converter().structure(values, kind)
+    except (BaseValidationError, TypeError, AttributeError) as error:
+        problems = [text.rpartition(" @ ") for text in transform_error(error, "", _problem)]
+    lines = [f"{path}: {where[1:] or 'the file'} {text}." for text, _, where in problems]
+    raise UserError("\n".join(lines))
+
+
+@cache
+def _converter() -> Converter:
+    """Refuses unknown settings, and single values that would change their meaning."""
+    from cattrs import Converter
+
+    converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook(int, _leaf("a whole number", index))
+    converter.register_structure_hook(float, _leaf("a number", float))  # YAML reads 1e-4 as text
+    converter.register_structure_hook(str, _leaf("text", str.__str__))
+    converter.register_structure_hook(Path, _leaf("a path", Path))
+    several = _leaf("a path or a list of paths", _paths)
+    converter.register_structure_hook_func(lambda kind: kind == tuple[Path, ...], several)
+    converter.register_structure_hook_func(lambda kind: get_origin(kind) is Literal, _one_of)
+    return converter
+
+
+def _leaf(name: str, convert: Callable[[Any], T]) -> Callable[[object, object], T]:
+    def structure(value: object, _: object) -> T:
+        try:
+            if isinstance(value, bool):  # which Python counts as a number
+                raise TypeError
+            return convert(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"is {value!r}, which is not {name}") from None
+
+    return structure
+
+
+def _paths(value: Any) -> tuple[Path, ...]:
+    return tuple(Path(one) for one in ([value] if isinstance(value, str) else value))
+
+
+def _one_of(value: object, kind: object) -> object:
+    if value not in get_args(kind):
+        raise ValueError(f"is {value!r}; allowed are {', '.join(map(str, get_args(kind)))}")
+    return value
+
+
+def _problem(error: BaseException, kind: object) -> str:
+    from cattrs.errors import ForbiddenExtraKeysError
+
+    if isinstance(error, ForbiddenExtraKeysError):
+        allowed = ", ".join(f.name for f in fields(error.cl))
+        unknown = ", ".join(map(repr, sorted(error.extra_fields, key=str)))
+        return f"has no setting {unknown}; allowed are {allowed}"
+    return str(error) if isinstance(error, ValueError) else "must be a mapping of settings"

@@ -1,0 +1,1 @@
+"""Molecules in memory, and the number that is learned of each."""

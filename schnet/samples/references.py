@@ -1,0 +1,196 @@
+"""The part of a target that is subtracted before the network sees it, kept in float64.
+
+An energy is almost entirely a sum over its atoms: references of the elements and a constant, fitted
+to the training rows by least squares, leave numbers that a float32 network resolves. For quantities
+that do not grow with the molecule only the mean is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int
+
+from pyscf_ipu.elements.symbols import SYMBOLS
+from schnet.errors import UserError
+from schnet.samples.samples import Samples
+
+HIGHEST = 118
+
+DEFICIENT = 1e-10
+"""Singular values below this fraction of the largest one count as zero."""
+
+
+def composition(samples: Samples) -> Int[np.ndarray, "R 119"]:
+    """Number of atoms of each atomic number in each row."""
+    width = HIGHEST + 1
+    row = np.repeat(np.arange(len(samples)), samples.sizes)
+    counts = np.bincount(row * width + samples.numbers, minlength=len(samples) * width)
+    return counts.reshape(len(samples), width)
+
+
+@dataclass
+class Totals:
+    """All that a fit needs of the training rows, collected as they stream by.
+
+    The rows (element counts, 1, target) are reduced to a small matrix with the same inner products,
+    the triangular factor of their QR decomposition: unlike sums of squares it keeps the digits of a
+    residual of millihartree in energies of hundreds of hartree. Only a new element adds a column,
+    so its size does not depend on the number of rows.
+    """
+
+    n: int = 0
+    elements: tuple[int, ...] = ()
+    """Atomic numbers that occur, ascending."""
+    factor: Float64[np.ndarray, "_ columns"] = field(default_factory=lambda: np.zeros((0, 2)))
+    """Columns: one for each element, the constant, the target."""
+
+    def add(self, samples: Samples) -> None:
+        """Count rows in; their targets must be finite."""
+        if not len(samples):
+            return
+        counts = composition(samples)
+        present = tuple(np.flatnonzero(counts.any(axis=0)).tolist())
+        ones = np.ones((len(samples), 1))
+        columns = np.hstack([counts[:, present], ones, samples.targets[:, None]])
+        self._join(len(samples), present, columns)
+
+    def merge(self, other: Totals) -> None:
+        """Count in the rows of another process."""
+        self._join(other.n, other.elements, other.factor)
+
+    @classmethod
+    def over(cls, parts: Iterable[Samples]) -> Totals:
+        """The totals of all rows of a stream."""
+        found = cls()
+        for samples in parts:
+            found.add(samples)
+        return found
+
+    @property
+    def mean(self) -> float:
+        """Mean of the targets; raises UserError if there are no rows."""
+        self.check()
+        constant = self.factor[:, -2]
+        return float(constant @ self.factor[:, -1] / self.n)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the targets, over n; raises UserError if there are no rows."""
+        rest = self.factor[:, -1] - self.mean * self.factor[:, -2]
+        return float(rest @ rest / self.n)
+
+    def check(self) -> None:
+        """Raise UserError if there are no rows."""
+        if not self.n:
+            raise UserError("there are no training rows; give more data, or another --split")
+
+    def _join(self, n: int, elements: Sequence[int], columns: Float64[np.ndarray, "_ _"]) -> None:
+        union = tuple(sorted({*self.elements, *elements}))
+        rows = [_spread(self.factor, self.elements, union), _spread(columns, elements, union)]
+        self.factor = np.asarray(np.linalg.qr(np.vstack(rows), mode="r"))
+        self.n += n
+        self.elements = union
+
+
+def _spread(
+    columns: Float64[np.ndarray, "_ _"], elements: Sequence[int], union: Sequence[int]
+) -> Float64[np.ndarray, "_ _"]:
+    """A matrix with a column of zeros for each missing element."""
+    found = np.zeros((len(columns), len(union) + 2))
+    found[:, [union.index(z) for z in elements]] = columns[:, :-2]
+    found[:, -2:] = columns[:, -2:]
+    return found
+
+
+@dataclass(frozen=True)
+class AtomReferences:
+    """target = constant + sum of the atoms' values + scale * (output of the network)."""
+
+    elements: tuple[int, ...]
+    """Atomic numbers of the training rows."""
+    values: tuple[float, ...]
+    """Value of each element in the target's atomic unit; zeros if the target does not grow with the
+    molecule."""
+    constant: float
+    scale: float
+    """Standard deviation of the rest, in the target's atomic unit; 1 if there is no rest."""
+
+    @classmethod
+    def fit(cls, totals: Totals, extensive: bool) -> AtomReferences:
+        """Fit to the training rows.
+
+        Args:
+            totals: of the training rows.
+            extensive: fit a value for each element (`Target.extensive`); else only the mean. If the
+                rows do not determine the values, as when all molecules have the same composition,
+                the smallest values that fit are taken.
+
+        Raises:
+            UserError: there are no rows.
+        """
+        if not extensive:
+            spread = totals.variance**0.5
+            zeros = (0.0,) * len(totals.elements)
+            return cls(totals.elements, zeros, totals.mean, spread or 1.0)
+        totals.check()
+        matrix, right = totals.factor[:, :-1], totals.factor[:, -1]
+        solution = np.linalg.lstsq(matrix, right, rcond=DEFICIENT)[0]
+        rest = right - matrix @ solution
+        spread = float(np.sqrt(rest @ rest / totals.n))
+        *values, constant = solution.tolist()
+        # A rest as small as rounding errors is nothing to scale by.
+        exact = spread <= 1e-12 * float(np.abs(right).max())
+        return cls(totals.elements, tuple(values), constant, 1.0 if exact else spread)
+
+    def covers(self, samples: Samples) -> Bool[np.ndarray, " R"]:
+        """Which rows have only elements of the training rows."""
+        new = np.ones(HIGHEST + 1, dtype=bool)
+        new[list(self.elements)] = False
+        return composition(samples) @ new == 0
+
+    def baseline(self, samples: Samples) -> Float64[np.ndarray, " R"]:
+        """The constant and the atoms' values, in the target's atomic unit.
+
+        Raises:
+            UserError: a row has an element that no training row had.
+        """
+        counts, known = composition(samples), self.covers(samples)
+        if not known.all():
+            row = int(np.flatnonzero(~known)[0])
+            there = np.flatnonzero(counts[row]).tolist()
+            new = ", ".join(SYMBOLS[z] for z in there if z not in self.elements)
+            seen = ", ".join(SYMBOLS[z] for z in self.elements)
+            raise UserError(
+                f"{samples.keys[row]} ({samples.smiles[row] or 'no SMILES'}) has {new}, which no "
+                f"training row had; the model is for {seen}"
+            )
+        return self.constant + counts[:, list(self.elements)] @ np.array(self.values, np.float64)
+
+    def subtract(self, samples: Samples) -> Float64[np.ndarray, " R"]:
+        """The residuals that the network learns, in units of `scale`; raises as `baseline`."""
+        return (samples.targets - self.baseline(samples)) / self.scale
+
+    def add(
+        self, samples: Samples, residuals: Float64[np.ndarray, " R"]
+    ) -> Float64[np.ndarray, " R"]:
+        """The target in its atomic unit from the network's residuals; raises as `baseline`."""
+        return self.baseline(samples) + self.scale * residuals
+
+    def to_dict(self) -> dict[str, object]:
+        """The record for run.json; JSON keeps every bit of a float64."""
+        return {
+            "elements": [SYMBOLS[z] for z in self.elements],
+            "values": list(self.values),
+            "constant": self.constant,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> AtomReferences:
+        """The references in a record of `to_dict`."""
+        elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])
+        return cls(elements, tuple(found["values"]), found["constant"], found["scale"])

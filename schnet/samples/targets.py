@@ -1,0 +1,129 @@
+"""Properties that can be learned, the units that files have them in, and the unit of errors.
+
+Inside, energies are in hartree and dipole moments in e*bohr. Conversions follow CODATA 2018
+(doi:10.1103/RevModPhys.93.025010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from schnet.errors import UserError
+
+Quantity = Literal["energy", "dipole"]
+
+_ENERGY_UNITS = {
+    "au": 1.0,
+    "hartree": 1.0,
+    "ha": 1.0,
+    "ev": HARTREE_TO_EV,
+    "mev": 1e3 * HARTREE_TO_EV,
+    "kcal_mol": 627.5094740631,
+    "kj_mol": 2625.4996394799,
+}
+_DIPOLE_UNITS = {
+    "au": 1.0,
+    "e_bohr": 1.0,
+    "debye": 2.541746473,
+    "mdebye": 2541.746473,
+    "e_angstrom": BOHR_TO_ANGSTROM,
+}
+
+UNITS: Mapping[Quantity, Mapping[str, float]] = MappingProxyType(
+    {"energy": MappingProxyType(_ENERGY_UNITS), "dipole": MappingProxyType(_DIPOLE_UNITS)}
+)
+"""How many of each unit make one atomic unit."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A property of a molecule: one number."""
+
+    name: str
+    quantity: Quantity
+    display_unit: str
+    """Unit of printed errors."""
+    stems: tuple[str, ...]
+    """Its names in extended XYZ, before the unit."""
+    fields: tuple[str, ...]
+    """Fields of a qm1b dataset that it is made from."""
+    extensive: bool = False
+    """Whether it grows with the molecule, so that atoms have references (`AtomReferences`)."""
+
+    @property
+    def unit(self) -> str:
+        """The atomic unit, in which it is stored and learned."""
+        return "hartree" if self.quantity == "energy" else "e_bohr"
+
+    @property
+    def file_unit(self) -> str:
+        """The unit of CSV files and pictures, as in `UNITS`."""
+        return "ev" if self.quantity == "energy" else "debye"
+
+    @property
+    def display_per_atomic(self) -> float:
+        """Display units per atomic unit; multiply an error by it."""
+        return self.per_atomic(self.display_unit)
+
+    @property
+    def allowed_units(self) -> str:
+        """Names of units, for messages."""
+        return ", ".join(UNITS[self.quantity])
+
+    def is_like(self, other: Target) -> bool:
+        """Whether the same readout (`ModelConfig.readout`) suits both."""
+        return (self.quantity, self.extensive) == (other.quantity, other.extensive)
+
+    def per_atomic(self, unit: str) -> float:
+        """How many of a unit make one atomic unit; divide a file's number by it.
+
+        Raises:
+            UserError: the unit is unknown or belongs to another quantity.
+        """
+        found = UNITS[self.quantity].get(canonical_unit(unit))
+        if found is None:
+            raise UserError(
+                f"--unit is {unit!r}, which is not a unit of {self.name}: use one of "
+                f"{self.allowed_units}"
+            )
+        return found
+
+    def same_unit(self, one: str, other: str) -> bool:
+        """Whether two names mean the same unit; raises as `per_atomic`."""
+        return self.per_atomic(one) == self.per_atomic(other)
+
+    def of_fields(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """[R] The target in its atomic unit, from the columns of a dataset in atomic units."""
+        if self.name == "gap":
+            return columns["lumo"] - columns["homo"]
+        values = columns[self.fields[0]]
+        return np.linalg.norm(values, axis=1) if self.quantity == "dipole" else values
+
+
+_TARGETS = (
+    Target("gap", "energy", "meV", ("gap",), ("homo", "lumo")),
+    Target("energy", "energy", "meV", ("energy", "u0"), ("energy",), extensive=True),
+    Target("homo", "energy", "meV", ("homo",), ("homo",)),
+    Target("lumo", "energy", "meV", ("lumo",), ("lumo",)),
+    Target("dipole_norm", "dipole", "mdebye", ("dipole_norm", "dipole", "mu"), ("dipole",)),
+)
+
+TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in _TARGETS})
+
+
+def target_of(name: str) -> Target:
+    """The target of a name; raises UserError for an unknown one."""
+    if name not in TARGETS:
+        raise UserError(f"--target is {name!r}: use one of {', '.join(TARGETS)}")
+    return TARGETS[name]
+
+
+def canonical_unit(unit: str) -> str:
+    """The spelling of a unit in `UNITS`: kcal/mol -> kcal_mol, eV -> ev."""
+    return unit.strip().lower().replace("*", "_").replace("/", "_")

@@ -1,0 +1,128 @@
+"""From settings to everything that a training needs: rows, references, packs, weights, the rule."""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import jax
+from jax.sharding import Mesh
+
+from schnet.errors import UserError
+from schnet.network.config import ModelConfig
+from schnet.network.model import SchNet
+from schnet.network.pack import Graphs
+from schnet.network.packing import shape_for
+from schnet.runs.run_folder import RunFolder, description, network
+from schnet.runs.settings import TrainSettings, structured
+from schnet.samples.references import AtomReferences, Totals
+from schnet.samples.targets import Target, target_of
+from schnet.training.batches import Batches
+from schnet.training.splitting import SIDES
+from schnet.training.step import mesh
+from schnet.training.streaming import Stream
+from schnet.training.subset import Subset, subsets
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A training before its first update."""
+
+    settings: TrainSettings
+    """With the number of devices."""
+    sides: Mapping[str, Subset]
+    """Training, validation and test rows."""
+    rows: int
+    """Number of training rows."""
+    references: AtomReferences
+    batches: Batches
+    updates: int
+    """Updates per epoch, approximately."""
+    devices: Mesh
+
+    @property
+    def target(self) -> Target:
+        """The property that is learned."""
+        return target_of(self.settings.rows.target)
+
+    @property
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Why rows of each file were dropped, and how many."""
+        sources = dict.fromkeys(self.sides[name].source for name in SIDES)
+        return {str(source.path): dict(source.dropped) for source in sources}
+
+    @cached_property
+    def description(self) -> dict[str, object]:
+        """The content of `run.json`."""
+        settings = {"settings": self.settings.decisive()}
+        return description(self.target, self.settings.model, self.references, settings) | {
+            "data": {name: self.sides[name].describe() for name in SIDES},
+            "train_rows": self.rows,
+            "dropped": self.dropped,
+            "pack": self.batches.shape._asdict(),
+            "updates_per_epoch": self.updates,
+        }
+
+    def first_model(self) -> SchNet:
+        """The weights to start from; raises UserError if those of `init` have other sizes."""
+        config, init = self.settings.model, self.settings.init
+        if init is None:
+            return SchNet(config, jax.random.key(self.settings.seed))
+        return network(RunFolder(init).best if init.is_dir() else init, config)
+
+
+def prepare(settings: TrainSettings) -> Prepared:
+    """Read the training rows once, for their references, sizes and number; raises UserError for
+    unusable settings, data or devices."""
+    target = target_of(settings.rows.target)
+    settings.check()
+    devices = _devices(settings.schedule.devices)
+    sides = subsets(settings.rows)
+    totals, sizes = Totals(), Counter[int]()
+    for samples in sides["train"].parts():
+        totals.add(samples)
+        sizes.update(samples.sizes.tolist())
+    references = AtomReferences.fit(totals, target.extensive)
+    if settings.model.readout == "dipole":  # a length has no place for a constant
+        references = replace(references, constant=0.0)
+    # On another number of devices a place in an epoch means other rows.
+    schedule = replace(settings.schedule, devices=devices.size)
+    graphs = Graphs(settings.model.cutoff_bohr, settings.model.neighbours)
+    batches = Batches(
+        stream=Stream(sides["train"], schedule.window_rows, settings.seed, totals.n),
+        shape=shape_for(sizes, graphs, schedule.pack_molecules),
+        graphs=graphs,
+        references=references,
+        lead=(schedule.iterations, devices.size, schedule.accumulation),
+    )
+    # Read the other sides too, so that a damaged file shows before the training and not after it.
+    for name in ("valid", "test"):
+        if sides[name].source is not sides["train"].source:
+            deque(sides[name].source.parts(), maxlen=0)
+    return Prepared(
+        settings=replace(settings, schedule=schedule),
+        sides=sides,
+        rows=totals.n,
+        references=references,
+        batches=batches,
+        updates=batches.expected_updates(sizes),
+        devices=devices,
+    )
+
+
+def network_of(path: Path) -> tuple[ModelConfig, str]:
+    """The size of another run's network, and the name of its target; raises UserError if `path` is
+    neither a run nor a checkpoint in one."""
+    folder = RunFolder(path.parent if path.is_file() else path)
+    found = folder.describe()
+    return structured(found["model"], ModelConfig, folder.json), found["target"]
+
+
+def _devices(wanted: int) -> Mesh:
+    there = jax.device_count()
+    if wanted > there:
+        raise UserError(f"--devices is {wanted}, but there are {there}: give 1 to {there}, or 0")
+    if jax.process_count() > 1 and wanted not in (0, there):
+        raise UserError(f"with several processes all {there} devices are used: leave --devices out")
+    return mesh(wanted or there)

@@ -1,0 +1,174 @@
+"""One compiled step: updates on packs that are spread over devices.
+
+Shape legend: I updates in a call (device iterations), D devices (replication factor), S packs that
+a device adds up before an update (gradient accumulation).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
+from jaxtyping import Bool, Float, Int, PyTree
+
+from schnet.network.config import Optimizer
+from schnet.network.model import SchNet
+from schnet.network.pack import Pack
+from schnet.training.optimizer import averaged
+
+AXIS = "replica"
+SPREAD, EVERYWHERE = PartitionSpec(None, AXIS), PartitionSpec()
+
+Sound = Bool[Array, ""]
+"""Whether all losses and gradients so far are finite."""
+
+
+class State(eqx.Module):
+    """Everything that a step changes; all leaves are arrays."""
+
+    model: SchNet
+    mean: SchNet
+    """Running mean of the weights."""
+    moments: optax.OptState
+    updates: Int[Array, ""]
+
+
+class Report(NamedTuple):
+    """Results of each update of a step, [I]; errors in units of the standard deviation."""
+
+    loss: Float[Array, "*I"]
+    """Mean over the molecules of the update."""
+    absolute_error: Float[Array, "*I"]
+    """Sum over the molecules of the update."""
+    molecules: Float[Array, "*I"]
+    gradient_norm: Float[Array, "*I"]
+
+
+class Sums(NamedTuple):
+    """Sums over the molecules of a pack or of all packs of an update."""
+
+    loss: Float[Array, ""]
+    absolute_error: Float[Array, ""]
+    molecules: Float[Array, ""]
+
+
+def start(model: SchNet, rule: optax.GradientTransformation) -> State:
+    """The state before the first update."""
+    # A copy: the step gives the memory of its old state to the new one, and cannot do so twice.
+    mean = jax.tree.map(jnp.copy, model)
+    weights: PyTree = model
+    return State(model, mean, rule.init(weights), jnp.zeros((), jnp.int32))
+
+
+def mesh(devices: int) -> Mesh:
+    """The first devices of all processes, in a row."""
+    return Mesh(np.array(jax.devices()[:devices]), (AXIS,))
+
+
+def make_step(
+    rule: optax.GradientTransformation, config: Optimizer, dtype: DTypeLike, devices: Mesh
+) -> Callable[[State, Pack], tuple[State, Report]]:
+    """Compile the step: from a state and packs [I, D, S, ...] to the next state and a report.
+
+    An update without molecules changes nothing. Neither does an update whose loss or gradient is
+    not finite, nor any after it in the same call; its report has the values that are not finite.
+    """
+
+    def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
+        state, sound = carry
+        new, report = _update(state, packs, rule, config, dtype)
+        sound = sound & jnp.isfinite(report.loss) & jnp.isfinite(report.gradient_norm)
+        good = sound & (report.molecules > 0.0)
+        return (jax.tree.map(partial(jnp.where, good), new, state), sound), report
+
+    def run(state: State, packs: Pack) -> tuple[State, Report]:
+        own = jax.tree.map(lambda x: x[:, 0], packs)  # [I, S, ...]
+        (state, _), report = jax.lax.scan(one, (state, jnp.asarray(True)), own)
+        return state, report
+
+    mapped = jax.shard_map(
+        run,
+        mesh=devices,
+        in_specs=(EVERYWHERE, SPREAD),
+        out_specs=(EVERYWHERE, EVERYWHERE),
+        check_vma=False,
+    )
+    return jax.jit(mapped, donate_argnums=0)
+
+
+def _update(
+    state: State,
+    packs: Pack,
+    rule: optax.GradientTransformation,
+    config: Optimizer,
+    dtype: DTypeLike,
+) -> tuple[State, Report]:
+    """An update on packs [S, ...], within `jax.shard_map`."""
+    gradient, sums = _summed_gradient(state.model, packs, config.loss, dtype)
+    gradient, sums = jax.lax.psum((gradient, sums), AXIS)
+    n = jnp.maximum(sums.molecules, 1.0)
+    gradient = jax.tree.map(lambda g: g / n, gradient)
+    norm = optax.tree.norm(gradient)
+    weights: PyTree = state.model
+    with jax.numpy_dtype_promotion("standard"):  # optax adds integers to floats
+        change, moments = rule.update(gradient, state.moments, weights)
+    model = eqx.apply_updates(weights, change)
+    mean = averaged(state.mean, model, state.updates, config.ema)
+    new = State(model, mean, moments, state.updates + 1)
+    return new, Report(sums.loss / n, sums.absolute_error, sums.molecules, norm)
+
+
+def _summed_gradient(
+    model: SchNet, packs: Pack, kind: str, dtype: DTypeLike
+) -> tuple[SchNet, Sums]:
+    """Gradient of the summed loss of packs [S, ...], one pack after another."""
+
+    def objective(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Sums]:
+        # The layers in another precision; gradients come back in the precision of the weights.
+        sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, kind)
+        return sums.loss, sums
+
+    def one(total: tuple[SchNet, Sums], pack: Pack) -> tuple[tuple[SchNet, Sums], None]:
+        found = jax.grad(objective, has_aux=True)(model, pack)
+        return jax.tree.map(jnp.add, total, found), None
+
+    zero = Sums(*[jnp.zeros((), jnp.float32)] * 3)
+    total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)
+    return total
+
+
+def _sums(model: SchNet, pack: Pack, kind: str) -> Sums:
+    error = jnp.where(pack.there, model(pack) - pack.target, 0.0)
+    size = jnp.abs(error)
+    losses = {
+        "l1": size,
+        "mse": error * error,
+        "huber": jnp.where(size < 1.0, 0.5 * error * error, size - 0.5),
+    }
+    n = jnp.sum(pack.there.astype(jnp.float32))
+    return Sums(jnp.sum(losses[kind]), jnp.sum(size), n)
+
+
+def place(packs: Pack, devices: Mesh) -> Pack:
+    """Put packs [I, D, S, ...] from host memory on the devices, D over them.
+
+    Each of several processes passes all packs, and puts those of its own devices on them.
+    """
+    return jax.tree.map(partial(_put, NamedSharding(devices, SPREAD)), packs)
+
+
+def replicate(state: State, devices: Mesh) -> State:
+    """The same state on every device."""
+    put = partial(_put, NamedSharding(devices, EVERYWHERE))
+    return jax.tree.map(lambda x: put(np.asarray(x)), state)
+
+
+def _put(sharding: NamedSharding, x: np.ndarray) -> Array:
+    return jax.make_array_from_callback(x.shape, sharding, lambda index: x[index])

@@ -1,0 +1,117 @@
+"""One side of a split, read part by part, and the three sides of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from schnet.errors import UserError
+from schnet.runs.settings import Data
+from schnet.samples.samples import Samples
+from schnet.sources import Source, open_source
+from schnet.training.splitting import SIDES, ByHash, Split, Whole, by_count, parse_split, without
+
+_DRAWS = 3
+"""Last word of the seed; `streaming` uses others, so that the numbers differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """The rows of a source that are on one side, or some of them (`limited`)."""
+
+    source: Source
+    split: Split
+    name: str
+    """train, valid or test."""
+    limit: int | None = None
+    """Number of rows, if only some are taken."""
+    limit_seed: int = 0
+    threshold: float = 1.0
+    """Rows that draw a larger number are not taken."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """Upper bounds of the number of rows in each part."""
+        return self.source.sizes
+
+    @property
+    def bound(self) -> int:
+        """Upper bound of the number of rows."""
+        return sum(self.sizes) if self.limit is None else min(self.limit, sum(self.sizes))
+
+    def part(self, number: int) -> Samples:
+        """This side's rows of a part of the source; raises as `Source.part`."""
+        ours = self._side(number)
+        if self.limit is None:
+            return ours
+        return ours.take(np.flatnonzero(self._draws(number, len(ours)) <= self.threshold))
+
+    def parts(self) -> Iterator[Samples]:
+        """All parts one after another."""
+        return map(self.part, range(len(self.sizes)))
+
+    def limited(self, rows: int, seed: int = 0) -> Subset:
+        """Take only this many rows, chosen at random; raises UserError if there are fewer.
+
+        Each row draws a number, and those with the smallest numbers are taken, so that fewer rows
+        are a subset of more. The source is read once, and one number per row is held in memory.
+        """
+        everything = replace(self, limit=None, limit_seed=seed)
+        smallest, total = np.zeros(0), 0
+        for number in range(len(self.sizes)):
+            drawn = everything._draws(number, len(everything._side(number)))
+            total += len(drawn)
+            smallest = np.concatenate([smallest, drawn])
+            if len(smallest) > rows:
+                smallest = np.partition(smallest, rows - 1)[:rows]
+        if not 1 <= rows <= total:
+            raise UserError(
+                f"--limit is {rows}, but {self.source.path} has {total} {self.name} rows: give "
+                f"1 to {total}"
+            )
+        return replace(everything, limit=rows, threshold=float(smallest.max()))
+
+    def describe(self) -> dict[str, object]:
+        """The record of these rows in run.json."""
+        limit = {} if self.limit is None else {"limit": self.limit, "limit_seed": self.limit_seed}
+        return {
+            "data": str(self.source.path),
+            "fingerprint": self.source.fingerprint(),
+            "units": self.source.units,
+            "split": self.split.describe(),
+            **limit,
+        }
+
+    def _side(self, number: int) -> Samples:
+        samples = self.source.part(number)
+        mask = self.split.mask(samples, self.name)
+        return samples if mask.all() else samples.take(np.flatnonzero(mask))
+
+    def _draws(self, number: int, rows: int) -> np.ndarray:
+        """[R] in [0, 1), the same for every limit."""
+        return np.random.default_rng((self.limit_seed, number, 0, _DRAWS)).random(rows)
+
+
+def subsets(rows: Data) -> dict[str, Subset]:
+    """Training, validation and test rows by name; raises as `open_source` and `parse_split`, and
+    UserError if there are too few molecules or rows."""
+    given = {"valid": rows.valid_data, "test": rows.test_data}
+    own = {name: paths for name, paths in given.items() if paths}
+    parts = parse_split(rows.split)
+    source = open_source(rows.data, rows.target, rows.key, rows.unit)
+    left = without(parts, tuple(own))
+    if isinstance(left, tuple):
+        division: Split = by_count(source, left, rows.split_seed)
+    elif len(own) == len(given):
+        division = Whole("train")
+    else:
+        division = ByHash(left, rows.split_seed)
+    found = {name: Subset(source, division, name) for name in SIDES}
+    for name, paths in own.items():
+        other = open_source(paths, rows.target, rows.key, rows.unit)
+        found[name] = Subset(other, Whole(name), name)
+    if rows.limit is not None:
+        found["train"] = found["train"].limited(rows.limit, rows.split_seed)
+    return found

@@ -1,0 +1,121 @@
+"""The primitive behind every codelet, and the switch between native and portable."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pyscf import dft, gto
+
+from pyscf_ipu.codelets import describe, library
+from pyscf_ipu.codelets.loading import INSTRUCTION_SETS
+from pyscf_ipu.integrals.supermatrix import repulsion, repulsion_vertex
+
+HALF = np.tril(np.random.default_rng(0).normal(size=(64, 10))).astype(np.float32)[None]
+D = np.random.default_rng(1).normal(size=10).astype(np.float32)
+
+
+def energy(d):
+    return repulsion(jnp.asarray(HALF), d)[1].value()
+
+
+def portable_energy(d):
+    high, low = repulsion_vertex(jnp.asarray(HALF), d)[1]
+    return high + low
+
+
+def test_a_codelet_has_the_derivative_of_its_portable_form():
+    expected = jax.grad(portable_energy)(D)
+    np.testing.assert_allclose(jax.grad(energy)(D), expected, rtol=1e-6)
+
+
+def test_a_batch_of_codelets_is_a_batch_of_portable_forms():
+    batch = np.stack([D, 2 * D])
+    np.testing.assert_allclose(jax.vmap(energy)(batch), jax.vmap(portable_energy)(batch), rtol=1e-6)
+
+
+def test_outside_jit():
+    assert float(energy(jnp.asarray(D))) == pytest.approx(
+        float(portable_energy(jnp.asarray(D))), rel=1e-6
+    )
+
+
+@pytest.mark.skipif(library() is None, reason="the native library was not built")
+def test_the_compiled_program_calls_the_native_function():
+    text = jax.jit(energy).lower(D).as_text()
+    assert "pyscf_ipu_repulsion" in text
+    assert library().instruction_set in describe()
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+WATER = """
+import pyscf_ipu as pi
+from pyscf_ipu.codelets import describe
+mol = pi.Molecule([8, 1, 1], [[0, 0, 0], [0, 1.4, 1.1], [0, -1.4, 1.1]])
+found = pi.rks(mol, basis="6-31g*", xc="pbe", precision="float64")
+print(describe())
+print(repr(float(found.energy)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
+def test_every_instruction_set_gives_pyscf_s_energy(name):
+    """d shells and float64: lanes and rows that do not come out even, on each vector width."""
+    found = run(WATER, PYSCF_IPU_CODELETS=name)
+    if found.returncode and "at most" in found.stderr:
+        pytest.skip(f"this machine has no {name}")
+    assert found.returncode == 0, found.stderr
+    said, energy = found.stdout.splitlines()
+    assert f"native codelets ({name})" in said
+    mole = gto.M(atom="O 0 0 0; H 0 1.4 1.1; H 0 -1.4 1.1", unit="Bohr", basis="6-31g*", verbose=0)
+    field = dft.RKS(mole, xc="pbe")
+    field.grids.level = 0
+    assert float(energy) == pytest.approx(field.kernel(), abs=1e-7)
+
+
+def test_a_library_of_other_sources_is_not_used():
+    """Its functions might read their arguments differently."""
+    code = (
+        "import pyscf_ipu.codelets.loading as l\n"
+        "l.source_hash = lambda: 'another'\n"
+        "print(l.library(), l.describe())"
+    )
+    found = run(code)
+    assert found.stdout.startswith("None portable")
+    if library() is not None:
+        assert "built from other sources" in found.stdout
+
+
+def test_codelets_can_be_switched_off():
+    code = "from pyscf_ipu.codelets import describe, library; print(library()); print(describe())"
+    found = run(code, PYSCF_IPU_CODELETS="off")
+    assert found.stdout.startswith("None\nportable")
+    wrong = run(code, PYSCF_IPU_CODELETS="maybe")
+    assert wrong.returncode != 0
+    assert "set it to on, off" in wrong.stderr
+
+
+def test_without_the_library_it_is_said_once():
+    code = (
+        "import warnings, pathlib, pyscf_ipu.codelets.loading as l\n"
+        "l._candidates = list\n"
+        "warnings.simplefilter('always')\n"
+        "l.warn_if_missing(); l.warn_if_missing(); print(l.describe())"
+    )
+    found = run(code)
+    assert found.stderr.count("are not in use (not built") == 1
+    assert "install a C++ compiler" in found.stdout

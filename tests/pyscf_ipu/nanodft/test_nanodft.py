@@ -1,0 +1,270 @@
+"""nanoDFT against PySCF, its worked magnitudes, and its command."""
+
+import inspect
+import math
+import re
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from pyscf_ipu import Settings
+from pyscf_ipu.elements.atomic_grid import atomic_grid
+from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, TooLarge
+from pyscf_ipu.nanodft import command as nanodft_command
+from pyscf_ipu.nanodft import dft, table
+from pyscf_ipu.nanodft import integrals as nanodft_integrals
+from pyscf_ipu.nanodft.dft import DEFAULT, FUNCTIONALS, EnergyParts, diis, forces, scf
+from pyscf_ipu.nanodft.integrals import engine_integrals, pyscf_integrals
+from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text
+from pyscf_ipu.nanodft.table import Reference, pyscf_forces, pyscf_result
+from pyscf_ipu.xc import FUNCTIONALS as ENGINE_FUNCTIONALS
+from pyscf_ipu.xc import functional
+
+WATER = molecule_from_text("O 0.1 0 0; H 0 0 1; H 0 0.9 0.2")  # without symmetry
+
+
+@pytest.fixture(scope="module")
+def benzene():
+    """The first command of the page, with this package's integrals."""
+    cycles = []
+    return scf(molecule_from_text("benzene"), on_cycle=cycles.append), cycles
+
+
+@pytest.fixture(scope="module")
+def water():
+    return scf(WATER, integrals="pyscf")
+
+
+@pytest.fixture(scope="module")
+def water_reference():
+    return pyscf_result(WATER, DEFAULT)
+
+
+def test_benzene_is_that_of_pyscf(benzene):
+    found, cycles = benzene
+    _, reference = pyscf_result(molecule_from_text("benzene"), DEFAULT)
+    assert found.energy == pytest.approx(reference.energy, abs=1e-8)
+    np.testing.assert_allclose(found.terms, reference.terms, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found.mo_energy, reference.mo_energy, rtol=0, atol=1e-6)
+    assert found.gap == pytest.approx(reference.gap, abs=1e-6)
+    assert [c.cycles for c in cycles] == list(range(1, found.cycles + 1))
+    errors = [abs(c.energy - reference.energy) for c in cycles]
+    assert errors[0] > 0.1 > 1e-3 > errors[4]
+    np.testing.assert_allclose(found.mo_energy[19], found.mo_energy[20], atol=1e-4)  # e1g
+
+
+def test_worked_magnitudes_are_true(benzene):
+    """Every figure that a comment gives for benzene."""
+    found, _ = benzene
+    source = inspect.getsource(dft)
+    lines = [*inspect.getsource(EnergyParts).splitlines(), "energy: float  # -229.4 Ha for C6H6"]
+    worked = {
+        m["name"]: float(m["value"])
+        for m in (re.search(r"(?P<name>\w+): [\w |]+  # (?P<value>[-\d.]+) Ha", x) for x in lines)
+        if m
+    }
+    assert worked.keys() == {*EnergyParts._fields, "energy"}
+    assert lines[-1] in source
+    for name, value in worked.items():
+        assert value == round(getattr(found if name == "energy" else found.terms, name), 1), name
+    assert "(A, N) = (12, 36), and G = 10236" in source
+    assert 6 * (len(atomic_grid(6, 0)) + len(atomic_grid(1, 0))) == 10236
+    assert found.mo_coeff.shape == (36, 36)
+    assert "(N, 21) for C6H6" in source
+    assert molecule_from_text("benzene").n_electrons == 42
+    text = inspect.getsource(nanodft_integrals)
+    assert f"{found.terms.nuclear_repulsion:.1f} Ha for C6H6" in text
+    assert f"{36**4 / 1e6:.1f} million numbers for benzene" in text
+
+
+def test_the_file_is_short():
+    assert len(Path(dft.__file__).read_text().splitlines()) <= 300
+
+
+def test_both_sources_give_the_same_integrals():
+    with jax.enable_x64(True):
+        positions = jax.numpy.asarray(WATER.positions)
+        ours, theirs = (
+            source(WATER, DEFAULT)(positions) for source in (engine_integrals, pyscf_integrals)
+        )
+    for name, value in ours._asdict().items():
+        np.testing.assert_allclose(value, getattr(theirs, name), rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["lda", "blyp", "b3lyp", "b3lyp5"])
+def test_functionals_are_those_of_the_engine(name):
+    rng = np.random.default_rng(1)
+    rho = 10 ** rng.uniform(-8, 2, 200)
+    sigma = rho ** (8 / 3) * 10 ** rng.uniform(-4, 3, 200)
+    with jax.enable_x64(True):
+        found = FUNCTIONALS[name][0](*map(jax.numpy.asarray, (rho, sigma)))
+        expected = functional(name).energy_density(*map(jax.numpy.asarray, (rho, sigma)))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert FUNCTIONALS[name][1] == functional(name).exact_exchange
+
+
+def test_every_functional_of_the_engine_has_its_place():
+    assert FUNCTIONALS.keys() == set(ENGINE_FUNCTIONALS)
+    for name, (_, exchange, pyscf_name) in FUNCTIONALS.items():
+        assert exchange == functional(name).exact_exchange
+        assert pyscf_name == functional(name).pyscf_name
+
+
+def test_float32_is_float32(water):
+    found = scf(WATER, Settings(precision="float32"), "pyscf")
+    assert {x.dtype for x in (found.density, found.fock, found.mo_coeff)} == {np.dtype("float32")}
+    assert found.energy == pytest.approx(water.energy, abs=1e-3)
+    assert found.gap == pytest.approx(water.gap, abs=1e-3)
+
+
+def test_the_fock_matrix_is_the_gradient_of_the_energy(water, water_reference):
+    field, _ = water_reference
+    assert water.energy == pytest.approx(field.e_tot, abs=1e-8)
+    np.testing.assert_allclose(water.fock, field.get_fock(), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(water.fock, water.fock.T, rtol=0, atol=1e-12)
+
+
+def test_forces_are_those_of_pyscf_with_the_response_of_the_grid(water, water_reference):
+    found = forces(WATER, water, integrals="pyscf")
+    np.testing.assert_allclose(found, pyscf_forces(water_reference[0]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.sum(0), 0, atol=1e-9)  # only because the grid moves along
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_engines_integrals_can_be_differentiated():
+    hydrogen = molecule_from_text("H 0 0 0.1; H 0 0 0.8")
+    found = forces(hydrogen, scf(hydrogen), integrals="engine")
+    expected = pyscf_forces(pyscf_result(hydrogen, DEFAULT)[0])
+    assert np.abs(expected).max() > 0.01
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
+def test_diis_finds_the_mixture_without_error():
+    rng = np.random.default_rng(0)
+    focks, errors = rng.normal(size=(3, 4, 4)), rng.normal(size=(2, 4, 4))
+    weights = np.array([0.5, -0.3, 0.8])
+    last = -(weights[0] * errors[0] + weights[1] * errors[1]) / weights[2]
+    mixed = diis(list(focks), [*errors, last])
+    np.testing.assert_allclose(mixed, np.tensordot(weights, focks, 1), rtol=0, atol=1e-10)
+
+
+def test_diis_without_any_error_keeps_the_matrix():
+    """Symmetry alone determines the orbitals of H2 in a minimal basis."""
+    fock = np.eye(2)
+    np.testing.assert_allclose(diis([fock], [np.zeros((2, 2))]), fock, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "integrals", "words"),
+    [
+        (Settings(precision="mixed"), "engine", "float32 and float64"),
+        (Settings(precision="half"), "engine", "'half': nanoDFT has float32 and float64"),
+        (DEFAULT, "libcint", "one of engine, pyscf"),
+        (Settings(xc="m06", precision="float64"), "engine", "unknown functional"),
+    ],
+)
+def test_settings_that_are_refused(settings, integrals, words):
+    with pytest.raises(ValueError, match=words):
+        scf(WATER, settings, integrals)
+
+
+def test_not_converged_and_too_large(monkeypatch):
+    with pytest.raises(ConvergenceError, match=r"after 2 cycles .* raise max_cycles"):
+        scf(WATER, Settings(precision="float64", max_cycles=2), "pyscf")
+    monkeypatch.setattr(dft, "available_bytes", lambda: 24 * 7**4 - 1)
+    with pytest.raises(TooLarge, match="7 AOs"):
+        scf(WATER)
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_molecules_by_name(name):
+    molecule = molecule_from_text(name.upper().replace(" ", "-"))
+    molecule.check()
+    assert molecule.name == name
+    distance = np.linalg.norm(molecule.positions[:, None] - molecule.positions, axis=-1)
+    distance[np.diag_indices(len(distance))] = math.inf
+    assert np.all((distance.min(1) > 1.3) & (distance.min(1) < 3.1)), "bonds in Bohr"
+
+
+@pytest.mark.parametrize("text", ["waters", "O 0 0", "O 0 0 0; H 0 0 x", "Xy 0 0 0", "", ";"])
+def test_text_that_is_no_molecule(text):
+    with pytest.raises(InvalidMolecule, match=r"Angstrom such as .*water"):
+        molecule_from_text(text)
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys):
+    """nanodft with these arguments: its exit code, stdout and stderr."""
+    monkeypatch.setenv("PYSCF_IPU_CACHE", str(tmp_path))
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            code = nanodft_command.main(arguments)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_prints_every_cycle_beside_pyscf(command):
+    text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
+    code, out, err = command(text, "--xc", "hf", "--compare", "--integrals", "pyscf", "--forces")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[0] == "energy kinetic attract Coulomb exchange xc gap/eV [F,D] error/eV".split()
+    cycles = [row for row in rows if row and row[0].isdecimal() and len(row) == 10]
+    assert [int(row[0]) for row in cycles] == list(range(1, len(cycles) + 1))
+    assert abs(float(cycles[0][-1])) > 1e-2 > 1e-6 > abs(float(cycles[-1][-1]))
+    (reference,) = (row for row in rows if row and row[0] == "P")
+    _, expected = pyscf_result(WATER, Settings(precision="float64", xc="hf"))
+    assert float(reference[1]) == pytest.approx(expected.energy, abs=1e-6)
+    assert cycles[-1][1:8] == reference[1:8]
+    assert "STO-3G" in out.upper()
+    assert len([row for row in rows if row and row[0] in "OH" and len(row) == 5]) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("waters",), ("water", "--xc", "m06"), ("water", "--charge", "1"), ("water", "--basis", "x")],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(command, arguments):
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("nanodft: ")
+    assert err.count("\n") == 1
+
+
+def test_a_loop_that_does_not_end_leaves_a_whole_table(command):
+    text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
+    code, out, err = command(text, "--xc", "hf", "--integrals", "pyscf", "--max-cycles", "1")
+    assert code == 2
+    assert out.count("\n") == 2
+    assert out.endswith("\n"), "the sentence on stderr has a line of its own"
+    assert err.startswith("nanodft: not converged after 1 cycles")
+
+
+def test_a_reference_that_did_not_converge_is_named(command, monkeypatch):
+    monkeypatch.setattr(table, "PYSCF_CYCLES", 1)
+    text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
+    code, out, err = command(text, "--xc", "hf", "--compare", "--integrals", "pyscf", "--forces")
+    assert (code, err) == (0, "")
+    assert any(line.startswith("P? ") for line in out.splitlines())
+    assert "PySCF did not converge in 1 cycles: row P? is where it stopped" in out
+    assert "energy - PySCF's (row P?): -" in out
+    assert "- PySCF's (not converged)" in out
+
+
+def test_only_errors_are_coloured(water_reference):
+    field, result = water_reference
+    assert water_reference.shown(1e-5, "text") == "[green]text[/]"
+    assert water_reference.shown(1.0, "text") == "[red]text[/]"
+    stopped = Reference(SimpleNamespace(converged=False), result)
+    assert (stopped.shown(1e-5, "text"), stopped.label) == ("text", "P?")
+    assert (field.converged, water_reference.label) == (True, "P")

@@ -1,0 +1,150 @@
+"""What a compiled program consists of, read off the jaxpr and the compiled code."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax.extend import core
+from oracle import HYDROGEN, METHYL_CHLORIDE
+
+from pyscf_ipu import Settings, Solver
+from pyscf_ipu.codelets import codelet_p
+from pyscf_ipu.gradient import empty_states, gradients
+from pyscf_ipu.scf.batch import DRIVERS, sequential, side_by_side
+from pyscf_ipu.scf.program import energies
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.xc import FUNCTIONALS
+
+
+def trace(driver=sequential, mol=METHYL_CHLORIDE, **changes):
+    """The jaxpr of a batch driver, nothing compiled."""
+    settings = Settings(**changes)
+    shape = Solver(settings).shape(mol)
+    with settings.numerics.scope():
+        arrays = tables.shape_tables(shape, settings), conformer.empty_batch(shape, settings, 2)
+        return jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2))
+
+
+def inner_jaxprs(value):
+    """Jaxprs inside an equation's parameter."""
+    if isinstance(value, core.ClosedJaxpr):
+        yield value.jaxpr
+    elif isinstance(value, core.Jaxpr):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from inner_jaxprs(item)
+
+
+def equations(jaxpr):
+    """All equations, those of loops, branches, vertices and portable codelets included."""
+    for equation in jaxpr.eqns:
+        yield equation
+        if equation.primitive is codelet_p:
+            operands = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+            with jax.enable_x64(any(x.dtype == np.float64 for x in operands)):
+                portable = jax.make_jaxpr(equation.params["portable"])(*operands)
+            yield from equations(portable.jaxpr)
+        for value in equation.params.values():
+            for inner in inner_jaxprs(value):
+                yield from equations(inner)
+
+
+def dtypes(jaxpr):
+    variables = [v for e in equations(jaxpr) for v in (*e.invars, *e.outvars)]
+    return {np.dtype(v.aval.dtype) for v in (*variables, *jaxpr.invars) if hasattr(v.aval, "dtype")}
+
+
+LEVELS = [
+    {"xc": "b3lyp"},
+    {"xc": "pbe", "basis": "6-31g*"},
+    {"xc": "hf", "precision": "mixed"},
+    {"xc": "lda", "precision": "float64", "basis": "cc-pvdz"},
+]
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=str)
+def test_every_dot_product_has_the_highest_precision(level):
+    """A GPU would otherwise be free to use TF32, with three decimal digits."""
+    found = [e for e in equations(trace(**level).jaxpr) if e.primitive is lax.dot_general_p]
+    assert len(found) > 10
+    highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
+    for equation in found:
+        assert equation.params["precision"] == highest, equation
+
+
+def test_derivatives_keep_to_float32_and_the_highest_precision():
+    settings = Settings()
+    shape = Solver(settings).shape(METHYL_CHLORIDE)
+    arrays = tables.shape_tables(shape, settings), empty_states(shape, settings, 2)
+    driver = sequential(gradients(shape, settings))
+    jaxpr = jax.make_jaxpr(driver)(*arrays, np.int32(2)).jaxpr
+    products = [e for e in equations(jaxpr) if e.primitive is lax.dot_general_p]
+    assert len(products) > 10
+    for equation in products:
+        assert equation.params["precision"] == (lax.Precision.HIGHEST,) * 2, equation
+    assert not dtypes(jaxpr) & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
+
+
+@pytest.mark.parametrize("driver", [sequential, side_by_side])
+@pytest.mark.parametrize("xc", ["b3lyp", "pbe0"])
+def test_float32_holds_no_float64(xc, driver):
+    """Read off with 64-bit types allowed, where a forgotten dtype would show."""
+    settings = Settings(xc=xc)
+    shape = Solver(settings).shape(METHYL_CHLORIDE)
+    arrays = tables.shape_tables(shape, settings), conformer.empty_batch(shape, settings, 2)
+    jaxpr = jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2)).jaxpr
+    found = dtypes(jaxpr)
+    assert np.dtype(np.float32) in found
+    assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
+
+
+def test_mixed_refines_in_float64():
+    found = dtypes(trace(xc="hf", precision="mixed").jaxpr)
+    assert {np.dtype(np.float32), np.dtype(np.float64)} <= found
+
+
+@pytest.mark.parametrize("xc", FUNCTIONALS)
+def test_no_step_calls_the_host(xc):
+    names = {e.primitive.name for e in equations(trace(xc=xc).jaxpr)}
+    assert "tile_map" in names
+    assert not {n for n in names if "callback" in n or n in ("infeed", "outfeed", "debug_print")}
+
+
+def test_the_compiled_program_calls_no_python():
+    solver = Solver(Settings(xc="lda"))
+    shape = solver.shape(HYDROGEN)
+    solver.compile(shape)
+    (program,) = solver._programs.values()
+    text = program.as_text()
+    assert "custom-call" in text  # LAPACK, so the words below would be seen
+    assert "callback" not in text
+
+
+def test_the_compute_sets_have_names():
+    names = {e.params["name"] for e in equations(trace().jaxpr) if e.primitive.name == "tile_map"}
+    assert {"eri_ss_ss", "ao_values", "xc_density", "xc_functional", "xc_potential"} <= names
+    assert any(name.startswith("eri_spsp") for name in names)
+
+
+def test_there_is_a_driver_for_each_kind_of_device():
+    assert DRIVERS["cpu"] is sequential
+    assert DRIVERS["gpu"] is side_by_side
+
+
+@pytest.mark.slow
+def test_both_drivers_agree():
+    settings = Settings(xc="lda")
+    solver = Solver(settings)
+    shape = solver.shape(HYDROGEN)
+    class_tables = tables.shape_tables(shape, settings)
+    stretched = type(HYDROGEN)(HYDROGEN.numbers, 1.3 * HYDROGEN.positions)
+    batch = conformer.batch([HYDROGEN, stretched], shape, settings, 2)
+    one, other = (
+        jax.jit(driver(energies(shape, settings)))(class_tables, batch, np.int32(2))
+        for driver in (sequential, side_by_side)
+    )
+    assert np.all(np.asarray(one.converged))
+    np.testing.assert_allclose(one.orbital_energy, other.orbital_energy, atol=1e-5)
+    np.testing.assert_allclose(one.energies.hi[:, 0], other.energies.hi[:, 0], atol=1e-5)
+    assert abs(float(one.energies.hi[0, 0] - one.energies.hi[1, 0])) > 1e-3

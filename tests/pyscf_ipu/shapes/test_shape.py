@@ -1,0 +1,86 @@
+"""Shapes: what molecules share a program, with limits that never change with the input."""
+
+import numpy as np
+import pytest
+from oracle import METHYL_CHLORIDE, mole_of, small
+
+from pyscf_ipu.elements.atomic_grid import atomic_grid
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.shapes.shape import count_ao, hydrogen_limits, padded_hydrogens, shape_of, slot_class
+
+LEVEL = ("sto-3g", False, 0)
+
+
+def test_hydrogen_limits_are_fixed():
+    """Changing one of them recompiles everybody's programs: do it on purpose."""
+    assert {n: hydrogen_limits(n) for n in range(1, 12)} == {
+        1: (4,),
+        2: (6,),
+        3: (8,),
+        4: (10,),
+        5: (7, 12),
+        6: (9, 14),
+        7: (7, 10, 16),
+        8: (8, 10, 13, 18),
+        9: (8, 11, 14, 20),
+        10: (9, 13, 16, 22),
+        11: (10, 14, 17, 24),
+    }
+
+
+@pytest.mark.parametrize("n_heavy", range(1, 20))
+def test_every_hydrogen_count_finds_the_next_limit(n_heavy):
+    saturated = 2 * n_heavy + 2
+    assert hydrogen_limits(n_heavy)[-1] == saturated
+    for n in range(saturated + 1):
+        padded = padded_hydrogens(n_heavy, n)
+        assert padded >= n
+        assert not [limit for limit in hydrogen_limits(n_heavy) if n <= limit < padded]
+
+
+def test_beyond_saturation_counts_are_exact():
+    assert padded_hydrogens(1, 5) == 5
+    assert padded_hydrogens(0, 2) == 2
+
+
+def test_first_row_atoms_share_a_shape():
+    shapes = {shape_of(small(name).numbers, *LEVEL) for name in ("methanol", "fluoromethane")}
+    assert len(shapes) == 1
+    (shape,) = shapes
+    assert (shape.n_heavy, shape.n_hydrogen, shape.n_ao) == (2, 6, 16)
+    assert shape.n_pairs == 16 * 17 // 2
+    assert shape.n_grid == 2 * len(atomic_grid(6, 0)) + 6 * len(atomic_grid(1, 0))
+    assert shape.label == f"2 heavy + 6 H (16 AOs, {shape.n_grid} grid points)"
+
+
+def test_other_rows_are_another_class():
+    shape = shape_of(METHYL_CHLORIDE.numbers, *LEVEL)
+    assert shape.counts == (1, 1, 6)
+    assert [c.n_ao for c in shape.classes] == [9, 5, 1]
+    assert slot_class(2, *LEVEL) != slot_class(1, *LEVEL)  # helium's grid is not hydrogen's
+    np.testing.assert_array_equal(shape.slot_class(), [0, 1, 2, 2, 2, 2, 2, 2])
+
+
+def test_order_of_atoms_does_not_matter():
+    numbers = METHYL_CHLORIDE.numbers
+    assert shape_of(numbers[::-1], *LEVEL) == shape_of(numbers, *LEVEL)
+
+
+def test_without_padding_the_counts_are_exact():
+    shape = shape_of(METHYL_CHLORIDE.numbers, *LEVEL, pad=False)
+    assert shape.n_hydrogen == 3
+    assert shape.n_ao == mole_of(METHYL_CHLORIDE).nao
+
+
+@pytest.mark.parametrize(
+    ("basis", "cart"), [("sto-3g", False), ("6-31g*", True), ("cc-pvdz", False)]
+)
+def test_count_ao(basis, cart):
+    assert (
+        count_ao(METHYL_CHLORIDE.numbers, basis, cart) == mole_of(METHYL_CHLORIDE, basis, cart).nao
+    )
+
+
+def test_an_element_beyond_the_engine():
+    with pytest.raises(InvalidMolecule, match="element 26"):
+        shape_of([26, 1], *LEVEL)

@@ -1,0 +1,39 @@
+"""How a command ends, and tables of aligned text."""
+
+import pytest
+
+from pyscf_ipu.terminal import exit_code, text_table
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ValueError("no such basis"), 2, "name: no such basis\n"),
+        (KeyError("a mistake of this project"), None, ""),
+        (KeyboardInterrupt(), 130, "name: interrupted\n"),
+    ],
+)
+def test_only_a_users_mistakes_lose_their_traceback(error, code, message, capsys):
+    def run():
+        raise error
+
+    if code is None:
+        with pytest.raises(type(error)):
+            exit_code("name", run, ValueError)
+    else:
+        assert exit_code("name", run, ValueError) == code
+    assert capsys.readouterr().err == message
+
+
+def test_a_command_decides_its_own_exit_code():
+    assert exit_code("name", lambda: 1) == 1
+
+
+def test_a_table_is_as_wide_as_its_cells_and_at_least_as_asked_for():
+    rows = [("name", "n", "of"), ("a longer name", 12, "two\nlines"), ("x", 3, "")]
+    assert text_table(rows, "<6 >4 <", gap="  ", indent=" ") == [
+        " name              n  of",
+        " a longer name    12  two\\nlines",
+        " x                 3",
+    ]
+    assert text_table([], "<6 >4") == []

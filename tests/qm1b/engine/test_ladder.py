@@ -1,0 +1,93 @@
+"""The retry ladder: what is tried, in which order, and what a row says of it."""
+
+import pytest
+from fake_runs import fake_run
+
+from qm1b.engine.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
+from qm1b.folder import shards
+from qm1b.rows.schema import Result
+
+
+def run_of(outcomes, gap=0.05):
+    """An engine whose molecule i converges in the attempts named in outcomes[i]."""
+    asked = []
+
+    def run(molecules, rung):
+        name = rung.name if rung else "plain"
+        asked.append((name, list(molecules)))
+        good = [name in outcomes[m] for m in molecules]
+        return [
+            Result("converged" if g else "not_converged", 1, homo=0.0, lumo=gap, cycles=len(asked))
+            for g in good
+        ]
+
+    return run, asked
+
+
+def test_only_what_is_open_goes_on():
+    run, asked = run_of([{"plain"}, {"damped"}, {"float64"}, set()])
+    found = climb(run, [0, 1, 2, 3], LADDER)
+    assert asked == [
+        ("plain", [0, 1, 2, 3]), ("damped", [1, 2, 3]), ("shifted", [2, 3]), ("float64", [2, 3]),
+    ]  # fmt: skip
+    assert [r.status for r in found] == ["converged"] * 3 + ["not_converged"]
+    assert [r.attempts for r in found[:2]] == [
+        "plain:converged:1",
+        "plain:not_converged:1 damped:converged:2",
+    ]
+    assert found[3].cycles == 1  # nothing helped: the plain attempt is what is kept
+    assert found[3].attempts.count("not_converged") == 4
+
+
+def test_no_level_shift_across_a_wide_gap():
+    run, asked = run_of([set()], gap=2 * SMALL_GAP_HARTREE)
+    climb(run, [0], LADDER)
+    assert [name for name, _ in asked] == ["plain", "damped", "float64"]
+
+
+def test_one_without_orbitals_is_no_small_gap():
+    run, asked = run_of([set()], gap=float("nan"))
+    climb(run, [0], LADDER)
+    assert "shifted" not in [name for name, _ in asked]
+
+
+def test_ladder_of_a_run():
+    assert ladder_for("float32", retry=False) == ()
+    assert [r.name for r in ladder_for("float64", retry=True)] == ["damped", "shifted"]
+    assert ladder_for("float32", retry=True) == LADDER
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_rows_say_what_was_tried(tmp_path, retry):
+    out, _ = fake_run(tmp_path, "S\n[SiH4]\nCCl\nC\n", conformers=1, retry=retry)
+    (path,) = shards.shards(out)
+    shard = shards.read_shard(path)
+    attempts = dict(zip(shard["smiles"], shard["attempts"], strict=True))
+    assert attempts["C"] == "plain:converged:9"
+    if retry:
+        assert attempts["S"] == "plain:not_converged:50 damped:converged:9"
+        assert attempts["[SiH4]"].endswith("float64:converged:9")
+    else:
+        assert attempts["S"] == "plain:not_converged:50"
+    assert shard["converged"].sum() == (3 if retry else 1)
+
+
+def test_a_rung_that_raises_leaves_the_plain_result_and_its_neighbours_alone():
+    def run(molecules, rung):
+        if rung and rung.name == "damped" and 0 in molecules:
+            raise RuntimeError("no such eigenvalue")
+        good = rung is not None
+        return [Result("converged" if good else "not_converged", 1, cycles=7) for _ in molecules]
+
+    found = climb(run, [0, 1], LADDER[:1])
+    assert [r.status for r in found] == ["not_converged", "converged"]
+    assert found[0].attempts == "plain:not_converged:7 damped:error:0"
+    assert found[1].attempts == "plain:not_converged:7 damped:converged:7"
+
+
+def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
+    out, _ = fake_run(tmp_path, "S\n[SiH4]\n", conformers=1, factory="fake_engine:Fragile64")
+    (path,) = shards.shards(out)
+    shard = shards.read_shard(path)
+    assert shard["status"].tolist() == ["not_converged"] * 2
+    assert all(text.endswith(" float64:error:0") for text in shard["attempts"])

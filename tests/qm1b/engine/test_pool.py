@@ -1,0 +1,58 @@
+"""Dispatch: batches go out only as far as the memory reaches."""
+
+import pytest
+from fake_engine import Fragile64, Solver
+from fake_runs import conformer, settings
+
+from qm1b.engine.buckets import Buckets
+from qm1b.engine.ladder import memory_of
+from qm1b.engine.messages import Job
+from qm1b.engine.pool import ComputePool
+
+
+@pytest.fixture
+def pool(tmp_path, monkeypatch):
+    """Three workers that are never started, on a machine of 100 bytes; 80 of them may be used."""
+    monkeypatch.setattr("qm1b.process.worker.Worker.start", lambda self: None)
+    monkeypatch.setattr(
+        "qm1b.process.worker.Worker.send", lambda self, job, _: setattr(self, "job", job)
+    )
+    monkeypatch.setattr("pyscf_ipu.solver.memory.available_bytes", lambda: 100)
+    need = {"small": 10, "large": 60, "huge": 900}
+    engine = Solver(basis="sto-3g")
+    monkeypatch.setattr(engine, "memory_bytes", need.__getitem__)
+    return ComputePool(3, "", settings(retry=False), engine, tmp_path / "log")
+
+
+def running(pool, *shapes):
+    buckets = Buckets(lambda shape: 1)
+    for shape in shapes:
+        buckets.add(shape, conformer(1))
+    assert list(pool.dispatch(buckets, lambda: ())) == []
+    return [worker.job.shape for worker in pool.workers if worker.job]
+
+
+def test_what_does_not_fit_waits(pool):
+    assert running(pool, "large", "large", "small", "small") == ["large", "small"]
+
+
+def test_alone_everything_may_run(pool):
+    assert running(pool, "huge", "small") == ["huge"]
+
+
+def test_what_has_killed_its_process_gets_the_machine_to_itself(pool):
+    assert running(pool, "small") == ["small"]
+    pool._retries.append(Job("small", (conformer(2),), deaths=1, alone=True))
+    assert running(pool, "large") == ["small"]  # it waits, and nothing overtakes it
+    for worker in pool.workers:
+        worker.job = None
+    assert running(pool, "small", "large") == ["small"]
+    assert [worker.job.alone for worker in pool.workers if worker.job] == [True]
+
+
+def test_memory_is_that_of_the_last_rung():
+    solver = Fragile64(basis="sto-3g")
+    need = memory_of(solver, "fake_engine:Fragile64", settings())
+    assert (solver.memory_bytes(None), need(None)) == (1, 2)
+    need = memory_of(solver, "fake_engine:Fragile64", settings(retry=False))
+    assert need(None) == 1

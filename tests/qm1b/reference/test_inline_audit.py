@@ -1,0 +1,77 @@
+"""The in-line audit: which rows, and what stands in them."""
+
+import numpy as np
+import pytest
+from fake_runs import fake_run
+
+from qm1b.cli import main
+from qm1b.folder import shards
+from qm1b.reference.inline_audit import audited, is_audited
+from qm1b.rows.schema import Conformer, Result
+from qm1b.settings import PRESETS
+
+LEVEL = PRESETS["qm1b"]
+
+
+def conformers(count):
+    numbers = np.array([1, 1], np.uint8)
+    positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    return [Conformer(i // 4 + 1, "[H][H]", i % 4, 1, 0, numbers, positions) for i in range(count)]
+
+
+def test_a_share_of_rows_that_depends_on_the_seed_alone():
+    chosen = [c for c in conformers(4000) if is_audited(c, 0.1, seed=0)]
+    assert 300 < len(chosen) < 500
+    assert all(is_audited(c, 0.5, seed=0) for c in chosen)  # a larger share holds a smaller one
+    assert sum(is_audited(c, 0.1, seed=1) for c in chosen) < 100
+    assert not any(is_audited(c, 0.0, seed=0) for c in conformers(100))
+    assert all(is_audited(c, 1.0, seed=0) for c in conformers(100))
+
+
+def test_pyscf_stands_beside_the_result():
+    result = Result("converged", 2, energy=-1.0)
+    (found,) = audited(conformers(1), [result], LEVEL, 1.0, seed=0)
+    assert found.energy == -1.0
+    assert found.reference_energy == pytest.approx(-1.16, abs=0.02)
+    assert found.reference_homo < 0 < found.reference_lumo
+    assert np.abs(found.reference_dipole).max() < 1e-6
+    assert audited(conformers(1), [result], LEVEL, 0.0, seed=0) == (result,)
+
+
+def test_a_run_says_what_it_has_audited(tmp_path, capsys):
+    out, _ = fake_run(tmp_path, "[H][H]\nO\n", conformers=2, audit=1.0)
+    (path,) = shards.shards(out)
+    shard = shards.read_shard(path)
+    assert np.isfinite(shard["reference_energy"]).all()
+    assert shard["reference_dipole"].shape == (4, 3)
+    assert main(["info", str(out)]) == 0
+    assert "audited      4 rows" in capsys.readouterr().out
+
+
+def test_only_converged_rows_are_compared(tmp_path, capsys, monkeypatch):
+    out, _ = fake_run(tmp_path, "[H][H]\nCl\n", conformers=2)
+    (path,) = shards.shards(out)
+    shard = shards.read_shard(path)
+    good = shard["converged"]
+    assert sorted(good) == [False, False, True, True]
+    shard["reference_energy"] = shard["energy"] + np.where(good, 1e-3, 1e3)
+    monkeypatch.setattr(shards, "read_shard", lambda path: shard)
+    assert main(["info", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "audited      2 rows, energy against PySCF: mean 27.211 meV, largest 27.211 meV" in text
+
+
+def test_a_share_is_at_most_all(tmp_path, capsys):
+    assert main(["generate", "--audit", "2", "--out", str(tmp_path / "x")]) == 2
+    assert "0 to 1" in capsys.readouterr().err
+
+
+def test_an_audit_never_changes_a_row(monkeypatch):
+    def fails(*_):
+        raise RuntimeError("no such basis")
+
+    not_ours = Result("not_converged", 2, energy=-1.0)
+    assert audited(conformers(1), [not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
+    monkeypatch.setattr("qm1b.reference.inline_audit.recompute", fails)
+    ours = Result("converged", 2, energy=-1.0)
+    assert audited(conformers(1), [ours], LEVEL, 1.0, seed=0) == (ours,)

@@ -1,0 +1,112 @@
+"""The recomputation: PySCF's numbers at the manifest's level, in this process and in others."""
+
+import math
+
+import numpy as np
+import pytest
+from pyscf import dft, gto, scf
+
+from pyscf_ipu.settings import Settings
+from qm1b.errors import UserError
+from qm1b.folder.manifest import Manifest
+from qm1b.reference.functional_ids import check_functional
+from qm1b.reference.recompute import recompute, recompute_many
+from qm1b.rows.schema import Conformer
+from qm1b.settings import PRESETS
+
+
+def conformer(text, charge=0):
+    """Atoms in Bohr: "O 0 0 0.22; H ..."."""
+    mole = gto.M(atom=text, unit="Bohr", charge=charge, basis="sto-3g", verbose=0)
+    numbers = mole.atom_charges().astype(np.uint8)
+    return Conformer(1, "", 0, 1, charge, numbers, mole.atom_coords())
+
+
+WATER = conformer("O 0 0 0.22; H 0 1.43 -0.89; H 0 -1.43 -0.89")
+HYDRONIUM = conformer("O 0 0 0.1; H 1.8 0 0; H -0.9 1.6 0; H -0.9 -1.6 0", charge=1)
+
+
+def test_it_is_the_ground_state_at_the_level_asked_for():
+    level = Settings("6-31g*", "b3lyp", 1, "float32", cart=True)
+    found = recompute(HYDRONIUM, level)
+    atoms = list(zip(HYDRONIUM.numbers.tolist(), HYDRONIUM.positions, strict=True))
+    mole = gto.M(atom=atoms, unit="B", basis="6-31g*", charge=1, cart=True, verbose=0)
+    field = dft.RKS(mole, xc="b3lyp").set(conv_tol=1e-12)
+    field.grids.level = 1
+    field.kernel()
+    n = mole.nelectron // 2
+    assert found.converged
+    assert found.energy == pytest.approx(field.e_tot, abs=1e-9)
+    assert found.homo == pytest.approx(field.mo_energy[n - 1], abs=1e-6)
+    assert found.lumo == pytest.approx(field.mo_energy[n], abs=1e-6)
+    density = field.make_rdm1()
+    electronic = -np.einsum("xij,ji->x", mole.intor("int1e_r"), density)
+    nuclear = np.einsum("a,ax->x", mole.atom_charges(), mole.atom_coords())
+    np.testing.assert_allclose(found.dipole, electronic + nuclear, atol=1e-6)
+
+
+def test_no_empty_orbital_no_lumo():
+    found = recompute(conformer("He 0 0 0"), PRESETS["qm1b"])
+    assert math.isnan(found.lumo)
+    assert found.homo < 0
+    for alone in (conformer("He 0 0 0"), conformer("F 0 0 0", charge=-1)):
+        thorough = recompute(alone, PRESETS["qm1b"], thorough=True)
+        assert thorough.converged
+        assert thorough.energy == pytest.approx(recompute(alone, PRESETS["qm1b"]).energy, abs=1e-12)
+
+
+def test_what_pyscf_cannot_do_is_an_answer_too():
+    level = Settings("no-such-basis", "hf", 0, "float32")
+    ((_, found),) = recompute_many([WATER], level, workers=1)
+    assert not found.converged
+    assert math.isnan(found.energy)
+    assert "no-such-basis" in found.problem.lower()
+
+
+def test_a_thorough_one_leaves_an_unstable_solution():
+    stretched = conformer("N 0 0 0; N 0 0 3.78")
+    level = Settings("sto-3g", "hf", 0, "float32")
+    first, better = (recompute(stretched, level, thorough) for thorough in (False, True))
+    assert better.energy < first.energy - 0.1
+    assert better.converged
+    field = scf.RHF(gto.M(atom="N 0 0 0; N 0 0 3.78", unit="B", basis="sto-3g", verbose=0))
+    assert first.energy == pytest.approx(field.kernel(), abs=1e-8)
+    again = recompute(WATER, level, thorough=True).energy
+    assert again == pytest.approx(recompute(WATER, level).energy, abs=1e-9)
+
+
+def test_processes_give_the_same_bits():
+    conformers = [WATER, HYDRONIUM, WATER]
+    found = dict(recompute_many(conformers, PRESETS["qm1b"], workers=2))
+    assert sorted(found) == [0, 1, 2]
+    assert found[0].energy == found[2].energy
+    assert found[1].energy == pytest.approx(recompute(HYDRONIUM, PRESETS["qm1b"]).energy, abs=1e-9)
+    assert dict(recompute_many([], PRESETS["qm1b"])) == {}
+
+
+def test_the_level_of_a_manifest():
+    settings = {"basis": "6-31g", "xc": "pbe0", "grid_level": 2, "precision": "mixed", "limit": 7}
+    assert Manifest.from_dict({"settings": settings}).level == Settings("6-31g", "pbe0", 2, "mixed")
+
+
+def test_functionals_are_compared_by_libxc_id():
+    from pyscf_ipu.xc import FUNCTIONALS, functional
+
+    for name in FUNCTIONALS:
+        check_functional(name, functional(name).definition)
+    with pytest.raises(UserError, match="verify it with a release"):
+        check_functional("b3lyp", functional("b3lyp5").definition)
+    with pytest.raises(UserError, match="verify it with a release"):
+        check_functional("b3lyp5", functional("b3lyp").definition)
+    for wrong in (
+        functional("b3lyp5").definition + " + GGA_X_PBE(101)",
+        functional("b3lyp5").definition.replace("0.81 GGA_C_LYP", "0.80 GGA_C_LYP"),
+        functional("b3lyp5").definition.replace("0.20 HF", "0.25 HF"),
+        functional("b3lyp5").definition.replace("475", "402"),
+    ):
+        with pytest.raises(UserError, match="verify it with a release"):
+            check_functional("b3lyp5", wrong)
+    with pytest.raises(UserError, match="verify it with a release"):
+        check_functional("hf", "LDA_X(1)")
+    with pytest.raises(UserError, match="not known here"):
+        check_functional("m06", "libxc 449")

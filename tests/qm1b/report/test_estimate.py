@@ -1,0 +1,112 @@
+"""Time and cost from a measured rate."""
+
+from dataclasses import replace
+
+import pytest
+from fake_runs import MANY, fake_run
+
+from qm1b.cli import main
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.folder.tally import Tally
+from qm1b.report.estimate import Rate, as_text, estimate, rate_of
+from qm1b.run.generate import Summary
+from qm1b.run.progress import Stats
+
+RATE = Rate(1000, 110.0, 10.0, 2, 500.0, "b3lyp5/sto-3g, grid level 0, float32", 16.0)
+
+
+def test_hours_and_cost():
+    one, four, *_ = estimate(RATE, 3.6e5, price_per_hour=2.0)
+    assert one.hours == pytest.approx(10 + 10 / 3600)  # 10 rows/s, and the programs once
+    assert one.cost == pytest.approx(2 * one.hours)
+    assert four.hours == pytest.approx(2.5 + 10 / 3600)
+    assert four.cost == pytest.approx(2 * 4 * four.hours)
+
+
+def test_no_price_no_cost():
+    text = as_text(RATE, 1.09e6, 1000, None)
+    assert "1,090,000,000 rows" in text
+    assert "545.0 GB" in text
+    assert "--price-per-hour" in text
+    assert "cost " not in text.split("machines")[1].split("\n")[0]
+
+
+def test_the_rate_is_that_of_the_run(tmp_path):
+    out, _ = fake_run(tmp_path, MANY, conformers=6)
+    rate = rate_of(out)
+    assert rate.rows >= 100
+    assert rate.seconds > rate.program_seconds > 0
+    assert rate.workers == 2
+    assert 5 < rate.mean_atoms < 40
+    assert rate.bytes_per_row > 100
+
+
+def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(tmp_path):
+    out, _ = fake_run(tmp_path, MANY, conformers=6)
+    record = shards.read_manifest(out)
+    assert record.runs[0]["cluster"] is None
+    here = rate_of(out)
+    there = record.runs[0] | {"workers": None, "cluster": "auto"}
+    shards.write_manifest(out, replace(record, runs=[*record.runs, there]))
+    assert rate_of(out) == here  # that of the run before it
+    for workers in (None, "10.0.0.1:6379"):
+        shards.write_manifest(out, replace(record, runs=[there | {"workers": workers}]))
+        with pytest.raises(UserError, match=r"on a cluster.*without --cluster"):
+            rate_of(out)
+
+
+def test_too_short_a_run_says_nothing(finished):
+    with pytest.raises(UserError, match="at least 100 rows"):
+        rate_of(finished[0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--molecules", "0"], "--molecules"),
+        (["--molecules", "5", "--conformers", "0"], "--conformers"),
+        (["--molecules", "5", "--price-per-hour", "-1"], "--price-per-hour"),
+        (["--molecules", "5", "--measured", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_one_sentence(flags, words, capsys):
+    assert main(["plan", *flags]) == 2
+    message = capsys.readouterr().err
+    assert words in message
+    assert message.count("\n") == 1
+
+
+def ending(monkeypatch, rows, interrupted):
+    """The short run ends like this, and writes nothing."""
+    summary = Summary(Stats(n_lines=1, conformers=1), Tally(rows=rows), interrupted)
+    monkeypatch.setattr("qm1b.run.generate.generate", lambda run: summary)
+
+
+@pytest.mark.parametrize("rows", [0, 500])
+def test_ctrl_c_ends_the_short_run_and_the_command(rows, monkeypatch, capsys):
+    ending(monkeypatch, rows, interrupted=True)
+    assert main(["plan", "--molecules", "1000"]) == 130
+    said = capsys.readouterr()
+    assert said.err == "qm1b: interrupted\n"
+    assert "machines" not in said.out
+
+
+def test_too_few_molecules_to_measure(tmp_path, monkeypatch, capsys):
+    ending(monkeypatch, 60, interrupted=False)
+    few = tmp_path / "few.smi"
+    few.write_text("C\nCC\nO\n")
+    assert main(["plan", "--molecules", "1000", "--smiles-file", str(few)]) == 2
+    message = capsys.readouterr().err
+    assert "60 rows" in message
+    assert "100 are needed" in message
+    assert "--measured" not in message
+
+
+def test_geometries_are_no_smiles(tmp_path, capsys):
+    path = tmp_path / "a.xyz"
+    path.write_text("1\n\nHe 0 0 0\n")
+    assert main(["plan", "--molecules", "1000", "--smiles-file", str(path)]) == 2
+    message = capsys.readouterr().err
+    assert "plan needs SMILES" in message
+    assert "--conformers" not in message

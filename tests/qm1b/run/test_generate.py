@@ -1,0 +1,174 @@
+"""The main path, with an engine that computes nothing: nothing vanishes or depends on luck."""
+
+import csv
+import os
+
+import numpy as np
+import pytest
+from fake_runs import fake_run, settings
+
+from qm1b import inputs
+from qm1b.cli import main
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.process.display import Display
+from qm1b.report.info import describe
+from qm1b.rows.schema import FIELDS
+from qm1b.run.generate import Run, generate
+from qm1b.run.progress import Stats
+
+CHARGES = "fake_engine:NoAnions"
+
+
+def all_rows(folder):
+    return [shards.read_shard(path) for path in shards.shards(folder)]
+
+
+def dropped(folder):
+    with open(folder / shards.DROPPED, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_line_ends_as_rows_or_with_a_reason(finished):
+    out, summary = finished
+    lines = {int(n) for shard in all_rows(out) for n in shard["line"]}
+    drops = {int(d["line"]): d["reason"] for d in dropped(out)}
+    assert lines == {1, 2, 3, 4, 5, 6, 12}
+    assert drops == {
+        7: "unparsable",
+        8: "empty",
+        9: "radical",
+        10: "duplicate",
+        11: "multi_fragment",
+        13: "too_large",
+        14: "too_large",
+    }
+    assert not summary.interrupted
+    manifest = shards.read_manifest(out)
+    assert manifest.status == "complete"
+    assert manifest.counts.rows == 14
+    assert manifest.fingerprint
+    assert "libxc" in manifest.functional_definition
+
+
+def test_a_file_name_that_is_no_text(tmp_path, capsys):
+    source = tmp_path / os.fsdecode(b"m\xfc.smi")
+    source.write_text("O\n")
+    run = Run(source, tmp_path / "out", settings(), 1, "fake_engine:Solver")
+    generate(run)
+    assert shards.read_manifest(run.out).input.name == source.name
+    assert generate(run).tally.rows == 2  # the manifest read back is that of the same run
+    for command in (["info"], ["stats"], ["head"]):
+        assert main([*command, str(run.out)]) == 0
+    assert main(["export", str(run.out), str(tmp_path / "out.extxyz")]) == 0
+    assert main(["export", str(run.out), str(tmp_path / "out.parquet")]) == 0
+    assert main(["card", str(run.out)]) == 0
+
+
+def test_a_lost_batch_is_retried_and_only_the_culprit_has_an_error(finished):
+    out, _ = finished
+    status = {}
+    for shard in all_rows(out):
+        for line, text in zip(shard["line"], shard["status"], strict=True):
+            status.setdefault(int(line), set()).add(text)
+    assert status[1] == status[2] == status[3] == status[12] == {"converged"}
+    assert status[4] == {"error: the compute process died, exit code 3"}
+    assert status[5] == {"error: RuntimeError: neon lights"}
+    assert status[6] == {"not_converged"}
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(finished, tmp_path):
+    one, _ = fake_run(tmp_path, workers=1)
+    for ours, theirs in zip(all_rows(one), all_rows(finished[0]), strict=True):
+        for field in FIELDS:
+            np.testing.assert_array_equal(ours[field.name], theirs[field.name], err_msg=field.name)
+
+
+def test_info(finished):
+    text = describe(finished[0])
+    assert "complete" in text
+    assert "not_converged" in text
+    assert "too_large" in text
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(UserError, match="unknown"):
+        fake_run(tmp_path, factory="fake_engine:refuse")
+
+
+def test_the_estimate_counts_only_what_will_come():
+    stats = Stats(n_lines=100, conformers=10)
+    assert stats.expected == 1000
+    stats.lines, stats.kept_lines, stats.missing = 50, 25, 3
+    assert stats.expected == 497
+    assert stats.eta == "-:--:--"
+
+
+def test_the_screen_says_what_it_waits_for():
+    stats = Stats(n_lines=1, conformers=1)
+    assert stats.activity == ["starting the worker processes"]
+    stats.compiling = [(f"shape {i}", 3.2) for i in range(9)]
+    assert stats.activity == [
+        *(f"compiling shape {i}: 3 s" for i in range(3)),
+        "compiling 6 more programs",
+    ]
+    stats.compiling, stats.rows = [], 1
+    assert stats.activity == []
+
+
+def test_a_run_that_never_started_may_be_tried_again(tmp_path):
+    with pytest.raises(UserError, match="cannot start"):
+        fake_run(tmp_path, "O\n", factory="fake_engine:only_in_the_parent")
+    out, summary = fake_run(tmp_path, "O\n")
+    assert shards.read_manifest(out).status == "complete"
+    assert summary.stats.rows == 2
+
+
+def test_an_engine_that_takes_no_time_starves(finished):
+    _, summary = finished
+    assert 0 < summary.stats.starved_seconds < 2 * summary.stats.seconds
+
+
+@pytest.mark.parametrize("text", ["C\nCC\n", "C\nCC\nCCC\nCCCC\nCCCCCO\n"])
+def test_an_input_that_changes_under_way_ends_the_run(tmp_path, monkeypatch, text):
+    real = inputs.summarise
+
+    def summarise(path, settings):
+        found = real(path, settings)
+        path.write_text(text)
+        return found
+
+    before = "C\nCC\nCCC\nCCCC\nCCCCC\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(inputs, "summarise", summarise)
+        with pytest.raises(UserError, match="has changed since"):
+            fake_run(tmp_path, before)
+    out = tmp_path / "out-2"
+    assert shards.read_manifest(out).status == "failed"
+    assert len(shards.shards(out)) < 2
+    _, summary = fake_run(tmp_path, before)  # the old content: gone on with
+    assert not summary.interrupted
+    assert summary.tally.molecules == 5
+
+
+def test_a_charge_that_the_basis_cannot_hold_is_not_hidden_by_its_neighbour(tmp_path):
+    source = tmp_path / "a.xyz"
+    atom = "O 0 0 0\n"
+    source.write_text(f"1\ncharge=2\n{atom}1\ncharge=-2\n{atom}")
+    run = Run(source, tmp_path / "out", settings(conformers=1, keep_charged=True), 1, CHARGES)
+    generate(run)
+    assert {d["line"]: d["reason"] for d in dropped(run.out)} == {"2": "invalid"}
+
+
+def test_batch_and_memory_are_printed_for_every_program(tmp_path):
+    said = []
+
+    class Listening(Display):
+        def say(self, text):
+            said.append(text)
+
+    (tmp_path / "a.smi").write_text("C\n")
+    run = Run(tmp_path / "a.smi", tmp_path / "out", settings(), 1, "fake_engine:Solver")
+    generate(run, Listening())
+    ready = [text for text in said if " compiled " in text]
+    assert ready == ["worker 0 compiled 16 AOs in 0.0 s: batch of 4, about 0 MiB"]

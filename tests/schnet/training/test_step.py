@@ -1,0 +1,137 @@
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from packs import TINY, graphs, network, qm9
+
+from schnet.network.config import Optimizer
+from schnet.network.pack import PackShape, empty, fill, stack
+from schnet.training.optimizer import averaged, learning_rate, optimizer
+from schnet.training.step import make_step, mesh, place, replicate, start
+
+CONFIG = Optimizer(learning_rate=1e-2, warmup_fraction=0.0, ema=0.9, loss="mse")
+SHAPE = PackShape(atoms=128, molecules=10, pairs=1400)
+ONE = dataclasses.replace(TINY, interactions=1)
+RULE = optimizer(CONFIG, 100)
+
+
+@pytest.fixture(scope="module")
+def devices():
+    return mesh(1)
+
+
+@pytest.fixture(scope="module")
+def step(devices):
+    """Compiled once for each number of packs."""
+    return make_step(RULE, CONFIG, jnp.float32, devices)
+
+
+@pytest.fixture
+def state(devices):
+    return first(devices)
+
+
+def first(devices):
+    return replicate(start(network(ONE), RULE), devices)
+
+
+def packs_of(*groups):
+    samples = qm9()
+    targets = (samples.targets - samples.targets.mean()) / samples.targets.std()
+    return [fill(SHAPE, graphs(), samples, list(group), targets) for group in groups]
+
+
+def leaves(tree):
+    return [np.asarray(x) for x in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
+
+
+def test_accumulated_packs_give_the_gradient_of_one_large_pack(step, devices):
+    a, b = (1, 11, 21), (31, 41)
+    parts = packs_of(a, b)
+    whole = packs_of((*a, *b))
+    _, report_one = step(first(devices), place(stack(parts, (1, 1, 2)), devices))
+    _, report_other = step(first(devices), place(stack(whole, (1, 1, 1)), devices))
+    assert float(report_one.molecules[0]) == 5.0
+    np.testing.assert_allclose(report_one.loss, report_other.loss, rtol=1e-5)
+    np.testing.assert_allclose(report_one.gradient_norm, report_other.gradient_norm, rtol=1e-4)
+    np.testing.assert_allclose(report_one.absolute_error, report_other.absolute_error, rtol=1e-5)
+
+
+def test_several_updates_in_a_call_are_several_calls(step, state, devices):
+    parts = packs_of((1, 11), (21, 31))
+    together, report = step(first(devices), place(stack(parts, (2, 1, 1)), devices))
+    losses = []
+    for part in parts:
+        state, one = step(state, place(stack([part], (1, 1, 1)), devices))
+        losses.append(float(one.loss[0]))
+    np.testing.assert_allclose(report.loss, losses, rtol=1e-6)
+    for x, y in zip(leaves(together), leaves(state), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+def test_a_pack_without_molecules_changes_nothing(step, state, devices):
+    before = leaves(state)
+    after, report = step(state, place(stack([empty(SHAPE)], (1, 1, 1)), devices))
+    assert float(report.molecules[0]) == 0.0
+    for x, y in zip(before, leaves(after), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_what_is_not_finite_changes_nothing_and_is_reported(step, state, devices):
+    pack, good = packs_of((1, 11), (21, 31))
+    pack.target[0] = np.nan
+    before = leaves(state)
+    after, report = step(state, place(stack([pack, good], (2, 1, 1)), devices))
+    assert np.isnan(report.loss).tolist() == [True, False]
+    for x, y in zip(before, leaves(after), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_training_on_one_pack_learns_it(step, state, devices):
+    packs = place(stack(packs_of((1, 11, 21)), (1, 1, 1)), devices)
+    losses = []
+    for _ in range(80):
+        state, report = step(state, packs)
+        losses.append(float(report.loss[0]))
+    assert losses[-1] < 0.05 * losses[0]
+    assert int(state.updates) == 80
+
+
+def test_bfloat16_layers_keep_float32_weights(state, devices):
+    step = make_step(RULE, dataclasses.replace(CONFIG, loss="huber"), jnp.bfloat16, devices)
+    state, report = step(state, place(stack(packs_of((1, 11)), (1, 1, 1)), devices))
+    assert np.isfinite(report.loss).all()
+    assert {leaf.dtype for leaf in leaves(state.model)} == {np.dtype(np.float32)}
+
+
+def test_the_rate_rises_then_falls():
+    rates = learning_rate(Optimizer(learning_rate=1.0, warmup_fraction=0.1), 100)
+    values = [float(rates(i)) for i in range(101)]
+    assert values[0] == pytest.approx(1 / 11)
+    assert np.argmax(values) == 10
+    assert max(values) == pytest.approx(1.0)
+    assert values[-1] == pytest.approx(0.01)
+    assert all(np.diff(values[10:]) < 0)
+
+
+def test_only_matrices_decay():
+    rule = optimizer(Optimizer(learning_rate=1.0, weight_decay=0.5, warmup_fraction=0.0), 1)
+    weights = {"matrix": jnp.ones((2, 2)), "bias": jnp.ones(2)}
+    nothing = jax.tree.map(jnp.zeros_like, weights)
+    with jax.numpy_dtype_promotion("standard"):
+        change, _ = rule.update(nothing, rule.init(weights), weights)
+    after = optax.apply_updates(weights, change)
+    assert float(after["matrix"][0, 0]) < 1.0
+    assert float(after["bias"][0]) == 1.0
+
+
+def test_the_mean_of_the_weights_forgets_the_first_ones():
+    mean, target = jnp.zeros(1), jnp.ones(1)
+    for k in range(60):
+        mean = averaged(mean, target, jnp.asarray(k, jnp.int32), 0.999)
+    assert float(mean[0]) > 0.99
+    assert float(averaged(jnp.zeros(1), target, jnp.asarray(10**6), 0.9)[0]) == pytest.approx(0.1)
