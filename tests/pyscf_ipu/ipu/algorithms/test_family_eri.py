@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import HYDROGEN, METHYL_CHLORIDE, WATER, mole_of, molecule
+from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER, mole_of, molecule
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.integrals import eri_matrix
@@ -119,7 +119,7 @@ def computed(name, precision):
     system = System(name, precision)
     d = system.density()
     with system.numerics.scope():
-        families = jax.jit(system.by_families)(system.tables, system.mol, d)
+        families = jax.jit(system.by_families, compiler_options=QUICK)(system.tables, system.mol, d)
         rows = jax.jit(system.by_rows)(system.tables, system.mol, d)
     return system, jax.tree.map(np.asarray, families), jax.tree.map(np.asarray, rows)
 
@@ -204,7 +204,7 @@ def test_the_host_s_blocks_are_those_of_the_vertices(name, every):
         return host_supermatrix(plan, system.atoms(tables, mol), system.x)
 
     with system.numerics.scope():
-        found = jax.jit(blocks)(system.tables, system.mol)
+        found = jax.jit(blocks, compiler_options=QUICK)(system.tables, system.mol)
         half, *_ = jax.jit(system.by_rows)(system.tables, system.mol, system.density())
     n = system.shape.n_pairs
     lower = np.asarray(half).reshape(-1, n)[:n]
@@ -293,11 +293,13 @@ def test_a_batch_of_molecules():
     mols = [HYDROGEN, Molecule([1, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.5]])]
     both = conformer.batch(mols, system.shape, system.settings, 2)
     d = np.stack([system.density(), -system.density()])
-    run = jax.jit(jax.vmap(system.by_families, (None, 0, 0)))
+    run = jax.jit(jax.vmap(system.by_families, (None, 0, 0)), compiler_options=QUICK)
     _, product, energy = run(system.tables, both, jnp.asarray(d))
     for i, mol in enumerate(mols):
         one = conformer.conformer(mol, system.shape, system.settings)
-        _, expected, expected_energy = jax.jit(system.by_families)(system.tables, one, d[i])
+        _, expected, expected_energy = jax.jit(system.by_families, compiler_options=QUICK)(
+            system.tables, one, d[i]
+        )
         np.testing.assert_allclose(product[i], expected, rtol=0, atol=1e-6)
         np.testing.assert_allclose(energy.hi[i], expected_energy.hi, rtol=1e-6)
     assert abs(product[0] + product[1]).max() > 1e-2  # two molecules, not one twice
