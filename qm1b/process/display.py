@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -39,6 +40,14 @@ class Shown(Protocol):
         ...
 
 
+def time_left(rows: int, rate: float) -> str:
+    """Time for these rows as h:mm:ss, or -:--:-- while the rate, in rows per second, is 0."""
+    if not rate:
+        return "-:--:--"
+    left = int(rows / rate)
+    return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+
+
 class Display:
     """Where some work reports its progress. This one shows nothing, as suits a library."""
 
@@ -59,10 +68,16 @@ class Display:
 
 
 class Plain(Display):
-    """A line every ten seconds, for logs."""
+    """A line every ten seconds, for logs.
 
-    def __init__(self, every: float = PLAIN_SECONDS) -> None:
+    Args:
+        every: seconds between two lines.
+        stderr: lines go there, not to stdout.
+    """
+
+    def __init__(self, every: float = PLAIN_SECONDS, stderr: bool = False) -> None:
         self._every = every
+        self._stderr = stderr
         self._last = time.monotonic()
 
     def update(self, shown: Shown) -> None:
@@ -73,7 +88,7 @@ class Plain(Display):
 
     def say(self, text: str) -> None:
         """Print at once: logs are read while they are written."""
-        print(text, flush=True)
+        print(text, file=sys.stderr if self._stderr else sys.stdout, flush=True)
 
     begin = say
 
@@ -83,7 +98,7 @@ class Bar(Display):
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
-            SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}")
+            SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}", markup=False)
         )
         self._task = self._bar.add_task("starting", total=None)
         self._below = Text()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from qm1b.engine.pool import ProgramEvent
 from qm1b.folder.tally import Counts, Tally
+from qm1b.process.display import time_left
 from qm1b.rows.schema import Drop, Row
 from qm1b.rows.unit import Unit
 
@@ -97,10 +98,7 @@ class Stats(Counts):
     @property
     def eta(self) -> str:
         """Time left as h:mm:ss, or -:--:-- while there is no rate."""
-        if not self.rate:
-            return "-:--:--"
-        left = int((self.expected - self.rows) / self.rate)
-        return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        return time_left(self.expected - self.rows, self.rate)
 
     @property
     def pace(self) -> str:

@@ -1,55 +1,72 @@
 """What a training shows while it runs: a bar in a terminal, a line per epoch elsewhere."""
 
-import sys
+import math
+import time
+from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
+from qm1b.process.display import Bar, Display, Plain, time_left
 from schnet.network.model import count_parameters
 from schnet.training.loop import Progress, Training
 from schnet.training.prepare import Prepared
 
 
-class TrainingDisplay:
-    """Progress on stderr, so that stdout holds only the result."""
+def display(quiet: bool) -> Display:
+    """Where a training reports: on stderr, so that stdout holds only the result."""
+    console = Console(stderr=True)
+    if quiet:
+        return Display()
+    return Bar(console) if console.is_terminal else Plain(math.inf, stderr=True)
 
-    def __init__(self, prepared: Prepared, quiet: bool) -> None:
+
+@dataclass(frozen=True)
+class _Shown:
+    """How far a training is."""
+
+    rows: int
+    expected: int
+    pace: str
+    notes = ()
+
+
+class TrainingReport:
+    """Tells a display what is trained, and how far it is.
+
+    Args:
+        prepared: what is trained.
+        display: where it is shown.
+    """
+
+    def __init__(self, prepared: Prepared, display: Display) -> None:
         self.prepared = prepared
-        self._epoch = 0
+        self._display = display
         self._training: Training | None = None
-        self.bar = Bar(
-            TextColumn("epoch {task.fields[epoch]}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} rows"),
-            TextColumn("{task.fields[mae]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True, quiet=quiet, highlight=False, markup=False, emoji=False),
-            disable=quiet or not sys.stderr.isatty(),
-        )
-        self._epochs = prepared.settings.schedule.max_epochs
-        self._task = self.bar.add_task("", total=prepared.rows * self._epochs, epoch="", mae="")
+        self._epoch = self._rows_before = 0
+        self._began = time.monotonic()
 
     def begin(self, training: Training) -> None:
-        """Print what is trained, on what."""
+        """Tell what is trained, on what."""
         self._training = training
-        self._epoch = training.progress.place.epoch
-        prepared, shape = self.prepared, self.prepared.batches.shape
-        self._print(
+        progress, prepared = training.progress, self.prepared
+        self._epoch = progress.place.epoch
+        self._rows_before = self._rows(progress)
+        shape, say = prepared.batches.shape, self._display.say
+        say(
             f"{prepared.target.name} of {prepared.rows} training rows; SchNet with "
             f"{count_parameters(training.state.model):,} parameters, "
             f"{prepared.devices.size} device(s)"
         )
-        self._print(
+        say(
             f"packs of {shape.atoms} atoms and {shape.pairs} pairs, about {prepared.updates} "
             "updates per epoch"
         )
         for file, reasons in prepared.dropped.items():
             for why, n in reasons.items():
-                self._print(f"{file}: left out {n} rows: {why}")
-        if training.resumed and self._epoch < self._epochs:
-            where = f"epoch {self._epoch + 1} of {self._epochs}"
-            self._print(f"resuming {training.folder.path}: {where}")
+                say(f"{file}: left out {n} rows: {why}")
+        epochs = prepared.settings.schedule.max_epochs
+        if training.resumed and self._epoch < epochs:
+            say(f"resuming {training.folder.path}: epoch {self._epoch + 1} of {epochs}")
 
     def show(self, progress: Progress) -> None:
         """Update after a call of the step or at the end of an epoch."""
@@ -59,19 +76,24 @@ class TrainingDisplay:
             self._epoch = progress.place.epoch
             if log is not None:  # only the process that writes has one
                 line = log.lines[-1]
-                self._print(
+                self._display.say(
                     f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  valid "
                     f"{line.valid_mae:8.1f} {unit}  {line.graphs_per_s:6.0f} rows/s"
                 )
         if progress.molecules:
-            scale = prepared.references.scale * prepared.target.display_per_atomic
-            mae = scale * progress.absolute_error / progress.molecules
-            self.bar.update(
-                self._task,
-                completed=self._epoch * prepared.rows + progress.molecules,
-                epoch=f"{self._epoch + 1}/{self._epochs}",
-                mae=f"MAE {mae:.1f} {unit}",
-            )
+            self._display.update(self._shown(progress))
 
-    def _print(self, text: str) -> None:
-        self.bar.console.print(text, soft_wrap=True)
+    def _rows(self, progress: Progress) -> int:
+        return progress.place.epoch * self.prepared.rows + round(progress.molecules)
+
+    def _shown(self, progress: Progress) -> _Shown:
+        prepared, epochs = self.prepared, self.prepared.settings.schedule.max_epochs
+        rows, expected = self._rows(progress), prepared.rows * epochs
+        rate = (rows - self._rows_before) / max(time.monotonic() - self._began, 1e-3)
+        scale = prepared.references.scale * prepared.target.display_per_atomic
+        mae = scale * progress.absolute_error / progress.molecules
+        pace = (
+            f"epoch {progress.place.epoch + 1}/{epochs}, {rows}/{expected} rows, "
+            f"MAE {mae:.1f} {prepared.target.display_unit}, ETA {time_left(expected - rows, rate)}"
+        )
+        return _Shown(rows, expected, pace)

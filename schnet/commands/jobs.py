@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from qm1b.process.interrupts import Interrupt
-from schnet.commands.display import TrainingDisplay
+from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError
 from schnet.network.pyg import Imported
 from schnet.runs import checkpoint, plots, results
@@ -39,10 +39,10 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         folder.start(settings, prepared.description)
     elif folder.json.exists():  # all processes raise this error, so none waits for another
         folder.refuse_other(prepared.description)
-    display = TrainingDisplay(prepared, quiet or not leads())
-    with display.bar:
-        training = Training(prepared, folder, display.show)
-        display.begin(training)
+    with display(quiet or not leads()) as shown:
+        report = TrainingReport(prepared, shown)
+        training = Training(prepared, folder, report.show)
+        report.begin(training)
         end = training.run(interrupt)
     progress = training.progress
     if training.log is not None and training.log.lines:
