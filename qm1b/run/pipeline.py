@@ -89,7 +89,8 @@ class Pipeline:
             if interrupt.count:
                 if interrupt.is_new():
                     self.display.say(
-                        "Interrupted: finishing the running batches; once more to stop at once."
+                        "Interrupted: finishing the running batches; press Ctrl-C again to stop "
+                        "at once."
                     )
                 compute.abandon_retries()
             else:
@@ -170,7 +171,7 @@ class Pipeline:
         self.ledger.embedded(result.line, len(conformers), drop)
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
-        """The engine's shape for a molecule; a Drop if it cannot take it."""
+        """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
         from pyscf_ipu.errors import TooLarge
         from pyscf_ipu.molecule.molecule import Molecule
 
