@@ -25,7 +25,7 @@ from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Repeat
 from pyscf_ipu.shapes.shape import Shape, shape_of
 
 Figures = tuple[Any, list[str]]
-"""Of a part, and the bounds that it missed: there are none."""
+"""Figures of a part, and the bounds that it missed (none, for there are no bounds)."""
 
 REFERENCE_CYCLES = 77.7e6
 CYCLES = 20

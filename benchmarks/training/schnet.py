@@ -2,7 +2,7 @@
 
 speed     molecules/s of training and prediction; medians of rounds in turn, data loading and
           packing included
-qm9       test MAE of QM9's gap, after as many epochs and after as many seconds
+qm9       test MAE of QM9's gap, after the same number of epochs and after the same time
 scaling   test MAE over the number of training rows
 transfer  QM9's gap from weights that were trained on the data of qm1b first
 fixture   the file that the parity test reads

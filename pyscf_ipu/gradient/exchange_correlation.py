@@ -26,7 +26,8 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = range(384, 1025, 64)
-"""Points of a block: of these the number that needs the least padding, the largest of equals."""
+"""Possible numbers of points in a block: the one with the least padding is taken, or the largest of
+those."""
 
 
 class AtomBlocks(NamedTuple):
