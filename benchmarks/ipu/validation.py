@@ -57,7 +57,7 @@ class Comparison:
 
     @property
     def difference_percent(self) -> float:
-        """Of the model, relative to the measurement."""
+        """Difference of the model, relative to the measurement."""
         return 100.0 * (self.modelled / self.measured - 1.0)
 
 

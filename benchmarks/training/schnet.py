@@ -27,7 +27,7 @@ from schnet.sources import open_source
 
 SIZES = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 UPDATES = 6_000
-"""Of each point of the scaling curve: small sets are passed through more often."""
+"""Updates of each point of the scaling curve: small sets are passed through more often."""
 
 
 def main() -> int:

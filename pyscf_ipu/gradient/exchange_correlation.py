@@ -64,7 +64,7 @@ def atom_blocks(atoms: Atoms) -> AtomBlocks:
 def exchange_correlation_gradient(
     atoms: Atoms, functional: Functional, density: FloatNN
 ) -> FloatA3:
-    """Derivative of the semilocal energy at a density matrix by the nuclei."""
+    """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix."""
     nuclei, present = atoms.nuclei, atoms.charge > 0
     if functional.kind == "hf":
         return jnp.zeros_like(density, shape=nuclei.hi.shape)

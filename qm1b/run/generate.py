@@ -60,7 +60,7 @@ class Summary:
     """How a run ended."""
 
     stats: Stats
-    """Of this run; the counts include earlier runs in the same folder."""
+    """Statistics of this run; the counts include earlier runs in the same folder."""
     tally: Tally
     """What the folder holds."""
     interrupted: bool

@@ -89,7 +89,7 @@ def test_an_interrupted_run_may_be_used_and_says_so(copy, tmp_path, capsys):
         error = capsys.readouterr().err
         text = "not complete but interrupted: 6 of 10 work units are there (missing: 6 to 9)"
         assert text in error
-    assert "**Not whole**" in (copy / "card" / "README.md").read_text()
+    assert "**Incomplete**" in (copy / "card" / "README.md").read_text()
     about = json.loads((copy / "card" / "croissant.json").read_text())
     assert "6 of 10" in about["description"]
     assert broken(copy)["missing_shard"].count == 4
