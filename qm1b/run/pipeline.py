@@ -75,7 +75,7 @@ class Pipeline:
         self.ledger = Ledger(settings.unit_lines)
         self.buckets = Buckets(functools.cache(engine.batch_size))
         self.shape_of: dict[tuple[bytes, int], Hashable] = {}
-        """Shapes (or drops) by atomic numbers and charge, on which alone they depend."""
+        """Shapes by atomic numbers and charge, on which alone they depend."""
 
     def run(self, pools: Pools, interrupt: Interrupt) -> None:
         """Run to the end of the lines, or to the first Ctrl-C.
