@@ -45,7 +45,7 @@ class RunSettings:
     """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
     for) or uff."""
     rattle_angstrom: float = 0.0
-    """Displace every coordinate by a Gaussian step of this standard deviation."""
+    """Displace every coordinate by a Gaussian step of this standard deviation, in Angstrom."""
     input_format: str = "auto"
     """smiles, table, sdf or xyz; auto detects it from the content, then from the name."""
     smiles_column: str | None = None

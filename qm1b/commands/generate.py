@@ -39,7 +39,7 @@ class Generate(RunSettings):
 
     source: tyro.conf.Positional[Path] = SAMPLE
     """SMILES, one per line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
-    or extended XYZ with geometries; each also packed, or in a .tar.gz; or - for standard input."""
+    or extended XYZ with geometries; compressed or in a .tar.gz too; or - for standard input."""
     out: Path | None = None
     """Folder for the dataset. If it holds an unfinished run of the same input and settings, that
     run is resumed. If not given, a new folder: data/NAME of the input, numbered if it exists."""
