@@ -32,15 +32,15 @@ class ProfileCommand:
     """Price one SCF on a simulated IPU."""
 
     smiles: str
-    """The molecule; RDKit makes its geometry."""
+    """SMILES of the molecule; RDKit makes its geometry."""
     seed: int = 0
-    """Seed of the geometry."""
+    """RDKit's seed for the geometry."""
     basis: str = Settings.basis
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = Settings.xc
     """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
     grid_level: int = Settings.grid_level
-    """PySCF's integration grids, 0 (coarse) to 9."""
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles
     """Maximum number of SCF cycles."""
     target: Literal["bow", "gc2", "gc200"] = "bow"
@@ -52,11 +52,11 @@ class ProfileCommand:
     strict: Annotated[bool, FlagCreatePairsOff] = False
     """Fail if the memory of a tile overflows."""
     html: Path | None = None
-    """Write a page with charts."""
+    """Write a web page with charts to this file."""
     json: Path | None = None
-    """Write all figures."""
+    """Write all figures to this JSON file."""
     trace: Path | None = None
-    """Write a Chrome trace, for Perfetto."""
+    """Write a Chrome trace to this file, for Perfetto."""
 
     def __call__(self) -> int:
         """Simulate, write the files that were asked for, and print the summary.

@@ -25,8 +25,9 @@ class Convergence:
     """
 
     damping: float = 0.0
-    """Part of the Fock matrix of the cycle before that is kept, from 0 up to below 1, in the cycles
-    before DIIS begins (D. R. Hartree's averaging of successive fields)."""
+    """Fraction of the previous cycle's Fock matrix that is kept, at least 0 and below 1, in the
+    cycles before DIIS begins (D. R. Hartree's averaging of successive fields); without
+    `diis_start` it has no effect."""
     diis_start: int = 0
     """Cycle from which DIIS extrapolates; 0 for the first."""
     level_shift_hartree: float = 0.0
@@ -36,11 +37,13 @@ class Convergence:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:
-            raise ValueError(f"damping {self.damping} is not from 0 up to below 1")
+            raise ValueError(f"damping {self.damping}: give a number of at least 0 and below 1")
         if type(self.diis_start) is not int or self.diis_start < 0:
-            raise ValueError(f"diis_start {self.diis_start!r} is not a cycle from 0 on")
+            raise ValueError(f"diis_start {self.diis_start!r}: give a cycle, an integer from 0 on")
         if not 0.0 <= self.level_shift_hartree < float("inf"):
-            raise ValueError(f"level_shift_hartree {self.level_shift_hartree} is not 0 or more")
+            raise ValueError(
+                f"level_shift_hartree {self.level_shift_hartree}: give a finite number, 0 or more"
+            )
 
     def aids(self, dtype: type) -> Aids:
         """The same for a program (NumPy scalars)."""
@@ -54,8 +57,8 @@ PLAIN = Convergence()
 class Aids(NamedTuple):
     """`Convergence` on the device: scalars; level_shift in Hartree.
 
-    With aids the SCF approaches its end slowly, and a slow approach looks like rounding.  So they
-    are dropped once it seems to have arrived, and DIIS makes the last cycles.
+    With aids the SCF converges slowly, and slow convergence looks like rounding noise.  So the aids
+    are dropped once the SCF seems converged, and DIIS makes the last cycles.
     """
 
     damping: Scalar
@@ -71,8 +74,8 @@ class Aids(NamedTuple):
     ) -> FloatNN:
         """The Fock matrix to diagonalise, in the orthonormal basis.
 
-        From those of this cycle, of the cycle before, and of DIIS.  The density has 2 for an
-        occupied orbital, so that 1 - density/2 projects on the empty ones.
+        It is made from the matrices of this cycle, of the cycle before, and of DIIS.  The density
+        has 2 for an occupied orbital, so that 1 - density/2 projects on the empty ones.
         """
         damped = matrix + jnp.where(cycle > 0, self.damping, 0.0) * (before - matrix)
         chosen = jnp.where(cycle < self.diis_start, damped, diis)

@@ -40,20 +40,21 @@ class RunSettings:
     keep_charged: bool = False
     """Keep closed-shell ions; QM1B is neutral."""
     embed_timeout: float = 60.0
-    """Seconds that RDKit may take for one molecule."""
+    """Seconds that RDKit may take for one molecule, plus 0.1 for each conformer."""
     relax: str = "none"
     """Relax RDKit's conformers: none, mmff (MMFF94, or UFF for molecules that it has no parameters
     for) or uff."""
     rattle_angstrom: float = 0.0
-    """Displace every coordinate by a Gaussian step of this standard deviation."""
+    """Displace every coordinate by a Gaussian step of this standard deviation, in Angstrom."""
     input_format: str = "auto"
-    """smiles, table, sdf or xyz; auto tells it from the content and then the name."""
+    """smiles, table, sdf or xyz; auto detects it from the content, then from the name."""
     smiles_column: str | None = None
     """Column of SMILES in a table: its name, or its number if there is no header."""
     retry: bool = True
-    """Try again what does not converge: with damping, with a level shift, in float64."""
+    """Retry what does not converge: with damping, with a level shift, in float64."""
     audit: float = 0.0
-    """Part of the rows, 0 to 1, that PySCF computes again in float64; kept beside the results."""
+    """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
+    the row."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
 

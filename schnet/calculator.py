@@ -94,7 +94,7 @@ class SchNetCalculator(Calculator):
 
 @eqx.filter_jit
 def energy_and_gradient(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Float[Array, "A 3"]]:
-    """The sum of the network's outputs for a pack, and its gradient by positions in Bohr."""
+    """The sum of the network's outputs for a pack, and its gradient by the positions (Bohr)."""
 
     def total(positions: Float[Array, "A 3"]) -> Float[Array, ""]:
         moved = replace(pack, positions_bohr=positions)

@@ -56,7 +56,7 @@ def functionals(limit: int) -> list[Case]:
 
 
 def bases(limit: int) -> list[Case]:
-    """float64, the other basis sets with Hartree-Fock and B3LYP, and cartesian functions once."""
+    """float64, the other basis sets with Hartree-Fock and B3LYP, one of them also cartesian."""
     few = molecules.embed(molecules.FEW[:limit])
     more = few + molecules.embed(molecules.CHLORINE[:limit])
     levels = [(basis, xc, mols) for basis in BASES for xc, mols in (("hf", few), ("b3lyp", more))]

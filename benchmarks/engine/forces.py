@@ -64,7 +64,7 @@ def compare(basis: str, xcs: tuple[str, ...], limit: int) -> Figures:
 def deviation(
     mols: list[Molecule], expected: list[np.ndarray], basis: str, xc: str, precision: str
 ) -> Figures:
-    """Of our forces from PySCF's gradients, at one level and in one precision."""
+    """Deviations of our forces from PySCF's, at one level and in one precision."""
     solver = Solver(Settings(basis=basis, xc=xc, grid_level=LEVEL, precision=precision))
     found = rks(mols, solver=solver, forces=True).forces
     assert found is not None

@@ -151,7 +151,7 @@ def batches(settings: Settings, mols: list[Molecule]) -> list[tuple[Shape, list[
 
 
 def load(settings: Settings, shapes: list[Shape], cache: str) -> float:
-    """In a worker: have the programs ready; seconds that it took."""
+    """In a worker: make the programs ready; returns the seconds that it took."""
     enable_disk_cache(cache)
     solver = _solvers.setdefault(settings, Solver(settings))
     return harness.timed(lambda: [solver.compile(shape) for shape in shapes])[0]

@@ -26,7 +26,7 @@ WARM = 0.1  # part of the rows that are left out at the beginning: workers start
 
 
 class Watch(Plain):
-    """When how many rows were there."""
+    """Records how many rows were done at what time."""
 
     def __init__(self) -> None:
         super().__init__(every=60.0)
@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--smiles", type=Path, nargs="+", default=BUNDLED)
     parser.add_argument("--molecules", type=int, default=10_000, help="at most")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=0, help="0 for one a core")
+    parser.add_argument("--workers", type=int, default=0, help="0 for one per core")
     args = parser.parse_args()
     many = by_size(args.smiles, args.molecules)
     few = many[len(many) // FEW // 2 :: max(1, len(many) // FEW)][:FEW]

@@ -58,7 +58,7 @@ def main() -> int:
         for name, (least, most) in PRINTED[smiles].items():
             low, high = found[smiles][name]
             if low > most or least > high:
-                missed.append(f"{smiles}: {name} lies apart")
+                missed.append(f"{smiles}: the ranges of {name} do not overlap")
     return harness.finish(args.out, found, missed)
 
 

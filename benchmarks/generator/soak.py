@@ -12,8 +12,8 @@ clock and of the workers' processor time; other work on the machine disturbs the
 
 A program that a worker loads takes memory and time, and in the last tenth batches do not fill any
 more.  So the medians of two spans are compared: three tenths from the second on in which no program
-is loaded any more, and the seventh to the ninth.  Missed is a growth of memory or a fall of a rate
-of work by more than 5 %, more open files, and any row lost or doubled.  For a quick look:
+is loaded any more, and the seventh to the ninth.  A run fails if memory grows or a rate of work
+falls by more than 5 %, if more files are open, or if a row is lost or doubled.  For a quick look:
 --conformers 500.
 """
 
@@ -41,15 +41,15 @@ TENTHS = 10
 LATE = 8
 """The last of the tenths that are compared, from 0."""
 SPAN = 3
-"""Tenths at either end of which the median is taken: on a shared machine a minute, which a tenth
-takes, may be a tenth faster or slower than the next."""
+"""Number of tenths in each span.  A tenth takes about a minute, and on a shared machine one minute
+may be 10 % faster or slower than the next, so the median of several is taken."""
 
 
 def main() -> int:
     parser = harness.parser(__doc__, __file__)
     parser.add_argument("--conformers", type=int, default=20_000, help="in all, about")
     parser.add_argument("--shapes", type=int, default=3, help="commonest shapes to take")
-    parser.add_argument("--workers", type=int, default=0, help="0 for one a core")
+    parser.add_argument("--workers", type=int, default=0, help="0 for one per core")
     args = parser.parse_args()
     smiles = dealt(common(molecules.smiles_of(SAMPLE), args.shapes))
     each = -(-args.conformers // len(smiles))
@@ -87,7 +87,7 @@ def common(smiles: list[str], shapes: int) -> list[str]:
 
 
 def dealt(smiles: list[str]) -> list[str]:
-    """What `common` found, ten by ten dealt out to ten hands, forwards and backwards in turn."""
+    """What `common` found, dealt out like cards to ten hands, forwards and backwards in turn."""
     deals = [smiles[start : start + TENTHS] for start in range(0, len(smiles), TENTHS)]
     deals[1::2] = [deal[::-1] for deal in deals[1::2]]
     return [text for hand in zip(*deals, strict=True) for text in hand]

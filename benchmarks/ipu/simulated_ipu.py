@@ -25,7 +25,7 @@ from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Repeat
 from pyscf_ipu.shapes.shape import Shape, shape_of
 
 Figures = tuple[Any, list[str]]
-"""Of a part, and the bounds that it missed: there are none."""
+"""Figures of a part, and the bounds that it missed (none, for there are no bounds)."""
 
 REFERENCE_CYCLES = 77.7e6
 CYCLES = 20
@@ -125,7 +125,7 @@ def reference_sketch(n: int, points: int) -> dict[str, float]:
     total = {f"{name}, each cycle": CYCLES * c for name, c in each.items()}
     known = sum(total.values())
     return total | {
-        "integrals, if computed once (1.6 M, from its comments)": 1.6e6,
+        "integrals, if computed once (1.6 M, from code comments)": 1.6e6,
         "sum": known + 1.6e6,
         "sum, if the integrals are computed in each cycle": known + CYCLES * 1.6e6,
     }

@@ -57,7 +57,7 @@ class Comparison:
 
     @property
     def difference_percent(self) -> float:
-        """Of the model, relative to the measurement."""
+        """Difference of the model, relative to the measurement."""
         return 100.0 * (self.modelled / self.measured - 1.0)
 
 
@@ -84,7 +84,7 @@ def _arithmetic() -> Iterator[Comparison]:
     what, modelled = "add 1024 float32 per tile", float(binary_1d("add", 1024))
     cycles = ADD_1024 - COUNTER_CYCLES
     yield Comparison("V2", what, "cycles", cycles, modelled, "prediction", tests)
-    what = "add 10 float32 per tile: start-up, which the formula has too low"
+    what = "add 10 float32 per tile: start-up, which the formula underestimates"
     cycles, modelled = ADD_10 - COUNTER_CYCLES, float(binary_1d("add", 10))
     yield Comparison("V3", what, "cycles", cycles, modelled, "known miss", tests)
     offset, slope = fitted_line(SCALED_ADD)

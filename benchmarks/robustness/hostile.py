@@ -6,8 +6,8 @@ unless another is named, such as
 
     --only lines.smi --max-aos 24 --engine qm1b.engine.factory:pyscf_ipu_solver
 
-Missed is a run that fails, a traceback, an unknown reason, and a record that is in neither the rows
-nor dropped.csv.
+Problems are a run that fails, a traceback, an unknown reason, and a record that is in neither the
+rows nor dropped.csv.
 """
 
 import csv

@@ -16,12 +16,12 @@ from schnet.training.prepare import Prepared, prepare
 
 
 def qm9(args: argparse.Namespace) -> tuple[Any, list[str]]:
-    """Test MAE over several seeds, after the same epochs and after the same seconds."""
+    """Test MAE over several seeds, after the same number of epochs and after the same time."""
     rows = [one_seed(args, seed) for seed in range(args.seeds)]
     mean = {key: statistics.mean(row[key] for row in rows) for key in rows[0]}
     print(
-        f"mean: PyG {mean['pyg']:.1f} meV; ours after as many epochs {mean['ours']:.1f}, "
-        f"after as many seconds {mean['longer']:.1f}"
+        f"mean: PyG {mean['pyg']:.1f} meV; ours after the same epochs {mean['ours']:.1f}, "
+        f"after the same time {mean['longer']:.1f}"
     )
     missed = [
         f"the same {budget}: MAE {mean[key]:.1f} meV, PyG {mean['pyg']:.1f}"

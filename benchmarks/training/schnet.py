@@ -2,7 +2,7 @@
 
 speed     molecules/s of training and prediction; medians of rounds in turn, data loading and
           packing included
-qm9       test MAE of QM9's gap, after as many epochs and after as many seconds
+qm9       test MAE of QM9's gap, after the same number of epochs and after the same time
 scaling   test MAE over the number of training rows
 transfer  QM9's gap from weights that were trained on the data of qm1b first
 fixture   the file that the parity test reads
@@ -27,7 +27,7 @@ from schnet.sources import open_source
 
 SIZES = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 UPDATES = 6_000
-"""Of each point of the scaling curve: small sets are passed through more often."""
+"""Updates of each point of the scaling curve: small sets are passed through more often."""
 
 
 def main() -> int:

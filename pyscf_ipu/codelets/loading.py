@@ -54,7 +54,9 @@ def _load() -> Library | str:
     """The library, or the reason why there is none."""
     wanted = os.environ.get(SWITCH, "on")
     if wanted not in ("on", "off", *INSTRUCTION_SETS):
-        raise ValueError(f"{SWITCH}={wanted}: set it to on, off, {', '.join(INSTRUCTION_SETS)}")
+        raise ValueError(
+            f"{SWITCH}={wanted}: set it to one of on, off, {', '.join(INSTRUCTION_SETS)}"
+        )
     if wanted == "off":
         return f"{SWITCH}=off"
     reason = "not built: install a C++ compiler, then run pip install again"
@@ -72,7 +74,10 @@ def _load() -> Library | str:
             reason = f"{path} was built from other sources: run pip install again"
             continue
         if wanted in INSTRUCTION_SETS and wanted != chosen:
-            raise ValueError(f"{SWITCH}={wanted}: this machine can do {chosen} at most")
+            raise ValueError(
+                f"{SWITCH}={wanted}: the best that this machine can do is {chosen}; set it to that "
+                "or to on"
+            )
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
             jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
@@ -125,8 +130,8 @@ def warn_if_missing() -> None:
     """Say once per process that the slow path is in use, unless it was asked for."""
     if library() is None and os.environ.get(SWITCH) != "off":
         warnings.warn(
-            f"the native codelets are not in use ({_load()}); computing with portable JAX, several "
-            "times slower on a CPU",
+            f"the native codelets are not in use ({_load()}); portable JAX computes instead, which "
+            "is several times slower on a CPU",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -106,7 +106,7 @@ def supported_basis(basis: str) -> str:
     """The name itself, if PySCF has the set for carbon.
 
     Raises:
-        UnknownBasis: it has not.
+        UnknownBasis: PySCF does not have it, or it has shells beyond d.
     """
     try:
         shells = _entry(gto.basis.load, basis, "C")
@@ -145,12 +145,12 @@ def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
     atom = gto.M(atom=[[name, (0.0, 0.0, 0.0)]], basis={name: entry}, spin=number % 2, cart=cart)
     raw = [_radial(atom, i) for i in range(atom.nbas)]
     if max(l for l, _, _ in raw) > MAX_L:
-        raise InvalidMolecule(f"basis {basis!r} has shells beyond d for {name}: s, p and d only")
+        raise InvalidMolecule(f"basis {basis!r} has shells beyond d for {name}: {_ALLOWED}")
     return _assemble(_fuse(raw), atom, cart)
 
 
 def _entry(load: Callable[[str, str], Entry], basis: str, name: str) -> Entry:
-    """What PySCF has for an element; its advice on packages, where it has nothing, is not shown."""
+    """PySCF's entry for an element; where it has none, its advice on packages is not shown."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return load(basis, name)

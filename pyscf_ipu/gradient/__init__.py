@@ -1,4 +1,4 @@
-"""Derivatives of converged energies by the positions of the nuclei."""
+"""Derivatives of converged energies with respect to the positions of the nuclei."""
 
 from pyscf_ipu.gradient.program import State, empty_states, energy_gradient, gradients
 

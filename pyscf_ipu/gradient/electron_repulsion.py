@@ -1,4 +1,4 @@
-"""Derivatives of the electron repulsion energy by charge distributions, block by block.
+"""Derivatives of the electron repulsion energy with respect to charge distributions, in blocks.
 
 With the two-particle density G of a closed shell, the energy sum G_abcd (ab|cd) is a function of
 the Hermite data of the shell pairs alone, and so is its derivative: by E it needs the integrals R
@@ -26,7 +26,7 @@ from pyscf_ipu.shapes.tile_plan import Block, TilePlan
 
 
 class PairGradient(NamedTuple):
-    """Derivatives of an energy by the Hermite data of one class, Hartree per unit of each."""
+    """Derivatives of an energy with respect to the Hermite data of one class, Hartree per unit."""
 
     centre: FloatSnc3
     hermite: FloatSncfh
@@ -39,7 +39,7 @@ Blocks = Float[Array, "nb f nk g"]
 def repulsion_gradient(
     plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, exact_exchange: float
 ) -> list[PairGradient]:
-    """Of the Coulomb and exact exchange energy at a symmetric density matrix, per class."""
+    """Derivatives of the Coulomb and exact exchange energy at a symmetric density, per class."""
     sides = [eri_side(d) for d in strips]
 
     def portable(*operands: Array) -> tuple[Array, ...]:
@@ -67,7 +67,7 @@ def repulsion_gradient(
 def blocks_gradient(
     plan: TilePlan, sides: list[EriSide], density: FloatNN, exact_exchange: float
 ) -> list[PairGradient]:
-    """The portable form of the codelet "eri_gradient": by the data of `sides`, class by class."""
+    """The portable form of the codelet "eri_gradient": derivatives by `sides`, class by class."""
     rows = [pair_rows(plan, s, density.dtype) for s in plan.strips]
     found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
 
@@ -137,7 +137,7 @@ def raised_index(bra: int, ket: int) -> Int[np.ndarray, "3 h k"]:
 def eri_gradient_vertex(
     order_bra: int, order_ket: int, bra: EriSide, ket: EriSide, g: Blocks
 ) -> Both:
-    """One block: derivatives of sum G (ab|cd) by the data of both strips."""
+    """One block: derivatives of sum G (ab|cd) with respect to the data of both strips."""
     n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
     q = ket.p.T.ravel()

@@ -26,7 +26,8 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = range(384, 1025, 64)
-"""Points of a block: of these the number that needs the least padding, the largest of equals."""
+"""Possible numbers of points in a block: the one with the least padding is taken, or the largest of
+those."""
 
 
 class AtomBlocks(NamedTuple):
@@ -63,7 +64,7 @@ def atom_blocks(atoms: Atoms) -> AtomBlocks:
 def exchange_correlation_gradient(
     atoms: Atoms, functional: Functional, density: FloatNN
 ) -> FloatA3:
-    """Derivative of the semilocal energy at a density matrix by the nuclei."""
+    """Derivative of the semilocal energy with respect to the nuclei, at a fixed density matrix."""
     nuclei, present = atoms.nuclei, atoms.charge > 0
     if functional.kind == "hf":
         return jnp.zeros_like(density, shape=nuclei.hi.shape)

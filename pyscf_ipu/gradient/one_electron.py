@@ -1,4 +1,4 @@
-"""Derivatives of the one-electron energy and the overlap by Hermite data and nuclei."""
+"""Derivatives of the one-electron energy and overlap with respect to Hermite data and nuclei."""
 
 import math
 
@@ -35,7 +35,7 @@ def overlap_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatNN:
 def one_electron_gradient(
     atoms: Atoms, strips: tuple[StripData, ...], density: FloatNN, energy_weighted: FloatNN
 ) -> tuple[list[StripData], FloatA3]:
-    """Of tr(D T) + tr(D V) - tr(W S): by the data of every class, and by the nuclei.
+    """Derivatives of tr(D T) + tr(D V) - tr(W S) by the data of every class, and by the nuclei.
 
     The first has the shapes of `strips`; one-centre overlaps and kinetic energies are constants.
     """
@@ -70,7 +70,7 @@ def _kinetic_rows(plan: TilePlan, strips: Strips, density: FloatNN) -> Float[Arr
 def _attraction(
     atoms: Atoms, strips: Strips, data: StripData, d: FloatSnf
 ) -> tuple[PairGradient, FloatA3]:
-    """Of the attraction by the nuclei, which leaves out the own nucleus of one-centre products."""
+    """Derivatives of the nuclear attraction, without the own nucleus of one-centre products."""
     order = strips.pair_class.order
 
     def portable(*operands: Array) -> Parts:

@@ -26,7 +26,7 @@ FloatN3 = Float[Array, "n 3"]
 
 
 def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
-    """By the nuclei, from the derivatives by the data of every class (but not by its exponents)."""
+    """Derivatives by the nuclei, from those by the data of every class except its exponents."""
     layout = atoms.layout
     out = jnp.zeros((layout.shape.n_atoms, 3), by_strips[0].p.dtype)
     for strips, given in zip(atoms.plan.strips, by_strips, strict=True):
@@ -40,7 +40,7 @@ def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
 
 
 class _PairGradient(NamedTuple):
-    """By the data of n shell pairs; see `shell_pairs.PairData`."""
+    """Derivatives by the data of n shell pairs; see `shell_pairs.PairData`."""
 
     centre: Float[Array, "n k 3"]
     hermite: Float[Array, "n k f h"]
@@ -73,7 +73,7 @@ def _undeal(strips: Strips, layout: Layout, given: StripData) -> list[_PairGradi
 def _by_centres(
     atoms: Atoms, member: KindPair, given: _PairGradient, apart: Bool[np.ndarray, " n"]
 ) -> tuple[FloatN3, FloatN3]:
-    """By the two nuclei of every shell pair; a pair on one nucleus, not `apart`, has no A - B."""
+    """Derivatives by the two nuclei of every shell pair; if it is not `apart`, A - B is 0."""
     by_displacement = _by_displacement(atoms, member, given)
     by_displacement = by_displacement * jnp.asarray(apart, given.hermite.dtype)[:, None]
     ea = atoms.shells[member.a].exponents.at(member.first).value()
@@ -85,7 +85,7 @@ def _by_centres(
 
 
 def _by_displacement(atoms: Atoms, member: KindPair, given: _PairGradient) -> FloatN3:
-    """By A - B, at fixed centres P."""
+    """Derivatives by A - B, at fixed centres P."""
     a, b = atoms.layout.groups[member.a], atoms.layout.groups[member.b]
 
     def portable(*operands: Array) -> FloatN3:

@@ -1,4 +1,4 @@
-"""The derivative of a converged energy by the positions of the nuclei, for one molecule.
+"""The derivative of one molecule's converged energy with respect to the positions of its nuclei.
 
 At a self-consistent density the energy depends on the orbitals only through their orthonormality::
 

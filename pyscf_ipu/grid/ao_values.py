@@ -143,7 +143,7 @@ def _group_values(
     gauss = [jnp.exp(-exponents[:, k, None] * r2) for k in range(n_prim)]
 
     def radial(column: int, order: int) -> FloatNG:
-        """The contraction (order 0) or its derivative by r^2 times 2 (order 1)."""
+        """The contraction (order 0), or twice its derivative with respect to r^2 (order 1)."""
         factor = coefficients[..., column]
         if order:
             factor = -2.0 * exponents * factor

@@ -30,7 +30,7 @@ def grid_blocks(
     Args:
         atoms: the molecule.
         functional: says whether AO gradients are needed, or a grid at all.
-        blocks: number of equal blocks; default: as many as fit into a cache one by one.
+        blocks: number of equal blocks; default: as many as it takes for each to fit into a cache.
     """
     if functional.kind == "hf":
         return None

@@ -28,7 +28,7 @@ class OneElectron(NamedTuple):
     """Attraction by the nuclei, negative.  For a product of two AOs of one atom, that atom's
     nucleus is left out here: see `tables.OneCentre`."""
     dipole: Float[Array, "3 R"]
-    """Of +r, about the origin of the conformer's frame."""
+    """Integrals of +r, about the origin of the conformer's frame."""
 
 
 def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:

@@ -79,12 +79,13 @@ def optimize(
         ImportError: ASE is not installed.
         ValueError: a setting or a limit cannot be used.
         TypeError: an entry is not a Molecule.
-        InvalidMolecule: a single molecule cannot be computed; in a list this is its message.
+        InvalidMolecule: a single molecule cannot be computed; in a list, the `message` of its
+            result says why.
     """
     if max_steps < 0 or not max_force_hartree_per_bohr > 0:
         raise ValueError(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
-            "steps have to be at least 0, and the largest force above 0"
+            "give 0 steps or more, and a force above 0"
         )
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
     alone = isinstance(molecules, Molecule)
@@ -103,7 +104,7 @@ def optimize(
 
 @dataclass
 class _Walk:
-    """One molecule on its way, at present `here`; `message` is set when it stops."""
+    """A molecule that is being optimised, now at `here`; `message` is set when it stops."""
 
     here: Molecule
     limit: float

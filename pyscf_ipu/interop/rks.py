@@ -100,13 +100,15 @@ class RKS(dft.rks.RKS):
         """Run the SCF and fill this object; the energy in Hartree.  Errors as for `settings`."""
         if not isinstance(self, RKS):
             raise TypeError(
-                f"this {type(self).__name__} was made of pyscf_ipu's RKS, whose SCF is restricted: "
-                "convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own classes"
+                f"this {type(self).__name__} was made from pyscf_ipu's RKS, whose SCF is "
+                "restricted: convert with to_uks(), to_gks() or to_ghf(), which give PySCF's own "
+                "classes"
             )
         if dm0 is not None or kwargs:
             what = ", ".join(["dm0"] * (dm0 is not None) + list(kwargs))
             raise ValueError(
-                f"kernel() got {what}: the SCF starts from atomic densities and takes no arguments"
+                f"kernel() got {what}: the SCF starts from atomic densities; call kernel() without "
+                "arguments, or use pyscf.dft.RKS"
             )
         molecule, settings = molecule_of(self.mol), self.settings()
         self.build(self.mol)  # PySCF's warnings of misspelt attributes
@@ -200,7 +202,7 @@ def basis_name(mole: gto.Mole) -> str:
     """The one named basis set of a molecule.
 
     Raises:
-        UnknownBasis: there are several, or shells that are not those of the name.
+        UnknownBasis: there are several, or the shells are not those of the named set.
     """
     given = list(mole.basis.values()) if isinstance(mole.basis, dict) else [mole.basis]
     texts = [name for name in given if isinstance(name, str)]
@@ -222,5 +224,5 @@ def basis_name(mole: gto.Mole) -> str:
 
 
 def _without_case(basis: str) -> str:
-    """One spelling of a basis set's name: PySCF heeds no case, hyphen, underscore or blank."""
+    """One spelling of a basis set's name: PySCF ignores case, hyphens, underscores and blanks."""
     return basis.lower().translate(str.maketrans("", "", "-_ "))

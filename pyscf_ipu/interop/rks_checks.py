@@ -66,12 +66,14 @@ def check_molecule(mole: gto.Mole) -> None:
             "the Mole has effective core potentials: use an all-electron basis and no ecp="
         )
     if mole.nucmod or np.any(mole._atm[:, gto.mole.NUC_MOD_OF] == gto.mole.NUC_GAUSS):
-        raise InvalidMolecule("the Mole has nuclei of finite size: only point charges; drop nucmod")
+        raise InvalidMolecule(
+            "the Mole has nuclei of finite size: only point charges are computed; leave out nucmod"
+        )
     numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
     if not np.array_equal(mole.atom_charges(), numbers):
         raise InvalidMolecule(
-            f"the Mole's nuclear charges are {mole.atom_charges().tolist()}: only atomic numbers, "
-            f"here {numbers}; build the Mole anew"
+            f"the Mole's nuclear charges are {mole.atom_charges().tolist()}: they must be the "
+            f"atomic numbers, {numbers}; build a new Mole"
         )
     if mole.omega:
         raise InvalidMolecule(
@@ -90,12 +92,12 @@ def check_options(field: Any) -> None:
                 f"{allowed[0]!r}, or use pyscf.dft.RKS"
             )
     if not field.diis:
-        raise ValueError("diis is not switchable here: leave it, or use pyscf.dft.RKS")
+        raise ValueError("diis cannot be switched off here: leave it on, or use pyscf.dft.RKS")
     lowest = PRECISIONS[field.precision].energy_change
     if field.conv_tol < lowest:
         raise ValueError(
             f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
-            f"converges to, {lowest:g}: do not set it, or ask for that"
+            f"converges to, {lowest:g}: leave it unset, or set it to {lowest:g} or more"
         )
     for name in HOOKS:
         own = getattr(dft.rks.RKS, name, None)
@@ -110,7 +112,9 @@ def check_options(field: Any) -> None:
 def check_functional(xc: object) -> None:
     """Raise ValueError unless this is a name, without a dispersion correction."""
     if not isinstance(xc, str):
-        raise ValueError(f"xc is {xc!r}: give the name of a functional; one's own are not offered")
+        raise ValueError(
+            f"xc is {xc!r}: give the name of a functional; custom functionals are not offered"
+        )
     try:
         name, nlc, dispersion = parse_dft(xc)
     except NotImplementedError as error:
@@ -149,7 +153,7 @@ def check_grids(grids: Any, mole: gto.Mole) -> None:
     if not all(same):
         raise ValueError(
             f"grids.coords and grids.weights are not those of level {grids.level} at this "
-            "geometry: points of one's own are not offered; call grids.reset()"
+            "geometry: custom points are not offered; call grids.reset()"
         )
 
 

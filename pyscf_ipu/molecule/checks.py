@@ -19,8 +19,8 @@ def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
         known = 1 <= number < len(SYMBOLS)
         what = f"{symbol_of(number)} ({number})" if known else f"number {number}"
         raise InvalidMolecule(
-            f"{label} has element {what} at atom {bad[0]}: elements H to Cl (atomic numbers 1 to "
-            f"{MAX_ATOMIC_NUMBER}) are computed; leave this molecule out."
+            f"{label} has element {what} at atom {bad[0]}: only elements H to Cl (atomic numbers 1 "
+            f"to {MAX_ATOMIC_NUMBER}) are computed; leave this molecule out."
         )
 
 
@@ -57,7 +57,7 @@ def check_electrons(n_electrons: int, charge: int, label: str) -> None:
     what = "no electrons" if n_electrons <= 0 else f"an odd number of electrons ({n_electrons})"
     raise InvalidMolecule(
         f"{label} with charge {charge:+d} has {what}: the calculation is restricted (closed shell) "
-        "and needs a positive, even number; for an ion give its charge=, radicals are not computed."
+        "and needs a positive, even number; give charge= for an ion; radicals are not computed."
     )
 
 

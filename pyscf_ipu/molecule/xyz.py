@@ -113,7 +113,10 @@ def first_frame(path: Path) -> Frame:
         what = f"is missing: the file ends after {len(rows)} of {n_atoms} atoms"
         raise _not_xyz(path, len(rows) + 3, what, "an atom")
     if is_periodic(frame.keys):
-        raise InvalidMolecule(f"{path} is periodic (pbc or a lattice): only molecules are computed")
+        raise InvalidMolecule(
+            f"{path} is periodic (pbc or a lattice): only molecules are computed; remove these "
+            "keys if the cell has no meaning"
+        )
     return frame
 
 
@@ -129,7 +132,7 @@ def stated_charge(frame: Frame, path: Path, charge: int | None) -> int:
         raise InvalidMolecule(f"{path} has charge={text[:40]!r}: it must be a whole number, in e")
     if stated is not None and charge is not None and stated != charge:
         raise InvalidMolecule(
-            f"{path} states charge {stated:+d}, which contradicts charge={charge}: leave out one"
+            f"{path} states charge {stated:+d}, which contradicts charge={charge}: leave one out"
         )
     return (stated or 0) if charge is None else charge
 

@@ -26,7 +26,7 @@ class Nanodft:
     charge: int = 0
     """Total charge in units of e."""
     grid_level: int = 0
-    """PySCF's integration grids, 0 (coarse) to 9."""
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     precision: str = "float64"
     """float64 or float32."""
     integrals: str = "engine"
@@ -64,7 +64,7 @@ class Nanodft:
         console.print(
             f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
             f"{self.precision}, integrals: {self.integrals}\n"
-            f"energy {found.energy:.9f} Hartree (of which the nuclei's repulsion "
+            f"energy {found.energy:.9f} Hartree (of which nuclear repulsion "
             f"{found.terms.nuclear_repulsion:.6f}), gap {found.gap * HARTREE_TO_EV:.4f} eV, "
             f"{len(found.mo_energy)} AOs, {molecule.n_electrons} electrons, "
             f"{found.cycles} cycles, {time.perf_counter() - start:.1f} s",

@@ -102,7 +102,7 @@ def print_difference(console: Console, found: Result, reference: Reference) -> N
     if not reference.field.converged:
         console.print(
             f"PySCF did not converge in {PYSCF_CYCLES} cycles: row P? is where it stopped, and "
-            "differences from it are no errors",
+            "differences from it are not errors of nanoDFT",
             style="yellow",
             soft_wrap=True,
         )

@@ -24,9 +24,9 @@ class Precision:
 
     name: str
     scf_dtype: type
-    """Of integrals, Fock matrices and orbitals of the iterations."""
+    """Dtype of the integrals, Fock matrices and orbitals of the iterations."""
     energy_dtype: type
-    """Of integrals and energy of the one evaluation at the converged density."""
+    """Dtype of the integrals and the energy of the one evaluation at the converged density."""
     commutator: float
     """Largest allowed element of the commutator [F, D] in Hartree."""
     rounding_floor: float

@@ -37,7 +37,7 @@ def sequential(program: Program) -> Driver:
 
 
 def side_by_side(program: Program) -> Driver:
-    """A batch driver for GPUs: all molecules at once, those beyond `count` for nothing."""
+    """A batch driver for GPUs: all molecules at once; those beyond `count` are computed in vain."""
 
     def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
         del count

@@ -137,7 +137,7 @@ class Solver:
         make: Callable[[Shape, Settings], Program],
         empty: Callable[[Shape, Settings, int], PyTree],
     ) -> CompileEvent | None:
-        """Put a program among `programs`; `empty` makes arrays of the right kinds for it."""
+        """Add a shape's program to `programs`; `empty` makes arrays of the right kinds for it."""
         if shape in programs:
             return None
         if jax.default_backend() == "cpu":
@@ -211,7 +211,7 @@ def _result(
     settings: Settings,
     orbitals: bool,
 ) -> MoleculeResult:
-    """Of one Solution and gradient: words added up in float64, no padding, AOs in PySCF's order."""
+    """One molecule's result: words added up in float64, no padding, AOs in PySCF's order."""
     out, gradient = found
     n = count_ao(mol.numbers, settings.basis, settings.cart)
     terms = [np.float64(to_float64(t)) for t in out.terms]

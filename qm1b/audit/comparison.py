@@ -21,7 +21,7 @@ SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
 
 WHY = {
     "lower_percent": (
-        " (PySCF's energy is a minimum: a row below it is wrong, unless there is a lower minimum)"
+        " (PySCF's energy is a minimum: a row below it is wrong, or PySCF missed a lower state)"
     ),
     "not_compared_percent": " (PySCF did not converge, or failed, for these)",
 }

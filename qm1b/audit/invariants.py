@@ -28,7 +28,7 @@ class Violation:
     examples: list[str] = field(default_factory=list)
 
     def add(self, count: int, examples: list[str]) -> None:
-        """Count some more; the first EXAMPLES examples are kept."""
+        """Add `count` violations; the first EXAMPLES examples are kept."""
         self.count += count
         self.examples += examples[: EXAMPLES - len(self.examples)]
 
@@ -47,7 +47,7 @@ class Invariants:
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
     coinciding: int = 0
-    """Conformers with the geometry of another one of their line, which is allowed."""
+    """Conformers with the same geometry as another conformer of their line, which is allowed."""
     _seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, path: Path, batch: Batch) -> bool:
@@ -68,7 +68,7 @@ class Invariants:
         return True
 
     def compare(self, manifest: Manifest) -> None:
-        """Compare the shards that were added, all of a folder, with the counts in its manifest."""
+        """Compare the counts of the added shards (all of a folder) with those in its manifest."""
         missing = manifest.missing(self.units)
         where = [f"units {ranges(missing)}, the run is {manifest.status}"] if missing else []
         self.violations["missing_shard"].add(len(missing), where)

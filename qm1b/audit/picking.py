@@ -1,4 +1,4 @@
-"""The rows worth recomputing: a random sample, and rows that may be of a wrong state."""
+"""The rows worth recomputing: a random sample, and rows that may belong to a wrong state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

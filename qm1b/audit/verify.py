@@ -47,7 +47,7 @@ class Audit:
     seed: int
     invariants: dict[str, Violation]
     coinciding: int
-    """Conformers with the geometry of another one of their line, which is allowed."""
+    """Conformers with the same geometry as another conformer of their line, which is allowed."""
     suspected: int
     """Energy outliers among the conformers of a molecule, recomputed or not."""
     bounds: Bounds
@@ -96,14 +96,14 @@ def verify(
 
     Args:
         folder: the `--out` of a run.
-        size: converged rows drawn at random. Outliers come first and in addition, at most as many.
+        size: converged rows drawn at random. At most this many outliers are recomputed too, first.
         seed: decides which rows are drawn, whatever the shards.
         bounds: fields of `Bounds` that replace the level's own, unless they are None.
         effort: how the rows are recomputed.
 
     Raises:
-        UserError: no run or no row there, a damaged shard, or this PySCF's functional is not the
-            manifest's.
+        UserError: the folder holds no run or no row, a shard is damaged, or this PySCF's
+            functional is not the manifest's.
     """
     source = ShardFolder(folder)
     level, definition = source.manifest.level, source.manifest.functional_definition
@@ -177,7 +177,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
         f"reference PySCF {metadata.version('pyscf')}",
         "invariants of all rows:",
         *text_table(broken, "<32 <", indent="  "),
-        f"conformers that coincide with another of their line (no fault): {audit.coinciding}",
+        f"conformers that coincide with another of their line (allowed): {audit.coinciding}",
         f"energy outliers among conformers: {audit.suspected}, {len(audit.suspects)} recomputed, "
         f"states {_counts(audit.suspects)}",
         f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",

@@ -71,7 +71,9 @@ def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
 
 def summary(facts: Facts) -> str:
     """One sentence on the dataset, and one more if its run is not complete."""
-    return _filled("summary", facts, notice=f" **Not whole**: {facts.notice}." * bool(facts.notice))
+    return _filled(
+        "summary", facts, notice=f" **Incomplete**: {facts.notice}." * bool(facts.notice)
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -111,7 +113,7 @@ def _is_minimal(basis: str) -> bool:
 
 
 def _precision(facts: Facts) -> str:
-    """The run's, and the number of rows in another one; see `ladder.Rung.precision`."""
+    """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
     own, rungs = str(facts.settings["precision"]), facts.stats.rungs
     other = [
         f"{rungs[r.name]} rows of the retry ladder's `{r.name}` in {r.precision} throughout"
@@ -156,5 +158,7 @@ def _geometries(facts: Facts) -> str:
     ]
     if facts.settings.get("rattle_angstrom"):
         sigma = facts.settings["rattle_angstrom"]
-        words.append(f"Then every coordinate took a random step, standard deviation {sigma} Å.")
+        words.append(
+            f"Then a random step (standard deviation {sigma} Å) displaced every coordinate."
+        )
     return " ".join(words)

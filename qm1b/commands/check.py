@@ -15,16 +15,16 @@ EXIT_FAILED = 1
 class Verify:
     """Check all rows of a dataset, and recompute some with PySCF in float64.
 
-    Exits with 1 if an invariant is broken or a bound is missed. The bounds are those of the
-    precision and basis unless given here.
+    Exits with 1 if an invariant is broken or a bound is exceeded. Bounds not given here are those
+    of the precision and basis.
     """
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
+    """Folder made by qm1b generate."""
     sample: int = 100
-    """Rows drawn at random to recompute; as many energy outliers at most come on top."""
+    """Rows to draw at random and recompute; up to this many energy outliers are recomputed too."""
     seed: int = 0
-    """Another seed draws other rows."""
+    """Seed of the random draw; another seed draws other rows."""
     workers: int = 0
     """PySCF processes; 0 for one per core."""
     thorough: bool = False
@@ -32,31 +32,33 @@ class Verify:
     out: Path | None = None
     """Folder for verify.json and verify.png; if not given, the dataset's."""
     worst: int = 3
-    """Worst rows of each quantity to print."""
+    """How many of the worst rows to print for each quantity."""
     energy_mae_mev: float | None = None
-    """Bound of the energy's mean absolute error in meV."""
+    """Bound on the mean absolute error of the energy, in meV."""
     energy_max_mev: float | None = None
-    """Bound of the energy's largest error in meV."""
+    """Bound on the largest error of the energy, in meV."""
     gap_mae_mev: float | None = None
-    """Bound of the gap's mean absolute error in meV."""
+    """Bound on the mean absolute error of the gap, in meV."""
     dipole_max_e_bohr: float | None = None
-    """Bound of the dipole moment's largest error in e bohr."""
+    """Bound on the largest error of the dipole moment, in e bohr."""
     charge_max_e: float | None = None
-    """Bound of the largest error of an atom's Mulliken charge in e."""
+    """Bound on the largest error of an atom's Mulliken charge, in e."""
     homo_mae_mev: float | None = None
-    """Bound of the HOMO's mean absolute error in meV."""
+    """Bound on the mean absolute error of the HOMO, in meV."""
     homo_max_mev: float | None = None
-    """Bound of the HOMO's largest error in meV."""
+    """Bound on the largest error of the HOMO, in meV."""
     lumo_mae_mev: float | None = None
-    """Bound of the LUMO's mean absolute error in meV."""
+    """Bound on the mean absolute error of the LUMO, in meV."""
     lumo_max_mev: float | None = None
-    """Bound of the LUMO's largest error in meV."""
+    """Bound on the largest error of the LUMO, in meV."""
     higher_percent: float | None = None
-    """Bound of the rows in a higher SCF state than PySCF's, in percent of the sample."""
+    """Bound on the rows in a higher SCF state than PySCF's, in percent of the sample."""
     lower_percent: float | None = None
-    """Bound of the rows below PySCF's energy, in percent of the sample, and of the outliers."""
+    """Bound on the rows below PySCF's energy, in percent of the sample; it holds for the outliers
+    too."""
     not_compared_percent: float | None = None
-    """Bound of the rows for which PySCF gives nothing, in percent of all recomputed."""
+    """Bound on the rows for which PySCF failed or did not converge, in percent of all recomputed
+    rows."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -103,15 +105,15 @@ class _Recomputed:
 class Card:
     """Write a dataset card in the form of Datasheets for Datasets, with figures.
 
-    Run qm1b verify before it, so that the card has the measured errors.
+    Run qm1b verify first, so that the card can state the measured errors.
     """
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
+    """Folder made by qm1b generate."""
     out: Path | None = None
     """Folder for README.md and its figures; if not given, card in the dataset's folder."""
     parquet: Path | None = None
-    """A file of qm1b export: describe it in croissant.json too."""
+    """A Parquet file of qm1b export, to be described in croissant.json."""
     name: str | None = None
     """Name of the dataset; if not given, that of the folder."""
     license: str = ""

@@ -18,7 +18,7 @@ class Merge:
     out: Path
     """Folder for the whole; it may contain the parts' folders."""
     allow_other_versions: bool = False
-    """Join parts that different versions of the software computed; rows may then be mixed."""
+    """Join parts although different versions of the software computed them."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -26,7 +26,7 @@ class Merge:
         from qm1b.errors import UserError
 
         if not self.folders:
-            raise UserError("qm1b merge needs the folders to join")
+            raise UserError("no folders to join: give qm1b merge the folders of all parts")
         done = merge(self.folders, self.out, self.allow_other_versions)
         print(
             f"{self.out}: {done.tally.rows} conformers of {done.tally.kept} in "
@@ -41,11 +41,11 @@ class Export:
     """Write a dataset as one file: .parquet with QM1B's columns, .extxyz or .extxyz.gz."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
+    """Folder made by qm1b generate."""
     out: tyro.conf.Positional[Path]
-    """File to write; its ending says which kind."""
+    """File to write; its ending decides the format."""
     all: bool = False
-    """Also rows that are not converged or not finite, and all that qm1b import needs."""
+    """Also write rows that did not converge or are not finite, and all that qm1b import needs."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -54,7 +54,7 @@ class Export:
         done = export(self.folder, self.out, self.all)
         why = ""
         if done.left_out:
-            why = f", {done.left_out} not converged or not finite left out (--all keeps them)"
+            why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
         print(f"{self.out}: {done.rows} rows{why}")
         if done.beside:
             print(f"beside it: {', '.join(path.name for path in done.beside)}")
@@ -64,10 +64,10 @@ class Export:
 
 @dataclass(frozen=True)
 class Import:
-    """Make the dataset folder again from a file of qm1b export --all."""
+    """Restore a dataset folder from a file of qm1b export --all."""
 
     file: tyro.conf.Positional[Path]
-    """A .parquet, .extxyz or .extxyz.gz file, beside the files written with it."""
+    """A .parquet, .extxyz or .extxyz.gz file; the files exported with it must be beside it."""
     out: Path
     """New folder."""
 
@@ -82,22 +82,22 @@ class Import:
 
 @dataclass(frozen=True)
 class Split:
-    """Divide a dataset by molecule: all conformers of a molecule on one side."""
+    """Split a dataset by molecule: all conformers of a molecule go into the same set."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
+    """Folder made by qm1b generate."""
     out: Path | None = None
     """Folder for train, valid and test; if not given, split in the dataset's folder."""
     train: float = 0.8
-    """Part of the molecules for training."""
+    """Fraction of the molecules for training."""
     valid: float = 0.1
-    """Part for validation."""
+    """Fraction for validation."""
     test: float = 0.1
-    """Part for the test."""
+    """Fraction for testing."""
     seed: int = 0
-    """Another seed gives another division; the same seed the same one."""
+    """Seed of the split; the same seed gives the same split."""
     format: Literal["parquet", "extxyz", "extxyz.gz"] = "parquet"
-    """Kind of the files."""
+    """Format of the files."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""

@@ -40,7 +40,7 @@ def outcome(summary: Summary) -> str:
         f"programs: {len(not_cached)} compiled in "
         f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
         f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
-        f"compute processes idle for lack of conformers: {stats.starved_seconds:.1f} s (together)\n"
+        f"compute processes waited for conformers: {stats.starved_seconds:.1f} s (in total)\n"
     )
 
 
@@ -49,7 +49,7 @@ def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
     again = shlex.join([*sys.argv[1:], *([] if out_was_given else ["--out", str(out)])])
     return (
         f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
-        f"To go on: {this_command()} {again}"
+        f"To resume: {this_command()} {again}"
     )
 
 

@@ -39,7 +39,7 @@ class Generate(RunSettings):
 
     source: tyro.conf.Positional[Path] = SAMPLE
     """SMILES, one per line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
-    or extended XYZ with geometries; each also packed, or in a .tar.gz; or - for standard input."""
+    or extended XYZ with geometries; compressed or in a .tar.gz too; or - for standard input."""
     out: Path | None = None
     """Folder for the dataset. If it holds an unfinished run of the same input and settings, that
     run is resumed. If not given, a new folder: data/NAME of the input, numbered if it exists."""
@@ -62,11 +62,11 @@ class Generate(RunSettings):
     """Compute processes; 0 for one per core."""
     shard: str | None = None
     """i/n: compute only the work units i, i + n, i + 2 n, ..., into the folder OUT/part-i-of-n.
-    Give each of n jobs its i, from 0, and join their folders with qm1b merge."""
+    Give each of the n jobs its own i, from 0 to n - 1, then join the folders with qm1b merge."""
     cluster: str | None = None
     """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
     allow_other_versions: bool = False
-    """Resume in a folder that other versions of the software began; rows may then be mixed."""
+    """Resume a run although other versions of the software began it."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -92,7 +92,7 @@ class Generate(RunSettings):
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
         print(outcome(summary))
         print_first_rows(out)
-        print(f"\nThe data lies in {out} (dropped.csv there says what was left out and why).")
+        print(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
             print(how_to_go_on(summary, out, self.out is not None))
             return EXIT_INTERRUPTED
@@ -139,7 +139,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         if not least <= value < TOO_LARGE:  # refuses nan too
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
-        raise UserError(f"--audit is {command.audit}: it must be a part of the rows, 0 to 1")
+        raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
     if command.preset not in PRESETS:
         raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}")
     level = {
@@ -166,17 +166,19 @@ def _conformers(command: Generate, input_format: str) -> int:
         raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed")
     if command.smiles_column is not None and input_format != "table":
         raise UserError(
-            f"--smiles-column is for tables, and the input is taken for {input_format}; "
-            "add --input-format table if it is one"
+            f"--smiles-column is for tables, but the input looks like {input_format}; "
+            "leave it out, or add --input-format table if the input is a table"
         )
     if input_format not in GEOMETRIES:
         return DEFAULT_CONFORMERS if count is None else count
     if command.relax != "none":
-        raise UserError(f"--relax is for SMILES: geometries of {input_format} are taken as given")
+        raise UserError(
+            f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
+        )
     if (count or 1) > 1 and not sigma:
         raise UserError(
-            f"--conformers {count} of a given geometry would all be the same: leave it out, or "
-            "displace them with --rattle-angstrom"
+            f"--conformers {count} would repeat each given geometry unchanged: leave it out, or "
+            "displace the copies with --rattle-angstrom"
         )
     return count or 1
 

@@ -16,7 +16,7 @@ class StatsCommand:
     """Print how the quantities of a dataset are distributed, with pictures on request."""
 
     path: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
+    """Folder made by qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
     plots: Path | None = None
     """Folder for histograms as PNG files."""
     json: bool = False
@@ -43,7 +43,7 @@ class Head:
     """Print the first rows of a dataset folder, Parquet file or extended XYZ file."""
 
     path: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
+    """Folder made by qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
     rows: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 10
     """How many rows."""
 
@@ -62,7 +62,7 @@ class Info:
     """Say what a dataset folder holds."""
 
     folder: tyro.conf.Positional[Path]
-    """Folder of a qm1b generate."""
+    """Folder made by qm1b generate."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""

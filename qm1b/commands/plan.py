@@ -15,17 +15,17 @@ class PlanCommand:
     """Estimate time and cost of a dataset from a measured rate."""
 
     molecules: float
-    """Molecules of the dataset, for example 1.09e6."""
+    """Number of molecules in the dataset, for example 1.09e6."""
     conformers: int = 1000
-    """Conformers of each."""
+    """Conformers per molecule."""
     measured: Path | None = None
-    """Folder of a qm1b generate on this machine; without one, a short run is made now."""
+    """Folder of a run of qm1b generate on this machine; if not given, a short run is made now."""
     smiles_file: Path | None = None
     """Molecules for the short run; default: the bundled sample."""
     preset: str = "qm1b"
     """Level of theory of the short run."""
     price_per_hour: float | None = None
-    """Price of one machine like this for an hour, in any currency."""
+    """Price per hour of one machine like this, in any currency."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -82,7 +82,7 @@ def _smiles_format(source: Path) -> str:
     found = inputs.resolve(source)
     if found in inputs.GEOMETRIES:
         raise UserError(
-            f"plan needs SMILES, and {source} is taken for {found}; give a --smiles-file of "
-            "SMILES, or the folder of a run of the geometries as --measured"
+            f"qm1b plan needs SMILES, but {source} looks like {found}; give a --smiles-file of "
+            "SMILES, or as --measured the folder of a run that computed these geometries"
         )
     return found

@@ -21,7 +21,7 @@ from qm1b.settings import RunSettings
 
 RDKIT_SHARE = 0.8
 """Part of the time limit after which RDKit is asked to stop by itself, before the process is
-killed: the chunks that were found until then are kept."""
+killed; the conformers of the chunks finished by then are kept."""
 
 SECONDS_PER_CONFORMER = 0.1
 """Added to the time limit; an ordinary molecule needs a tenth of it."""

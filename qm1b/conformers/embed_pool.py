@@ -1,9 +1,9 @@
 """Conformers: RDKit's ETKDGv3 in worker processes, seeded by molecule, limited in time.
 
 The seed of a molecule comes from the run's seed and its canonical SMILES alone, so its rows depend
-neither on the number of workers nor on what else is in the file; on the machine's speed only where
-the time limit strikes, which is recorded (`embed_timeout`). Stereocentres that the SMILES
-leaves open are chosen by RDKit: conformers of one line may then be different stereoisomers.
+neither on the number of workers nor on what else is in the file. They depend on the machine's speed
+only if the time runs out, which is recorded (`embed_timeout`). RDKit chooses the stereocentres that
+the SMILES leaves open: conformers of one line may then be different stereoisomers.
 """
 
 from collections import deque
@@ -17,10 +17,10 @@ from qm1b.settings import RunSettings
 
 CORES_PER_WORKER = 4
 """Compute processes per process of RDKit. With nine heavy atoms a core computes some ten conformers
-per second, and embeds a hundred if each is of another molecule."""
+per second; it embeds a hundred even if each belongs to another molecule."""
 
 STARTUP_SECONDS = 60.0
-"""Added for the first molecule of a new process, which has RDKit to import."""
+"""Added for the first molecule of a new process, which must import RDKit first."""
 
 
 def serve(conn: Connection, settings: RunSettings) -> None:

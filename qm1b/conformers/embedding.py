@@ -25,13 +25,13 @@ ETKDG, ETKDG_RANDOM, GIVEN = "etkdg", "etkdg_random", "given"
 NOT_RELAXED = "none"
 
 RELAX_STEPS = 1000
-"""Limit for RDKit's minimiser; molecules of this size need some 50."""
+"""Most steps of RDKit's minimiser; molecules of this size need some 50."""
 
 CHUNK = 64
-"""Conformers per call of RDKit; they are lost if its time runs out."""
+"""Conformers per call of RDKit; a call that runs out of time loses all of its own."""
 
 MAX_TIMEOUT = 2**31 - 1
-"""Seconds that fit into RDKit's field."""
+"""Longest time limit in seconds that RDKit can store."""
 
 RELAX = ("none", "mmff", "uff")
 """Values of --relax."""
@@ -48,9 +48,9 @@ class Embeddings:
     embedding: tuple[str, ...]
     """How each was found."""
     relaxation: tuple[str, ...]
-    """With which force field each was relaxed."""
+    """The force field that relaxed each, or none."""
     timed_out: bool = False
-    """Whether there would be more with more time."""
+    """Whether conformers are missing because the time ran out."""
 
 
 class NoParameters(ValueError):
@@ -68,9 +68,9 @@ def embeddings(
 ) -> Embeddings:
     """Up to `count` conformers of an RDKit molecule that has its hydrogens.
 
-    In chunks of CHUNK, each with a seed of its own. First ETKDGv3 as it is; what fails is tried
-    once more from random coordinates, as ring systems and cages often need. A call of RDKit that
-    runs out of time gives nothing, so what is kept then are the chunks before.
+    RDKit makes them in chunks of CHUNK, each with a seed of its own. Plain ETKDGv3 comes first;
+    what fails is tried once more from random coordinates, as ring systems and cages often need. A
+    call of RDKit that runs out of time returns nothing, so only the chunks before it are kept.
 
     Args:
         graph: RDKit molecule, hydrogens added; its conformers are replaced.
@@ -148,7 +148,7 @@ def _seed_of_chunk(seed: int, chunk: int) -> int:
 
 
 def _relaxed(graph: Chem.Mol, relax: str) -> list[str]:
-    """Relax all conformers in place; returns with what, and whether each was finished."""
+    """Relax all conformers in place; returns for each the force field, and whether it finished."""
     from rdkit.Chem import rdForceFieldHelpers as fields
 
     if relax == "none":

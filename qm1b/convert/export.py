@@ -19,8 +19,8 @@ from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED, Json
 
 DIFFERING = "differing_units"
-"""Entry in the metadata of a file with everything: the attributes of single shards that differ from
-the manifest."""
+"""Metadata entry of a file exported with everything: the attributes in which single shards differ
+from the manifest."""
 
 VARYING = ("versions", "input")
 """Attributes that may differ between the shards of one run; of the input only the name."""

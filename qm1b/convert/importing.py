@@ -1,4 +1,4 @@
-"""From an exported file that holds everything back to the folder that it was made from."""
+"""Restores the dataset folder from a file that was exported with everything."""
 
 from __future__ import annotations
 

@@ -98,10 +98,11 @@ class Deaths:
         )
         more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         raise UserError(
-            f"compute processes keep ending ({error}): with {', '.join([*lines][:SHOWN])}{more}, "
-            "and then with a hydrogen molecule too, so it is this machine: its memory, a limit, a "
-            f"broken installation. {self._log} may say more. Fix it or use fewer --workers; the "
-            "same command resumes the run, and nothing of the batches under way was written."
+            f"compute processes keep dying ({error}): with {', '.join([*lines][:SHOWN])}{more}, "
+            "and then with a hydrogen molecule too. So the cause is this machine: too little "
+            "memory, a resource limit or a broken installation; see "
+            f"{self._log}. Fix the cause or use fewer --workers, then run the same command to "
+            "resume; nothing was written for the batches in progress."
         )
 
 

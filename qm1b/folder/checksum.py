@@ -22,8 +22,7 @@ class Damaged(UserError):
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
-            f"shard {path} is damaged ({what}); run its qm1b generate again, which computes "
-            "damaged shards again"
+            f"shard {path} is damaged ({what}); run the same qm1b generate again to recompute it"
         )
         self.path, self.what = path, what
 

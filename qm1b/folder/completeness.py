@@ -28,20 +28,21 @@ def notice(source: ShardFolder) -> str:
     units, status = manifest.plan.units, manifest.status
     strange = [p.name for p, unit in zip(source.shards, there, strict=True) if unit not in units]
     if strange:
-        raise UserError(f"{strange[0]} in {source.path} is not of its run; move it elsewhere")
+        raise UserError(
+            f"{strange[0]} in {source.path} does not belong to its run; move it elsewhere"
+        )
     missing = manifest.missing(there)
     lost = len(missing) if status == COMPLETE else manifest.counts.units - len(there)
     if lost > 0:
         raise UserError(
             f"folder {source.path} has lost {lost} of the shards that were written (units "
-            f"{ranges(missing)} are not there); run its qm1b generate again, which computes what "
-            "is missing"
+            f"{ranges(missing)} are missing); run the same qm1b generate again to compute them"
         )
     if status == COMPLETE:
         return ""
     return (
         f"the run in {source.path} is not complete but {status}: {len(there)} of {len(units)} work "
-        f"units are there{f', not {ranges(missing)}' if missing else ''}"
+        f"units are there{f' (missing: {ranges(missing)})' if missing else ''}"
     )
 
 

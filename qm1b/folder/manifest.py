@@ -1,6 +1,6 @@
 """The manifest: what a run is, decided before its first molecule, and how far it has come.
 
-What is decided makes the rows: two runs that agree on it write the same rows and may share a
+What is decided determines the rows: two runs that agree on it write the same rows and may share a
 folder. Of the software only what is in DECISIVE changes rows; the rest is recorded, not compared.
 """
 
@@ -51,7 +51,7 @@ LEVEL = ("basis", "xc", "grid_level", "precision")
 SETTINGS = (*LEVEL, "conformers", "seed", "max_aos")
 """Settings that every run has had."""
 
-MEND = "Its `qm1b generate` command, run again, writes a new one."
+MEND = "Run its `qm1b generate` command again to write a new one."
 
 Difference = tuple[str, str, str]
 """Field, value there, value here."""

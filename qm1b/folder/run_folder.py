@@ -141,7 +141,8 @@ def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
     found = manifest.differences(there, here)
     if found:
         raise UserError(
-            f"folder {path} holds another run; give another --out, or what was given there:\n"
+            f"folder {path} holds another run; give another --out, or the same input and "
+            "settings as there:\n"
             f"{manifest.table(found)}"
         )
 
@@ -194,8 +195,8 @@ def _must_belong(folder: RunFolder, path: Path, unit: int, attributes: Json) -> 
 
 def _stranger(path: Path) -> UserError:
     return UserError(
-        f"shard {path} belongs to another run or place; move it out of the folder, or give "
-        "another --out"
+        f"shard {path} belongs to another run, share or work unit; move it out of the "
+        "folder, or give another --out"
     )
 
 
@@ -204,7 +205,7 @@ def _same_software(folder: RunFolder, path: Path, attributes: Json) -> None:
     found = manifest.other_versions(there, folder.identity.versions)
     if found:
         raise UserError(
-            f"shard {path} was computed by other software, which may give other rows; install "
-            "what was used there, give another --out, or accept a mixture with "
+            f"shard {path} was computed with other software versions, which may give other rows; "
+            "install those versions, give another --out, or accept a mixture with "
             f"--allow-other-versions:\n{manifest.table(found)}"
         )

@@ -38,7 +38,8 @@ class ShardFolder(Indexed):
                     found.append(len(data))
             except (OSError, KeyError) as error:
                 raise UserError(
-                    f"shard {path} is damaged ({error}); delete it and run again"
+                    f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "
+                    "again"
                 ) from None
         return found
 

@@ -176,8 +176,8 @@ def _opened(path: Path) -> Iterator[h5py.File]:
             yield file
     except (OSError, KeyError, RuntimeError) as error:
         raise UserError(
-            f"shard {path} is whole, but not as this version writes shards ({error}); use it with "
-            "the version that wrote it"
+            f"shard {path} is intact, but not in this version's format ({error}); use it with the "
+            "version that wrote it"
         ) from None
 
 

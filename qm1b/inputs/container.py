@@ -120,7 +120,10 @@ class Source:
             raise self._damaged(error) from None
         if not found:
             endings = " ".join(MEMBER_SUFFIXES)
-            raise UserError(f"archive {self.path} holds no file with one of the endings {endings}")
+            raise UserError(
+                f"archive {self.path} holds no file of molecules; pack files whose names end in "
+                f"one of {endings}"
+            )
 
     def _unpacked_member(self, name: str, stream: _Stream) -> Member:
         start = stream.read(4) or b""

@@ -61,10 +61,10 @@ def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterato
 
 def _record(cells: list[str] | None, column: int) -> Record:
     if cells is None:
-        return Record(reason="unparsable", detail="a quoted cell of this row does not end")
+        return Record(reason="unparsable", detail="a quote in this row is never closed")
     if column >= len(cells):
         what = f"{len(cells)} cells" if cells else "no cells"
-        return Record(reason="empty", detail=f"{what}; the SMILES are in number {column + 1}")
+        return Record(reason="empty", detail=f"{what}; the SMILES are in cell {column + 1}")
     return Record(smiles=smiles_of(cells[column]))
 
 
@@ -115,7 +115,7 @@ def _column(header: list[str], asked: str | None) -> int:
         found = [i for i, cell in enumerate(header) if cell.strip() == asked.strip()]
         found = found or [i for i, cell in enumerate(plain) if cell == _plain(asked)]
         if not found:
-            raise UserError(f"no column {asked!r} in the table; --smiles-column may be: {names}")
+            raise UserError(f"the table has no column {asked!r}; --smiles-column may be: {names}")
         return found[0]
     found = [i for i, cell in enumerate(plain) if cell == "smiles"]
     found = found or [i for i, cell in enumerate(plain) if cell in SMILES_NAMES]

@@ -61,10 +61,10 @@ class Display:
         """Called several times a second."""
 
     def say(self, text: str) -> None:
-        """Tell of an event in a line of its own."""
+        """Report an event on a line of its own."""
 
     def begin(self, text: str) -> None:
-        """Tell that something long has begun, where nothing else would show it."""
+        """Say that something long has begun, where nothing else would show it."""
 
 
 class Plain(Display):

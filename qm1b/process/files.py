@@ -20,7 +20,7 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"folder {path} cannot be written ({error.strerror}); give another"
+            f"folder {path} cannot be written ({error.strerror}); give another folder"
         ) from None
 
 

@@ -33,8 +33,8 @@ def check_functional(xc: str, definition: str) -> None:
         here = here and math.isclose(float(hybrid), exchange)
     if not here or ours != means:
         raise UserError(
-            f"functional {xc} of this PySCF has the libxc ids {sorted(ours)}, the dataset's is "
-            f'"{definition}"; verify it with a release that has the same one'
+            f"functional {xc} of this PySCF has the libxc ids {sorted(ours)}, but the dataset's is "
+            f'"{definition}"; verify it with a release of PySCF that has the same ids'
         )
 
 

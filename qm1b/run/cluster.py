@@ -105,8 +105,8 @@ def compute(
     except (ray.exceptions.RayError, ConnectionError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UserError(
-            f"the Ray cluster at {address} failed ({what}); what is written stays, and the same "
-            "command goes on, with or without --cluster"
+            f"the Ray cluster at {address} failed ({what}); what was written is kept: run the same "
+            "command again to resume, with or without --cluster"
         ) from None
     finally:
         ray.shutdown()
@@ -125,7 +125,7 @@ def _finished(
             running += [remote.remote(task) for task in islice(tasks, room)]
         elif interrupt.is_new():
             reports.display.say(
-                "Interrupted: finishing the units under way; once more to stop at once."
+                "Interrupted: finishing the units in progress; press Ctrl-C again to stop at once."
             )
         if not running:
             return
@@ -211,8 +211,8 @@ def _result(ray: Ray, reference: object) -> Finished:
         raise
     except ray.exceptions.WorkerCrashedError as error:
         raise UserError(
-            f"a work unit ended its Ray worker {RETRIES + 1} times ({error}); see Ray's logs on "
-            "the node, or run it without --cluster"
+            f"a work unit killed its Ray worker {RETRIES + 1} times ({error}); see Ray's logs on "
+            "the node, or run without --cluster"
         ) from None
 
 
@@ -221,8 +221,8 @@ def _take(done: Finished, job: ClusterJob, reports: Reports) -> None:
     found = manifest.other_versions(done.versions, manifest.versions())
     if found and not job.other_versions:
         raise UserError(
-            "a node of the cluster has other software, which may give other rows; install the "
-            "same everywhere, or accept a mixture with --allow-other-versions:\n"
+            "a node of the cluster has other software versions, which may give other rows; install "
+            "the same on all nodes, or accept a mixture with --allow-other-versions:\n"
             f"{manifest.table(found)}"
         )
     reports.stats.add_unit(done.unit, job.plan.lines_of(done.unit.index))

@@ -40,7 +40,7 @@ class Run:
     share: Share = WHOLE
     """The part of the work units that this run takes."""
     other_versions: bool = False
-    """Resume in a folder that other software began."""
+    """Resume a run that other versions of the software began."""
     cluster: str | None = None
     """Address of a Ray cluster, or auto; None to compute on this machine."""
 
@@ -60,7 +60,7 @@ class Summary:
     """How a run ended."""
 
     stats: Stats
-    """Of this run; the counts include earlier runs in the same folder."""
+    """Statistics of this run; the counts include earlier runs in the same folder."""
     tally: Tally
     """What the folder holds."""
     interrupted: bool
@@ -174,11 +174,11 @@ class _Generation:
     def _say_what_is_there(self) -> None:
         out = self.out
         for name in out.identity.input.skipped:
-            self.display.say(f"{name} in the archive is not read: its name is of no format")
+            self.display.say(f"skipping {name} in the archive: its name has no known ending")
         for name in out.damaged:
-            self.display.say(f"{name} was damaged and is computed again")
+            self.display.say(f"{name} was damaged; computing it again")
         if out.done:
             self.display.say(
-                f"{len(out.done)} of {len(out.plan.units)} work units are there, with "
+                f"resuming: {len(out.done)} of {len(out.plan.units)} work units are done, with "
                 f"{out.tally.rows} rows"
             )

@@ -75,7 +75,7 @@ class Pipeline:
         self.ledger = Ledger(settings.unit_lines)
         self.buckets = Buckets(functools.cache(engine.batch_size))
         self.shape_of: dict[tuple[bytes, int], Hashable] = {}
-        """By atomic numbers and charge, on which alone it depends."""
+        """Shapes by atomic numbers and charge, on which alone they depend."""
 
     def run(self, pools: Pools, interrupt: Interrupt) -> None:
         """Run to the end of the lines, or to the first Ctrl-C.
@@ -89,7 +89,8 @@ class Pipeline:
             if interrupt.count:
                 if interrupt.is_new():
                     self.display.say(
-                        "Interrupted: finishing the running batches; once more to stop at once."
+                        "Interrupted: finishing the running batches; press Ctrl-C again to stop "
+                        "at once."
                     )
                 compute.abandon_retries()
             else:
@@ -170,7 +171,7 @@ class Pipeline:
         self.ledger.embedded(result.line, len(conformers), drop)
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
-        """The engine's shape for a molecule; a Drop if it cannot take it."""
+        """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
         from pyscf_ipu.errors import TooLarge
         from pyscf_ipu.molecule.molecule import Molecule
 

@@ -65,8 +65,8 @@ def _replace(folder: Path, arriving: Path, path: Path) -> None:
     with locked(folder):
         if shards.shards(folder):
             raise UserError(
-                f"standard input is not what the run in {folder} began with, which is kept in "
-                f"{path}; give that again or nothing, or another --out"
+                f"standard input is not what the run in {folder} began with (kept in {path}); "
+                "give the same input again, give none, or give another --out"
             )
         os.replace(arriving, path)
 

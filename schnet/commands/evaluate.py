@@ -14,13 +14,13 @@ class Evaluate:
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
     data: Path | None = None
-    """Other data; all of its rows are used."""
+    """Data to use instead of the run's own; all of its rows are used."""
     side: Literal["train", "valid", "test"] | None = None
-    """Rows of the run's own data; by default the test rows."""
+    """Which rows of the run's own data to use; by default the test rows."""
     key: str | None = None
     """Key of extended XYZ in --data that holds the target."""
     unit: str | None = None
-    """Unit of a key whose name does not say it."""
+    """Unit of the target, if the name of its key does not say it."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""

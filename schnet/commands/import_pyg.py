@@ -11,24 +11,24 @@ from schnet.network.config import Readout
 
 @dataclass(frozen=True)
 class ImportPyg:
-    """Make a run of a SchNet that was trained with PyTorch-Geometric."""
+    """Make a run folder from a SchNet that was trained with PyTorch-Geometric."""
 
     weights: tyro.conf.Positional[Path]
-    """Its state_dict: .npz, or .pt if torch is installed."""
+    """The network's state_dict: .npz, or .pt if torch is installed."""
     out: Path
     """Folder for the run."""
     target: Literal["gap", "energy", "homo", "lumo", "dipole_norm"]
-    """The property that it predicts."""
+    """The property that the network predicts."""
     unit: str
     """Unit of its predictions: au, ev, mev, kcal_mol, kj_mol; debye, e_angstrom for a dipole."""
     readout: Readout = "sum"
-    """Its readout: sum for `readout='add'`, dipole for `dipole=True`."""
+    """The network's readout: sum for `readout='add'`, dipole for `dipole=True`."""
     neighbours: int = 32
-    """Its `max_num_neighbors`."""
+    """The network's `max_num_neighbors`."""
     mean: float = 0.0
-    """Its `mean`, which it adds to every atom."""
+    """The network's `mean`, which is added to the output of every atom."""
     std: float = 1.0
-    """Its `std`."""
+    """The network's `std`, which multiplies the output of every atom."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""

@@ -50,8 +50,8 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         plots.learning_curve(folder.learning_curve, lines, prepared.target, progress.best_epoch)
     if end != "complete" and leads():
         print(
-            f"{end} in epoch {progress.place.epoch + 1} of {settings.schedule.max_epochs}; "
-            f"the same command resumes the training. {out}",
+            f"{out}: {end} in epoch {progress.place.epoch + 1} of {settings.schedule.max_epochs}; "
+            "run the same command again to resume",
             file=sys.stderr,
         )
     if folder.best.exists() and training.log is not None and end != "interrupted":
@@ -74,7 +74,7 @@ def evaluate(
     folder = RunFolder(run)
     if data is None:
         if key is not None or unit is not None:
-            raise UserError("--key and --unit are for --data: give it too, or leave them out")
+            raise UserError("--key and --unit describe --data: give --data too, or leave them out")
         side = side or "test"
         return _judge(folder, _own(folder, side), side, keep=False)
     if side is not None:

@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Predict:
-    """Predict for SMILES, geometries or a dataset; CSV on the screen or in a file.
+    """Predict a property of SMILES, geometries or a dataset, and print or write it as CSV.
 
     A row with an element that no training row had keeps its line, without a prediction.
     """
@@ -19,7 +19,7 @@ class Predict:
     data: tyro.conf.Positional[Path]
     """SMILES, one per line (.smi), .xyz, .extxyz(.gz), .parquet, or a folder of qm1b generate."""
     out: Path | None = None
-    """CSV file; by default the screen."""
+    """CSV file to write; if not given, the CSV is printed."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""

@@ -26,7 +26,8 @@ class Processes:
     processes: int = 1
     """Number of processes."""
     process: int = 0
-    """Number of this process, from 0; the first one writes the folder, which all must see."""
+    """Number of this process, from 0. Process 0 writes the run folder, which all must be able to
+    read."""
 
     def join(self) -> None:
         """Wait for the other processes.
@@ -44,7 +45,10 @@ class Processes:
             jax.distributed.initialize()
             return
         if not 0 <= self.process < self.processes:
-            raise UserError(f"--process {self.process} is not one of {self.processes}, from 0")
+            raise UserError(
+                f"--process is {self.process}: with --processes {self.processes}, give 0 to "
+                f"{self.processes - 1}"
+            )
         jax.distributed.initialize(self.coordinator, self.processes, self.process)
 
 
@@ -58,7 +62,7 @@ class Train(TrainSettings):
     """Size of the network: small for a laptop (the default), or that of the QM1B paper."""
     distributed: Processes = field(default_factory=Processes)
     config: Path | None = None
-    """YAML file of settings, such as the config.yaml of a run; options on the command line win."""
+    """YAML file of settings, such as the config.yaml of a run; command-line options override it."""
     quiet: bool = False
     """Print only the result."""
 

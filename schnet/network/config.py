@@ -15,20 +15,20 @@ class ModelConfig:
     """The size of the network; by default that of --preset, --config or --init."""
 
     width: int = 128
-    """Features of an atom."""
+    """Number of features per atom."""
     filters: int = 128
-    """Features of a pair of atoms."""
+    """Number of features per pair of atoms."""
     interactions: int = 3
-    """Interaction blocks."""
+    """Number of interaction blocks."""
     gaussians: int = 50
-    """Gaussians that describe a distance."""
+    """Number of Gaussians that describe a distance."""
     cutoff_bohr: float = 15.0
     """Atoms farther apart do not interact."""
     neighbours: int = 28
     """Maximum number of (nearest) neighbours per atom."""
     readout: Readout = "mean"
-    """How the atoms of a molecule are combined; by default energies are a sum, orbital energies a
-    mean."""
+    """How the atoms of a molecule are combined; by default sum for energies, mean for orbital
+    energies and gaps, dipole for dipole moments."""
 
     def check(self) -> None:
         """Raise UserError for sizes that do not make a network."""
@@ -58,19 +58,20 @@ class Optimizer:
     warmup_fraction: float = 0.05
     """Fraction of all updates during which the rate rises."""
     final_fraction: float = 0.01
-    """Fraction of the rate that is left at the end."""
+    """Learning rate at the end, as a fraction of the largest."""
     clip: float = 1.0
-    """Largest norm of a gradient."""
+    """Largest norm of the gradient; a longer one is scaled down to it."""
     ema: float = 0.999
     """Decay of the averaged weights, which are validated and kept; 0 for no averaging."""
     loss: Literal["l1", "huber", "mse"] = "l1"
-    """In units of the standard deviation; huber turns from quadratic to linear at 1."""
+    """Loss of an error in units of the target's standard deviation; huber turns from quadratic to
+    linear at 1."""
 
     def check(self) -> None:
         """Raise UserError for values that cannot train."""
         if not (self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0):
             raise UserError(
-                "--learning-rate and --clip must be positive, --weight-decay not below 0"
+                "--learning-rate and --clip must be positive, --weight-decay must not be negative"
             )
         if not (0 <= self.ema < 1 and 0 <= self.warmup_fraction < 1):
             raise UserError("--ema and --warmup-fraction must be at least 0 and below 1")
@@ -85,10 +86,11 @@ class Schedule:
     max_epochs: int = 100
     """Passes over the training set; the learning rate is planned over them."""
     max_minutes: float = 0.0
-    """Stop after this time, whatever the learning rate; 0 for no limit. Can be resumed."""
+    """Stop after this many minutes, whatever the learning rate is then; 0 for no limit. The same
+    command resumes the training."""
     valid_every: int = 1
-    """Epochs between validations; the last epoch always has one. For training sets so small that an
-    epoch takes less time than a validation."""
+    """Number of epochs between validations; the last epoch always has one. Raise it if the training
+    set is so small that an epoch takes less time than a validation."""
     pack_molecules: int = 32
     """Mean number of molecules per pack."""
     accumulation: int = 1
@@ -100,7 +102,7 @@ class Schedule:
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the layers; weights, distances and sums stay in float32."""
     checkpoint_minutes: float = 10.0
-    """Time between checkpoints within an epoch; there is also one after every epoch."""
+    """Minutes between checkpoints within an epoch; there is also one after every epoch."""
     window_rows: int = 200_000
     """Rows in memory; a larger training set is shuffled in windows of this size."""
 
@@ -110,7 +112,8 @@ class Schedule:
         _at_least(1, self, "accumulation", "iterations", "window_rows")
         if self.max_minutes < 0 or self.devices < 0 or not self.checkpoint_minutes > 0:
             raise UserError(
-                "--max-minutes and --devices must not be negative, --checkpoint-minutes positive"
+                "--max-minutes and --devices must not be negative, --checkpoint-minutes must be "
+                "positive"
             )
 
 

@@ -1,4 +1,4 @@
-"""A trained network with everything that its use takes: references, units, the rule for pairs."""
+"""A trained network with everything that a prediction needs: references, units, neighbours."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,8 +29,8 @@ class Errors(NamedTuple):
     mae: float
     rmse: float
     mean_predictor: float
-    """MAE of the constant (or sum of atoms) that the network adds to; without one (a dipole's
-    length, an imported network), of the mean of these rows."""
+    """MAE without the network's output: of the constant or sum over atoms that it is added to, or,
+    if there is none (a dipole's length, an imported network), of the mean of these rows."""
     molecules: int
     """Number of rows."""
     left_out: int = 0

@@ -104,8 +104,8 @@ def _convert(
     references = weights.get("atomref.weight")
     if references is not None and readout == "mean":
         raise UserError(
-            "these weights have atom references, which a mean over atoms averages: only networks "
-            "with --readout sum are imported with them"
+            "these weights have atom references, which --readout mean would average: networks with "
+            "atom references need --readout sum"
         )
     # Charges times positions, which are in Bohr here: the dipole's only length.
     mean, std = (0.0, BOHR_TO_ANGSTROM) if readout == "dipole" else (mean, std)

@@ -51,7 +51,10 @@ def read(path: Path) -> list[Line]:
                 for row in rows
             ]
         except (KeyError, TypeError, ValueError):
-            raise UserError(f"{path} is damaged at line {rows.line_num}: delete it") from None
+            raise UserError(
+                f"{path} is damaged at line {rows.line_num}: delete the file, then run the same "
+                "command again"
+            ) from None
 
 
 class CsvLog:

@@ -62,7 +62,10 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise UserError(f"{self.json} cannot be read ({error})") from None
         if found.get("format") != FORMAT:
-            raise UserError(f"{self.json} is of format {found.get('format')}, not {FORMAT}")
+            raise UserError(
+                f"{self.json} is of format {found.get('format')}, not {FORMAT}: use the version of "
+                "schnet that wrote it, or train again"
+            )
         return found
 
     def write(self, record: Mapping[str, object]) -> None:

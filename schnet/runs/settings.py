@@ -33,18 +33,18 @@ class Data:
     key: str | None = None
     """Key of extended XYZ that holds the target, if its name does not say so."""
     unit: str | None = None
-    """Unit of a key whose name does not say it: au, ev, mev, kcal_mol, kj_mol; debye, e_angstrom.
-    """
+    """Unit of the target, if the name of its key does not say it: au, ev, mev, kcal_mol, kj_mol;
+    debye, e_angstrom."""
     split: str = "0.8,0.1,0.1"
     """Training, validation and test: fractions of the molecules, or numbers of them."""
     valid_data: tuple[Path, ...] = ()
     """Files for validation, instead of a part of --data."""
     test_data: tuple[Path, ...] = ()
-    """Files for the test, instead of a part of --data."""
+    """Files for testing, instead of a part of --data."""
     limit: int | None = None
-    """Use only this many training rows; a smaller number gives a subset of a larger one."""
+    """Use only this many training rows; a larger number keeps the rows of a smaller one."""
     split_seed: int = 0
-    """Seed of the division into training, validation and test."""
+    """Seed of the split into training, validation and test rows."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class TrainSettings:
     optimizer: Optimizer = field(default_factory=Optimizer)
     schedule: Schedule = field(default_factory=Schedule)
     init: Path | None = None
-    """Run folder or checkpoint whose weights to start from (fine-tuning)."""
+    """Run folder or checkpoint that gives the initial weights (fine-tuning)."""
     seed: int = 0
-    """Seed of the first weights and of the order of rows."""
+    """Seed of the initial weights and of the order of rows."""
 
     def check(self) -> None:
         """Raise UserError for settings that cannot be trained."""
@@ -71,7 +71,7 @@ class TrainSettings:
             part.check()
 
     def decisive(self) -> dict[str, object]:
-        """The settings that decide the weights, flat; without limits of time, which may change."""
+        """The settings that decide the weights, flat; without time limits, which may change."""
         free = {"max_minutes", "checkpoint_minutes"}
         return {k: v for k, v in flat(to_dict(self)).items() if k.split(".")[-1] not in free}
 

@@ -72,7 +72,9 @@ class XyzSource(Source):
                         )
                     rest = list(itertools.islice(stream, int(line) + 1))
                     if len(rest) != int(line) + 1:
-                        raise UserError(f"{self.path} ends within frame {n_frames}; get it again")
+                        raise UserError(
+                            f"{self.path} ends within frame {n_frames}; copy or download it again"
+                        )
                     at += sum(map(len, rest))
                 at += len(line)
         if not n_frames:
@@ -135,7 +137,7 @@ class XyzSource(Source):
         try:
             lines = iter(io.StringIO(data.decode()))
         except UnicodeDecodeError as error:
-            raise UserError(f"{self.path} is not text in UTF-8 ({error})") from None
+            raise UserError(f"{self.path} is not UTF-8 text ({error}); save it as UTF-8") from None
         for count in lines:
             if count.strip():
                 rest = itertools.islice(lines, int(count) + 1)
@@ -158,5 +160,5 @@ def _unpack(path: Path) -> IO[bytes]:
             shutil.copyfileobj(packed, whole, 1 << 20)
     except (OSError, EOFError, zlib.error) as error:
         whole.close()
-        raise UserError(f"{path} cannot be unpacked ({error}); get it again") from None
+        raise UserError(f"{path} cannot be unpacked ({error}); copy or download it again") from None
     return whole

@@ -104,7 +104,7 @@ class Training:
         if np.any(_gathered(np.array([mine], np.uint32)) != mine):
             raise UserError(
                 "the processes differ in their options, their data or the checkpoint they see: "
-                "start all with the same options but --process, on the same data and --out"
+                "start all with the same options except --process, on the same data and --out"
             )
 
     @property

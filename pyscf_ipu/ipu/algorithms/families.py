@@ -25,7 +25,7 @@ from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.tiles.array import WORKERS
 
 TILES = 1471
-"""Tiles of a Mk2 IPU but one: tile 0 is left to scalars and the program's control."""
+"""All tiles of a Mk2 IPU but one: tile 0 is left to scalars and the program's control."""
 
 
 @dataclass(frozen=True)

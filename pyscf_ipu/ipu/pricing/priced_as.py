@@ -46,7 +46,10 @@ def priced_form(eqn: JaxprEqn) -> ClosedJaxpr:
         *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
     )
     if any(sites(closed.jaxpr)):
-        raise ValueError("what is priced has loops or branches that depend on data")
+        raise ValueError(
+            "the program to be priced has loops or branches that depend on data: let them depend "
+            "on shapes only"
+        )
     return closed
 
 

@@ -53,7 +53,8 @@ def view(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 
 
 def _regrouped(tiles: tuple[int, ...], rows: int) -> tuple[int, ...] | None:
-    """Tiles of `rows` longer rows made of successive ones; None if a row would be on several."""
+    """The tile of each of `rows` longer rows, which join successive ones; None if one would need
+    several tiles."""
     if rows == 0 or len(tiles) % rows:
         return None
     groups = np.reshape(tiles, (rows, -1))

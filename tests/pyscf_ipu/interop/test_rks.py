@@ -168,7 +168,7 @@ def test_other_classes_are_pyscf_s(ours):
     assert type(ours.to_pyscf()) is dft.rks.RKS
     assert ours.to_gks().mo_coeff.shape == (2 * ours.mol.nao, 2 * ours.mol.nao)
     assert ours.to_uhf().kernel.__module__.startswith("pyscf.")
-    with pytest.raises(TypeError, match="made of pyscf_ipu's RKS, whose SCF is restricted"):
+    with pytest.raises(TypeError, match="made from pyscf_ipu's RKS, whose SCF is restricted"):
         addons.convert_to_uhf(ours).kernel()
 
 

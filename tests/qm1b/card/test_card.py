@@ -158,7 +158,7 @@ def test_the_measured_error_is_that_of_this_dataset(small):
     for changes in ({"rows": 1}, {"fingerprint": "other"}):
         audit(small, **changes)
         text = section(card(gather(small), Statements("x"), []), "Measured error")
-        assert "Not verified as it is" in text
+        assert "Not verified in its present state" in text
         assert "0.375" not in text
     (small / "verify.json").write_text("{")
     with pytest.raises(UserError, match="run qm1b verify again"):

@@ -70,7 +70,7 @@ def test_everything_on_request(finished, tmp_path):
 
 def test_what_is_left_out_is_said(finished, tmp_path, capsys):
     assert main(["export", str(finished[0]), str(tmp_path / "data.parquet")]) == 0
-    assert "8 rows, 6 not converged or not finite left out (--all" in capsys.readouterr().out
+    assert "8 rows; left out 6 not converged or not finite (--all" in capsys.readouterr().out
 
 
 def test_many_orbitals_widen_the_column():

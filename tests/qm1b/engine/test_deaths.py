@@ -41,7 +41,7 @@ def test_a_machine_that_fails_the_probe_ends_the_run(tmp_path):
 
 def test_an_outage_writes_no_errors_and_the_same_command_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_OUTAGE", str(tmp_path / "mark"))
-    with pytest.raises(UserError, match=r"died of SIGKILL.*it is this machine"):
+    with pytest.raises(UserError, match=r"died of SIGKILL.*the cause is this machine"):
         fake_run(tmp_path, "O\nC\nCC\n", factory="fake_engine:Outage")
     out = tmp_path / "out-2"
     assert shards.shards(out) == []

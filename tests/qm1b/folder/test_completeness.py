@@ -87,8 +87,9 @@ def test_an_interrupted_run_may_be_used_and_says_so(copy, tmp_path, capsys):
     ):
         assert main(command) == 0
         error = capsys.readouterr().err
-        assert "not complete but interrupted: 6 of 10 work units are there, not 6 to 9" in error
-    assert "**Not whole**" in (copy / "card" / "README.md").read_text()
+        text = "not complete but interrupted: 6 of 10 work units are there (missing: 6 to 9)"
+        assert text in error
+    assert "**Incomplete**" in (copy / "card" / "README.md").read_text()
     about = json.loads((copy / "card" / "croissant.json").read_text())
     assert "6 of 10" in about["description"]
     assert broken(copy)["missing_shard"].count == 4
@@ -103,7 +104,7 @@ def test_a_share_has_its_own_units(tmp_path):
     assert broken(out) == {}
     assert shards.read_manifest(out).missing([1, 7]) == [4]
     shutil.copy(shards.shard_path(out, 4), shards.shard_path(out, 5))
-    with pytest.raises(UserError, match=r"shard-00005.h5 in .* is not of its run"):
+    with pytest.raises(UserError, match=r"shard-00005.h5 in .* does not belong to its run"):
         notice(ShardFolder(out))
 
 

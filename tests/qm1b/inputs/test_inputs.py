@@ -116,7 +116,7 @@ def test_tables_whose_column_is_said(tmp_path):
             None,
             "several columns of SMILES; choose with .*: CanonicalSMILES, Iso",
         ),
-        (path, "y", "no column 'y'.*CanonicalSMILES"),
+        (path, "y", "no column 'y';.*CanonicalSMILES"),
         (bare, None, "no column of the table is called smiles"),
     ):
         with pytest.raises(UserError, match=words):

@@ -72,7 +72,7 @@ def test_a_failing_cluster_is_one_sentence(tmp_path, monkeypatch):
     source.write_text("C\nCC\n")
     run = Run(source, tmp_path / "out", settings(), 1, "fake_engine:Solver", cluster="auto")
     with pytest.raises(
-        UserError, match=r"NodeDiedError: node 10.0.0.7 was lost\); .* goes on"
+        UserError, match=r"NodeDiedError: node 10.0.0.7 was lost\); .* again to resume"
     ) as e:
         generate(run)
     assert "\n" not in str(e.value)

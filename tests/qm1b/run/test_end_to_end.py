@@ -43,7 +43,7 @@ def test_what_the_command_says_and_leaves(real):
     out, text, _ = real
     assert "10 conformers of 5 molecules" in text
     assert "programs: 2 compiled" in text
-    assert f"The data lies in {out}" in text
+    assert f"The data are in {out}" in text
     drops = pd.read_csv(out / shards.DROPPED)
     assert drops["line"].tolist() == [6, 7, 8]
     assert drops["reason"].tolist() == ["radical", "duplicate", "too_large"]

@@ -163,6 +163,6 @@ def test_the_command_that_goes_on_is_printed(given, tmp_path, monkeypatch, capsy
     lines = capsys.readouterr().out.splitlines()
     last = lines[-1]
     assert any(line.endswith(" has no rows.") for line in lines)
-    assert "5 of 9 lines are done. To go on: " in last
+    assert "5 of 9 lines are done. To resume: " in last
     folder = "--out 'my data'" if given else "--out data/in"
     assert last.endswith(f" generate in.smi {folder}")
