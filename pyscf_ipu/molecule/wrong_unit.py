@@ -67,7 +67,8 @@ def nearest_ratios(
 ) -> Float[np.ndarray, " A"]:
     """The least distance of each atom to another, in units of the sum of their covalent radii."""
     radii = np.array([COVALENT_RADII_ANGSTROM[z] for z in numbers.tolist()])
-    distance = np.linalg.norm(angstrom[:, None] - angstrom[None], axis=-1)
+    with np.errstate(over="ignore"):  # far beyond any molecule: infinitely far
+        distance = np.linalg.norm(angstrom[:, None] - angstrom[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
     return (distance / (radii[:, None] + radii[None])).min(axis=1)
 

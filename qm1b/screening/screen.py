@@ -66,10 +66,14 @@ class Screen:
     @property
     def doubts(self) -> list[str]:
         """A sentence for each unit that the geometries seem to have been mistaken for."""
-        return [
-            f"{count} geometries (the first is record {first}) look wrong: {in_words(mistake)}"
-            for mistake, (first, count) in self.mistaken.items()
-        ]
+        found = []
+        for mistake, (first, count) in self.mistaken.items():
+            which = (
+                f"(the first is record {first}) look" if count > 1 else f"(record {first}) looks"
+            )
+            found.append(f"{count} geometr{'ies' if count > 1 else 'y'} {which} wrong: ")
+            found[-1] += in_words(mistake)
+        return found
 
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():

@@ -84,6 +84,7 @@ def test_no_false_alarm(atoms):
 
 def test_positions_that_are_no_numbers_are_for_another_check():
     assert mistaken_unit(np.array([8, 1, 1]), np.array([[0, 0, np.nan]] * 3)) == ""
+    assert mistaken_unit(np.array([8, 1, 1]), np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1e300]])) == ""
 
 
 def test_from_xyz_warns(tmp_path):
