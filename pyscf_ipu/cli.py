@@ -12,7 +12,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
-from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.errors import TileMemoryError, UntrustedCache
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
 
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args=arguments,
         config=(OmitArgPrefixes,),
     )
-    return exit_code("pyscf-ipu", command, ValueError, TileMemoryError)
+    return exit_code("pyscf-ipu", command, ValueError, TileMemoryError, UntrustedCache)
 
 
 if __name__ == "__main__":

@@ -23,3 +23,7 @@ class Float64OnIpuError(TypeError):
 
 class TileMemoryError(MemoryError):
     """The program needs more memory on a tile than there is."""
+
+
+class UntrustedCache(PermissionError):
+    """The folder for compiled programs belongs to others, or others may write to it."""

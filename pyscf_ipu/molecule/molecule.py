@@ -5,6 +5,7 @@ Shape legend: A atoms.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.elements.symbols import symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
+from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.molecule.xyz import first_frame, stated_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -109,19 +111,26 @@ class Molecule:
 
     @classmethod
     def from_xyz(cls, path: str | Path, charge: int | None = None) -> Molecule:
-        """The first frame of an XYZ or extended XYZ file (positions there in Angstrom).
+        """The first frame of an XYZ or extended XYZ file.
+
+        Positions are in Angstrom, unless the comment line says `units=Bohr`.  A warning says when
+        they look like another unit.
 
         Args:
             path: the file.
-            charge: in units of e; None for that of the comment line (`charge=1`), or 0 without one.
+            charge: in units of e; None for that of the comment line (`charge=1` or
+                `total_charge=1`), or 0 without one.
 
         Raises:
             FileNotFoundError: there is no such file.
-            InvalidMolecule: the file is not XYZ (the message names the line), it is periodic, or
-                its comment states another charge.
+            InvalidMolecule: the file is not XYZ (the message names the line), or its comment states
+                another charge, an open shell (`multiplicity=3`), a lattice or an unknown unit.
         """
         path = Path(path)
         frame = first_frame(path)
+        mistake = mistaken_unit(frame.numbers, frame.positions_angstrom)
+        if mistake:
+            warnings.warn(f"{path}: {in_words(mistake)}", stacklevel=2)
         bohr = frame.positions_angstrom / BOHR_TO_ANGSTROM
         return cls(frame.numbers, bohr, stated_charge(frame, path, charge), name=path.stem)
 

@@ -1,12 +1,12 @@
 """XYZ and extended XYZ: what a frame says.  The one reader of frames for all three packages.
 
-Positions are in Angstrom.  Extended XYZ puts `key=value` pairs into the comment line; a value may
-stand in quotes or braces, and ASE writes what it would otherwise misread as JSON behind `_JSON`.
+Positions are in Angstrom, or in the unit that the comment states.  Extended XYZ puts `key=value`
+pairs into the comment line; a value may stand in quotes or braces, and ASE writes what it would
+otherwise misread as JSON behind `_JSON`.
 """
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,23 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.stated import (
+    MOMENTS,
+    Refused,
+    angstrom_per_unit,
+    charge_of,
+    check_closed_shell,
+    check_stated_once,
+    is_periodic,
+)
 
 HYDROGENS = {"D": 1, "T": 1}
 """Isotopes with a symbol of their own; electronic energies do not depend on nuclear masses."""
 
 _PAIR = re.compile(r"""(?<![^\s="'}])([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\S+)""")
-MAX_STATED_CHARGE = 1000
 _QUOTES = {'"': '"', "'": "'", "{": "}"}
 _JSON = "_JSON "
+_FIRST = slice(0, 1)
 
 
 class Unreadable(ValueError):
@@ -42,18 +51,39 @@ class Frame:
     positions_angstrom: Float[np.ndarray, "A 3"]
     keys: dict[str, str]
     """Keys of the comment in lower case, and their values as `comment_keys` gives them."""
+    moments: tuple[str, ...] = ()
+    """Magnetic moments, if the atoms have a column of them."""
+
+    def check(self) -> None:
+        """Raise Refused if the frame is periodic, or states that it is not a closed shell."""
+        if is_periodic(self.keys):
+            what = "the frame is periodic (pbc or a lattice): only molecules are computed"
+            raise Refused("periodic", "periodic", what)
+        check_closed_shell(self.keys, self.moments)
+
+    @property
+    def charge(self) -> int | None:
+        """The stated charge in e, if there is one; raises Refused if it cannot be understood."""
+        return charge_of(self.keys)
 
 
 def parse_frame(block: str) -> Frame:
     """Read a frame: the number of atoms, the comment, and one line per atom.
 
+    `Frame.check` says whether what it states can be computed.
+
     Raises:
         Unreadable: an atom without an element or three coordinates.
+        Refused: an unknown unit, or a key that is stated twice.
     """
     _, comment, *atoms = block.split("\n")
-    keys = {name.lower(): value for name, value in comment_keys(comment).items()}
-    element, at = _columns(keys.get("properties", ""))
-    numbers, positions = [], []
+    pairs = [(name.lower(), _value(text)) for name, text in _PAIR.findall(comment)]
+    check_stated_once(pairs)
+    keys = dict(pairs)
+    unit = angstrom_per_unit(keys)
+    columns = _columns(keys.get("properties", ""))
+    element, at = columns.get("species", columns.get("z", _FIRST)).start, columns["pos"].start
+    numbers, positions, moments = [], [], []
     for i, line in enumerate(atoms):
         fields = line.split()
         try:
@@ -62,9 +92,9 @@ def parse_frame(block: str) -> Frame:
         except (IndexError, KeyError, ValueError):
             raise Unreadable(i, line) from None
         positions.append((x, y, z))
-    return Frame(
-        np.array(numbers, dtype=np.int64), np.array(positions, dtype=float).reshape(-1, 3), keys
-    )
+        moments += fields[columns[MOMENTS]] if MOMENTS in columns else []
+    angstrom = np.array(positions, dtype=float).reshape(-1, 3) * unit
+    return Frame(np.array(numbers, dtype=np.int64), angstrom, keys, tuple(moments))
 
 
 def comment_keys(comment: str) -> dict[str, str]:
@@ -72,28 +102,13 @@ def comment_keys(comment: str) -> dict[str, str]:
     return {key: _value(text) for key, text in _PAIR.findall(comment)}
 
 
-def is_periodic(keys: Mapping[str, str]) -> bool:
-    """Whether the keys of a frame say that it is periodic; a lattice alone says so too."""
-    lower = {key.lower(): value for key, value in keys.items()}
-    periodic = lower.get("pbc", "T T T" if "lattice" in lower else "")
-    return any(word[:1] in "Tt1" for word in periodic.replace(",", " ").split())
-
-
-def whole_number(text: str) -> int | None:
-    """A charge as a comment states it ("1", "-1.0"); None if it is not a whole number."""
-    try:
-        value = float(text)
-        return int(value) if value == int(value) else None
-    except (ValueError, OverflowError):
-        return None
-
-
 def first_frame(path: Path) -> Frame:
     """The first frame of a file.
 
     Raises:
         FileNotFoundError: there is no such file.
-        InvalidMolecule: the file is not XYZ (the message names the line), or periodic.
+        InvalidMolecule: the file is not XYZ (the message names the line), or states what cannot be
+            computed: a lattice, an open shell, an unknown unit.
     """
     if not path.is_file():
         raise FileNotFoundError(f"XYZ file {path} does not exist or is not a file; check the path.")
@@ -105,6 +120,10 @@ def first_frame(path: Path) -> Frame:
     rows = lines[2 : 2 + n_atoms]
     try:
         frame = parse_frame("\n".join([first, *lines[1:2], *rows] if rows else [first, ""]))
+        if len(rows) == n_atoms:
+            frame.check()
+    except Refused as error:
+        raise InvalidMolecule(f"{path}: {error}") from error
     except Unreadable as error:
         needed = "an element symbol and x, y, z in Angstrom"
         line = rows[error.atom].strip()[:60]
@@ -112,11 +131,6 @@ def first_frame(path: Path) -> Frame:
     if len(rows) < n_atoms:
         what = f"is missing: the file ends after {len(rows)} of {n_atoms} atoms"
         raise _not_xyz(path, len(rows) + 3, what, "an atom")
-    if is_periodic(frame.keys):
-        raise InvalidMolecule(
-            f"{path} is periodic (pbc or a lattice): only molecules are computed; remove these "
-            "keys if the cell has no meaning"
-        )
     return frame
 
 
@@ -126,10 +140,10 @@ def stated_charge(frame: Frame, path: Path, charge: int | None) -> int:
     Raises:
         InvalidMolecule: the comment's charge is not a whole number, or another one than given.
     """
-    text = frame.keys.get("charge")
-    stated = None if text is None else whole_number(text)
-    if text is not None and (stated is None or abs(stated) > MAX_STATED_CHARGE):
-        raise InvalidMolecule(f"{path} has charge={text[:40]!r}: it must be a whole number, in e")
+    try:
+        stated = frame.charge
+    except Refused as error:
+        raise InvalidMolecule(f"{path}: {error}") from error
     if stated is not None and charge is not None and stated != charge:
         raise InvalidMolecule(
             f"{path} states charge {stated:+d}, which contradicts charge={charge}: leave one out"
@@ -163,15 +177,15 @@ def _words(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _columns(properties: str) -> tuple[int, int]:
-    """Columns of the element and of x, from the value of Properties; 0 and 1 without it."""
-    columns: dict[str, int] = {}
+def _columns(properties: str) -> dict[str, slice]:
+    """Columns of the atoms by name in lower case, from the value of Properties."""
+    columns: dict[str, slice] = {}
     at = 0
     parts = properties.split(":")
     for name, width in zip(parts[0::3], parts[2::3], strict=False):
-        columns[name.lower()] = at
-        at += int(width) if width.isdecimal() and len(width) < 4 else 1
-    return columns.get("species", columns.get("z", 0)), columns.get("pos", 1)
+        start, at = at, at + (int(width) if width.isdecimal() and len(width) < 4 else 1)
+        columns[name.lower()] = slice(start, at)
+    return {"pos": slice(1, 4)} | columns
 
 
 def _number(element: str) -> int:

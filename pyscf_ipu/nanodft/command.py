@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.errors import ConvergenceError, UntrustedCache
 from pyscf_ipu.terminal import exit_code
 
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's notes on kept programs
-    return exit_code("nanodft", command, ValueError, ConvergenceError)
+    return exit_code("nanodft", command, ValueError, ConvergenceError, UntrustedCache)
 
 
 if __name__ == "__main__":

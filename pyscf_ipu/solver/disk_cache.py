@@ -12,6 +12,8 @@ from pathlib import Path
 import jax
 import jax.monitoring
 
+from pyscf_ipu.solver.cache_folder import checked_folder
+
 
 def default_cache_directory() -> Path:
     """$PYSCF_IPU_CACHE, or pyscf_ipu/<processor> under $XDG_CACHE_HOME (default ~/.cache).
@@ -37,11 +39,17 @@ def _processor() -> str:
 def enable_disk_cache(directory: str | Path | None = None) -> Path:
     """Keep every compiled program in `directory`; a setting of the whole process.
 
+    Programs found there are run, so the folder is made for this user alone.
+
+    Returns:
+        The folder, without symbolic links.
+
     Raises:
+        UntrustedCache: (an OSError) others own the directory or may write to it.
         OSError: the directory cannot be made.
+        ValueError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
     """
-    path = Path(directory) if directory is not None else default_cache_directory()
-    path.mkdir(parents=True, exist_ok=True)
+    path = checked_folder(Path(directory) if directory is not None else default_cache_directory())
     jax.config.update("jax_compilation_cache_dir", str(path))
     # By default JAX skips programs that compile quickly, and a run would compile them each time.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

@@ -67,14 +67,17 @@ def pyscf_ipu_solver(**level: Any) -> Engine:
 
     Raises:
         ValueError: a setting is not offered; the message names what is.
-        UserError: there is no folder for compiled programs.
+        UserError: there is no folder for compiled programs, or others may write to it.
     """
+    from pyscf_ipu.errors import UntrustedCache
     from pyscf_ipu.solver.disk_cache import enable_disk_cache
     from pyscf_ipu.solver.solver import Solver
 
     solver = Solver(Settings(**level))
     try:
         enable_disk_cache()
+    except UntrustedCache as error:
+        raise UserError(str(error)) from None
     except OSError as error:
         raise UserError(
             f"compiled programs cannot be kept in {error.filename} ({error.strerror}); "

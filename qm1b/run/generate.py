@@ -150,6 +150,8 @@ class _Generation:
         for line in inputs.read(self.run.source, settings, last, self.source):
             found = screen(line)
             yield found if self.out.plan.unit_of(line.number) in missing else None
+        for doubt in screen.doubts:
+            self.display.say(f"Warning: {self.run.source}: {doubt}")
 
     def _write(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
         self.out.add(unit, versions)

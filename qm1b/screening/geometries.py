@@ -16,7 +16,9 @@ from rdkit import Chem, rdBase
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.molecule.smiles import heavy_first
-from pyscf_ipu.molecule.xyz import Frame, Unreadable, is_periodic, parse_frame, whole_number
+from pyscf_ipu.molecule.stated import Refused, whole_number
+from pyscf_ipu.molecule.wrong_unit import Mistake, mistaken_unit
+from pyscf_ipu.molecule.xyz import Frame, Unreadable, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
@@ -61,6 +63,11 @@ def read(record: Record, limits: Limits) -> Given:
     return given
 
 
+def looks_like(geometry: Geometry) -> Mistake:
+    """The unit that the positions seem to be in, although they were read in another; "" if none."""
+    return mistaken_unit(geometry.numbers.astype(int), geometry.positions * BOHR_TO_ANGSTROM)
+
+
 def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
     """Positions as they are stored and computed: float32 values in a float64 array."""
     with np.errstate(over="ignore"):
@@ -102,11 +109,13 @@ def _sdf(block: str, limits: Limits) -> Given:
 def _xyz(block: str, limits: Limits) -> Given:
     try:
         frame = parse_frame(block)
+        frame.check()
+        given = frame.charge
     except Unreadable as error:
         raise Dropped("unparsable", str(error)) from None
-    _check_keys(frame.keys)
+    except Refused as error:
+        raise Dropped(error.reason, str(error)) from None
     limits.check_size(frame.numbers.tolist())
-    given = _charge(frame.keys["charge"]) if "charge" in frame.keys else None
     if not frame.keys.get("smiles"):
         charge = given or 0
         limits.check_closed_shell(frame.numbers.tolist(), charge)
@@ -121,15 +130,6 @@ def _xyz(block: str, limits: Limits) -> Given:
     _check_formula(frame, graph)
     found = _geometry(frame.numbers, frame.positions_angstrom)
     return Given(found, canonical(graph), charge)
-
-
-def _check_keys(keys: dict[str, str]) -> None:
-    """Refuse what the comment of a frame gives and cannot be computed."""
-    if is_periodic(keys):
-        raise Dropped("periodic", "pbc or a lattice; only molecules are computed")
-    multiplicity = keys.get("multiplicity", "1")
-    if multiplicity not in ("1", "1.0"):
-        raise Dropped("radical", f"multiplicity {multiplicity[:SHOWN]}; only closed shells")
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:

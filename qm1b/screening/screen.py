@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from rdkit import rdBase
 
+from pyscf_ipu.molecule.wrong_unit import Mistake, in_words
 from qm1b.inputs.records import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening import geometries
@@ -47,6 +48,8 @@ class Screen:
     limits: Limits
     copies: int = 1
     """Conformers that each geometry in the input becomes."""
+    mistaken: dict[Mistake, list[int]] = field(default_factory=dict)
+    """Geometries whose unit looks wrong: by that unit, the first one's number and their count."""
     _seen: dict[bytes, int] = field(default_factory=dict)
     _geometries: Counter[bytes] = field(default_factory=Counter)
 
@@ -59,6 +62,18 @@ class Screen:
         except Dropped as dropped:
             text = record.smiles[:SHOWN].replace("\0", "\\0")
             return Drop(record.number, text, dropped.reason, " ".join(dropped.detail.split()))
+
+    @property
+    def doubts(self) -> list[str]:
+        """A sentence for each unit that the geometries seem to have been mistaken for."""
+        found = []
+        for mistake, (first, count) in self.mistaken.items():
+            which = (
+                f"(the first is record {first}) look" if count > 1 else f"(record {first}) looks"
+            )
+            found.append(f"{count} geometr{'ies' if count > 1 else 'y'} {which} wrong: ")
+            found[-1] += in_words(mistake)
+        return found
 
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():
@@ -79,6 +94,9 @@ class Screen:
         if first != record.number:
             raise Dropped("duplicate", f"same molecule and positions as line {first}")
         found = Candidate(record.number, smiles, charge, geometry)
+        mistake = geometries.looks_like(geometry)
+        if mistake:
+            self.mistaken.setdefault(mistake, [record.number, 0])[1] += 1
         key = _key(f"{found.identity} {charge}")
         self._geometries[key] += 1
         return replace(found, first=(self._geometries[key] - 1) * self.copies)

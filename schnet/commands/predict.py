@@ -11,7 +11,8 @@ import tyro
 class Predict:
     """Predict a property of SMILES, geometries or a dataset, and print or write it as CSV.
 
-    A row with an element that no training row had keeps its line, without a prediction.
+    A row that cannot be predicted, such as one with an element that no training row had, keeps its
+    line; the column reason says why.
     """
 
     run: tyro.conf.Positional[Path]
@@ -23,17 +24,19 @@ class Predict:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
-        from schnet.runs.results import lines, write_predictions
+        from schnet.runs.results import Tally, lines, write_predictions
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
 
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)
+        tally = Tally()
         if self.out is None:
-            sys.stdout.writelines(lines(predictor, source.parts(), truth=False))
+            sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))
         else:
-            n = write_predictions(self.out, predictor, source.parts(), truth=False)
-            print(f"{self.out}: {n} predictions of {predictor.target.name}")
-        for reason, count in source.dropped.items():
-            print(f"schnet: left out {count} rows: {reason}", file=sys.stderr)
+            write_predictions(self.out, predictor, source.parts(), truth=False, tally=tally)
+            predicted = tally.rows - tally.without
+            print(f"{self.out}: {predicted} predictions of {predictor.target.name}")
+        if tally.without:
+            print(f"schnet: {tally.sentence()}", file=sys.stderr)
         return 0

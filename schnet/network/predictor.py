@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Shaped
 
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
@@ -67,16 +67,28 @@ class Predictor:
             shape: slots of the packs, into which each row must fit; by default chosen for the rows.
 
         Raises:
-            UserError: a row has an element that no training row had.
+            UserError: a row has an element that no training row had, or a reason of its own why it
+                cannot be predicted; `known` has the others.
         """
         if not len(samples):
             return np.zeros(0)
+        bad = np.flatnonzero(samples.reasons != "")
+        if len(bad):
+            row = samples[int(bad[0])]
+            raise UserError(f"{row.key} ({row.smiles or 'no SMILES'}): {row.reason}")
         return self.references.add(samples, self.residuals(samples, shape or self.shape(samples)))
 
     def known(self, samples: Samples) -> Samples:
-        """The rows that can be predicted: those without elements that no training row had."""
-        mask = self.references.covers(samples)
+        """The rows that can be predicted: those without a reason of `reasons`."""
+        mask = self.reasons(samples) == ""
         return samples if mask.all() else samples.take(np.flatnonzero(mask))
+
+    def reasons(self, samples: Samples) -> Shaped[np.ndarray, " R"]:
+        """Why each row cannot be predicted, '' if it can: its own reason, or a new element."""
+        found = samples.reasons.copy()
+        for row in np.flatnonzero(~self.references.covers(samples) & (found == "")).tolist():
+            found[row] = self.references.new_elements(samples[row].numbers)
+        return found
 
     def shape(self, samples: Samples) -> PackShape:
         """Slots of packs that suit these rows."""

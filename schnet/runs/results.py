@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -42,38 +43,68 @@ def sentence(name: str, target: Target, errors: Errors) -> str:
     )
 
 
+@dataclass
+class Tally:
+    """Rows of a prediction: all, and those without one."""
+
+    rows: int = 0
+    without: int = 0
+
+    def sentence(self) -> str:
+        """What to tell of rows without a prediction; '' if there are none."""
+        if not self.without:
+            return ""
+        return f"{self.without} of {self.rows} rows have no prediction; the column reason says why"
+
+
 def write_predictions(
-    path: Path, predictor: Predictor, parts: Iterable[Samples], truth: bool
-) -> int:
-    """Write `lines` to a file; returns the number of rows. Raises UserError if that fails."""
-    rows = -1  # the first line has the names of columns
+    path: Path,
+    predictor: Predictor,
+    parts: Iterable[Samples],
+    truth: bool,
+    tally: Tally | None = None,
+) -> None:
+    """Write `lines` to a file; raises UserError if that fails."""
 
     def write(stream: IO[bytes]) -> None:
-        nonlocal rows
-        for line in lines(predictor, parts, truth):
+        for line in lines(predictor, parts, truth, tally):
             stream.write(line.encode())
-            rows += 1
 
     atomic_write(path, write)
-    return rows
 
 
-def lines(predictor: Predictor, parts: Iterable[Samples], truth: bool) -> Iterator[str]:
-    """CSV of all rows: place in the file, SMILES, prediction, and with `truth` the file's value.
+def lines(
+    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: Tally | None = None
+) -> Iterator[str]:
+    """CSV of all rows: place in the file, SMILES, prediction.
 
-    The first line has the names of columns. A row with an element that no training row had has no
-    prediction.
+    The first line has the names of columns.
+
+    Args:
+        predictor: the network.
+        parts: the rows.
+        truth: add a column with the file's value; without, one with the reason why a row has no
+            prediction.
+        tally: counts the rows.
     """
     target = predictor.target
     unit = target.per_atomic(target.file_unit)
-    ends = ["", "_in_file"] if truth else [""]
-    yield _csv(["row", "smiles", *(f"{target.name}{end}_{target.file_unit}" for end in ends)])
+    names = [f"{target.name}{end}_{target.file_unit}" for end in ("", "_in_file")]
+    yield _csv(["row", "smiles", names[0], names[1] if truth else "reason"])
     for samples, _, predicted in predictor.stream(parts):
+        reasons = predictor.reasons(samples)
         values = np.full(len(samples), np.nan)
-        values[predictor.references.covers(samples)] = predicted * unit
-        numbers = np.stack([values, *[samples.targets * unit] * truth], axis=1)
-        for key, smiles, two in zip(samples.keys, samples.smiles, numbers.tolist(), strict=True):
-            yield _csv([key, smiles, *("" if np.isnan(x) else f"{x:.6f}" for x in two)])
+        values[reasons == ""] = predicted * unit
+        last = [*map(_digits, samples.targets * unit)] if truth else reasons.tolist()
+        for *texts, value, other in zip(samples.keys, samples.smiles, values, last, strict=True):
+            yield _csv([*texts, _digits(value), other])
+        if tally is not None:
+            tally.rows += len(samples)
+            tally.without += int((reasons != "").sum())
+
+
+def _digits(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.6f}"
 
 
 def _csv(values: list[str]) -> str:

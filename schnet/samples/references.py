@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float64, Int, UInt8
 
 from pyscf_ipu.elements.symbols import SYMBOLS
 from schnet.errors import UserError
@@ -152,6 +152,12 @@ class AtomReferences:
         new[list(self.elements)] = False
         return composition(samples) @ new == 0
 
+    def new_elements(self, numbers: UInt8[np.ndarray, " A"]) -> str:
+        """The elements among these that no training row had, in words for a row that has some."""
+        new = ", ".join(SYMBOLS[z] for z in sorted({*numbers.tolist()} - {*self.elements}))
+        seen = ", ".join(SYMBOLS[z] for z in self.elements)
+        return f"has {new}, which no training row had; the model is for {seen}"
+
     def baseline(self, samples: Samples) -> Float64[np.ndarray, " R"]:
         """The constant and the atoms' values, in the target's atomic unit.
 
@@ -160,14 +166,9 @@ class AtomReferences:
         """
         counts, known = composition(samples), self.covers(samples)
         if not known.all():
-            row = int(np.flatnonzero(~known)[0])
-            there = np.flatnonzero(counts[row]).tolist()
-            new = ", ".join(SYMBOLS[z] for z in there if z not in self.elements)
-            seen = ", ".join(SYMBOLS[z] for z in self.elements)
-            raise UserError(
-                f"{samples.keys[row]} ({samples.smiles[row] or 'no SMILES'}) has {new}, which no "
-                f"training row had; the model is for {seen}"
-            )
+            row = samples[int(np.flatnonzero(~known)[0])]
+            why = self.new_elements(row.numbers)
+            raise UserError(f"{row.key} ({row.smiles or 'no SMILES'}) {why}")
         return self.constant + counts[:, list(self.elements)] @ np.array(self.values, np.float64)
 
     def subtract(self, samples: Samples) -> Float64[np.ndarray, " R"]:

@@ -24,6 +24,8 @@ class Sample(NamedTuple):
     """In the target's atomic unit; NaN if the file has none."""
     smiles: str
     key: str
+    reason: str = ""
+    """Why the row cannot be predicted; it may then be without atoms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class Samples:
     """Where each row is in its file: line and conformer, frame, or row."""
     molecules: Shaped[np.ndarray, " R"]
     """Text that is the same for all conformers of a molecule; splits go by it."""
+    reasons: Shaped[np.ndarray, " R"]
+    """Why a row cannot be predicted; '' if it can, and in all rows of data to train on."""
 
     def __post_init__(self) -> None:
         rows, atoms = len(self.atom_offset) - 1, len(self.numbers)
@@ -64,6 +68,7 @@ class Samples:
             smiles,
             texts(row.key for row in rows),
             smiles if molecules is None else texts(molecules),
+            texts(row.reason for row in rows),
         )
 
     @classmethod
@@ -94,7 +99,12 @@ class Samples:
         at = range(len(self))[row]
         atoms = slice(*self.atom_offset[at : at + 2].tolist())
         return Sample(
-            self.numbers[atoms], self.positions_bohr[atoms], target, self.smiles[at], self.keys[at]
+            self.numbers[atoms],
+            self.positions_bohr[atoms],
+            target,
+            self.smiles[at],
+            self.keys[at],
+            self.reasons[at],
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -104,9 +114,15 @@ class Samples:
     def take(self, rows: Int[np.ndarray, " _"]) -> Samples:
         """The rows of these numbers, in this order."""
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
-        by_row = (self.targets, self.smiles, self.keys, self.molecules)
+        by_row = (self.targets, self.smiles, self.keys, self.molecules, self.reasons)
         chosen = [column[rows] for column in by_row]
         return Samples(self.numbers[index], self.positions_bohr[index], offset, *chosen)
+
+
+def without_atoms(smiles: str, key: str, reason: str) -> Sample:
+    """A row of which nothing can be predicted, and why, in one line of text."""
+    none, nowhere = np.zeros(0, np.uint8), np.zeros((0, 3), np.float32)
+    return Sample(none, nowhere, float("nan"), smiles, key, " ".join(reason.split()))
 
 
 def texts(values: Iterable[str]) -> Shaped[np.ndarray, " _"]:

@@ -60,11 +60,12 @@ class Source(ABC):
 
     @abstractmethod
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """Read the good rows of a part, and count the dropped ones."""
+        """Read a part: for training the good rows and counts of the dropped ones, for a prediction
+        all rows, of which some have a reason why they cannot be predicted."""
 
     def part(self, number: int) -> Samples:
-        """The good rows of a part, from 0, in the order of the file; raises UserError if the file
-        is damaged."""
+        """The rows of a part, from 0, in the order of the file, as of `read_part`; raises UserError
+        if the file is damaged."""
         with self._lock:
             if number in self._kept:
                 return self._kept[number]
@@ -127,24 +128,29 @@ def kept(
 ) -> tuple[Samples, Reasons]:
     """Drop rows without atoms, rows that fail a test, and rows that are not finite.
 
+    For a prediction every row stays, and those that fail get the reason instead.
+
     Args:
         samples: rows of a part.
         tests: which rows pass, by the reason for dropping the others. A row counts for the first
             test that it fails.
-        wants_target: drop rows whose target is not finite.
+        wants_target: drop rows, also those whose target is not finite; else this is a prediction.
     """
     finite = np.isfinite(samples.positions_bohr).all(axis=1)
     bad_atoms = np.add.reduceat(np.append(~finite, False), samples.atom_offset[:-1], dtype=np.int64)
     tests = {"no atoms": samples.sizes > 0, **tests, "position not finite": bad_atoms == 0}
     if wants_target:
         tests["target not finite"] = np.isfinite(samples.targets)
-    good = np.ones(len(samples), dtype=bool)
+    why = samples.reasons.copy()
     reasons = Reasons()
     for reason, passed in tests.items():
-        failed = good & ~passed
+        failed = (why == "") & ~passed
         if failed.any():
             reasons[reason] = int(failed.sum())
-        good &= passed
+        why[failed] = reason
+    if not wants_target:
+        return replace(samples, reasons=why), Reasons()
+    good = why == ""
     return (samples if good.all() else samples.take(np.flatnonzero(good))), reasons
 
 

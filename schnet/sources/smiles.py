@@ -12,7 +12,7 @@ from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from qm1b.inputs import lines
 from schnet.errors import UserError
-from schnet.samples.samples import Sample, Samples
+from schnet.samples.samples import Sample, Samples, without_atoms
 from schnet.sources.base import Reasons, Source
 
 PART_LINES = 256
@@ -49,10 +49,11 @@ class SmilesSource(Source):
         return Samples.of(rows), Reasons()
 
     def _row(self, line: int, smiles: str) -> Sample:
+        """A molecule; without atoms, and with the reason, if there is no geometry of it."""
         try:
             found = Molecule.from_smiles(smiles, self.seed)
         except InvalidMolecule as error:
-            raise UserError(f"{self.path}, line {line}: {error}") from None
+            return without_atoms(smiles, f"line {line}", str(error))
         numbers = found.numbers.astype(np.uint8)
         positions = found.positions.astype(np.float32)
         return Sample(numbers, positions, float("nan"), smiles, f"line {line}")

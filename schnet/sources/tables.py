@@ -88,6 +88,7 @@ class TableSource(Source):
             smiles=batch["smiles"],
             keys=keys,
             molecules=identity.names(batch),
+            reasons=texts([""] * len(batch)),
         )
 
     def _tests(self, batch: Batch) -> dict[str, np.ndarray]:

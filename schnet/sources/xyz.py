@@ -20,10 +20,11 @@ from typing import IO
 
 import numpy as np
 
-from pyscf_ipu.molecule.xyz import Unreadable, comment_keys, is_periodic, parse_frame
+from pyscf_ipu.molecule.stated import Refused
+from pyscf_ipu.molecule.xyz import Unreadable, comment_keys, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
-from schnet.samples.samples import Sample, Samples
+from schnet.samples.samples import Sample, Samples, without_atoms
 from schnet.samples.targets import Target
 from schnet.sources.base import Reasons, Source, kept
 from schnet.sources.identity import molecule_of
@@ -39,7 +40,8 @@ class XyzSource(Source):
     """Frames of a file; without a target all of them, for a prediction.
 
     The first frame decides about the key and unit of the target (`lookup`). Frames without the key,
-    periodic ones and those whose target is not finite are dropped and counted.
+    those that `pyscf_ipu` refuses (periodic, open shells) and those whose target is not finite are
+    dropped and counted; in a prediction they stay, with the reason.
     """
 
     def __init__(
@@ -99,34 +101,40 @@ class XyzSource(Source):
         molecules: list[str] = []
         reasons = Reasons()
         for i, block in enumerate(self._frames(number), first):
-            comment = comment_keys(block.split("\n", 2)[1])
-            why = self._unfit(comment)
-            if why:
-                reasons[why] += 1
+            row = self._row(block, i)
+            if self._lookup and row.reason:
+                reasons[row.reason] += 1
                 continue
-            rows.append(self._row(block, comment, i))
+            rows.append(row)
             # A prediction splits nothing, and finding bonds takes longer than reading.
-            molecules.append(molecule_of(rows[-1]) if self._lookup else rows[-1].smiles)
+            molecules.append(molecule_of(row) if self._lookup else row.smiles)
         samples, others = kept(Samples.of(rows, molecules), {}, self._lookup is not None)
         return samples, reasons + others
 
-    def _unfit(self, comment: dict[str, str]) -> str:
-        """Why a frame is dropped; '' if it is not."""
-        if is_periodic(comment):
-            return "periodic"
-        missing = self._lookup.missing(comment) if self._lookup else []
-        return f"no {' and '.join(missing)}" if missing else ""
+    def _row(self, block: str, frame: int) -> Sample:
+        """A frame, or the reason why there is none.
 
-    def _row(self, block: str, comment: dict[str, str], frame: int) -> Sample:
-        where = f"{self.path}, frame {frame}"
+        An atom that cannot be read damages data to train on, but only its own prediction.
+        """
+        comment = comment_keys(block.split("\n", 2)[1])
+        smiles = comment.get("smiles", comment.get("SMILES", ""))
+        key, where = f"frame {frame}", f"{self.path}, frame {frame}"
+        missing = self._lookup.missing(comment) if self._lookup else []
         try:
             found = parse_frame(block)
+            found.check()
+            _ = found.charge  # a contradiction; the network does not know charges
+        except Refused as error:
+            return without_atoms(smiles, key, error.short if self._lookup else str(error))
         except Unreadable as error:
-            raise UserError(f"{where}: {error}") from None
+            if self._lookup and not missing:
+                raise UserError(f"{where}: {error}") from None
+            return without_atoms(smiles, key, str(error))
+        if missing:
+            return without_atoms(smiles, key, f"no {' and '.join(missing)}")
         bohr = (found.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
         value = self._lookup.value(comment, where) if self._lookup else float("nan")
-        smiles = comment.get("smiles", comment.get("SMILES", ""))
-        return Sample(found.numbers.astype(np.uint8), bohr, value, smiles, f"frame {frame}")
+        return Sample(found.numbers.astype(np.uint8), bohr, value, smiles, key)
 
     def _frames(self, number: int) -> Iterator[str]:
         """The text of each frame of a part."""

@@ -16,6 +16,7 @@ from qm1b.conformers.embed import embed
 from qm1b.folder import shards
 from qm1b.formats.extxyz import frame
 from qm1b.formats.load import load
+from qm1b.process.display import Display
 from qm1b.rows.schema import DROP_REASONS, Drop
 from qm1b.run.generate import Run, generate
 from qm1b.screening.limits import Limits
@@ -149,6 +150,31 @@ def test_frames_that_are_left_out(tmp_path, comment, atoms, reason):
     assert isinstance(found, Drop)
     assert found.reason == reason
     assert reason in DROP_REASONS
+
+
+class Said(Display):
+    def __init__(self):
+        self.said = []
+
+    def say(self, text):
+        self.said.append(text)
+
+
+def test_a_wrong_unit_is_told_once(tmp_path):
+    """Two of three frames have their positions in Bohr; the run says so in one line."""
+    path = tmp_path / "a.xyz"
+    rows = [line.split() for line in WATER.splitlines()]
+    bohr = [
+        "".join(f"{s} {x} {factor * float(y)} {factor * float(z)}\n" for s, x, y, z in rows)
+        for factor in (1.88, 1.89)
+    ]
+    path.write_text("".join(f"3\n\n{atoms}" for atoms in (WATER, *bohr)))
+    display = Said()
+    generate(Run(path, tmp_path / "out", settings(conformers=1), 1, "fake_engine:Solver"), display)
+    (told,) = [text for text in display.said if "Warning" in text]
+    assert "2 geometries (the first is record 2) look wrong" in told
+    assert "in Bohr, and were read as Angstrom" in told
+    assert str(path) in told
 
 
 def test_sdf_entries_bring_geometry_charge_and_graph(tmp_path):

@@ -106,7 +106,7 @@ def test_parts_of_a_file_share_a_compiled_program(run):
     for a, b in zip(one[1:], several[1:], strict=True):
         assert float(a[2]) == pytest.approx(float(b[2]), abs=1e-4)
         assert a[3] == b[3]
-    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev\n"
+    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev,reason\n"
 
 
 def test_the_same_command_again_trains_no_more(run, capsys):
@@ -224,6 +224,8 @@ def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert float(rows[0]["gap_ev"]) > 0.0
     assert rows[1]["gap_ev"] == ""
+    assert rows[0]["reason"] == ""
+    assert rows[1]["reason"].startswith("has S, which no training row had; the model is for H, C, ")
     with gzip.open(QM9, "rt") as stream:
         frames = stream.read().replace("\nN ", "\nS ", 1)
     data = tmp_path / "sulfur.extxyz"
@@ -232,6 +234,38 @@ def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "left out 1 rows with an element" in said
     assert "over 59 rows" in said
+
+
+def test_every_row_has_a_prediction_or_a_reason(run, tmp_path, capsys):
+    """A molecule that cannot be predicted costs nobody else's prediction."""
+    smiles = tmp_path / "mine.smi"
+    smiles.write_text("CCBr\nCCO\nCC(\nCS\n[CH3]\n")
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(run), str(smiles), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert f"{out}: 1 predictions of gap" in said.out
+    assert "4 of 5 rows have no prediction; the column reason says why" in said.err
+    with open(out) as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["row"] for row in rows] == [f"line {i}" for i in range(1, 6)]
+    assert [row["smiles"] for row in rows] == ["CCBr", "CCO", "CC(", "CS", "[CH3]"]
+    assert [bool(row["gap_ev"]) for row in rows] == [False, True, False, False, False]
+    assert [bool(row["reason"]) for row in rows] == [True, False, True, True, True]
+    assert "Br" in rows[0]["reason"]
+
+    frames = tmp_path / "mine.xyz"
+    carbon = "3\n{}\nO 0 0 0.1\nH 0 0.76 -0.47\nH 0 -0.76 -0.47\n".format
+    bad = ["multiplicity=3", 'pbc="T T T"', "units=nm"]
+    text = "".join(map(carbon, ["", *bad])) + carbon("").replace("O ", "Q ")
+    frames.write_text(text + carbon("").replace("0.76", "nan", 1) + carbon("charge=0"))
+    assert main(["predict", str(run), str(frames)]) == 0
+    said = capsys.readouterr()
+    rows = list(csv.DictReader(said.out.splitlines()))
+    assert "5 of 7 rows have no prediction" in said.err
+    wanted = ["", "open shell", "periodic", "units='nm'", "atom 1 is 'Q", "not finite", ""]
+    for row, words in zip(rows, wanted, strict=True):
+        assert words in row["reason"]
+        assert bool(row["gap_ev"]) == (not words)
 
 
 def test_weights_of_pytorch_geometric_become_a_run(tmp_path, capsys):

@@ -1,0 +1,175 @@
+"""What the comment of a frame states about the molecule: charge, spin, unit, periodicity.
+
+The engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use
+one word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
+2S + 1, as here.  Only what is a closed shell in both meanings passes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+Reason = Literal["periodic", "radical", "mismatch", "unparsable"]
+
+CHARGES = ("charge", "total_charge")
+MULTIPLICITIES = ("multiplicity", "spin_multiplicity", "spin", "total_spin")
+"""Keys that state 2S + 1."""
+
+UNITS = ("units", "unit")
+"""Keys that state the unit of the positions."""
+
+MOMENTS = "initial_magmoms"
+"""ASE's magnetic moments, in the comment or as a column of the atoms."""
+
+STATED = (*CHARGES, *MULTIPLICITIES, *UNITS, MOMENTS, "pbc", "lattice")
+"""Keys that are read here; one that a comment has twice must have one value."""
+
+ANGSTROM_PER_UNIT = {
+    **dict.fromkeys(("angstrom", "angstroms", "angstroem", "ang", "ang.", "a"), 1.0),
+    **dict.fromkeys(("ångström", "ångströms", "ångstrom", "angström", "å"), 1.0),
+    **dict.fromkeys(("bohr", "bohrs", "a0", "au", "a.u.", "b"), BOHR_TO_ANGSTROM),
+}
+"""Spellings in lower case; `a` and `b` are PySCF's."""
+
+MAX_STATED_CHARGE = 1000
+
+
+class Refused(ValueError):
+    """A frame states what cannot be computed or understood; `short` is why, in a few words."""
+
+    def __init__(self, reason: Reason, short: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.short = short
+
+
+def is_periodic(keys: Mapping[str, str]) -> bool:
+    """Whether the keys of a frame say that it is periodic; a lattice alone says so too."""
+    lower = {key.lower(): value for key, value in keys.items()}
+    periodic = lower.get("pbc", "T T T" if "lattice" in lower else "")
+    return any(word[:1] in "Tt1" for word in periodic.replace(",", " ").split())
+
+
+def whole_number(text: str) -> int | None:
+    """A number as a comment states it ("1", "-1.0"); None if it is not a whole number."""
+    try:
+        value = float(text)
+        return int(value) if value == int(value) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def charge_of(keys: Mapping[str, str]) -> int | None:
+    """The charge that the keys (in lower case) state, in e; None if they state none.
+
+    Raises:
+        Refused: it is not a whole number, or two keys disagree.
+    """
+    found: dict[str, int] = {}
+    for key in CHARGES:
+        if key not in keys:
+            continue
+        charge = whole_number(keys[key])
+        if charge is None or abs(charge) > MAX_STATED_CHARGE:
+            what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
+            raise Refused("unparsable", "unreadable charge", what)
+        found[key] = charge
+    if len(set(found.values())) > 1:
+        both = " and ".join(f"{key}={charge:+d}" for key, charge in found.items())
+        raise Refused(
+            "mismatch", "contradictory charges", f"{both} contradict each other: keep one"
+        )
+    return next(iter(found.values()), None)
+
+
+def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> None:
+    """Refuse what is not a singlet.
+
+    Args:
+        keys: those of the comment, in lower case.
+        moments: magnetic moments from a column of the atoms, as text.
+
+    Raises:
+        Refused: a multiplicity other than 1, a magnetic moment, or one that cannot be read.
+    """
+    for key in MULTIPLICITIES:
+        if key in keys:
+            _check_multiplicity(key, keys[key])
+    _check_moments([*keys.get(MOMENTS, "").replace(",", " ").split(), *moments])
+
+
+def angstrom_per_unit(keys: Mapping[str, str]) -> float:
+    """The unit of the positions in Angstrom; 1 if the keys (in lower case) do not state it.
+
+    Raises:
+        Refused: it is no known unit, or two keys disagree.
+    """
+    found: dict[str, float] = {}
+    for key in UNITS:
+        if key not in keys:
+            continue
+        text = keys[key].strip()
+        if text.lower() not in ANGSTROM_PER_UNIT:
+            what = f"{key}={text[:40]!r}: the positions must be in Angstrom or Bohr"
+            raise Refused("unparsable", "unknown unit", what)
+        found[key] = ANGSTROM_PER_UNIT[text.lower()]
+    if len(set(found.values())) > 1:
+        both = " and ".join(f"{key}={keys[key].strip()}" for key in found)
+        raise Refused("mismatch", "contradictory units", f"{both} contradict each other: keep one")
+    return next(iter(found.values()), 1.0)
+
+
+def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse a comment that states something of `STATED` twice, with different values.
+
+    Args:
+        pairs: keys in lower case and their values.
+
+    Raises:
+        Refused: a key has two values.
+    """
+    first: dict[str, str] = {}
+    for key, value in pairs:
+        if key in STATED and first.setdefault(key, value) != value:
+            what = f"{key} is stated twice, as {first[key][:40]!r} and {value[:40]!r}: keep one"
+            raise Refused("mismatch", f"contradictory {key}", what)
+
+
+def _check_multiplicity(key: str, text: str) -> None:
+    multiplicity = whole_number(text)
+    if multiplicity == 1:
+        return
+    shown = f"{key}={text.strip()[:40]}"
+    if multiplicity is None:
+        what = f"{shown}: it must be a whole number, the multiplicity 2S + 1"
+        raise Refused("unparsable", "unreadable multiplicity", what)
+    if multiplicity < 1:
+        raise Refused(
+            "radical",
+            f"{key} below 1",
+            f"{shown}: it means the multiplicity 2S + 1, which is 1 for a closed shell, and not "
+            f"the number of unpaired electrons as in PySCF; write {key}=1 or leave it out",
+        )
+    raise Refused(
+        "radical",
+        "open shell",
+        f"{shown} is an open shell (it means the multiplicity 2S + 1): the calculation is "
+        f"restricted (closed shell) and computes only {key}=1; leave this molecule out",
+    )
+
+
+def _check_moments(words: Sequence[str]) -> None:
+    for word in words:
+        try:
+            moment = float(word)
+        except ValueError:
+            what = f"{MOMENTS} has {word[:40]!r}: magnetic moments must be numbers"
+            raise Refused("unparsable", "unreadable magnetic moments", what) from None
+        if moment != 0:
+            raise Refused(
+                "radical",
+                "magnetic moments",
+                f"{MOMENTS} are not zero ({word[:40]}), which means an open shell: the calculation "
+                "is restricted (closed shell); if a singlet is meant, remove them",
+            )

@@ -1,0 +1,102 @@
+"""The folder of compiled programs: made for its owner alone, and refused if others may write to it.
+
+An entry is native code, which a process that finds it runs.  Whoever can write to the folder can
+therefore act as every user of it.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from pyscf_ipu.errors import UntrustedCache
+
+SHARED = "PYSCF_IPU_CACHE_SHARED"
+"""Environment variable: "on" uses a folder although others may write to it."""
+
+ROOT = 0
+PRIVATE = 0o700
+
+
+def checked_folder(path: Path) -> Path:
+    """Make a folder unless it is there, and check whose it is.
+
+    Returns:
+        Where it really is: a link that is changed later leads nowhere else.
+
+    Raises:
+        UntrustedCache: (an OSError) others own it or may write to it.
+        OSError: it cannot be made.
+        ValueError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
+    """
+    shared = os.environ.get(SHARED, "off")
+    if shared not in ("on", "off"):
+        raise ValueError(f"{SHARED}={shared}: set it to on or off")
+    path = Path(os.path.realpath(path))
+    make_private(path)
+    if os.name == "posix" and shared == "off":
+        # lstat: nobody may have put a link there since.
+        found = distrust(path.lstat(), os.geteuid(), is_private_group)
+        if found:
+            why, mend = found
+            raise UntrustedCache(_sentence(path, why, mend))
+    return path
+
+
+def make_private(path: Path) -> None:
+    """Make a folder and those above it, open to this user alone; those that exist stay as they are.
+
+    The umask is no help: with 000 or 002, as many machines have it, others could replace a folder.
+    """
+    missing = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(mode=PRIVATE, exist_ok=True)  # another process may be making it, too
+    if not path.is_dir():
+        raise NotADirectoryError(20, "not a directory", str(path))
+
+
+def distrust(
+    info: os.stat_result, user: int, is_private: Callable[[int], bool]
+) -> tuple[str, str] | None:
+    """Why a folder cannot be trusted, and the command that mends it ({} is the folder).
+
+    The superuser can do everything anyway, so a folder of root is as good as the user's own.
+
+    Args:
+        info: what the system says about the folder.
+        user: number of the user of this process.
+        is_private: whether a group has no other member than this user.
+    """
+    if info.st_uid not in (user, ROOT):
+        whose = f"belongs to another user (uid {info.st_uid}, you are {user})"
+        return whose, f"sudo chown -R {user} {{}}"
+    if info.st_mode & stat.S_IWOTH:
+        return "can be written to by everybody", "chmod go-w {}"
+    if info.st_mode & stat.S_IWGRP and not is_private(info.st_gid):
+        return f"can be written to by its group (gid {info.st_gid})", "chmod g-w {}"
+    return None
+
+
+def is_private_group(group: int) -> bool:
+    """Whether a group is this user's own: most systems make one of the same name for each user."""
+    import grp
+    import pwd
+
+    try:
+        found = grp.getgrgid(group)
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # no such entry, as in a container with a user number of its own
+        return False
+    return found.gr_name == user and set(found.gr_mem) <= {user}
+
+
+def _sentence(path: Path, why: str, mend: str) -> str:
+    return (
+        f"the folder for compiled programs, {path}, {why}: the programs in it are native code, "
+        "which would run with your rights. Delete what others may have put there and run "
+        f"`{mend.format(path)}`, or set PYSCF_IPU_CACHE to a folder of your own. If you trust all "
+        f"who can write there, set {SHARED}=on"
+    )
