@@ -1,5 +1,6 @@
 """`qm1b merge`, `export`, `import` and `split`: from one form of a dataset to another."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -77,6 +78,8 @@ class Import:
 
         done = import_file(self.file, self.out)
         print(f"{self.out}: {done.rows} rows, {done.drops} dropped lines, {done.shards} shards")
+        if done.warning:
+            print(f"warning: {done.warning}", file=sys.stderr)
         return 0
 
 
