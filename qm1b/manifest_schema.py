@@ -113,8 +113,9 @@ def _whole(least: int, most: int = MOST) -> Kind:
 
 def _number(most: float = math.inf) -> Kind:
     def fits(value: object) -> bool:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and 0 <= value <= min(most, sys.float_info.max)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return 0 <= value <= min(most, sys.float_info.max)
 
     limit = "that is not negative" if most == math.inf else f"from 0 to {most:g}"
     return Kind(f"a number {limit}", fits)

@@ -32,7 +32,11 @@ def notice(source: ShardFolder) -> str:
     units, status = manifest.plan.units, manifest.status
     strange = [p.name for p, unit in zip(source.shards, there, strict=True) if unit not in units]
     if strange:
-        raise UserError(f"{strange[0]} in {source.path} is not of its run; move it elsewhere")
+        raise UserError(
+            f"{strange[0]} in {source.path} is not of its run, by the manifest (unit_lines "
+            f"{manifest.unit_lines}, shard {manifest.shard} of {manifest.plan.n_lines} lines); "
+            "move it elsewhere, or run its qm1b generate again, which writes a new manifest"
+        )
     missing = manifest.missing(there)
     lost = missing.count if status == COMPLETE else manifest.counts.units - len(there)
     if lost > 0:

@@ -141,13 +141,14 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
     except UserError as error:
         return None, str(error) if (path / shards.MANIFEST).exists() else ""
     for shard in found:
+        if shards.unit_of(shard) not in there.plan.units:
+            return None, f"{shard.name} is none of the units in the manifest"
         try:
             attributes = shards.read_attributes(shard)
         except checksum.Damaged:
             continue  # it will be computed again
         if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, ()):
             return None, f"the manifest contradicts {shard.name}: in the manifest {wrong}"
-        break
     return there, ""
 
 

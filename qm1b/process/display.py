@@ -11,6 +11,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
+from pyscf_ipu.terminal import say, visible
+
 PLAIN_SECONDS = 10.0
 
 
@@ -73,7 +75,7 @@ class Plain(Display):
 
     def say(self, text: str) -> None:
         """Print at once: logs are read while they are written."""
-        print(text, flush=True)
+        say(visible(text, keep=""))
 
     begin = say
 
@@ -100,8 +102,9 @@ class Bar(Display):
         """Move the bar."""
         total, pace = shown.expected, shown.pace
         self._bar.update(self._task, completed=shown.rows, total=total, description=pace)
-        self._below.plain = "\n".join(f"  {line}" for line in shown.notes)
+        self._below.plain = "\n".join(f"  {visible(line, keep='')}" for line in shown.notes)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        line = visible(text, keep="")
+        self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -50,6 +51,8 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     given, path = path, Path(os.path.realpath(path)) if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.tmp")
     try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with open(temporary, "w+b") as stream:
             write(stream)
             stream.flush()
