@@ -102,10 +102,11 @@ def verify(
         effort: how the rows are recomputed.
 
     Raises:
-        UserError: no run or no row there, a damaged shard, or this PySCF's functional is not the
-            manifest's.
+        UserError: no run or no row there, a damaged shard or one that the manifest contradicts, or
+            this PySCF's functional is not the manifest's.
     """
     source = ShardFolder(folder)
+    source.check()
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
     checks, picks = Invariants(source.manifest.fingerprint), Picks(size, seed)
