@@ -1,7 +1,4 @@
-"""What each part of a manifest may be: a file that people can edit is believed in nothing.
-
-What a part is compared with is elsewhere: here only its type, its range, and the names it may have.
-"""
+"""What each part of a manifest may be: a file that people can edit is believed in nothing."""
 
 from __future__ import annotations
 
