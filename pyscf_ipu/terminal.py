@@ -2,8 +2,14 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
+
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, those that change the direction of text, and halves of characters."""
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -29,11 +35,30 @@ def exit_code(name: str, run: Callable[[], int], *mistakes: type[Exception]) -> 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except mistakes as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        say(f"{name}: {error}", to_stderr=True)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def visible(text: str, keep: str = "\n") -> str:
+    """Text of any origin for a terminal: what would steer the terminal is shown as in Python.
+
+    Args:
+        text: may hold names from archives, SMILES, or comments of files.
+        keep: control characters that stay as they are.
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        return found[0] if found[0] in keep else found[0].encode("unicode_escape").decode()
+
+    return _HIDDEN.sub(escaped, text)
+
+
+def say(text: object, to_stderr: bool = False) -> None:
+    """Print lines for people, and show them at once: logs are read while they are written."""
+    print(visible(str(text)), file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 def text_table(
@@ -51,7 +76,7 @@ def text_table(
         ValueError: a row has more or fewer cells than there are columns.
     """
     aligned = columns.split()
-    lines = [[str(cell).replace("\n", "\\n") for cell in row] for row in rows]
+    lines = [[visible(str(cell), keep="") for cell in row] for row in rows]
     for line in lines:
         if len(line) != len(aligned):
             raise ValueError(

@@ -41,6 +41,7 @@ ORDER = {
         "process",
         "work_units",
         "rows",
+        "manifest_schema",
         "settings",
         "reference",
         "inputs",

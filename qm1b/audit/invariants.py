@@ -11,7 +11,8 @@ import numpy as np
 
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
-from qm1b.folder.manifest import RUNNING, Manifest
+from qm1b.folder.manifest import Manifest
+from qm1b.manifest_schema import RUNNING
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED, DROP_FIELDS, FIELDS
 
@@ -70,8 +71,8 @@ class Invariants:
     def compare(self, manifest: Manifest) -> None:
         """Compare the counts of the added shards (all of a folder) with those in its manifest."""
         missing = manifest.missing(self.units)
-        where = [f"units {ranges(missing)}, the run is {manifest.status}"] if missing else []
-        self.violations["missing_shard"].add(len(missing), where)
+        where = [f"units {ranges(missing.units)}, the run is {manifest.status}"]
+        self.violations["missing_shard"].add(missing.count, where if missing.count else [])
         if manifest.status == RUNNING:  # or killed: the manifest was not updated
             return
         counts = manifest.counts.to_dict()

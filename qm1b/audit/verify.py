@@ -102,10 +102,11 @@ def verify(
         effort: how the rows are recomputed.
 
     Raises:
-        UserError: the folder holds no run or no row, a shard is damaged, or this PySCF's
-            functional is not the manifest's.
+        UserError: the folder holds no run or no row, a shard is damaged or contradicts the
+            manifest, or this PySCF's functional is not the manifest's.
     """
     source = ShardFolder(folder)
+    source.check()
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
     checks, picks = Invariants(source.manifest.fingerprint), Picks(size, seed)

@@ -38,6 +38,8 @@ class Facts:
     """What is missing if the run is not complete; else empty."""
     audit: Json | None
     """`verify.json`, if there is one."""
+    versions: dict[str, str]
+    """Software by package; several versions if shards were computed by several."""
 
     @property
     def settings(self) -> Json:
@@ -58,10 +60,18 @@ def gather(folder: Path) -> Facts:
     """
     source = ShardFolder(folder)
     unfinished = notice(source)
-    drops = Counter(d.reason for path in source.shards for d in shards.read_drops(path))
+    drops, versions = Counter[str](), dict[str, list[str]]()
+    for path in source.shards:
+        attributes, _, dropped = shards.read_whole(path)
+        drops.update(drop.reason for drop in dropped)
+        for package, version in json.loads(attributes.get("versions", "{}")).items():
+            versions.setdefault(package, []).append(str(version))
+    found = {package: ", ".join(dict.fromkeys(names)) for package, names in versions.items()}
     path = folder / VERIFY_JSON
     try:
         audit = json.loads(path.read_text()) if path.exists() else None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read ({error}); run qm1b verify again") from None
-    return Facts(source.manifest, collect(folder), drops, unfinished, audit)
+    if not isinstance(audit, dict | None):
+        raise UserError(f"{path} is not what qm1b verify writes; run qm1b verify again")
+    return Facts(source.manifest, collect(folder), drops, unfinished, audit, found)

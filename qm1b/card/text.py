@@ -5,19 +5,21 @@ YAML front matter. What only people know (why, who, under which licence) comes f
 stated"; everything else is read from the dataset.
 """
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
 from qm1b.engine.ladder import LADDER
+from qm1b.errors import UserError
+from qm1b.folder.manifest import Manifest
 from qm1b.report.stats import counts
-from qm1b.rows.schema import DROP_REASONS, FIELDS
+from qm1b.rows.schema import DROP_REASONS, FIELDS, Json
 
 NOT_STATED = "not stated"
 
@@ -32,8 +34,12 @@ _ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
 def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
     """The whole text; `figures` are paths relative to it."""
     settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
-    stated = {name: value or NOT_STATED for name, value in asdict(said).items()}
-    drops = [(f"`{r}`", n, DROP_REASONS.get(r, "")) for r, n in facts.drops.most_common()]
+    told = {k: v for k, v in asdict(said).items() if k != "creators"}
+    stated = {name: without_html(value) or NOT_STATED for name, value in told.items()}
+    stated["creators"] = ", ".join(map(without_html, said.creators)) or NOT_STATED
+    drops = [(code(r), n, DROP_REASONS.get(r, "")) for r, n in facts.drops.most_common()]
+    texts = [(literal(status), n) for status, n in stats.statuses.most_common()]
+    versions = [(literal(k), literal(v)) for k, v in sorted(facts.versions.items())]
     distributions = [
         (f"`{d.name}`", *(f"{v:.4g}" for v in (d.mean, d.std, d.least, d.most)))
         for d in stats.distributions
@@ -41,27 +47,29 @@ def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
     return _filled(
         "card",
         facts,
-        name=json.dumps(said.name),  # a JSON string is a YAML string
-        license=json.dumps(said.license.lower() or "unknown"),
+        name=json_text(said.name),  # a JSON string is a YAML string
+        license=json_text(said.license.lower() or "unknown"),
         size=_size(stats.rows),
-        said=stated | {"creators": ", ".join(said.creators) or NOT_STATED},
+        said=stated,
         summary=summary(facts),
         elements=counts(stats.elements),
-        statuses=table(("status", "rows"), stats.statuses.most_common()),
+        statuses=table(("status", "rows"), texts),
         fields=table(
             ("field", "unit", "meaning"), [(f"`{f.name}`", f.unit, f.description) for f in FIELDS]
         ),
         method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
         functions="cartesian" if settings.get("cart") else "spherical",
         precision=_precision(facts),
-        attempts=", ".join(f"`{k}` {n} rows" for k, n in stats.rungs.most_common()) or NOT_STATED,
-        versions=table(("package", "version"), sorted(facts.manifest.versions.items())),
+        attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
+        or NOT_STATED,
+        versions=table(("package", "version"), versions),
+        input_name=code(facts.manifest.input.name),
         measured=_measured(facts),
         first_lines="" if limit is None else f", of which the first {limit}",
         geometries=_geometries(facts),
         dropped=table(("reason", "lines", "meaning"), drops) if drops else "No line was dropped.",
         status=facts.manifest.status or NOT_STATED,
-        all_settings=json.dumps(dict(settings), indent=1),
+        all_settings=json_text(dict(settings), indent=1),
         distributions=table(("converged rows", "mean", "std", "min", "max"), distributions),
         figures="\n".join(f"![{Path(name).stem}]({name})" for name in figures),
         uses=_filled("minimal_basis" if _is_minimal(settings["basis"]) else "larger_basis", facts),
@@ -71,9 +79,8 @@ def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
 
 def summary(facts: Facts) -> str:
     """One sentence on the dataset, and one more if its run is not complete."""
-    return _filled(
-        "summary", facts, notice=f" **Incomplete**: {facts.notice}." * bool(facts.notice)
-    )
+    words = f" **Incomplete**: {literal(facts.notice)}." if facts.notice else ""
+    return _filled("summary", facts, notice=words)
 
 
 def table(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
@@ -95,8 +102,32 @@ def _parts() -> dict[str, str]:
 
 def _filled(part: str, facts: Facts, **values: object) -> str:
     """A part of the template, filled in from the facts and the values given by name."""
-    values |= {name: getattr(facts, name) for name in ("manifest", "settings", "stats", "level")}
+    values |= {"stats": facts.stats, "level": literal(facts.level)}
+    values |= {"settings": all_literal(facts.settings), "manifest": _Shown(facts.manifest)}
     return _parts()[part].format(**values)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The texts of a manifest as the template shows them."""
+
+    manifest: Manifest
+
+    @property
+    def functional_definition(self) -> str:
+        return literal(self.manifest.functional_definition)
+
+    @property
+    def fingerprint(self) -> str:
+        return literal(self.manifest.fingerprint)
+
+    @property
+    def lines(self) -> int:
+        return self.manifest.input.lines
+
+    @property
+    def sha256(self) -> str:
+        return literal(self.manifest.input.sha256)
 
 
 def _size(rows: int) -> str:
@@ -126,9 +157,18 @@ def _precision(facts: Facts) -> str:
 
 def _measured(facts: Facts) -> str:
     """The errors in `verify.json`, if it was made from these rows."""
-    audit = facts.audit
-    if audit is None:
+    if facts.audit is None:
         return _filled("not_verified", facts)
+    try:
+        return _errors(facts, all_literal(facts.audit))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UserError(
+            f"verify.json is not what qm1b verify writes ({type(error).__name__}: {error}); run "
+            "qm1b verify again"
+        ) from None
+
+
+def _errors(facts: Facts, audit: Json) -> str:
     if (audit["fingerprint"], audit["rows"]) != (facts.manifest.fingerprint, facts.stats.rows):
         return _filled("verified_before", facts, audit=audit)
     header = ("quantity", "rows", "mean abs.", "bias", "median", "95 %", "99 %", "max")
@@ -152,7 +192,7 @@ def _measured(facts: Facts) -> str:
 def _geometries(facts: Facts) -> str:
     """The origin of the geometries, as the rows state it."""
     words = [
-        f"{name.capitalize()}: {counts(facts.stats.labels[name])} rows."
+        f"{name.capitalize()}: {literal(counts(facts.stats.labels[name]))} rows."
         for name in ("embedding", "relaxation")
         if facts.stats.labels.get(name)
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tyro
 
+from pyscf_ipu.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 
@@ -82,9 +83,9 @@ class Verify:
                 self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
             )
             audit = verify(self.folder, self.sample, self.seed, bounds, effort)
-        print(as_text(audit, self.worst))
+        say(as_text(audit, self.worst))
         for path in write(audit, out):
-            print(path)
+            say(path)
         return EXIT_FAILED if audit.missed else 0
 
 
@@ -135,6 +136,6 @@ class Card:
         name = self.name or self.folder.resolve().name
         said = Statements(name, self.license, self.purpose, self.creators, self.contact, self.url)
         for path in write(self.folder, self.out or self.folder / "card", said, self.parquet):
-            print(path)
+            say(path)
         warn_if_incomplete(self.folder)
         return 0

@@ -6,6 +6,7 @@ from typing import Literal
 
 import tyro
 
+from pyscf_ipu.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 
 
@@ -28,7 +29,7 @@ class Merge:
         if not self.folders:
             raise UserError("no folders to join: give qm1b merge the folders of all parts")
         done = merge(self.folders, self.out, self.allow_other_versions)
-        print(
+        say(
             f"{self.out}: {done.tally.rows} conformers of {done.tally.kept} in "
             f"{done.tally.units} shards ({done.copied} copied now), from {len(self.folders)} "
             f"folder{'s' * (len(self.folders) > 1)}"
@@ -55,9 +56,9 @@ class Export:
         why = ""
         if done.left_out:
             why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
-        print(f"{self.out}: {done.rows} rows{why}")
+        say(f"{self.out}: {done.rows} rows{why}")
         if done.beside:
-            print(f"beside it: {', '.join(path.name for path in done.beside)}")
+            say(f"beside it: {', '.join(path.name for path in done.beside)}")
         warn_if_incomplete(self.folder)
         return 0
 
@@ -76,7 +77,9 @@ class Import:
         from qm1b.convert.importing import import_file
 
         done = import_file(self.file, self.out)
-        print(f"{self.out}: {done.rows} rows, {done.drops} dropped lines, {done.shards} shards")
+        say(f"{self.out}: {done.rows} rows, {done.drops} dropped lines, {done.shards} shards")
+        if done.warning:
+            say(f"warning: {done.warning}", to_stderr=True)
         return 0
 
 
@@ -107,6 +110,6 @@ class Split:
         fractions = Fractions(self.train, self.valid, self.test)
         parts = split(self.folder, out, fractions, self.seed, f".{self.format}")
         for part in parts.values():
-            print(f"{out / part.file}: {part.rows} rows of {part.molecules} molecules")
+            say(f"{out / part.file}: {part.rows} rows of {part.molecules} molecules")
         warn_if_incomplete(self.folder)
         return 0

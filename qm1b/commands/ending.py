@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyscf_ipu.terminal import say
+
 if TYPE_CHECKING:
     from qm1b.run.generate import Summary
 
@@ -57,7 +59,7 @@ def print_first_rows(folder: Path) -> None:
     """The first rows of a dataset, as a table."""
     from qm1b.report.info import first_rows
 
-    print(first_rows(folder, FIRST_ROWS))
+    say(first_rows(folder, FIRST_ROWS))
 
 
 def warn_if_incomplete(folder: Path) -> None:
@@ -71,4 +73,4 @@ def warn_if_incomplete(folder: Path) -> None:
 
     found = notice(ShardFolder(folder))
     if found:
-        print(f"warning: {found}", file=sys.stderr)
+        say(f"warning: {found}", to_stderr=True)

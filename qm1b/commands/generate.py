@@ -6,7 +6,7 @@ from pathlib import Path
 import tyro
 
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import EXIT_INTERRUPTED
+from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
 from qm1b.commands.ending import (
     how_to_go_on,
@@ -90,14 +90,14 @@ class Generate(RunSettings):
         )
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
-        print(outcome(summary))
+        say(outcome(summary))
         print_first_rows(out)
-        print(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
+        say(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
-            print(how_to_go_on(summary, out, self.out is not None))
+            say(how_to_go_on(summary, out, self.out is not None))
             return EXIT_INTERRUPTED
         if summary.tally.rows and share.count == 1:
-            print(f"As one table: {this_command()} export {out} {out}.parquet")
+            say(f"As one table: {this_command()} export {out} {out}.parquet")
         return 0
 
     def _folder(self, share: Share) -> Path:

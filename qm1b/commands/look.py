@@ -1,13 +1,13 @@
 """`qm1b stats`, `head` and `info`: what a dataset holds."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
 
@@ -27,14 +27,13 @@ class StatsCommand:
         from qm1b.report.stats import as_text, collect
 
         stats = collect(self.path)
-        print(json.dumps(stats.to_dict(), indent=2) if self.json else as_text(stats))
+        say(json.dumps(stats.to_dict(), indent=2) if self.json else as_text(stats))
         if self.plots is not None:
             from qm1b.report import plots
 
             # Printed after the JSON they would make it invalid.
-            stream = sys.stderr if self.json else sys.stdout
             for path in plots.distributions(stats.distributions, self.plots):
-                print(path, file=stream)
+                say(path, to_stderr=self.json)
         return 0
 
 
@@ -53,7 +52,7 @@ class Head:
 
         if self.rows < 1:
             raise UserError(f"--rows is {self.rows}: it must be at least 1")
-        print(first_rows(self.path, self.rows))
+        say(first_rows(self.path, self.rows))
         return 0
 
 
@@ -68,5 +67,5 @@ class Info:
         """Run it; returns the exit code."""
         from qm1b.report.info import describe
 
-        print(describe(self.folder))
+        say(describe(self.folder))
         return 0

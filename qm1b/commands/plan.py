@@ -4,6 +4,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
 MEASURED_LINES = 60
@@ -41,7 +42,7 @@ class PlanCommand:
         else:
             with tempfile.TemporaryDirectory(prefix="qm1b-plan-") as folder:
                 rate = rate_of(self._measure(Path(folder) / "run"))
-        print(as_text(rate, self.molecules, self.conformers, self.price_per_hour))
+        say(as_text(rate, self.molecules, self.conformers, self.price_per_hour))
         return 0
 
     def _measure(self, out: Path) -> Path:
@@ -58,10 +59,9 @@ class PlanCommand:
             conformers=MEASURED_CONFORMERS,
             input_format=_smiles_format(source),
         )
-        print(
+        say(
             f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
             f"molecules of {source.name} ...",
-            flush=True,
         )
         summary = generate(Run(source, out, run_settings(flags)))
         if summary.interrupted:

@@ -1,13 +1,15 @@
 """A dataset folder as one file, Parquet or extended XYZ, and the files beside it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from qm1b.convert import digests
+from qm1b.convert.digests import DropDigest, RowDigest
 from qm1b.errors import UserError
 from qm1b.folder import completeness, shards
 from qm1b.folder.shard_folder import ShardFolder
@@ -59,16 +61,41 @@ def export(folder: Path, out: Path, everything: bool = False) -> Exported:
     completeness.notice(source)  # raises if a shard is lost
     done = Exported()
 
+    told = _Told(source)
+
     def batches() -> Iterator[Batch]:
-        for batch in source.batches():
+        for batch in told.batches() if everything else source.batches():
             good = is_good(batch) | everything
             done.left_out += int((~good).sum())
             yield batch if good.all() else batch.take(np.flatnonzero(good))
 
-    done.rows = write_rows(out, batches(), source, exact=everything)
+    done.rows = write_rows(out, batches(), source, told.closing if everything else None)
     if everything:
-        done.beside = _write_beside(source, out)
+        done.beside = _write_beside(source, out, told.entry())
     return done
+
+
+class _Told:
+    """All rows of a run, and the digests of what was read so far."""
+
+    def __init__(self, source: ShardFolder) -> None:
+        self.source, self.rows, self.drops = source, RowDigest(), DropDigest()
+
+    def batches(self) -> Iterator[Batch]:
+        """The rows, a shard at a time."""
+        for number in range(len(self.source.shards)):
+            batch, drops = self.source.unit(number)
+            self.rows.add(batch)
+            self.drops.add(drops)
+            yield batch
+
+    def entry(self) -> dict[str, str]:
+        """The digests by name."""
+        return digests.entry(self.source.metadata, self.drops, self.rows)
+
+    def closing(self) -> dict[str, str]:
+        """The digests as metadata of a file."""
+        return {digests.DIGESTS: json.dumps(self.entry())}
 
 
 def check_target(out: Path) -> None:
@@ -88,7 +115,10 @@ def is_good(batch: Batch) -> np.ndarray:
 
 
 def write_rows(
-    out: Path, batches: Iterator[Batch], source: ShardFolder, exact: bool = False
+    out: Path,
+    batches: Iterator[Batch],
+    source: ShardFolder,
+    closing: Callable[[], Mapping[str, str]] | None = None,
 ) -> int:
     """Write rows of a run as a file in the format of its ending; returns the number of rows.
 
@@ -96,7 +126,8 @@ def write_rows(
         out: the file; replaced if it exists.
         batches: the rows.
         source: the run.
-        exact: with the exact columns, if the format is Parquet.
+        closing: gives metadata of a Parquet file with the exact columns, after the last row; None
+            for a file without them.
     """
     rows = 0
 
@@ -105,7 +136,8 @@ def write_rows(
         if extxyz.is_extxyz(out):
             rows = extxyz.write(stream, batches, out.suffix == ".gz")
         else:
-            rows = parquet.write(stream, batches, arrow_schema(source.metadata, exact))
+            schema = arrow_schema(source.metadata, exact=closing is not None)
+            rows = parquet.write(stream, batches, schema, closing=closing or dict)
 
     files.atomic_write(out, write)
     return rows
@@ -124,12 +156,12 @@ def _differing(source: ShardFolder) -> Json:
     return {DIFFERING: list(found.values())} if found else {}
 
 
-def _write_beside(source: ShardFolder, out: Path) -> list[Path]:
+def _write_beside(source: ShardFolder, out: Path, told: Mapping[str, str]) -> list[Path]:
     """The dropped lines, and the manifest if the format cannot hold it."""
     drops = dropped.beside(out)
     shards.write_drops(drops, (drop for path in source.shards for drop in shards.read_drops(path)))
     if not extxyz.is_extxyz(out):
         return [drops]
     manifest = extxyz.manifest_path(out)
-    files.write_json(manifest, source.metadata)
+    files.write_json(manifest, source.metadata | {digests.DIGESTS: told})
     return [drops, manifest]

@@ -6,18 +6,22 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from qm1b import manifest_schema
+from qm1b.convert import digests
+from qm1b.convert.digests import DIGESTS, DropDigest, RowDigest
 from qm1b.convert.export import DIFFERING
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import COMPLETE, LEVEL_KEYS, Manifest, shard_attributes
+from qm1b.folder.manifest import Manifest, shard_attributes
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.formats.parquet import ParquetFile
+from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
 from qm1b.process import files
 from qm1b.rows import dropped
 from qm1b.rows.batch import Record, missing, row_of
@@ -34,6 +38,8 @@ class Imported:
     rows: int = 0
     drops: int = 0
     shards: int = 0
+    warning: str = ""
+    """A sentence without a full stop if damage could not be noticed."""
 
 
 def import_file(path: Path, out: Path) -> Imported:
@@ -45,8 +51,9 @@ def import_file(path: Path, out: Path) -> Imported:
         out: the new folder.
 
     Raises:
-        UserError: the file does not hold everything, is damaged, was shortened or does not belong
-            to the files beside it, or `out` exists and is not empty or cannot be written.
+        UserError: the file does not hold everything, is damaged, was shortened or changed or does
+            not belong to the files beside it, or `out` exists and is not empty or cannot be
+            written.
     """
     content = _Content.of(load(path))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -99,26 +106,50 @@ class _Content:
     """Dropped lines by unit."""
     own: Mapping[int, Json]
     """By unit, the attributes in which its shard differs from the manifest."""
+    told: Mapping[str, str]
+    """The digests in the file; empty if an earlier version wrote it."""
+    dropped: DropDigest = field(default_factory=DropDigest)
+    rows: RowDigest = field(default_factory=RowDigest)
+    """The digests of what was read."""
 
     @classmethod
     def of(cls, source: Dataset) -> _Content:
         """Read all but the rows; refuses a file that does not hold everything."""
         _check(source)
         manifest = source.metadata
-        own = {
-            unit: {key: value for key, value in entry.items() if key != "units"}
-            for entry in manifest.pop(DIFFERING, [])
-            for unit in entry["units"]
-        }
-        plan, drops = Manifest.from_dict(manifest).plan, defaultdict[int, list[Drop]](list)
+        whole, told = (
+            digests.of_manifest(manifest),
+            digests.told(source.path, manifest.pop(DIGESTS, {})),
+        )
+        own = _own(source.path, manifest.pop(DIFFERING, []))
+        try:
+            plan = Manifest.from_dict(manifest).plan
+        except UserError as error:
+            raise UserError(f"{source.path}: {error}") from None
+        drops = defaultdict[int, list[Drop]](list)
+        content = cls(source, manifest, plan, drops, own, told)
+        content._compare("manifest", whole)
         for drop in dropped.read(dropped.beside(source.path)):
             drops[plan.unit_of(drop.line)].append(drop)
-        return cls(source, manifest, plan, drops, own)
+            content.dropped.add([drop])
+        return content
+
+    def _compare(self, part: str, digest: str) -> None:
+        """Refuse a part that is not what was exported."""
+        if self.told and self.told[part] != digest:
+            what = {"dropped": "dropped lines"}.get(part, part)
+            raise UserError(
+                f"{self.source.path} is damaged or was changed: the digest of its {what} is "
+                f"{digest[:12]}..., {self.told[part][:12]}... was exported; copy it and the files "
+                "beside it again, or write them again with qm1b export --all"
+            )
 
     def fill(self, out: Path) -> Imported:
         """Write the shard of every unit that has rows or dropped lines."""
         written, done = set[int](), Imported()
         for unit in self._units():
+            if unit.index not in self.plan.units:
+                raise self._shortened(f"a row or line of unit {unit.index}, which the run has not")
             if unit.index in written:
                 raise UserError(
                     f"{self.source.path} is not in the order of its input; export it again"
@@ -134,12 +165,24 @@ class _Content:
             done.rows += len(unit.rows)
             done.drops += len(unit.drops)
         done.shards = len(written)
+        if not self.told:
+            done.warning = (
+                f"{self.source.path} carries no digests, because an earlier version wrote it: "
+                "damaged values would not be noticed"
+            )
         return done
 
     def check(self, done: Imported) -> None:
-        """Compare with the counts in the manifest; only those of a killed run may be smaller."""
-        if "counts" not in self.manifest:
-            return
+        """Compare with the counts in the manifest, and with the digests.
+
+        The counts of a killed run may be smaller.
+        """
+        if "counts" in self.manifest:
+            self._count(done)
+        self._compare("dropped", self.dropped.hexdigest())
+        self._compare("rows", self.rows.hexdigest())
+
+    def _count(self, done: Imported) -> None:
         counts = Manifest.from_dict(self.manifest).counts
         said = {"units": counts.units, "rows": counts.rows}
         said |= {f"lines dropped as {reason}": n for reason, n in counts.drops.items()}
@@ -155,8 +198,8 @@ class _Content:
     def _units(self) -> Iterator[Unit]:
         """The units with rows in the order of the file, then those with only dropped lines."""
         left = dict(self.drops)
-        unit_of = self.plan.unit_of
-        for index, records in groupby(_records(self.source), lambda r: unit_of(r["line"])):
+        unit_of, rows_read = self.plan.unit_of, _records(self.source, self.rows)
+        for index, records in groupby(rows_read, lambda record: unit_of(record["line"])):
             rows = [row_of(record) for record in records]
             yield Unit(index, rows=rows, drops=left.pop(index, []))
         for index in sorted(left):
@@ -184,11 +227,24 @@ def _check(source: Dataset) -> None:
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
 
 
-def _records(source: Dataset) -> Iterator[Record]:
+def _own(path: Path, found: object) -> dict[int, Json]:
+    """By unit, what the entry DIFFERING says."""
+    for problem in manifest_schema.OWN_UNITS.problems(found, DIFFERING):
+        raise UserError(f"{path} is damaged ({problem}); write it again with qm1b export --all")
+    entries: list[Json] = found  # type: ignore[assignment]
+    return {
+        unit: {key: value for key, value in entry.items() if key != "units"}
+        for entry in entries
+        for unit in entry.get("units", ())
+    }
+
+
+def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
     """All rows; refuses a file that lacks a field."""
     for batch in source.batches():
         if lacking := missing(batch):
             raise UserError(
                 f"{source.path} does not hold {', '.join(lacking)}; write it with qm1b export --all"
             )
+        digest.add(batch)
         yield from batch.rows()

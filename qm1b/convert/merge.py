@@ -8,9 +8,11 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.folder import manifest, run_folder, same, shards
 from qm1b.folder.completeness import ranges
-from qm1b.folder.manifest import COMPLETE, RUNNING, Manifest
+from qm1b.folder.manifest import Manifest
 from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.tally import Tally
+from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.work_units import WHOLE, WorkPlan
 
 
@@ -40,7 +42,7 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
     """
     if out.resolve() in {path.resolve() for path in folders}:
         raise UserError(f"--out {out} is one of the folders to merge; give another")
-    manifests = [shards.read_manifest(path) for path in folders]
+    manifests = [_manifest(path) for path in folders]
     identity = _common(folders, manifests, other_versions)
     paths = _units(folders, identity.plan)
     runs = [{"shard": each.shard, **run} for each in manifests for run in each.runs]
@@ -54,6 +56,13 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
         whole.write_dropped()
         whole.write_manifest(COMPLETE, this_run)
         return Merged(whole.tally, len(missing))
+
+
+def _manifest(folder: Path) -> Manifest:
+    """The manifest of a part, which its first shard agrees with."""
+    source = ShardFolder(folder)
+    source.check()
+    return source.manifest
 
 
 def _common(

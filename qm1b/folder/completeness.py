@@ -4,15 +4,17 @@ A lost shard leaves no trace among the others; only the manifest shows that it i
 """
 
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, islice
 
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import COMPLETE
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.manifest_schema import COMPLETE
 
 SHOWN = 8
 """Ranges of units that a message names."""
+MOST = 1_000_000
+"""Units that are looked at: a manifest without shards may say anything."""
 
 
 def notice(source: ShardFolder) -> str:
@@ -22,27 +24,33 @@ def notice(source: ShardFolder) -> str:
         A sentence without a full stop, or "" for a complete run.
 
     Raises:
-        UserError: a shard that was written is gone, or one is not of this run.
+        UserError: a shard that was written is gone, or one is not of this run, or says something
+            else than the manifest.
     """
+    source.check()
     manifest, there = source.manifest, [shards.unit_of(path) for path in source.shards]
     units, status = manifest.plan.units, manifest.status
     strange = [p.name for p, unit in zip(source.shards, there, strict=True) if unit not in units]
     if strange:
         raise UserError(
-            f"{strange[0]} in {source.path} does not belong to its run; move it elsewhere"
+            f"{strange[0]} in {source.path} does not belong to its run, by the manifest (unit_lines "
+            f"{manifest.unit_lines}, shard {manifest.shard} of {manifest.plan.n_lines} lines); "
+            "move it elsewhere, or run its qm1b generate again, which writes a new manifest"
         )
     missing = manifest.missing(there)
-    lost = len(missing) if status == COMPLETE else manifest.counts.units - len(there)
+    lost = missing.count if status == COMPLETE else manifest.counts.units - len(there)
     if lost > 0:
         raise UserError(
             f"folder {source.path} has lost {lost} of the shards that were written (units "
-            f"{ranges(missing)} are missing); run the same qm1b generate again to compute them"
+            f"{ranges(missing.units)} are missing); run the same qm1b generate again to compute "
+            "them"
         )
     if status == COMPLETE:
         return ""
+    absent = f" (missing: {ranges(missing.units)})" if missing.count else ""
     return (
         f"the run in {source.path} is not complete but {status}: {len(there)} of {len(units)} work "
-        f"units are there{f' (missing: {ranges(missing)})' if missing else ''}"
+        f"units are there{absent}"
     )
 
 
@@ -50,7 +58,7 @@ def ranges(units: Iterable[int]) -> str:
     """3, 5 to 7 and so on."""
     runs = [
         [unit for _, unit in group]
-        for _, group in groupby(enumerate(units), lambda pair: pair[1] - pair[0])
+        for _, group in groupby(enumerate(islice(units, MOST)), lambda pair: pair[1] - pair[0])
     ]
     shown = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs[:SHOWN]]
     return ", ".join([*shown, "..."] if len(runs) > SHOWN else shown)

@@ -7,54 +7,35 @@ folder. Of the software only what is in DECISIVE changes rows; the rest is recor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
+from qm1b import manifest_schema
 from qm1b.errors import UserError
 from qm1b.folder.tally import Tally
 from qm1b.inputs import InputSummary
+from qm1b.manifest_schema import LEVEL_KEYS, MEND, SCHEMA
 from qm1b.process.versions import versions
 from qm1b.rows.schema import Json
 from qm1b.settings import RunSettings
 from qm1b.work_units import WHOLE, Share, WorkPlan
 
-SCHEMA = "qm1b run, version 2"
-
-COMPLETE = "complete"
-RUNNING = "running"
-"""Status of a run that is under way, or that was killed before it could say more."""
-
-LEVEL_KEYS = ("functional_definition", "settings", "fingerprint", "versions", "input")
-"""The parts that go into every shard and every exported file."""
-
 DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets")
 """Software whose version decides rows: RDKit the conformers, the others the last digits."""
 
-KINDS = {
-    "schema": str,
-    "fingerprint": str,
-    "settings": dict,
-    "functional_definition": str,
-    "input": dict,
-    "unit_lines": int,
-    "shard": str,
-    "versions": dict,
-    "status": str,
-    "runs": list,
-}
-"""The type of each part in a file."""
-
-LEVEL = ("basis", "xc", "grid_level", "precision")
-SETTINGS = (*LEVEL, "conformers", "seed", "max_aos")
-"""Settings that every run has had."""
-
-MEND = "Run its `qm1b generate` command again to write a new one."
-
 Difference = tuple[str, str, str]
 """Field, value there, value here."""
+
+
+class Missing(NamedTuple):
+    """Units that are not there: how many, and which, as there may be too many for a list."""
+
+    count: int
+    units: Iterator[int]
 
 
 @dataclass(frozen=True)
@@ -74,7 +55,7 @@ class InputRecord:
 class Manifest:
     """What a run is, and how far it has come. Fields that a file lacks keep their defaults."""
 
-    schema: str = ""
+    schema: str = SCHEMA
     fingerprint: str = ""
     settings: Json = field(default_factory=dict)
     """As `RunSettings.to_dict` gives them; an earlier version may have fewer."""
@@ -120,7 +101,7 @@ class Manifest:
         Raises:
             UserError: a part of it is not what a run writes.
         """
-        _checked(values)
+        manifest_schema.check(values)
         known = {f.name: values[f.name] for f in fields(cls) if f.name in values}
         if "input" in known:
             names = [f.name for f in fields(InputRecord)]
@@ -143,7 +124,7 @@ class Manifest:
     @property
     def level(self) -> Settings:
         """The level of theory; raises UserError if the manifest lacks it."""
-        if lacking := [name for name in LEVEL if name not in self.settings]:
+        if lacking := [name for name in manifest_schema.LEVEL_OF_ALL if name not in self.settings]:
             raise UserError(f"the manifest is damaged: settings lack {', '.join(lacking)}. {MEND}")
         names = [f.name for f in fields(Settings) if f.name in self.settings]
         return Settings(**{name: self.settings[name] for name in names})
@@ -154,45 +135,47 @@ class Manifest:
         n_lines = min(self.input.lines, self.settings.get("limit") or self.input.lines)
         return WorkPlan(n_lines, self.unit_lines, Share.parse(self.shard))
 
-    def missing(self, there: Iterable[int]) -> list[int]:
+    def missing(self, there: Iterable[int]) -> Missing:
         """Units that a complete run has, and that are not there."""
-        found = set(there)
-        return [unit for unit in self.plan.units if unit not in found]
-
-
-def complete(values: object) -> Json:
-    """The manifest of a folder, which has every part that readers need.
-
-    Raises:
-        UserError: a part is missing, or is not what a run writes.
-    """
-    values = _checked(values)
-    lacking = [name for name in (*LEVEL_KEYS, "unit_lines", "status") if name not in values]
-    settings = values.get("settings", dict.fromkeys(SETTINGS))
-    lacking += [f"settings.{name}" for name in SETTINGS if name not in settings]
-    if lacking:
-        raise UserError(f"the manifest is damaged: it lacks {', '.join(lacking)}. {MEND}")
-    return values
-
-
-def _checked(values: object) -> Json:
-    if not isinstance(values, dict):
-        raise UserError(f"the manifest is damaged: it is {str(values)[:40]!r}. {MEND}")
-    for name, kind in KINDS.items():
-        found = values.get(name, kind())
-        if not isinstance(found, kind) or isinstance(found, bool):
-            raise UserError(f"the manifest is damaged: {name} is {str(found)[:40]!r}. {MEND}")
-    lines = values.get("input", {}).get("lines", 0)
-    if values.get("unit_lines", 1) < 1 or not isinstance(lines, int) or lines < 0:
-        raise UserError(f"the manifest is damaged: unit_lines or input.lines is wrong. {MEND}")
-    Share.parse(values.get("shard", str(WHOLE)))
-    return values
+        units = self.plan.units
+        found = {unit for unit in there if unit in units}
+        return Missing(len(units) - len(found), (unit for unit in units if unit not in found))
 
 
 def shard_attributes(manifest: Json, unit: int) -> Json:
     """What the shard of a unit says of its run."""
     level = {key: manifest[key] for key in LEVEL_KEYS}
     return level | manifest["settings"] | {"unit": unit}
+
+
+def contradiction(manifest: Manifest, unit: int, said: Json, lines: Iterable[int]) -> str:
+    """Where a manifest says something else than a shard of its folder.
+
+    Versions may differ between the shards of a run, and so may the name of the input.
+
+    Args:
+        manifest: the manifest.
+        unit: the shard's unit.
+        said: the attributes of the shard.
+        lines: the input lines in it.
+
+    Returns:
+        What the one and the other say, or "" if they agree.
+    """
+    read = {key: json.loads(said[key]) for key in ("settings", "input") if key in said}
+    there = {key: said[key] for key in ("functional_definition", "fingerprint") if key in said}
+    there |= read.get("settings", {})
+    there |= {f"input.{k}": v for k, v in read.get("input", {}).items() if k != "name"}
+    decided = _decided(manifest)
+    known = {*there, *(manifest.settings if "settings" in read else ())}
+    for key, here, other in _compare({k: v for k, v in decided.items() if k in known}, there):
+        return f"{key} is {here}, but the shard says {other}"
+    if unit not in manifest.plan.units:
+        return f"shard is {manifest.shard} of {manifest.plan.n_lines} lines, which has no such unit"
+    for line in lines:
+        if manifest.plan.unit_of(line) != unit:
+            return f"unit_lines is {manifest.unit_lines}, but the shard holds line {line}"
+    return ""
 
 
 def differences(there: Manifest, here: Manifest) -> list[Difference]:

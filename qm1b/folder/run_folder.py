@@ -14,9 +14,10 @@ from pathlib import Path
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum, manifest, shards
-from qm1b.folder.manifest import RUNNING, Manifest
+from qm1b.folder.manifest import Manifest
 from qm1b.folder.tally import Tally
 from qm1b.inputs.detect import SMILES
+from qm1b.manifest_schema import RUNNING
 from qm1b.process import files
 from qm1b.process.lock import locked
 from qm1b.rows import identity as rows_identity
@@ -40,6 +41,8 @@ class RunFolder:
     """Units whose shard is there and good."""
     damaged: list[str] = field(default_factory=list)
     """Names of shards that were found damaged, and removed."""
+    mended: str = ""
+    """What was wrong with the manifest, if a new one takes its place."""
     earlier: list[Json] = field(default_factory=list)
     """The manifest's records of the runs before this one."""
 
@@ -108,9 +111,10 @@ def opened(path: Path, identity: Manifest, other_versions: bool = False) -> Iter
     files.make_folder(path)
     with locked(path):
         shards.clean(path)
-        there = _earlier_manifest(path)
+        there, wrong = _earlier_manifest(path)
         is_smiles = identity.settings["input_format"] in SMILES
         folder = RunFolder(path, identity, identity.plan, Tally(lines_are_molecules=is_smiles))
+        folder.mended = wrong
         if there is not None:
             _must_agree(path, there, identity)
             folder.earlier = [_ended(run) for run in there.runs]
@@ -123,18 +127,29 @@ def started_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _earlier_manifest(path: Path) -> Manifest | None:
-    """The manifest of a folder with shards.
+def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
+    """The manifest of a folder with shards, or what is wrong with it.
 
     Without a shard there is nothing to lose, so a run that failed or was stopped at once does not
-    count. Without a manifest, the shards are compared with the run, and a new one is written.
+    count. Without a good manifest, the shards are compared with the run, and a new one is written.
     """
-    if not shards.shards(path):
-        return None
+    found = shards.shards(path)
+    if not found:
+        return None, ""
     try:
-        return shards.read_manifest(path)
-    except UserError:
-        return None
+        there = shards.read_manifest(path)
+    except UserError as error:
+        return None, str(error) if (path / shards.MANIFEST).exists() else ""
+    for shard in found:
+        if shards.unit_of(shard) not in there.plan.units:
+            return None, f"{shard.name} is none of the units in the manifest"
+        try:
+            attributes = shards.read_attributes(shard)
+        except checksum.Damaged:
+            continue  # it will be computed again
+        if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, ()):
+            return None, f"the manifest contradicts {shard.name}: in the manifest {wrong}"
+    return there, ""
 
 
 def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
@@ -168,7 +183,9 @@ def _survey(folder: RunFolder, other_versions: bool) -> None:
 def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> None:
     """Check a shard of `unit` and count what is in it."""
     attributes, rows, drops = shards.read_whole(path)
-    _must_belong(folder, path, unit, attributes)
+    if manifest.contradiction(folder.identity, unit, attributes, rows["line"].tolist()):
+        # Somebody put a good shard of another run there, and it is not ours to remove.
+        raise _stranger(path)
     if not other_versions:
         _same_software(folder, path, attributes)
     folder.done.add(unit)
@@ -183,14 +200,6 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
 
 def _molecule(conformer: Conformer) -> tuple[str, int]:
     return rows_identity.name_of(conformer.smiles, conformer.seed), conformer.charge
-
-
-def _must_belong(folder: RunFolder, path: Path, unit: int, attributes: Json) -> None:
-    """Refuse a good shard of another run: somebody put it there, and it is not ours to remove."""
-    expected = (folder.identity.fingerprint, folder.identity.input.sha256, unit)
-    source = json.loads(attributes.get("input", "{}"))
-    if (attributes.get("fingerprint"), source.get("sha256"), attributes.get("unit")) != expected:
-        raise _stranger(path)
 
 
 def _stranger(path: Path) -> UserError:

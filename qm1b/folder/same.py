@@ -1,12 +1,12 @@
 """Whether two folders or shards hold the same data, value by value; used by merge and by trials."""
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from qm1b.folder import manifest, shards
+from qm1b.rows import dropped
 
 
 def same_unit(first: Path, second: Path) -> bool:
@@ -29,7 +29,7 @@ def _folder_differences(first: Path, second: Path) -> Iterator[str]:
         yield f"shards in one of them only: {', '.join(sorted(ours.keys() ^ theirs.keys()))}"
     for name in sorted(ours.keys() & theirs.keys()):
         yield from (f"{name}: {what}" for what in _unit_differences(ours[name], theirs[name]))
-    if _dropped(first) != _dropped(second):
+    if list(dropped.read(first / shards.DROPPED)) != list(dropped.read(second / shards.DROPPED)):
         yield f"{shards.DROPPED} differs"
     there, here = shards.read_manifest(first), shards.read_manifest(second)
     yield from (f"{name}: {a} and {b}" for name, a, b in manifest.differences(there, here))
@@ -56,8 +56,3 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
             np.array_equal(numbers, ~np.isnan(b)) and a[numbers].tobytes() == b[numbers].tobytes()
         )
     return bool(np.array_equal(a, b))
-
-
-def _dropped(folder: Path) -> list[list[str]]:
-    with open(folder / shards.DROPPED, newline="", encoding="utf-8") as stream:
-        return list(csv.reader(stream))

@@ -7,9 +7,10 @@ from typing import Any
 
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest import Manifest, contradiction
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
+from qm1b.rows.schema import Drop
 
 
 class ShardFolder(Indexed):
@@ -23,7 +24,31 @@ class ShardFolder(Indexed):
 
     def part(self, number: int) -> Batch:
         """The rows of a shard."""
-        return self._only(Batch(shards.read_shard(self.shards[number])))
+        return self._only(self.unit(number)[0])
+
+    def unit(self, number: int) -> tuple[Batch, list[Drop]]:
+        """The rows and dropped lines of a shard.
+
+        Raises:
+            Damaged: the file is not what was written.
+            UserError: it cannot be read, or the manifest says something else than the shard.
+        """
+        path = self.shards[number]
+        attributes, rows, drops = shards.read_whole(path)
+        lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
+        found = contradiction(self.manifest, shards.unit_of(path), attributes, sorted(lines))
+        if found:
+            raise UserError(
+                f"folder {self.path}: the manifest contradicts {path.name}: in the manifest "
+                f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
+                "writes a new manifest; else move the shard elsewhere"
+            )
+        return Batch(rows), drops
+
+    def check(self) -> None:
+        """Compare the manifest with a shard before anything in it is used; `unit` does with all."""
+        if self.shards:
+            self.unit(0)
 
     @cached_property
     def sizes(self) -> list[int]:

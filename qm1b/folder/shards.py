@@ -17,7 +17,8 @@ import numpy as np
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum
-from qm1b.folder.manifest import Manifest, complete
+from qm1b.folder.manifest import Manifest
+from qm1b.manifest_schema import MEND, complete
 from qm1b.process.files import atomic_write, not_written, write_json
 from qm1b.rows import dropped
 from qm1b.rows.batch import Values, columns_of
@@ -112,12 +113,12 @@ def read_metadata(folder: Path) -> Json:
         UserError: the folder holds none, or a damaged one.
     """
     try:
-        return complete(json.loads((folder / MANIFEST).read_text()))
+        return complete(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
     except FileNotFoundError:
         what = "does not exist" if not folder.exists() else f"holds no run (no {MANIFEST})"
         raise UserError(f"folder {folder} {what}; give the --out of a qm1b generate") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder / MANIFEST} cannot be read: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{folder / MANIFEST} cannot be read ({error}). {MEND}") from None
     except UserError as error:
         raise UserError(f"folder {folder}: {error}") from None
 

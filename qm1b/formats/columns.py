@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyscf_ipu.units import HARTREE_TO_EV
-from qm1b.folder.manifest import LEVEL_KEYS
+from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
 from qm1b.rows.schema import COLUMNS, FIELDS, Field, Json
 

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1024
 ENDINGS = (".extxyz", ".extxyz.gz")
+_DAMAGE = (OSError, EOFError, zlib.error, ArithmeticError, AttributeError, LookupError)
+_DAMAGE += (TypeError, ValueError, RuntimeError)
+"""What gzip, ASE and NumPy raise for damaged text."""
 _OF_ATOMS = [f for f in FIELDS if f.ragged == "atom" and f.name not in ("numbers", "positions")]
 
 
@@ -95,8 +99,9 @@ class ExtxyzFile(Dataset):
                 while text := "".join(islice(frames, BATCH_ROWS)):
                     found = cast("list[Atoms]", read(io.StringIO(text), ":", format="extxyz"))
                     yield self._only(_batch([record(atoms) for atoms in found]))
-        except (OSError, EOFError, ValueError, KeyError, IndexError) as error:
-            raise UserError(f"{self.path} is damaged ({error}); export it again") from None
+        except _DAMAGE as error:
+            what = " ".join(str(error).split()) or type(error).__name__
+            raise UserError(f"{self.path} is damaged ({what}); export it again") from None
 
 
 def _manifest(path: Path) -> Json:
@@ -108,7 +113,7 @@ def _manifest(path: Path) -> Json:
         return found
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(
             f"{path} is damaged ({error}); export again, or delete it: the rows can be read "
             "without it"

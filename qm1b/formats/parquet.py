@@ -4,8 +4,9 @@ An exact file has further columns, each named by field and unit, from which ever
 rebuilt bit for bit. That is impossible from float32 columns and energies in eV.
 """
 
+import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +19,8 @@ import pyarrow.parquet as pq
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
-from qm1b.folder.manifest import LEVEL_KEYS
 from qm1b.formats.columns import FROM_EV, RENAMED, arrow_type, exact_columns
+from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import FIELDS, Field, Json
@@ -28,8 +29,15 @@ ROWS_PER_GROUP = 100_000
 """Rows per row group: DuckDB and polars divide the work on a file by row groups, and small groups
 cost more time than they save."""
 
+WHOLE_KEYS = ("manifest", "digests")
+"""Entries in the metadata of an exact file, as JSON."""
+
 _SYMBOLS = np.array(SYMBOLS, dtype=object)
 _EXACT = {field.name: name for field, name in exact_columns()}
+_DAMAGE = (OSError, pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError)
+_DAMAGE += (TypeError, ValueError, RecursionError)
+"""What a damaged file may raise: a footer has no checksum, so a column may be of any kind."""
+
 _FIELD_OF = {name: field for field, name in (RENAMED | _EXACT).items()}
 
 
@@ -38,12 +46,21 @@ def write(
     batches: Iterable[Batch],
     schema: pa.Schema,
     rows_per_group: int = ROWS_PER_GROUP,
+    closing: Callable[[], Mapping[str, str]] = dict,
 ) -> int:
-    """Write rows as one Parquet file, in full row groups; returns the number of rows."""
+    """Write rows as one Parquet file, in full row groups; returns the number of rows.
+
+    Args:
+        stream: the file.
+        batches: the rows.
+        schema: columns and metadata.
+        rows_per_group: rows of each row group but the last.
+        closing: called after the last row; gives further metadata.
+    """
     waiting: list[pa.Table] = []
     total = n = 0
     text = [f.name for f in schema if f.type == pa.string()]
-    options = {"compression": "zstd", "use_dictionary": text}
+    options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}
     with pq.ParquetWriter(stream, schema, **options) as writer:
         for batch in batches:
             waiting.append(table(batch, schema))
@@ -55,7 +72,20 @@ def write(
                 waiting, n = [joined[rows_per_group:]], n - rows_per_group
         if n:
             writer.write_table(pa.concat_tables(waiting).combine_chunks(), rows_per_group)
+        _add_metadata(writer, schema, closing())
     return total
+
+
+def _add_metadata(writer: pq.ParquetWriter, schema: pa.Schema, found: Mapping[str, str]) -> None:
+    """Add metadata at the end of a file, and to the Arrow schema in it.
+
+    The schema was written at the beginning, but in the footer the last one counts. What reads the
+    file into Arrow and writes it again keeps only the schema's metadata.
+    """
+    if found:
+        whole = schema.with_metadata({**(schema.metadata or {}), **found})
+        arrow = base64.b64encode(whole.serialize().to_pybytes())
+        writer.add_key_value_metadata({**found, "ARROW:schema": arrow})
 
 
 def table(batch: Batch, schema: pa.Schema) -> pa.Table:
@@ -95,16 +125,16 @@ class ParquetFile(Indexed):
     def __init__(self, path: Path, fields: Sequence[str] | None = None) -> None:
         super().__init__(path, fields)
         try:
-            self._file = pq.ParquetFile(path)
-        except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{path} is not a whole Parquet file ({error})") from None
-        schema = self._file.schema_arrow
+            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+            schema = self._file.schema_arrow
+            self.metadata = _manifest(schema.metadata or {})
+        except _DAMAGE as error:
+            raise UserError(f"{path} is not a whole Parquet file ({_words(error)})") from None
         if not {"smile", "z", "pos", "energy"} <= set(schema.names):
             raise UserError(
                 f"{path} lacks QM1B's columns smile, z, pos and energy; give a file of "
                 "qm1b export or of QM1B"
             )
-        self.metadata = _manifest(schema.metadata or {})
         self.exact = set(_EXACT.values()) <= set(schema.names)
         """Whether every field can be read bit for bit."""
 
@@ -118,9 +148,10 @@ class ParquetFile(Indexed):
         """The rows of a row group."""
         try:
             found = self._file.read_row_group(number, columns=self._columns())
-        except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{self.path} is damaged ({error}); export it again") from None
-        return self._only(batch_of(found))
+            found.validate(full=True)
+            return self._only(batch_of(found))
+        except _DAMAGE as error:
+            raise UserError(f"{self.path} is damaged ({_words(error)}); export it again") from None
 
     def _columns(self) -> list[str] | None:
         """The columns that may hold the wanted fields."""
@@ -146,6 +177,8 @@ def _arrow(batch: Batch, field: Field) -> pa.Array:
 def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) -> None:
     """Put an Arrow column into the columns of a batch, with its offsets if it is ragged."""
     array = found.combine_chunks()
+    if array.null_count and not pa.types.is_floating(array.type):  # pandas writes NaN as null
+        raise ValueError(f"{field.name} is empty in {array.null_count} rows")
     flat = array.flatten() if field.ragged or field.width > 1 else array
     columns[field.name] = column(field, flat.to_numpy(zero_copy_only=False), len(found))
     if field.ragged:
@@ -154,8 +187,17 @@ def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) 
 
 
 def _manifest(metadata: dict[bytes, bytes]) -> Json:
-    """The manifest in an exact file, or the parts of it in other files."""
+    """The manifest and digests in an exact file, or the parts of a manifest in other files."""
     if b"manifest" in metadata:
-        return json.loads(metadata[b"manifest"])
+        found = {k: json.loads(metadata[k.encode()]) for k in WHOLE_KEYS if k.encode() in metadata}
+        manifest = found.pop("manifest")
+        if not isinstance(manifest, dict):
+            raise ValueError(f"its manifest is {str(manifest)[:40]!r}")
+        return manifest | found
     found = {key: metadata[key.encode()].decode() for key in LEVEL_KEYS if key.encode() in metadata}
     return {key: json.loads(text) if text[:1] == "{" else text for key, text in found.items()}
+
+
+def _words(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

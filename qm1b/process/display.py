@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -11,6 +10,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
+
+from pyscf_ipu.terminal import say, visible
 
 PLAIN_SECONDS = 10.0
 
@@ -88,7 +89,7 @@ class Plain(Display):
 
     def say(self, text: str) -> None:
         """Print at once: logs are read while they are written."""
-        print(text, file=sys.stderr if self._stderr else sys.stdout, flush=True)
+        say(visible(text, keep=""), to_stderr=self._stderr)
 
     begin = say
 
@@ -115,8 +116,9 @@ class Bar(Display):
         """Move the bar."""
         total, pace = shown.expected, shown.pace
         self._bar.update(self._task, completed=shown.rows, total=total, description=pace)
-        self._below.plain = "\n".join(f"  {line}" for line in shown.notes)
+        self._below.plain = "\n".join(f"  {visible(line, keep='')}" for line in shown.notes)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._live.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        line = visible(text, keep="")
+        self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)

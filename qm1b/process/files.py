@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -42,11 +43,16 @@ def write_text(path: Path, text: str) -> None:
 def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Call `write` on a temporary file beside `path`, sync it, and give it its name.
 
+    If `path` is a symbolic link, the file that it points to is written, and the link stays.
+
     Raises:
-        UserError: the disk is full or not writable.
+        UserError: the disk is full or not writable, or a link leads nowhere.
     """
+    given, path = path, Path(os.path.realpath(path)) if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.tmp")
     try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         with open(temporary, "w+b") as stream:
             write(stream)
             stream.flush()
@@ -56,7 +62,7 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise not_written(path, error) from error
+        raise not_written(given, error) from error
 
 
 def not_written(path: Path, error: OSError) -> UserError:

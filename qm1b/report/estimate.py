@@ -6,6 +6,7 @@ from pathlib import Path
 from pyscf_ipu.terminal import text_table
 from qm1b.errors import UserError
 from qm1b.folder import shards
+from qm1b.folder.shard_folder import ShardFolder
 from qm1b.settings import in_words
 
 FEWEST_ROWS = 100
@@ -50,9 +51,11 @@ def rate_of(folder: Path) -> Rate:
     Raises:
         UserError: no run there, none with FEWEST_ROWS rows, or only runs on a cluster.
     """
-    manifest = shards.read_manifest(folder)
-    long = [run for run in manifest.runs if run["rows"] >= FEWEST_ROWS]
-    runs = [run for run in long if isinstance(run["workers"], int)]
+    source = ShardFolder(folder)
+    source.check()
+    manifest, needed = source.manifest, ("rows", "workers", "seconds", "programs")
+    long = [run for run in manifest.runs if run.get("rows", 0) >= FEWEST_ROWS]
+    runs = [r for r in long if set(needed) <= r.keys() and isinstance(r["workers"], int)]
     if long and not runs:
         raise UserError(
             f"folder {folder} was computed on a cluster, which gives no rate of one machine; "
@@ -69,10 +72,15 @@ def rate_of(folder: Path) -> Rate:
         shard = shards.read_shard(path)
         rows, atoms = rows + len(shard["line"]), atoms + len(shard["numbers"])
         size += path.stat().st_size
+    if run["rows"] > rows:
+        raise UserError(
+            f"folder {folder}: by the manifest a run gave {run['rows']} rows, but the shards hold "
+            f"{rows}; measure with another qm1b generate, or leave --measured out"
+        )
     return Rate(
         rows=run["rows"],
         seconds=run["seconds"],
-        program_seconds=sum(p["seconds"] for p in run["programs"]) / run["workers"],
+        program_seconds=sum(p.get("seconds", 0.0) for p in run["programs"]) / run["workers"],
         workers=run["workers"],
         bytes_per_row=size / rows,
         level=in_words(manifest.level),

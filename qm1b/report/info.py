@@ -10,9 +10,9 @@ import numpy as np
 
 from pyscf_ipu.terminal import text_table
 from pyscf_ipu.units import HARTREE_TO_EV
-from qm1b.folder import shards
+from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
-from qm1b.rows.batch import Batch, Record
+from qm1b.rows.batch import Record
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
@@ -58,24 +58,23 @@ def describe(folder: Path) -> str:
     """Settings, counts, drop reasons and ranges of a run, from its manifest and shards.
 
     Raises:
-        UserError: the folder holds no run, or a shard is damaged.
+        UserError: the folder holds no run, or a shard is damaged or contradicts the manifest.
     """
-    manifest = shards.read_manifest(folder)
-    settings = manifest.settings
+    source = ShardFolder(folder)
+    manifest, settings = source.manifest, source.manifest.settings
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     gaps, sizes, errors = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)]
     molecules = set[int]()
-    paths = shards.shards(folder)
-    for path in paths:
-        shard = shards.read_shard(path)
+    for number in range(len(source.shards)):
+        shard, drops = source.unit(number)
         good = shard["status"] == CONVERGED
         statuses.update(s.split(":")[0] for s in shard["status"])
-        reasons.update(drop.reason for drop in shards.read_drops(path))
+        reasons.update(drop.reason for drop in drops)
         gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
         sizes.append(shard["n_ao"])
         errors.append((shard["energy"] - shard["reference_energy"])[good] * MEV)
-        molecules |= distinct(Batch(shard))
+        molecules |= distinct(shard)
     facts = [
         ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),
         ("level", in_words(manifest.level)),
@@ -87,7 +86,7 @@ def describe(folder: Path) -> str:
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
-        f"{folder}: {manifest.status}, {len(paths)} shards",
+        f"{folder}: {manifest.status}, {len(source.shards)} shards",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),

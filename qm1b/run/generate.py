@@ -10,10 +10,11 @@ from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.errors import UserError
 from qm1b.folder import run_folder, shards
-from qm1b.folder.manifest import COMPLETE, RUNNING, Manifest
+from qm1b.folder.manifest import Manifest
 from qm1b.folder.run_folder import RunFolder
 from qm1b.folder.tally import Tally
 from qm1b.inputs import InputSummary
+from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.process.worker import n_cores
@@ -177,6 +178,8 @@ class _Generation:
         out = self.out
         for name in out.identity.input.skipped:
             self.display.say(f"skipping {name} in the archive: its name has no known ending")
+        if out.mended:
+            self.display.say(f"manifest.json is written anew: {out.mended}")
         for name in out.damaged:
             self.display.say(f"{name} was damaged; computing it again")
         if out.done:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyscf_ipu.terminal import exit_code, text_table
+from pyscf_ipu.terminal import exit_code, say, text_table, visible
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,23 @@ def test_a_table_is_as_wide_as_its_cells_and_at_least_as_asked_for():
         " x                 3",
     ]
     assert text_table([], "<6 >4") == []
+
+
+HOSTILE = "a\x1b[31mred\x07\x9b2J\u202egnp.exe\r\nnext\ttab"
+
+
+def test_control_characters_are_made_visible(capsys):
+    shown = visible(HOSTILE)
+    assert shown == "a\\x1b[31mred\\x07\\x9b2J\\u202egnp.exe\\r\nnext\\ttab"
+    assert visible(HOSTILE, keep="").isprintable()
+    assert visible(plain := "C/C=C\\F, é, 東京, ☃, [Na+]") == plain
+    (line,) = text_table([(HOSTILE, 1)], "< <")
+    assert line.isprintable()
+    say(HOSTILE)
+    assert capsys.readouterr().out == f"{shown}\n"
+
+    def mistake():
+        raise ValueError(f"archive member {HOSTILE}")
+
+    assert exit_code("x", mistake, ValueError) == 2
+    assert capsys.readouterr().err == f"x: archive member {shown}\n"

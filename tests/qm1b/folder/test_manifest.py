@@ -65,10 +65,11 @@ def test_a_part_that_is_lost_is_named(folder, tmp_path, capsys, lost):
 
 
 @pytest.mark.parametrize("counts", [{}, None, [], {"units": 1}, {"units": "x"}], ids=str)
-def test_rows_are_read_without_counts(folder, tmp_path, counts):
+def test_counts_that_no_run_writes_are_refused(folder, tmp_path, capsys, counts):
     damage(folder, {"counts": counts})
     for command in commands(folder, tmp_path):
-        assert main([*map(str, command)]) == 0
+        assert main([*map(str, command)]) == 2
+        assert "counts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [{"counts": {}}, {"unit_lines": 0}, 3], ids=str)

@@ -102,8 +102,8 @@ def test_blank_lines_between_frames(files, tmp_path):
 def test_a_stream_is_not_read_ahead(finished, monkeypatch):
     read = []
     monkeypatch.setattr(
-        shards, "read_shard", lambda path, read_shard=shards.read_shard: read.append(path)
-        or read_shard(path),
+        shards, "read_whole", lambda path, read_whole=shards.read_whole: read.append(path)
+        or read_whole(path),
     )  # fmt: skip
     data = qm1b.load(finished[0])
     assert len(data) == 14

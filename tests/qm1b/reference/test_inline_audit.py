@@ -55,7 +55,8 @@ def test_only_converged_rows_are_compared(tmp_path, capsys, monkeypatch):
     good = shard["converged"]
     assert sorted(good) == [False, False, True, True]
     shard["reference_energy"] = shard["energy"] + np.where(good, 1e-3, 1e3)
-    monkeypatch.setattr(shards, "read_shard", lambda path: shard)
+    real = shards.read_whole(path)
+    monkeypatch.setattr(shards, "read_whole", lambda path: (real[0], shard, real[2]))
     assert main(["info", str(out)]) == 0
     text = capsys.readouterr().out
     assert "audited      2 rows, energy against PySCF: mean 27.211 meV, largest 27.211 meV" in text

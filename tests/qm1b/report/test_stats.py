@@ -109,13 +109,13 @@ def test_json_stays_json_with_plots(finished, tmp_path, capsys):
 )
 def test_info_counts_only_gaps_that_there_are(finished, monkeypatch, first, expected):
     """The first rows, water, lose their LUMO, or all rows do."""
-    real = shards.read_shard
+    real = shards.read_whole
 
-    def read_shard(path):
-        shard = real(path)
+    def read_whole(path):
+        attributes, shard, drops = real(path)
         if first is None or path == shards.shards(path.parent)[0]:
             shard["lumo"][:first] = np.nan
-        return shard
+        return attributes, shard, drops
 
-    monkeypatch.setattr(shards, "read_shard", read_shard)
+    monkeypatch.setattr(shards, "read_whole", read_whole)
     assert f"gap          {expected}" in describe(finished[0])
