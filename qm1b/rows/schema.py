@@ -166,7 +166,7 @@ DROP_REASONS: dict[str, str] = {
     "rattle_failed": "--rattle-angstrom brought atoms too close in every try",
     "embed_failed": "RDKit found no conformer",
     "embed_timeout": "RDKit took longer than the time limit",
-    "embed_crash": "the RDKit process died on this molecule",
+    "embed_crash": "the RDKit process died on this molecule in every try, two of them alone",
     "fewer_conformers": "only some of the conformers asked for were found; those are in the data",
     "invalid": "the engine cannot compute this molecule",
 }

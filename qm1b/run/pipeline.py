@@ -92,6 +92,7 @@ class Pipeline:
                         "Interrupted: finishing the running batches; once more to stop at once."
                     )
                 compute.abandon_retries()
+                embed.forget()
             else:
                 more = self._read(embed, compute)
                 for row in compute.dispatch(self.buckets, flush):
