@@ -69,7 +69,7 @@ class EmbedPool:
     """
 
     def __init__(self, n: int, settings: RunSettings, log: Path, serve: Serve = serve) -> None:
-        self.workers = [Worker(serve, (settings,), log, "qm1b-embed") for _ in range(n)]
+        self.workers = [Worker(serve, (settings,), log, name="qm1b-embed") for _ in range(n)]
         self._settings = settings
         self._log = log
         self._limit = time_limit(settings) or float("inf")

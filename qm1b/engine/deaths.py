@@ -56,7 +56,7 @@ class Deaths:
         deaths = job.deaths + 1
         if deaths < MAX_DEATHS:
             return [replace(job, is_retry=True, deaths=deaths, alone=not hung)]
-        (who,) = job.conformers
+        who = next(iter(job.conformers))
         must_probe = self._suspicion.hold(named(who.line, who.smiles), Suspect(job, error))
         return [self._make_probe()] if must_probe else []
 

@@ -73,7 +73,7 @@ class ComputePool:
         """Memory that a batch of a shape needs, with everything that is tried for it."""
         self._memory_limit = MEMORY_SHARE * available_bytes()
         self.workers = [
-            Worker(engine_worker.serve, (factory, settings), log, "qm1b-compute", environment())
+            Worker(engine_worker.serve, (factory, settings), log, environment(), "qm1b-compute")
             for _ in range(n)
         ]
         self._have: list[set[Hashable]] = [set() for _ in self.workers]

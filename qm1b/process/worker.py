@@ -47,10 +47,10 @@ class Worker:
     args: tuple[object, ...]
     log: Path
     """Takes its stdout and stderr."""
-    name: str = "qm1b-worker"
-    """What `ps`, `top` and the kernel's log call the process, on Linux; at most 15 characters."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables, set before anything is imported."""
+    name: str = "qm1b-worker"
+    """What `ps`, `top` and the kernel's log call the process, on Linux; at most 15 characters."""
     job: Any = None
     """The job that it has; None if it is idle."""
     deadline: float = float("inf")

@@ -171,6 +171,9 @@ DROP_REASONS: dict[str, str] = {
     "invalid": "the engine cannot compute this molecule",
 }
 
+RETRIABLE = ("embed_crash", "embed_timeout", "too_large")
+"""Reasons that also depend on the machine: another try may end otherwise (--retry-dropped)."""
+
 
 @dataclass(frozen=True)
 class Column:

@@ -21,7 +21,7 @@ def works(conn):
 
 @pytest.fixture
 def worker(tmp_path):
-    made = Worker(works, (), tmp_path / "log", "qm1b-test")
+    made = Worker(works, (), tmp_path / "log", name="qm1b-test")
     made.start()
     wait([made], 60.0)
     yield made
