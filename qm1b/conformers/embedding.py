@@ -130,7 +130,7 @@ class _Clock:
     @property
     def is_over(self) -> bool:
         """Whether to start nothing more."""
-        if not self.has_struck and time.monotonic() >= self._deadline:
+        if not self.has_struck and _times()[0] >= self._deadline:
             self._strike(self._start)
         return self.has_struck
 

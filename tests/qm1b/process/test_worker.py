@@ -50,6 +50,26 @@ def test_a_process_has_a_name_and_keeps_its_exit_code(worker):
     worker.start()
 
 
+def test_a_process_that_takes_long_to_die_keeps_its_exit_code(worker, monkeypatch):
+    class Dying:
+        """Has closed its pipe; on a busy machine its end takes longer than `stop` first waits."""
+
+        exitcode = None
+
+        def join(self, timeout=None):
+            self.exitcode = None if timeout else -signal.SIGSEGV
+
+        def kill(self):
+            """Changes nothing any more."""
+
+    process = worker.process
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "process", Dying())
+        assert worker.stop() == -signal.SIGSEGV
+    process.kill()
+    worker.start()
+
+
 def test_a_folder_that_is_gone_is_one_sentence(tmp_path, capfd):
     with pytest.raises(UserError, match=r"folder .*/gone is gone: somebody deleted or moved it"):
         Worker(works, (), tmp_path / "gone" / "log").start()
