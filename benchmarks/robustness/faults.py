@@ -2,9 +2,11 @@
 
 A trial starts a run in a process of its own and kills it (SIGKILL) at a random time after its first
 shard.  Perhaps it then damages what the run left (cuts a shard, flips bits, removes files) or kills
-a second run.  Or it lets the disk run full (a small tmpfs, as root).  Then it runs to the end, and
-rows, dropped lines, counts and dropped.csv are compared value by value.  The engine is the tests'
-fake one; files, processes, RDKit and everything else are real.  For a quick look: --trials 8.
+a second run.  Or it lets the disk run full (a small tmpfs, as root), or strikes under way: kills or
+stops single workers, deletes a shard or the folder, kills a run that tries dropped lines again.
+Then it runs to the end; rows, dropped lines, counts and dropped.csv are compared value by value.
+The engine is the tests' fake one; files, processes, RDKit and everything else are real.  For a
+quick look: --trials 13, or --only "compute killed" "embed killed" for some kinds.
 """
 
 import argparse
@@ -22,6 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import harness
+from benchmarks.robustness import under_way
+from benchmarks.robustness.under_way import LIMIT, Fault, Started, Wrong
 
 sys.path.insert(0, str(harness.ROOT / "tests" / "qm1b"))  # workers inherit it, and the fake engine
 
@@ -31,17 +35,13 @@ from qm1b.folder import checksum, same, shards
 from qm1b.run.generate import Run, generate
 from qm1b.settings import PRESETS, RunSettings
 
-SETTINGS = RunSettings(PRESETS["qm1b"], conformers=2, seed=5, max_aos=128, unit_rows=8)
+SETTINGS = RunSettings(
+    PRESETS["qm1b"], conformers=2, seed=5, max_aos=128, unit_rows=8, embed_timeout=2.0
+)
 TMPFS_KIB = 320
 """Too small for the dataset, large enough for several shards."""
 
-Fault = Callable[[random.Random, Path, Path], int]
-"""Takes random numbers, the input and the folder; gives the number of shards it damaged."""
-
 SCRIPT = "benchmarks.robustness.faults"
-
-LIMIT = 120.0
-"""Seconds after which a run is taken to hang."""
 
 
 def main() -> int:
@@ -49,11 +49,13 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first trial")
     parser.add_argument("--jobs", type=int, default=2, help="trials at a time")
+    parser.add_argument("--only", nargs="*", default=[], help="kinds of faults")
+    parser.add_argument("--retry", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        return child(args.source, args.child)
+        return child(args.source, args.child, args.retry)
     seconds, (names, found) = harness.timed(trials, args)
     seeds = range(args.seed, args.seed + args.trials)
     results = zip(seeds, names, found, strict=True)
@@ -85,6 +87,9 @@ def trials(args: argparse.Namespace) -> tuple[list[str], list[tuple[int, list[st
             kinds["full disk"] = filled
         else:
             print("no trials of a full disk: mounting a tmpfs needs root")
+        kinds |= under_way.faults(start)
+        if args.only:
+            kinds = {name: kinds[name] for name in args.only}
         seeds = range(args.seed, args.seed + args.trials)
         names = [list(kinds)[seed % len(kinds)] for seed in seeds]
 
@@ -95,10 +100,11 @@ def trials(args: argparse.Namespace) -> tuple[list[str], list[tuple[int, list[st
             return names, list(pool.map(one, seeds, names))
 
 
-def child(source: Path, out: Path) -> int:
+def child(source: Path, out: Path, retry: bool) -> int:
     """One run, as the command does it."""
+    reasons = ("embed_crash", "embed_timeout") if retry else ()
     try:
-        generate(Run(source, out, SETTINGS, 1, "fake_engine:Slow"))
+        generate(Run(source, out, SETTINGS, 1, "fake_engine:Slow", retry_dropped=reasons))
     except UserError as error:
         print(error, file=sys.stderr)
         return EXIT_USER_ERROR
@@ -117,17 +123,21 @@ def molecules() -> str:
 def trial(seed: int, fault: Fault, source: Path, out: Path, whole: Path) -> tuple[int, list[str]]:
     """How many shards were found damaged, and how the result differs from `whole`."""
     with folder(out, small=fault is filled):
-        n_damaged = fault(random.Random(seed), source, out)
+        try:
+            n_damaged = fault(random.Random(seed), source, out)
+        except Wrong as error:
+            return 0, [str(error)]
         last = start(source, out)
         if last.wait(LIMIT):
             return n_damaged, [f"the last run ended with status {last.returncode}"]
         return n_damaged, same.differences(whole, out)
 
 
-def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
+def start(source: Path, out: Path, retry: bool = False) -> Started:
     """A run in its own process."""
     command = [sys.executable, "-m", SCRIPT, "--child", out, "--source", source]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command += ["--retry"] * retry
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def killed(rng: random.Random, source: Path, out: Path) -> int:
@@ -186,7 +196,7 @@ def filled(rng: random.Random, source: Path, out: Path) -> int:
     """The disk runs full; then there is room again."""
     process = start(source, out)
     if process.wait(LIMIT) != EXIT_USER_ERROR:
-        raise SystemExit(f"a full disk ended a run with status {process.returncode}")
+        raise Wrong(f"a full disk ended a run with status {process.returncode}")
     subprocess.run(["mount", "-o", "remount,size=64m", str(out)], check=True)
     return 0
 
@@ -202,7 +212,7 @@ def _noticed(paths: list[Path]) -> int:
             checksum.check(path)
         except checksum.Damaged:
             continue
-        raise SystemExit(f"the damage of {path} is not noticed")
+        raise Wrong(f"the damage of {path} is not noticed")
     return len(paths)
 
 

@@ -66,7 +66,10 @@ class Generate(RunSettings):
     cluster: str | None = None
     """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
     allow_other_versions: bool = False
-    """Resume a run although other versions of the software began it."""
+    """Resume a run although other versions of the software began it; rows may then be mixed."""
+    retry_dropped: str | None = None
+    """Try lines again that the run in --out has dropped for these reasons: embed_crash,
+    embed_timeout or too_large, with commas between. The other rows stay as they are."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -87,6 +90,7 @@ class Generate(RunSettings):
             share=share,
             other_versions=versions,
             cluster=self.cluster,
+            retry_dropped=self._reasons(),
         )
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
@@ -99,6 +103,14 @@ class Generate(RunSettings):
         if summary.tally.rows and share.count == 1:
             say(f"As one table: {this_command()} export {out} {out}.parquet")
         return 0
+
+    def _reasons(self) -> tuple[str, ...]:
+        """The reasons for which lines are tried again."""
+        if self.retry_dropped is None:
+            return ()
+        if self.out is None:
+            raise UserError("--retry-dropped needs --out: the folder of the run that dropped them")
+        return tuple(dict.fromkeys(name.strip() for name in self.retry_dropped.split(",")))
 
     def _folder(self, share: Share) -> Path:
         """Where the data goes."""

@@ -34,6 +34,8 @@ class Embedded:
     line: int
     conformers: tuple[Conformer, ...]
     drop: Drop | None = None
+    starved: bool = False
+    """Whether it might have been otherwise with the processor to itself; see `Embeddings`."""
 
 
 def time_limit(settings: RunSettings) -> float:
@@ -85,7 +87,7 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
         drop = drop_of(
             candidate, reason, f"{len(kept)} of {settings.conformers} conformers{problem}"
         )
-    return Embedded(candidate.line, tuple(kept), drop)
+    return Embedded(candidate.line, tuple(kept), drop, found.starved)
 
 
 def _geometries(candidate: Candidate, settings: RunSettings, seed: int) -> Embeddings:

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.molecule.smiles import etkdg, heavy_first
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from qm1b.process.worker import BUSY_SHARE
 
 if TYPE_CHECKING:
     from rdkit import Chem
@@ -51,6 +52,9 @@ class Embeddings:
     """The force field that relaxed each, or none."""
     timed_out: bool = False
     """Whether conformers are missing because the time ran out."""
+    starved: bool = False
+    """Whether the time ran out while this process had too little of the processor: another try may
+    give others, or more."""
 
 
 class NoParameters(ValueError):
@@ -103,21 +107,31 @@ def embeddings(
     whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
     positions = whole[:, order] / BOHR_TO_ANGSTROM
     timed_out = len(how) < count and clock.has_struck
-    return Embeddings(numbers[order], positions, tuple(how), tuple(relaxation), timed_out)
+    found = tuple(how), tuple(relaxation), timed_out, clock.starved
+    return Embeddings(numbers[order], positions, *found)
 
 
 class _Clock:
-    """The time limit of a molecule."""
+    """The time limit of a molecule.
+
+    A limit that strikes while the process is stopped says nothing about the molecule. So a strike
+    counts only if the process had the processor for BUSY_SHARE of the time: a molecule that needs
+    less than half of its limit never loses anything because somebody else was in the way.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds if seconds else float("inf")
+        self._start = _times()
+        self._deadline = self._start[0] + seconds if seconds else float("inf")
         self.has_struck = False
         """Whether something was cut short, or left out."""
+        self.starved = False
+        """Whether it was by a strike that does not count."""
 
     @property
     def is_over(self) -> bool:
         """Whether to start nothing more."""
-        self.has_struck |= time.monotonic() >= self._deadline
+        if not self.has_struck and _times()[0] >= self._deadline:
+            self._strike(self._start)
         return self.has_struck
 
     def embed(
@@ -126,12 +140,23 @@ class _Clock:
         """RDKit's embedding, within a part of the time that is left."""
         from rdkit.Chem import rdDistGeom
 
-        start = time.monotonic()
-        left = share * (self._deadline - start)
+        start = _times()
+        left = share * (self._deadline - start[0])
         parameters.timeout = 0 if left == float("inf") else max(1, min(int(left), MAX_TIMEOUT))
         rdDistGeom.EmbedMultipleConfs(graph, count, parameters)
-        if parameters.timeout and time.monotonic() - start >= parameters.timeout:
-            self.has_struck = True
+        if parameters.timeout and time.monotonic() - start[0] >= parameters.timeout:
+            self._strike(start)
+
+    def _strike(self, since: tuple[float, float]) -> None:
+        """The limit was reached by what has been done since then."""
+        wall, processor = (now - then for now, then in zip(_times(), since, strict=True))
+        self.has_struck = True
+        self.starved |= processor < BUSY_SHARE * wall
+
+
+def _times() -> tuple[float, float]:
+    """Seconds on the clock, and seconds of the processor that this process has had."""
+    return time.monotonic(), time.process_time()
 
 
 def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:

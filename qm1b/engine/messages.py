@@ -29,11 +29,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """The worker has its engine."""
-
-
-@dataclass(frozen=True)
 class Compiling:
     """The worker has begun to compile a shape."""
 

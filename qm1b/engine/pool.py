@@ -14,13 +14,13 @@ from pathlib import Path
 
 from qm1b.engine import worker as engine_worker
 from qm1b.engine.buckets import Buckets
-from qm1b.engine.deaths import Deaths, how_it_died, probe
+from qm1b.engine.deaths import Deaths, probe
 from qm1b.engine.factory import Engine, ao_counter
 from qm1b.engine.ladder import memory_of
-from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job, Ready
+from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
 from qm1b.errors import UserError
-from qm1b.process import worker as process_worker
-from qm1b.process.worker import Worker, last_words
+from qm1b.process.suspicion import how_it_died
+from qm1b.process.worker import Ready, Worker, environment, last_words
 from qm1b.rows.schema import Result, Row
 from qm1b.settings import RunSettings
 
@@ -73,7 +73,7 @@ class ComputePool:
         """Memory that a batch of a shape needs, with everything that is tried for it."""
         self._memory_limit = MEMORY_SHARE * available_bytes()
         self.workers = [
-            Worker(engine_worker.serve, (factory, settings), log, process_worker.environment())
+            Worker(engine_worker.serve, (factory, settings), log, environment(), "qm1b-compute")
             for _ in range(n)
         ]
         self._have: list[set[Hashable]] = [set() for _ in self.workers]
@@ -221,7 +221,7 @@ class ComputePool:
             if job is not None:  # not the batch's fault
                 self._retries.append(job)
         elif job is not None:
-            what = f"no answer in {JOB_SECONDS:.0f} s" if hung else how_it_died(code)
+            what = f"no answer in {JOB_SECONDS:.0f} s" if hung else how_it_died("compute", code)
             self._retries.extend(self._deaths.again(job, what, hung))
         worker.start()
 

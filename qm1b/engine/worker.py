@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.ladder import climb, ladder_for, run_of
-from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job, Ready
-from qm1b.process.worker import Connection
+from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
+from qm1b.process.worker import Connection, Ready
 from qm1b.reference.inline_audit import audited
 from qm1b.settings import RunSettings
 

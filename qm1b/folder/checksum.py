@@ -42,6 +42,11 @@ def check(path: Path) -> None:
     """
     try:
         data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(
+            f"shard {path} is gone: somebody deleted or moved it; put it back, or run its qm1b "
+            "generate again, which computes it again"
+        ) from None
     except OSError as error:
         raise UserError(
             f"shard {path} cannot be read ({error.strerror}); repair the disk or its permissions, "

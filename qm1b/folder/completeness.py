@@ -1,15 +1,19 @@
-"""Whether a folder holds the shards that its manifest asks for.
+"""Whether a folder holds the shards that its manifest asks for, and no others.
 
 A lost shard leaves no trace among the others; only the manifest shows that it is missing.
 """
 
+import json
 from collections.abc import Iterable
 from itertools import groupby, islice
+from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.folder import shards
+from qm1b.folder import manifest, shards
+from qm1b.folder.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.manifest_schema import COMPLETE
+from qm1b.rows.schema import Json
 
 SHOWN = 8
 """Ranges of units that a message names."""
@@ -28,17 +32,17 @@ def notice(source: ShardFolder) -> str:
             else than the manifest.
     """
     source.check()
-    manifest, there = source.manifest, [shards.unit_of(path) for path in source.shards]
-    units, status = manifest.plan.units, manifest.status
+    run, there = source.manifest, [shards.unit_of(path) for path in source.shards]
+    units, status = run.plan.units, run.status
     strange = [p.name for p, unit in zip(source.shards, there, strict=True) if unit not in units]
     if strange:
         raise UserError(
-            f"{strange[0]} in {source.path} does not belong to its run, by the manifest (unit_lines "
-            f"{manifest.unit_lines}, shard {manifest.shard} of {manifest.plan.n_lines} lines); "
-            "move it elsewhere, or run its qm1b generate again, which writes a new manifest"
+            f"{strange[0]} in {source.path} is not of its run, by the manifest (unit_lines "
+            f"{run.unit_lines}, shard {run.shard} of {run.plan.n_lines} lines); move it elsewhere, "
+            "or run its qm1b generate again, which writes a new manifest"
         )
-    missing = manifest.missing(there)
-    lost = missing.count if status == COMPLETE else manifest.counts.units - len(there)
+    missing = run.missing(there)
+    lost = missing.count if status == COMPLETE else run.counts.units - len(there)
     if lost > 0:
         raise UserError(
             f"folder {source.path} has lost {lost} of the shards that were written (units "
@@ -62,3 +66,31 @@ def ranges(units: Iterable[int]) -> str:
     ]
     shown = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in runs[:SHOWN]]
     return ", ".join([*shown, "..."] if len(runs) > SHOWN else shown)
+
+
+def must_belong(
+    run: Manifest, path: Path, unit: int, attributes: Json, lines: Iterable[int]
+) -> None:
+    """Refuse a good shard of another run: somebody put it there, and it is not ours to remove."""
+    if manifest.contradiction(run, unit, attributes, lines):
+        raise stranger(path)
+
+
+def stranger(path: Path) -> UserError:
+    """What to say of a shard that is not of the run."""
+    return UserError(
+        f"shard {path} belongs to another run, share or work unit; move it out of the folder, or "
+        "give another --out"
+    )
+
+
+def same_software(run: Manifest, path: Path, attributes: Json) -> None:
+    """Refuse a shard that other software computed."""
+    there = json.loads(attributes.get("versions", "{}"))
+    found = manifest.other_versions(there, run.versions)
+    if found:
+        raise UserError(
+            f"shard {path} was computed with other software versions, which may give other rows; "
+            "install those versions, give another --out, or accept a mixture with "
+            f"--allow-other-versions:\n{manifest.table(found)}"
+        )

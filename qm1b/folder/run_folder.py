@@ -2,18 +2,19 @@
 
 However an earlier run ended, it left whole shards: those that pass their checksum are kept, the
 others are computed again, and everything else (the counts, dropped.csv) is made from the shards.
+Dropped lines that are to be tried again stay in their shard until a better one takes its place.
 """
 
 import itertools
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum, manifest, shards
+from qm1b.folder.completeness import must_belong, same_software, stranger
 from qm1b.folder.manifest import Manifest
 from qm1b.folder.tally import Tally
 from qm1b.inputs.detect import SMILES
@@ -45,29 +46,52 @@ class RunFolder:
     """What was wrong with the manifest, if a new one takes its place."""
     earlier: list[Json] = field(default_factory=list)
     """The manifest's records of the runs before this one."""
+    again: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Units whose shard is there and good, and their dropped lines that are to be tried again."""
+    taken_out: Tally = field(default_factory=Tally)
+    """What those lines count for in the tally."""
 
     @property
     def missing(self) -> list[int]:
         """Units that are still to be computed."""
         return [unit for unit in self.plan.units if unit not in self.done]
 
+    @property
+    def to_do(self) -> list[int]:
+        """Units that are missing, or have lines to be tried again."""
+        return sorted([*self.missing, *self.again])
+
+    def wanted(self) -> Callable[[int], bool]:
+        """A function that says which input lines are still to be computed, as of now."""
+        missing, again = set(self.missing), dict(self.again)
+
+        def is_wanted(line: int) -> bool:
+            unit = self.plan.unit_of(line)
+            return unit in missing or line in again.get(unit, ())
+
+        return is_wanted
+
     def add(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
         """Write a finished unit: its shard first, which is what counts, then dropped.csv.
 
         Args:
-            unit: the unit.
+            unit: the unit; only the lines in question if some were tried again.
             versions: those of the machine that computed it, if it was another.
 
         Raises:
             UserError: the disk is full or not writable.
         """
+        before = Tally()
+        if unit.index in self.again:
+            there = shards.read_unit(shards.shard_path(self.path, unit.index))
+            before, unit = self._tally_of(there), there.renewed(unit)
         told = self.identity if versions is None else replace(self.identity, versions=versions)
         attributes = manifest.shard_attributes(told.to_dict(), unit.index)
         shards.write_shard(self.path, unit.index, unit.rows, unit.drops, attributes)
         self.done.add(unit.index)
-        self.tally.add_unit(unit, self.plan.lines_of(unit.index))
-        self.tally.add_molecules(_molecule(row.conformer) for row in unit.rows)
-        shards.append_dropped(self.path, unit.drops)
+        self.tally.replace(before, self._tally_of(unit))
+        if self.again.pop(unit.index, None) is None:  # else its drops are there: see write_dropped
+            shards.append_dropped(self.path, unit.drops)
 
     def adopt(self, unit: int, path: Path, other_versions: bool = False) -> None:
         """Copy a shard of the same run from elsewhere.
@@ -81,10 +105,28 @@ class RunFolder:
         files.atomic_write(shards.shard_path(self.path, unit), lambda stream: stream.write(data))
 
     def write_dropped(self) -> None:
-        """Write dropped.csv in the order of the input, from the shards."""
-        paths = (shards.shard_path(self.path, unit) for unit in sorted(self.done))
+        """Write dropped.csv in the order of the input, from the shards.
+
+        Raises:
+            UserError: a shard is gone or damaged, or the disk is full or not writable.
+        """
+        paths = [shards.shard_path(self.path, unit) for unit in sorted(self.done)]
+        gone = [path for path in paths if not path.exists()]
+        if gone and self.path.is_dir():
+            raise UserError(
+                f"{len(gone)} of the shards that were written to {self.path} are gone, such as "
+                f"{gone[0].name}: somebody deleted or moved them; put them back, or give the same "
+                "command again, which computes them again"
+            )
         drops = itertools.chain.from_iterable(map(shards.read_drops, paths))
         shards.write_drops(self.path / shards.DROPPED, drops)
+
+    def _tally_of(self, unit: Unit) -> Tally:
+        """The counts of a whole unit."""
+        tally = Tally()
+        tally.add_unit(unit, self.plan.lines_of(unit.index))
+        tally.add_molecules(_molecule(row.conformer) for row in unit.rows)
+        return tally
 
     def write_manifest(self, status: str, this_run: Json) -> None:
         """Write the manifest: what the run is, what is here, and how each run went."""
@@ -94,13 +136,16 @@ class RunFolder:
 
 
 @contextmanager
-def opened(path: Path, identity: Manifest, other_versions: bool = False) -> Iterator[RunFolder]:
+def opened(
+    path: Path, identity: Manifest, other_versions: bool = False, retry: Collection[str] = ()
+) -> Iterator[RunFolder]:
     """A folder that this run may fill, locked inside the block; made if it does not exist.
 
     Args:
         path: the folder.
         identity: the run.
         other_versions: resume with shards that other software computed.
+        retry: lines that were dropped for these reasons are to be tried again.
 
     Yields:
         The folder, with its good shards counted and its damaged ones removed.
@@ -119,6 +164,8 @@ def opened(path: Path, identity: Manifest, other_versions: bool = False) -> Iter
             _must_agree(path, there, identity)
             folder.earlier = [_ended(run) for run in there.runs]
         _survey(folder, other_versions)
+        if retry:
+            _take_out(folder, retry)
         yield folder
 
 
@@ -172,7 +219,7 @@ def _survey(folder: RunFolder, other_versions: bool) -> None:
     for path in shards.shards(folder.path):
         unit = shards.unit_of(path)
         if unit not in folder.plan.units:
-            raise _stranger(path)
+            raise stranger(path)
         try:
             _count(folder, path, unit, other_versions)
         except checksum.Damaged:
@@ -180,14 +227,22 @@ def _survey(folder: RunFolder, other_versions: bool) -> None:
             path.unlink()
 
 
+def _take_out(folder: RunFolder, reasons: Collection[str]) -> None:
+    """Find the lines that were dropped for some reasons."""
+    for index in sorted(folder.done):
+        path = shards.shard_path(folder.path, index)
+        lines = frozenset(d.line for d in shards.read_drops(path) if d.reason in reasons)
+        if lines:
+            folder.again[index] = lines
+            folder.taken_out.add_unit(shards.read_unit(path).only(lines), len(lines))
+
+
 def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> None:
     """Check a shard of `unit` and count what is in it."""
     attributes, rows, drops = shards.read_whole(path)
-    if manifest.contradiction(folder.identity, unit, attributes, rows["line"].tolist()):
-        # Somebody put a good shard of another run there, and it is not ours to remove.
-        raise _stranger(path)
+    must_belong(folder.identity, path, unit, attributes, rows["line"].tolist())
     if not other_versions:
-        _same_software(folder, path, attributes)
+        same_software(folder.identity, path, attributes)
     folder.done.add(unit)
     folder.tally.add(
         folder.plan.lines_of(unit),
@@ -200,21 +255,3 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
 
 def _molecule(conformer: Conformer) -> tuple[str, int]:
     return rows_identity.name_of(conformer.smiles, conformer.seed), conformer.charge
-
-
-def _stranger(path: Path) -> UserError:
-    return UserError(
-        f"shard {path} belongs to another run, share or work unit; move it out of the "
-        "folder, or give another --out"
-    )
-
-
-def _same_software(folder: RunFolder, path: Path, attributes: Json) -> None:
-    there = json.loads(attributes.get("versions", "{}"))
-    found = manifest.other_versions(there, folder.identity.versions)
-    if found:
-        raise UserError(
-            f"shard {path} was computed with other software versions, which may give other rows; "
-            "install those versions, give another --out, or accept a mixture with "
-            f"--allow-other-versions:\n{manifest.table(found)}"
-        )

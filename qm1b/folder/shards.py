@@ -21,8 +21,9 @@ from qm1b.folder.manifest import Manifest
 from qm1b.manifest_schema import MEND, complete
 from qm1b.process.files import atomic_write, not_written, write_json
 from qm1b.rows import dropped
-from qm1b.rows.batch import Values, columns_of
+from qm1b.rows.batch import Batch, Values, columns_of, row_of
 from qm1b.rows.schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Json, Row
+from qm1b.rows.unit import Unit
 
 MANIFEST = "manifest.json"
 DROPPED = "dropped.csv"
@@ -94,6 +95,12 @@ def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
     with _opened(path) as file:
         return dict(file.attrs), _columns(file, "rows", FIELDS), _drops(file)
+
+
+def read_unit(path: Path) -> Unit:
+    """A shard as the unit that was written; raises as `read_shard`."""
+    _, columns, drops = read_whole(path)
+    return Unit(unit_of(path), rows=list(map(row_of, Batch(columns).rows())), drops=drops)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -75,6 +75,13 @@ class Tally(Counts):
         self.units += 1
         self.molecules += len(set(molecules))
 
+    def replace(self, old: Tally, new: Tally) -> None:
+        """Count something as it is now, no longer as it was."""
+        for name in ("lines", "kept_lines", "rows", "units", "molecules"):
+            setattr(self, name, getattr(self, name) - getattr(old, name) + getattr(new, name))
+        self.statuses = self.statuses - old.statuses + new.statuses
+        self.drops = self.drops - old.drops + new.drops
+
     @property
     def kept(self) -> str:
         """What the rows are of, in words: a molecule may be in several units, a line is in one."""

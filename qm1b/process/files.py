@@ -66,6 +66,12 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def not_written(path: Path, error: OSError) -> UserError:
+    """What to say of a file that could not be written."""
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        return UserError(
+            f"folder {path.parent} is gone: somebody deleted or moved it while it was being "
+            "filled; put it back, and the same command goes on, or run it again from the start"
+        )
     return UserError(
         f"cannot write {path}: {error.strerror or error}; make room or give another folder"
     )

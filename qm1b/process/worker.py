@@ -19,10 +19,24 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
+from qm1b.process.files import not_written
+
 Connection = connection.Connection
 Serve = Callable[..., None]
 
+BUSY_SHARE = 0.5
+"""Part of a time limit that a process must have had the processor for. With less it was stopped or
+starved (a debugger, swapping, another job), and the limit says nothing about its job."""
+
+LOG_IS_GONE = 74
+"""Exit code of a worker that cannot open its log; the next `start` says why."""
+
 _CONTEXT = mp.get_context("spawn")  # fork and the threads of RDKit, XLA and rich do not mix
+
+
+@dataclass(frozen=True)
+class Ready:
+    """First message of a worker: its imports are done, and it can take a job."""
 
 
 @dataclass
@@ -35,6 +49,8 @@ class Worker:
     """Takes its stdout and stderr."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables, set before anything is imported."""
+    name: str = "qm1b-worker"
+    """What `ps`, `top` and the kernel's log call the process, on Linux; at most 15 characters."""
     job: Any = None
     """The job that it has; None if it is idle."""
     deadline: float = float("inf")
@@ -42,11 +58,19 @@ class Worker:
     """Whether no message has come yet: its imports may still be running."""
 
     def start(self) -> None:
-        """Start the process, or a new one after `stop`."""
+        """Start the process, or a new one after `stop`.
+
+        Raises:
+            UserError: the log cannot be written; its folder may be gone.
+        """
+        try:
+            open(self.log, "ab").close()
+        except OSError as error:
+            raise not_written(self.log, error) from None
         self.conn, theirs = _CONTEXT.Pipe()
         self.process = _CONTEXT.Process(
             target=_child,
-            args=(theirs, os.getpid(), str(self.log), self.serve, self.args),
+            args=(theirs, os.getpid(), self.name, str(self.log), self.serve, self.args),
             daemon=True,
         )
         with environment_of(self.env), _interrupts_ignored():
@@ -59,7 +83,8 @@ class Worker:
     def send(self, job: object, seconds: float = float("inf")) -> None:
         """Give the worker a job; after `seconds` it is `overdue`."""
         self.job = job
-        self.deadline = time.monotonic() + seconds
+        self._began, self._cpu_then = time.monotonic(), cpu_seconds(self.process.pid)
+        self.deadline = self._began + seconds
         with suppress(OSError):  # it is dead: `messages` will say so
             self.conn.send(job)
 
@@ -67,6 +92,17 @@ class Worker:
     def overdue(self) -> bool:
         """Whether the job has run past its limit."""
         return time.monotonic() > self.deadline
+
+    @property
+    def starved(self) -> bool:
+        """Whether the job had the processor for less than BUSY_SHARE of its time.
+
+        True where the system does not tell: then only another try can.
+        """
+        used = cpu_seconds(self.process.pid)
+        if used is None or self._cpu_then is None:
+            return True
+        return used - self._cpu_then < BUSY_SHARE * (time.monotonic() - self._began)
 
     def messages(self) -> Iterator[Any]:
         """The messages that have arrived; raises EOFError when the process is dead."""
@@ -79,11 +115,10 @@ class Worker:
     def stop(self) -> int | None:
         """Kill the process and return its exit code (negative: the signal)."""
         self.process.join(timeout=0.2)  # one that died by itself keeps its own exit code
-        code = self.process.exitcode
         self.process.kill()
         self.process.join()
         self.conn.close()
-        return code
+        return self.process.exitcode
 
 
 def wait(workers: Iterable[Worker], timeout: float) -> None:
@@ -98,6 +133,16 @@ def last_words(log: Path) -> str:
     except OSError:
         lines = []
     return next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+
+
+def cpu_seconds(pid: int | None) -> float | None:
+    """Processor time that a process has used; None where there is no /proc, or no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    user, system = fields[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def n_cores() -> int:
@@ -122,12 +167,17 @@ def environment_of(env: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _child(conn: Connection, parent: int, log: str, serve: Serve, args: Sequence[object]) -> None:
+def _child(
+    conn: Connection, parent: int, name: str, log: str, serve: Serve, args: Sequence[object]
+) -> None:
     """What runs in the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with(parent)
+    _die_with(parent, name)
     # Warnings must not break the progress bar, and the last words of a crash must be kept.
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError:
+        os._exit(LOG_IS_GONE)  # no traceback per worker: the parent says it in one sentence
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
@@ -136,11 +186,13 @@ def _child(conn: Connection, parent: int, log: str, serve: Serve, args: Sequence
     sys.stdout.flush()
 
 
-def _die_with(parent: int) -> None:
+def _die_with(parent: int, name: str) -> None:
     """Let the kernel kill this process when its parent dies (Linux), or watch for it elsewhere."""
     if sys.platform == "linux":
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+        set_parent_death_signal, set_name = 1, 15
+        prctl = ctypes.CDLL(None).prctl
+        prctl(set_parent_death_signal, signal.SIGKILL)
+        prctl(set_name, name.encode())
         if os.getppid() != parent:
             os._exit(1)
         return

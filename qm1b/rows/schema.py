@@ -166,10 +166,13 @@ DROP_REASONS: dict[str, str] = {
     "rattle_failed": "--rattle-angstrom brought atoms too close in every try",
     "embed_failed": "RDKit found no conformer",
     "embed_timeout": "RDKit took longer than the time limit",
-    "embed_crash": "the RDKit process died on this molecule",
+    "embed_crash": "the RDKit process died on this molecule in every try, two of them alone",
     "fewer_conformers": "only some of the conformers asked for were found; those are in the data",
     "invalid": "the engine cannot compute this molecule",
 }
+
+RETRIABLE = ("embed_crash", "embed_timeout", "too_large")
+"""Reasons that also depend on the machine: another try may end otherwise (--retry-dropped)."""
 
 
 @dataclass(frozen=True)

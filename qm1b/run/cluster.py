@@ -59,6 +59,8 @@ class Finished:
     """A computed unit, and what it was computed with."""
 
     unit: Unit
+    lines: int
+    """Input lines of the task."""
     versions: dict[str, str]
     programs: tuple[ProgramEvent, ...]
 
@@ -148,7 +150,7 @@ def unit_of_task(task: Task) -> Finished:
         _station.cache_clear()
         raise
     (unit,) = done
-    return Finished(unit, station.versions, tuple(stats.compiles))
+    return Finished(unit, len(task.lines), station.versions, tuple(stats.compiles))
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,6 @@ def _take(done: Finished, job: ClusterJob, reports: Reports) -> None:
             "the same on all nodes, or accept a mixture with --allow-other-versions:\n"
             f"{manifest.table(found)}"
         )
-    reports.stats.add_unit(done.unit, job.plan.lines_of(done.unit.index))
+    reports.stats.add_unit(done.unit, done.lines)
     reports.stats.compiles.extend(done.programs)
     reports.write(done.unit, done.versions)

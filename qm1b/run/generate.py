@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.process.worker import n_cores
+from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
 from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
@@ -44,6 +46,9 @@ class Run:
     """Resume a run that other versions of the software began."""
     cluster: str | None = None
     """Address of a Ray cluster, or auto; None to compute on this machine."""
+    retry_dropped: tuple[str, ...] = ()
+    """Reasons of `qm1b.rows.schema.RETRIABLE`: lines in the folder that were dropped for one of
+    them are tried again."""
 
     @property
     def title(self) -> str:
@@ -78,6 +83,7 @@ def generate(run: Run, display: Display | None = None) -> Summary:
             or holds another run, the input changes during the run, the disk is full, or the compute
             processes cannot start or keep dying.
     """
+    _check_retry(run)
     source = inputs.summarise(run.source, run.settings)
     try:
         engine = engine_factory.build(run.factory, run.settings.level)
@@ -85,8 +91,24 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     except ValueError as error:
         raise UserError(str(error)) from None
     identity = Manifest.of(run.settings, run.source, source, definition, run.share)
-    with run_folder.opened(run.out, identity, run.other_versions) as out:
+    retry = run.retry_dropped
+    with run_folder.opened(run.out, identity, run.other_versions, retry) as out:
         return _Generation(run, source, out, engine, display or Display()).execute()
+
+
+def _check_retry(run: Run) -> None:
+    unknown = [reason for reason in run.retry_dropped if reason not in RETRIABLE]
+    if unknown:
+        raise UserError(
+            f"--retry-dropped names {unknown[0]!r}: only lines dropped as {', '.join(RETRIABLE)} "
+            "can be tried again (one or more, with commas between); the others would be dropped "
+            "again"
+        )
+    if run.retry_dropped and run.other_versions:
+        raise UserError(
+            "--retry-dropped puts rows into shards that are there, and a shard is of one version "
+            "of the software: leave out --allow-other-versions, with the versions of that run"
+        )
 
 
 class _Generation:
@@ -97,7 +119,10 @@ class _Generation:
     ) -> None:
         self.run, self.source, self.out = run, source, out
         self.engine, self.display = engine, display
-        self.stats = Stats.after(out.tally, out.plan.lines, run.settings.conformers)
+        self.rows_before = out.tally.rows
+        left = copy(out.tally)
+        left.replace(out.taken_out, Tally())
+        self.stats = Stats.after(left, out.plan.lines, run.settings.conformers)
         self.workers = run.workers or n_cores()
         self.started = run_folder.started_now()
 
@@ -109,14 +134,14 @@ class _Generation:
             self.display.say(self.run.title)
             self._say_what_is_there()
             try:
-                if self.out.missing:
+                if self.out.to_do:
                     self._compute(interrupt)
                 self.out.write_dropped()
             except BaseException:
                 with suppress(UserError):  # a full disk; the first error counts
                     self._write_manifest("failed")
                 raise
-            status = "interrupted" if self.out.missing else COMPLETE
+            status = "interrupted" if self.out.to_do else COMPLETE
             self._write_manifest(status)
         return Summary(self.stats, self.out.tally, status == "interrupted")
 
@@ -135,7 +160,7 @@ class _Generation:
             pools.stop()
 
     def _lines(self) -> Iterator[Found]:
-        """The screened lines of missing units, up to the last of them.
+        """The screened lines of missing units and those tried again, up to the last of them.
 
         Every line before is screened too, because a molecule on any of them makes a later one a
         duplicate.
@@ -143,14 +168,14 @@ class _Generation:
         Raises:
             UserError: the input is not what it was when the run began.
         """
-        settings, missing = self.run.settings, set(self.out.missing)
+        settings, wanted = self.run.settings, self.out.wanted()
         n_ao = engine_factory.ao_counter(self.engine)
         limits = Limits(n_ao, settings.max_aos, settings.keep_charged)
         screen = Screen(limits, settings.conformers)
-        last = min((max(missing) + 1) * settings.unit_lines, self.out.plan.n_lines)
+        last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
         for line in inputs.read(self.run.source, settings, last, self.source):
             found = screen(line)
-            yield found if self.out.plan.unit_of(line.number) in missing else None
+            yield found if wanted(line.number) else None
         for doubt in screen.doubts:
             self.display.say(f"Warning: {self.run.source}: {doubt}")
 
@@ -163,7 +188,7 @@ class _Generation:
             "started": self.started,
             "seconds": round(self.stats.seconds, 1),
             "starved_seconds": round(self.stats.starved_seconds, 1),
-            "rows": self.out.tally.rows - self.stats.rows_before,
+            "rows": self.out.tally.rows - self.rows_before,
             "workers": None if self.run.cluster else self.workers,
             "cluster": self.run.cluster,
             "versions": dict(self.out.identity.versions),
@@ -187,3 +212,6 @@ class _Generation:
                 f"resuming: {len(out.done)} of {len(out.plan.units)} work units are done, with "
                 f"{out.tally.rows} rows"
             )
+        if self.run.retry_dropped:
+            n, names = sum(map(len, out.again.values())), " or ".join(self.run.retry_dropped)
+            self.display.say(f"{n} lines that were dropped as {names} are tried again")

@@ -93,6 +93,7 @@ class Pipeline:
                         "at once."
                     )
                 compute.abandon_retries()
+                embed.forget()
             else:
                 more = self._read(embed, compute)
                 for row in compute.dispatch(self.buckets, flush):

@@ -14,3 +14,13 @@ def finished(tmp_path_factory):
 def whole(tmp_path_factory):
     """The folder of an undisturbed run of MANY."""
     return fake_run(tmp_path_factory.mktemp("whole"), MANY)[0]
+
+
+@pytest.fixture
+def partial(whole, tmp_path):
+    """A copy of the whole run, to be damaged."""
+    out = tmp_path / "out-2"
+    out.mkdir()
+    for path in whole.iterdir():
+        (out / path.name).write_bytes(path.read_bytes())
+    return out

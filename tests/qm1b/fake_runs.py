@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from qm1b.rows.schema import Conformer
+from qm1b.folder import shards
+from qm1b.rows.schema import Conformer, Drop
 from qm1b.run.generate import Run, generate
 from qm1b.settings import PRESETS, RunSettings
 
@@ -13,6 +14,10 @@ LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" 
 
 MANY = LINES + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in range(3)) + "\nCC\n"
 """39 lines, ten units; several lines are duplicates of lines in other units."""
+
+
+HOW = ("share", "other_versions", "retry_dropped")
+"""Fields of `Run` that a test may change."""
 
 
 def settings(**changes):
@@ -30,13 +35,24 @@ def fake_run(folder, text=LINES, workers=2, factory="fake_engine:Solver", **chan
     source = folder / "input.smi"
     source.write_text(text)
     out = folder / f"out-{workers}"
-    how = {name: changes.pop(name) for name in ("share", "other_versions") if name in changes}
+    how = {name: changes.pop(name) for name in HOW if name in changes}
     return out, generate(Run(source, out, settings(**changes), workers, factory, **how))
 
 
 def conformer(line):
     """A helium atom of an input line."""
     return Conformer(line, "[He]", 0, 1, 0, np.array([2], np.uint8), np.zeros((1, 3)))
+
+
+def drop_again(path, line, reason, keep=0):
+    """Make a shard say that a line was dropped, except for its first `keep` conformers."""
+    unit, attributes = shards.read_unit(path), shards.read_attributes(path)
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in attributes.items()}
+    smiles = next(r.conformer.smiles for r in unit.rows if r.conformer.line == line)
+    unit.rows = [r for r in unit.rows if r.conformer.line != line or r.conformer.conformer < keep]
+    unit.drops.append(Drop(line, smiles, reason, "of an older version"))
+    unit.sort()
+    shards.write_shard(path.parent, unit.index, unit.rows, unit.drops, plain)
 
 
 def flip(path, position):

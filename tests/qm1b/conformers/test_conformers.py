@@ -2,17 +2,17 @@
 
 import time
 
-import fake_embedder
 import numpy as np
+import pytest
 from fake_runs import recipe
+from rdkit import Chem
+from rdkit.Chem import rdDistGeom
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.conformers import embed as conformers_embed
 from qm1b.conformers import embedding, rattle
 from qm1b.conformers.embed import embed
-from qm1b.conformers.embed_pool import EmbedPool
 from qm1b.conformers.embedding import molecule_seed
-from qm1b.process.worker import wait
 from qm1b.screening.geometries import Geometry
 from qm1b.screening.screen import Candidate
 
@@ -110,28 +110,6 @@ def test_what_cannot_be_embedded_is_reported(monkeypatch):
     assert embed(Candidate(1, "C", 0), recipe(2, timeout=4.0)).drop.reason == "embed_failed"
 
 
-def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path):
-    pool = EmbedPool(2, recipe(1, timeout=0.5), tmp_path / "log", serve=fake_embedder.serve)
-    try:
-        for worker in pool.workers:
-            worker.fresh = False  # no allowance for imports: the test would wait for it
-        for line, smiles in enumerate(("C", "N", "O", "CC", "CCC"), start=1):
-            pool.submit(Candidate(line, smiles, 0))
-        found = {}
-        start = time.monotonic()
-        while pool.pending and time.monotonic() - start < 60:
-            wait(pool.workers, 0.1)
-            for worker in pool.workers:
-                if worker.job is not None and worker.job.smiles != "N":
-                    worker.deadline = float("inf")
-            found |= {result.line: result for result in pool.results()}
-    finally:
-        pool.stop()
-    assert found[2].drop.reason == "embed_timeout"
-    assert found[3].drop.reason == "embed_crash"
-    assert all(len(found[line].conformers) == 1 for line in (1, 4, 5))
-
-
 def test_a_few_conformers_do_not_depend_on_chunks_and_chunks_differ():
     few = embed(Candidate(1, "CCO", 0), recipe(4, seed=5)).conformers
     many = embed(Candidate(1, "CCO", 0), recipe(embedding.CHUNK + 4, seed=5)).conformers
@@ -159,3 +137,30 @@ def test_what_was_found_before_the_time_ran_out_is_kept(monkeypatch):
     assert (found.drop.reason, found.drop.detail) == ("embed_timeout", "128 of 200 conformers")
     for ours, theirs in zip(found.conformers, whole.conformers, strict=False):
         np.testing.assert_array_equal(ours.positions, theirs.positions)
+
+
+@pytest.mark.parametrize(("processor", "starved"), [(60.0, False), (30.5, False), (29.5, True)])
+def test_a_strike_during_a_pause_does_not_count(processor, starved, monkeypatch):
+    monkeypatch.setattr(embedding, "_times", lambda: (100.0, 7.0))
+    clock = embedding._Clock(60.0)
+    monkeypatch.setattr(embedding, "_times", lambda: (159.0, 7.0))
+    assert not clock.is_over
+    monkeypatch.setattr(embedding, "_times", lambda: (160.0, 7.0 + processor))
+    assert clock.is_over
+    assert clock.starved == starved
+
+
+def test_a_pause_within_a_call_of_rdkit_is_told_even_if_all_are_found(monkeypatch):
+    graph = Chem.AddHs(Chem.MolFromSmiles("CCO"))
+    real = rdDistGeom.EmbedMultipleConfs
+
+    def stopped(graph, count, parameters):
+        if not parameters.useRandomCoords:
+            time.sleep(1.1)  # RDKit then gives nothing
+            return []
+        return real(graph, count, parameters)
+
+    monkeypatch.setattr(rdDistGeom, "EmbedMultipleConfs", stopped)
+    found = embedding.embeddings(graph, 1, 7, seconds=2.0)
+    assert found.embedding == ("etkdg_random",)  # an undisturbed try gives etkdg
+    assert found.starved

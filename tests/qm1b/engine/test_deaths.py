@@ -3,10 +3,11 @@
 import pytest
 from fake_runs import conformer, fake_run
 
-from qm1b.engine.deaths import MAX_PROBES, Deaths, how_it_died
+from qm1b.engine.deaths import Deaths
 from qm1b.engine.messages import Job
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
+from qm1b.process.suspicion import MAX_PROBES
 
 PROBE = Job("probe", (conformer(0),), is_probe=True)
 
@@ -59,8 +60,3 @@ def test_processes_that_are_killed_now_and_then_change_nothing(tmp_path, monkeyp
     assert len(list(tmp_path.glob("mark-*"))) == 2
     assert summary.tally.statuses == {"converged": 2}
     assert same.differences(quiet, killed) == []
-
-
-def test_how_it_died():
-    assert how_it_died(3) == "the compute process died, exit code 3"
-    assert how_it_died(-11) == "the compute process died of SIGSEGV"

@@ -20,16 +20,6 @@ from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
 
 
-@pytest.fixture
-def partial(whole, tmp_path):
-    """A copy of it, to be damaged."""
-    out = tmp_path / "out-2"
-    out.mkdir()
-    for path in whole.iterdir():
-        (out / path.name).write_bytes(path.read_bytes())
-    return out
-
-
 def again(out, text=MANY, **changes):
     return fake_run(out.parent, text, **changes)
 
