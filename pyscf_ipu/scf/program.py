@@ -12,11 +12,14 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scal
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.scf.loop import (
+    OWN_DENSITY,
     ScfRun,
     Start,
+    commutator_of,
     density_of,
     orthonormal,
-    reorthonormalise,
+    product,
+    purified,
     scf,
     similar,
 )
@@ -63,8 +66,8 @@ def restricted_kohn_sham(
     """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
 
     The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
-    converged orbitals, re-orthonormalised in `energy_dtype`: the energy is variational, so the
-    orbitals' remaining error enters squared, but only if the density is idempotent.
+    converged density, purified in `energy_dtype`: the energy is variational, so the density's
+    remaining error enters squared, but only if the density is idempotent.
     """
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
@@ -96,14 +99,27 @@ def restricted_kohn_sham(
 
 
 def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Count) -> ScfRun:
-    """Energy and orbital energies once more, in the dtype of `problem`, at converged orbitals."""
+    """Energy and orbital energies once more, in the dtype of `problem`, at the converged density.
+
+    The density that the SCF ended with, not that of its orbitals: these are one plain step further,
+    which is a step back where the field answers strongly to a change of the density.
+    """
     basis = orthonormal(problem.overlap)
-    orbitals = reorthonormalise(run.orbitals.astype(basis.root.dtype), basis.overlap)
-    density = density_of(orbitals, n_occupied)
+    density = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
     fock, terms = problem.fock(density)
-    energy, vectors = jnp.linalg.eigh(similar(fock, basis.inverse))
-    orbitals = jnp.matmul(basis.inverse, vectors, precision="highest")
-    return run._replace(density=density, terms=terms, energy=energy, orbitals=orbitals)
+    matrix = similar(fock, basis.inverse)
+    energy, vectors = jnp.linalg.eigh(matrix)
+    orbitals = product(basis.inverse, vectors)
+    error = commutator_of(matrix, similar(density, basis.root))
+    difference = jnp.max(jnp.abs(density_of(orbitals, n_occupied) - density))
+    return run._replace(
+        density=density,
+        terms=terms,
+        energy=energy,
+        orbitals=orbitals,
+        converged=run.converged & (difference < OWN_DENSITY),
+        commutator=jnp.max(jnp.abs(error)),
+    )
 
 
 def _populations(layout: Layout, density: FloatNN, overlap: FloatNN) -> FloatA:

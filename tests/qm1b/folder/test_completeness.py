@@ -105,7 +105,7 @@ def test_a_share_has_its_own_units(tmp_path):
     count, units = shards.read_manifest(out).missing([1, 7])
     assert (count, list(units)) == (1, [4])
     shutil.copy(shards.shard_path(out, 4), shards.shard_path(out, 5))
-    with pytest.raises(UserError, match=r"shard-00005.h5 in .* does not belong to its run"):
+    with pytest.raises(UserError, match=r"shard-00005.h5 in .* is not of its run"):
         notice(ShardFolder(out))
 
 
