@@ -91,7 +91,7 @@ def results(
     groups: dict[Shape, list[int]] = {}
     for i, mol in enumerate(mols):
         try:
-            mol.check()
+            mol.check(solver.settings.precision)
             groups.setdefault(solver.shape(mol), []).append(i)
         except InvalidMolecule as error:
             if strict:

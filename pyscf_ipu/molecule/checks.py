@@ -7,8 +7,9 @@ from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
-MIN_DISTANCE_BOHR = 0.2
-"""Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long."""
+MIN_DISTANCE_BOHR = {"float32": 0.7, "mixed": 0.2, "float64": 0.2}
+"""Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long.  In float32 energies
+of closer pairs are off by more than 5 meV: from 0.6 Bohr down for Cl2, from 0.3 Bohr down for O2."""
 
 
 def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
@@ -25,9 +26,12 @@ def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
 
 
 def check_positions(
-    numbers: Int[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"], label: str
+    numbers: Int[np.ndarray, " A"],
+    positions: Float[np.ndarray, "A 3"],
+    label: str,
+    precision: str = "float64",
 ) -> None:
-    """Raise InvalidMolecule unless all positions (Bohr) are finite and no two atoms coincide."""
+    """Raise InvalidMolecule if a position (Bohr) is not finite or two atoms are too close."""
     bad = np.flatnonzero(~np.isfinite(positions).all(axis=1))
     if bad.size:
         i = int(bad[0])
@@ -39,12 +43,13 @@ def check_positions(
     distance = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
     distance[np.diag_indices(len(numbers))] = np.inf
     i, j = sorted(int(k) for k in np.unravel_index(int(np.argmin(distance)), distance.shape))
-    if distance[i, j] < MIN_DISTANCE_BOHR:
+    least = MIN_DISTANCE_BOHR[precision]
+    if distance[i, j] < least:
         raise InvalidMolecule(
             f"{label} has atoms {i} ({symbol_of(int(numbers[i]))}) and {j} "
             f"({symbol_of(int(numbers[j]))}) only {distance[i, j]:.3g} Bohr apart "
-            f"({distance[i, j] * BOHR_TO_ANGSTROM:.3g} Angstrom): at least {MIN_DISTANCE_BOHR} "
-            f"Bohr ({MIN_DISTANCE_BOHR * BOHR_TO_ANGSTROM:.3g} Angstrom) is allowed; check the "
+            f"({distance[i, j] * BOHR_TO_ANGSTROM:.3g} Angstrom): at least {least} "
+            f"Bohr ({least * BOHR_TO_ANGSTROM:.3g} Angstrom) is allowed in {precision}; check the "
             "geometry and its unit: Molecule(numbers, positions) takes Bohr; text, XYZ files and "
             "ASE have Angstrom."
         )

@@ -78,20 +78,24 @@ class Molecule:
         """Element symbols, one per atom."""
         return [symbol_of(int(number)) for number in self.numbers]
 
-    def check(self) -> None:
+    def check(self, precision: str = "float64") -> None:
         """Raise unless this is a molecule that a closed-shell calculation can be started on.
 
         Whether the *basis* has functions for every element is the engine's question.
 
+        Args:
+            precision: that of the calculation; "float32" needs atoms further apart.
+
         Raises:
             InvalidMolecule: no atoms, an unsupported element, a position that is not finite, two
-                atoms closer than 0.2 Bohr, or an electron count that is odd or not positive.
+                atoms closer than 0.2 Bohr (0.7 for float32), or an electron count that is odd or
+                not positive.
         """
         label = _label(self)
         if self.n_atoms == 0:
             raise InvalidMolecule(f"{label} has no atoms; give at least one atom.")
         check_elements(self.numbers, label)
-        check_positions(self.numbers, self.positions, label)
+        check_positions(self.numbers, self.positions, label, precision)
         check_electrons(self.n_electrons, self.charge, label)
 
     @classmethod

@@ -18,6 +18,14 @@ from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
 from pyscf_ipu.scf.machine import Eigh, library_eigh
+from pyscf_ipu.scf.orbitals import (
+    Orthonormal,
+    commutator_of,
+    density_of,
+    product,
+    reorthonormalise,
+    similar,
+)
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -25,18 +33,11 @@ STALLED = 2  # cycles without a smaller commutator after which it is taken for r
 OWN_DENSITY = 0.1
 """Largest element by which a density may differ from that of the orbitals of its own Fock matrix.
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
-LOST_CYCLES, LOST = 24, 1e-2
-"""Cycles after which a commutator above this many Hartree is no approach to an end."""
+LOST_CYCLES, LOST_COMMUTATOR = 24, 1e-2
+"""After this many cycles, a commutator above this many Hartree is no approach to an end."""
 ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
+"""The aids of a second start: so large a shift that occupied orbitals stay occupied."""
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
-
-
-class Orthonormal(NamedTuple):
-    """S^(-1/2), S^(1/2), and S itself."""
-
-    inverse: FloatNN
-    root: FloatNN
-    overlap: Pair
 
 
 class EnergySum(Protocol):
@@ -84,55 +85,6 @@ class _State(NamedTuple):
     final: Flag  # the last evaluation is done
 
 
-def orthonormal(overlap: Pair, eigh: Eigh = library_eigh) -> Orthonormal:
-    """Loewdin's symmetric orthonormalisation, which disturbs the AOs least."""
-    with jax.named_scope("eigensolver"):
-        start = jnp.eye(overlap.hi.shape[0], dtype=overlap.dtype)
-        values, vectors = eigh(overlap.hi, start, jnp.zeros((), overlap.dtype))
-    floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
-    root = jnp.sqrt(jnp.maximum(values, floor))
-    inverse = product(vectors / root, vectors.T)
-    return Orthonormal(inverse, product(vectors * root, vectors.T), overlap)
-
-
-def reorthonormalise(orbitals: FloatNN, overlap: Pair) -> FloatNN:
-    """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2.
-
-    The energy is variational in the orbitals only if the density is idempotent: without this
-    step a float32 energy is wrong to first order in the rounding of the orbitals.
-    """
-    eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
-    for _ in range(3):
-        metric = similar(overlap.hi, orbitals) + similar(overlap.lo, orbitals)
-        orbitals = product(orbitals, 1.5 * eye - 0.5 * metric)
-    return orbitals
-
-
-def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
-    """Closed-shell density matrix: 2 C C^T over the lowest `n_occupied` orbitals."""
-    occupied = jnp.arange(orbitals.shape[1], dtype=jnp.int32) < n_occupied
-    chosen = jnp.where(occupied, orbitals, 0.0)
-    return 2.0 * product(chosen, chosen.T)
-
-
-def purified(density: FloatNN, overlap: FloatNN) -> FloatNN:
-    """The idempotent density next to one that is nearly so: D S D = 2 D.
-
-    R. McWeeny, Rev. Mod. Phys. 32, 335 (1960), doi:10.1103/RevModPhys.32.335.
-    """
-    half = 0.5 * density
-    for _ in range(3):
-        square = product(product(half, overlap), half)
-        half = 3.0 * square - 2.0 * product(product(square, overlap), half)
-    return 2.0 * half
-
-
-def commutator_of(fock: FloatNN, density: FloatNN) -> FloatNN:
-    """[F, D] in an orthonormal basis."""
-    both = product(fock, density)
-    return both - both.T
-
-
 def scf(
     fock: Fock,
     basis: Orthonormal,
@@ -147,7 +99,9 @@ def scf(
     it has stopped shrinking, the wider `rounding_floor` of the precision decides.
 
     Once converged, one more evaluation gives the results: at the next density, with orbitals of
-    its plain, not extrapolated, Fock matrix.  A non-finite energy ends the loop as not converged.
+    its plain, not extrapolated, Fock matrix.  If its commutator is too large, the loop goes on.  If
+    its density is not that of these orbitals, or if the loop is lost, it starts again from the
+    guess, with a level shift.  A non-finite energy ends the loop as not converged.
 
     Args:
         fock: density -> (Fock matrix, the energy's parts).
@@ -175,16 +129,9 @@ def scf(
         matrix = similar(matrix, basis.inverse)
         error = commutator_of(matrix, state.orthonormal)
         commutator = jnp.max(jnp.abs(error))
-        last = before.energies
-        change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
-        better = commutator < 0.7 * state.best
-        stalled = jnp.where(better, 0, state.stalled + 1)
-        floor = max(tolerance.commutator, tolerance.rounding_floor)
-        small = jnp.where(stalled < STALLED, tolerance.commutator, floor)
-        arrived = (commutator < small) & (change < tolerance.energy_change)
-        sound = before.converged & (commutator < floor)
+        arrived, best, stalled = _progress(state, commutator, energy, tolerance)
+        sound = before.converged & (commutator < _floor(tolerance))
         free = state.free | arrived
-        freed = free & ~state.free  # the commutator may grow once more
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles)
             diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
@@ -200,44 +147,40 @@ def scf(
             accuracy = jnp.where(before.converged, 0.0, LOOSE * commutator)
             levels, vectors = eigh(chosen, state.vectors, accuracy)
         orbitals = reorthonormalise(product(basis.inverse, vectors), basis.overlap)
-        density, new = density_of(orbitals, n_occupied), density_of(vectors, n_occupied)
+        density = density_of(orbitals, n_occupied)
         density_error = jnp.max(jnp.abs(density - state.trial))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free)
-        proved = before.converged & stands & own
-        excited = stands & ~own
-        lost = (before.cycles == LOST_CYCLES) & (commutator > LOST) & ~before.converged
-        window = [jnp.roll(w, 1).at[0].set(e) for w, e in zip(last, energy, strict=True)]
-        # The evaluation after convergence is not a cycle.
-        kept = [jnp.where(proved, *x) for x in zip(last, window, strict=True)]
+        final = before.converged & stands & own
+        lost = (before.cycles == LOST_CYCLES) & (commutator > LOST_COMMUTATOR) & ~before.converged
+        # The commutator may grow once more after aids are dropped or a last evaluation fails.
+        again = (free & ~state.free) | (before.converged & ~final)
         run = ScfRun(
             density=state.trial,
             terms=terms,
             orbitals=orbitals,
             energy=levels,
             converged=stands & own,
-            cycles=before.cycles + (~proved).astype(jnp.int32),
+            cycles=before.cycles + (~final).astype(jnp.int32),  # the last evaluation is none
             commutator=commutator,
             density_error=density_error,
-            energies=Pair(*kept),
+            energies=_latest_energies(before.energies, energy, final),
         )
-        again = freed | excited | (before.converged & ~proved)
-        following = _State(
-            run,
-            vectors,
-            density,
-            new,
-            diis,
-            jnp.where(again, jnp.inf, jnp.where(better, commutator, state.best)),
-            jnp.where(again, 0, stalled),
-            free,
-            state.aids,
-            proved,
+        following = state._replace(
+            run=run,
+            vectors=vectors,
+            trial=density,
+            orthonormal=density_of(vectors, n_occupied),
+            diis=diis,
+            best=jnp.where(again, jnp.inf, best),
+            stalled=jnp.where(again, 0, stalled),
+            free=free,
+            final=final,
         )
-        anew = first._replace(
-            run=run, vectors=vectors, free=jnp.zeros((), bool), aids=ANEW.aids(dtype)
-        )
-        return _chosen(excited | lost, anew, following)
+        # A density that stands still, but not as that of its lowest orbitals, is an excited state.
+        anew = first._replace(run=run, free=jnp.zeros((), bool), aids=ANEW.aids(dtype))
+        excited = stands & ~own
+        return jax.tree.map(lambda x, y: jnp.where(excited | lost, x, y), anew, following)
 
     return lax.while_loop(unfinished, cycle, first).run
 
@@ -265,15 +208,24 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no)
 
 
-def _chosen(flag: Flag, yes: _State, no: _State) -> _State:
-    return jax.tree.map(lambda a, b: jnp.where(flag, a, b), yes, no)
+def _progress(
+    state: _State, commutator: Scalar, energy: Pair, tolerance: Precision
+) -> tuple[Flag, Scalar, Count]:
+    """Whether the thresholds are met, the smallest commutator, and the cycles since then."""
+    last = state.run.energies
+    change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
+    better = commutator < 0.7 * state.best
+    stalled = jnp.where(better, 0, state.stalled + 1)
+    small = jnp.where(stalled < STALLED, tolerance.commutator, _floor(tolerance))
+    arrived = (commutator < small) & (change < tolerance.energy_change)
+    return arrived, jnp.where(better, commutator, state.best), stalled
 
 
-def similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
-    """X^T M X."""
-    return product(product(x.T, matrix), x)
+def _floor(tolerance: Precision) -> float:
+    return max(tolerance.commutator, tolerance.rounding_floor)
 
 
-def product(a: FloatNN, b: FloatNN) -> FloatNN:
-    """A B, in the full precision of their dtype."""
-    return jnp.matmul(a, b, precision="highest")
+def _latest_energies(before: Pair, energy: Pair, final: Flag) -> Pair:
+    """With this one, unless it is that of the last evaluation."""
+    window = [jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)]
+    return Pair(*(jnp.where(final, *x) for x in zip(before, window, strict=True)))

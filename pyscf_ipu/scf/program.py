@@ -11,19 +11,16 @@ from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
-from pyscf_ipu.scf.loop import (
-    OWN_DENSITY,
-    ScfRun,
-    Start,
+from pyscf_ipu.scf.loop import OWN_DENSITY, ScfRun, Start, scf
+from pyscf_ipu.scf.machine import HOST, Machine
+from pyscf_ipu.scf.orbitals import (
     commutator_of,
     density_of,
     orthonormal,
     product,
     purified,
-    scf,
     similar,
 )
-from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer

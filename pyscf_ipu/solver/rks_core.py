@@ -42,7 +42,7 @@ def rks_core(
             f"precision={numerics.name!r} computes in float64: make, trace and run the program "
             "inside `with jax.enable_x64(True)`, or choose float32"
         )
-    mol.check()
+    mol.check(settings.precision)
     shape = Solver(settings).shape(mol)
     how = machine(shape) if machine else HOST
 

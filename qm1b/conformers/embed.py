@@ -126,7 +126,8 @@ def _finished(
             raise ValueError("displaced atoms came too close in every try")
         positions = moved
     positions = rounded(positions)
-    Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles).check()
+    molecule = Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles)
+    molecule.check(settings.level.precision)
     return positions
 
 

@@ -1,7 +1,8 @@
 """The retry ladder: what is tried, in order, when the SCF of a conformer does not converge.
 
 A conformer that converges at once is not affected. The aids are numbers that the compiled program
-takes, so the first rungs compile nothing; the last one is another program, in float64.
+takes, so the first rungs compile nothing; the last two are another program, in float64.  There a
+large level shift comes first: of the states that a stretched bond has, it finds the lowest.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ class Rung:
 LADDER: tuple[Rung, ...] = (
     Rung("damped", damping=0.5, diis_start=8),
     Rung("shifted", damping=0.5, diis_start=NEVER, level_shift_hartree=0.3, small_gap=True),
+    Rung(
+        "float64_shifted",
+        damping=0.5,
+        diis_start=NEVER,
+        level_shift_hartree=1.0,
+        precision="float64",
+    ),
     Rung("float64", precision="float64"),
 )
 
@@ -95,10 +103,10 @@ def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result |
 
 
 def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
-    """The rungs of a run: none if it does not retry, no float64 if it is in float64 already."""
+    """The rungs of a run: none if it does not retry, and none that repeats the plain attempt."""
     if not retry:
         return ()
-    return tuple(rung for rung in LADDER if rung.precision != precision)
+    return tuple(rung for rung in LADDER if rung != Rung(rung.name, precision=precision))
 
 
 def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:

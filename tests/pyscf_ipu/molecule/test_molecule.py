@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from pyscf_ipu import rks
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
@@ -56,7 +57,7 @@ def test_wrong_shapes_are_refused_at_once(numbers, positions):
             [[0, 0, 0], [0, 0, 0.1]],
             0,
             r"0 \(H\) and 1 \(H\) only 0.1 Bohr apart \(0.0529 Angstrom\): at least 0.2 Bohr "
-            r"\(0.106 Angstrom\) .* its unit",
+            r"\(0.106 Angstrom\) is allowed in float64; .* its unit",
         ),
         ([8, 1], [[0, 0, 0], [0, 0, 2]], 0, r"odd number of electrons \(9\).*charge="),
         ([1], [[0, 0, 0]], 1, "no electrons"),
@@ -66,6 +67,15 @@ def test_check_says_what_is_wrong(numbers, positions, charge, words):
     molecule = Molecule(numbers, positions, charge)
     with pytest.raises(InvalidMolecule, match=words):
         molecule.check()
+
+
+def test_float32_needs_atoms_further_apart():
+    close = Molecule([17, 17], [[0, 0, 0], [0, 0, 0.6]])
+    close.check("mixed")
+    with pytest.raises(InvalidMolecule, match=r"at least 0.7 Bohr .* is allowed in float32"):
+        close.check("float32")
+    found = rks([close, Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])])
+    assert [status.split(":")[0] for status in found.status] == ["invalid", "converged"]
 
 
 def test_check_accepts_atoms_ions_and_noble_gases():

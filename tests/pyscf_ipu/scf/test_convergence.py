@@ -43,7 +43,7 @@ def test_a_level_shift_finds_what_diis_does_not(solver):
     aided = solve(solver, SALT, Convergence(0.5, 1000, 0.3))
     assert not plain.converged
     assert aided.converged
-    assert aided.energy < plain.energy - 0.5
+    assert aided.energy < plain.energy
 
 
 def test_a_slow_approach_is_not_taken_for_rounding(solver):

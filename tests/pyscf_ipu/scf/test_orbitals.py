@@ -1,0 +1,65 @@
+"""Orthonormal bases, orbitals and densities."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.orbitals import density_of, orthonormal, purified, reorthonormalise
+
+N = 6
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def model():
+    """Overlap and a core Hamiltonian of a chain."""
+    rng = np.random.default_rng(8)
+    overlap = np.eye(N) + 0.15 * (np.eye(N, k=1) + np.eye(N, k=-1))
+    return overlap, np.diag(rng.normal(size=N)) - 0.8 * (np.eye(N, k=1) + np.eye(N, k=-1))
+
+
+def test_orthonormal_is_the_square_root(model):
+    overlap, _ = model
+    basis = orthonormal(Pair(jnp.asarray(overlap), jnp.zeros((N, N))))
+    np.testing.assert_allclose(basis.inverse @ overlap @ basis.inverse, np.eye(N), atol=1e-13)
+    np.testing.assert_allclose(basis.root @ basis.root, overlap, atol=1e-13)
+    np.testing.assert_allclose(basis.inverse, basis.inverse.T, atol=1e-14)
+
+
+def test_occupation_is_data(model):
+    _, vectors = np.linalg.eigh(model[1])
+    run = jax.jit(density_of)
+    for n in range(N + 1):
+        density = run(jnp.asarray(vectors), jnp.int32(n))
+        assert float(jnp.trace(density)) == pytest.approx(2 * n)
+
+
+def test_reorthonormalise():
+    rng = np.random.default_rng(0)
+    overlap = np.eye(5) + 0.05 * rng.normal(size=(5, 5))
+    overlap = overlap @ overlap.T
+    values, vectors = np.linalg.eigh(overlap)
+    exact = vectors / np.sqrt(values)
+    # An overlap in two words: the low one counts.
+    words = Pair(jnp.asarray(overlap - 1e-3), jnp.full((5, 5), 1e-3))
+    found = reorthonormalise(jnp.asarray(exact + 1e-4 * rng.normal(size=(5, 5))), words)
+    np.testing.assert_allclose(found.T @ overlap @ found, np.eye(5), atol=1e-14)
+
+
+def test_purified_has_whole_occupations(model):
+    overlap, core = model
+    basis = orthonormal(Pair(jnp.asarray(overlap), jnp.zeros((N, N))))
+    _, vectors = np.linalg.eigh(core)
+    exact = density_of(basis.inverse @ vectors, jnp.int32(2))
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(N, N))
+    found = purified(exact + noise + noise.T, jnp.asarray(overlap))
+    np.testing.assert_allclose(found @ overlap @ found, 2 * found, atol=1e-14)
+    assert float(jnp.sum(found * overlap)) == pytest.approx(4, abs=1e-12)
+    assert 1e-7 < float(jnp.max(jnp.abs(found - exact))) < 1e-4
