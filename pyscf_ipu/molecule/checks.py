@@ -8,8 +8,8 @@ from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 MIN_DISTANCE_BOHR = {"float32": 0.7, "mixed": 0.2, "float64": 0.2}
-"""Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long.  In float32 energies
-of closer pairs are off by more than 5 meV: from 0.6 Bohr down for Cl2, from 0.3 Bohr down for O2."""
+"""Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long.  float32 energies
+of closer pairs are off by more than 5 meV: from 0.6 Bohr down for Cl2, 0.3 Bohr for O2."""
 
 
 def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
