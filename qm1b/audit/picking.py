@@ -10,7 +10,7 @@ from qm1b.rows import identity
 from qm1b.rows.batch import Batch, Record, conformer_of
 from qm1b.rows.identity import draw_key
 from qm1b.rows.schema import CONVERGED, Conformer
-from qm1b.rows.suspects import outliers
+from qm1b.rows.suspects import OUTLIER, outliers
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,12 @@ def _suspects(batch: Batch) -> Iterator[tuple[int, float]]:
     Yields:
         The number of a row, and its distance from the median in eV.
     """
-    marked = batch["suspect"] != "" if "suspect" in batch else np.zeros(len(batch), dtype=bool)
+    reasons = batch["suspect"] if "suspect" in batch else np.full(len(batch), "")
+    marked, alone = reasons != "", (reasons != "") & (reasons != OUTLIER)
     molecule = identity.numbers(batch)
     order = np.argsort(molecule, kind="stable")
     starts = np.flatnonzero(np.diff(molecule[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
-        far, deviation = outliers(batch["energy"][rows])
+        far, deviation = outliers(batch["energy"][rows], ~alone[rows])
         for i in np.flatnonzero(far | marked[rows]):
             yield int(rows[i]), float(deviation[i])

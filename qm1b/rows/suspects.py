@@ -1,7 +1,9 @@
 """Rows whose SCF may have found a state above the lowest: they are flagged, not left out.
 
-Conformers of one molecule differ by tenths of an eV; other electronic states differ by more. So do
-geometries that RDKit got wrong, which are worth a look as well.
+A row is judged by itself first: by its dipole, which must have the symmetry of the nuclei, and by
+its gap.  Then it is compared with its mates that passed.  Conformers of one molecule differ by
+tenths of an eV; other electronic states differ by more.  So do geometries that RDKit got wrong,
+which are worth a look as well.
 """
 
 from collections import defaultdict
@@ -9,19 +11,42 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Bool, Float
 
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.rows.identity import name_of
-from qm1b.rows.schema import CONVERGED, Row
+from qm1b.rows.schema import CONVERGED, Conformer, Row
+from qm1b.rows.symmetry import mirrorings
 
 OUTLIER = "energy_outlier"
+ASYMMETRIC = "dipole_symmetry"
+NO_GAP = "no_gap"
 FEWEST = 3
 """Converged conformers of a molecule that it takes to find an outlier."""
 OUTLIER_EV = 1.0
 OUTLIER_SIGMAS = 5.0
+DIPOLE_E_BOHR = 0.1
+"""By which a dipole may break a symmetry of the nuclei; another state breaks it by 1 and more."""
+GAP_HARTREE = 1e-3
+"""With a smaller gap, which orbital is occupied is an accident."""
 
 
-def outliers(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_itself(row: Row) -> str:
+    """Why a converged row is suspect without a look at others; "" if it is not."""
+    result, who = row.result, row.conformer
+    if result.lumo - result.homo < GAP_HARTREE:  # False without a LUMO, which is NaN
+        return NO_GAP
+    centre = who.positions.mean(axis=0) if len(who.positions) else np.zeros(3)
+    dipole = np.array(result.dipole) - who.charge * centre
+    for matrix in mirrorings(who.numbers, who.positions):
+        if np.abs(matrix @ dipole - dipole).max() > DIPOLE_E_BOHR:
+            return ASYMMETRIC
+    return ""
+
+
+def outliers(
+    energy: Float[np.ndarray, " R"], sound: Bool[np.ndarray, " R"] | None = None
+) -> tuple[Bool[np.ndarray, " R"], Float[np.ndarray, " R"]]:
     """Which conformers of one molecule are far from the others in energy.
 
     Far means more than OUTLIER_EV and more than OUTLIER_SIGMAS times the spread. The spread is
@@ -29,14 +54,18 @@ def outliers(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Args:
         energy: [R] Energies of converged conformers in Hartree.
+        sound: [R] Those that median and spread are taken of; default all.
 
     Returns:
         [R] Which ones are far, and [R] the distances from the median in eV.
     """
-    deviation = (energy - np.median(energy)) * HARTREE_TO_EV if len(energy) else energy
-    if len(energy) < FEWEST:
+    sound = np.ones(len(energy), bool) if sound is None or not sound.any() else sound
+    if not len(energy):
+        return np.zeros(0, bool), energy
+    deviation = (energy - np.median(energy[sound])) * HARTREE_TO_EV
+    if sound.sum() < FEWEST:
         return np.zeros(len(energy), bool), deviation
-    sigma = 1.4826 * np.median(np.abs(deviation))
+    sigma = 1.4826 * np.median(np.abs(deviation[sound]))
     return np.abs(deviation) > max(OUTLIER_EV, OUTLIER_SIGMAS * float(sigma)), deviation
 
 
@@ -49,10 +78,17 @@ def flagged(rows: Sequence[Row]) -> list[Row]:
     molecules = defaultdict[tuple[str, int], list[int]](list)
     for i, row in enumerate(rows):
         if row.result.status == CONVERGED:
-            who = row.conformer
-            molecules[name_of(who.smiles, who.seed), who.charge].append(i)
+            molecules[_molecule(row.conformer)].append(i)
     for good in molecules.values():
-        far, _ = outliers(np.array([rows[i].result.energy for i in good]))
-        for i in np.array(good, int)[far].tolist():
-            found[i] = replace(rows[i], result=replace(rows[i].result, suspect=OUTLIER))
+        why = [by_itself(rows[i]) for i in good]
+        sound = np.array([not reason for reason in why])
+        far, _ = outliers(np.array([rows[i].result.energy for i in good]), sound)
+        for i, reason, is_far in zip(good, why, far.tolist(), strict=True):
+            if reason or is_far:
+                suspect = replace(rows[i].result, suspect=reason or OUTLIER)
+                found[i] = replace(rows[i], result=suspect)
     return found
+
+
+def _molecule(who: Conformer) -> tuple[str, int]:
+    return name_of(who.smiles, who.seed), who.charge

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qm1b.rows.schema import Conformer, Result, Row
-from qm1b.rows.suspects import OUTLIER, flagged, outliers
+from qm1b.rows.suspects import ASYMMETRIC, NO_GAP, OUTLIER, flagged, outliers
 
 
 def rows(line, energies, status="converged"):
@@ -70,3 +70,38 @@ def test_distances_in_ev():
     far, deviation = outliers(np.array([-40.0, -40.0, -40.0, -39.9]))
     assert far.tolist() == [False, False, False, True]
     assert deviation[3] == pytest.approx(2.7211, abs=1e-4)
+
+
+F2 = np.array([9, 9], np.uint8), np.array([[0.3, 0.1, 0.0], [2.3, 1.1, 4.0]])
+
+
+def states(energies, dipoles, charge=0, **result):
+    """Rows of F2."""
+    return [
+        Row(
+            Conformer(1, "FF", i, 1, charge, *F2),
+            Result("converged", 10, energy=e, dipole=tuple(d), **result),
+        )
+        for i, (e, d) in enumerate(zip(energies, dipoles, strict=True))
+    ]
+
+
+def test_right_rows_are_not_suspect_where_most_are_wrong():
+    """Four of six geometries ended as F+ F-, 20 eV too high, with a dipole of 7 e bohr."""
+    ionic = 7 * (F2[1][1] - F2[1][0]) / np.linalg.norm(F2[1][1] - F2[1][0])
+    energies = [-195.7, -196.5, -195.71, -195.72, -196.49, -195.69, -196.48]
+    wrong = [e > -196 for e in energies]
+    found = flagged(states(energies, [ionic * w for w in wrong]))
+    assert [row.result.suspect for row in found] == [ASYMMETRIC * w for w in wrong]
+
+
+def test_an_ion_s_dipole_is_taken_about_its_centre():
+    centre = F2[1].mean(axis=0)
+    assert suspects(flagged(states([-196.0], [2 * centre], charge=2))) == []
+    assert suspects(flagged(states([-196.0], [centre], charge=2))) == [0]
+
+
+def test_no_gap():
+    (found,) = flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=-0.1999))
+    assert found.result.suspect == NO_GAP
+    assert suspects(flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=0.1))) == []
