@@ -77,7 +77,7 @@ class Aids(NamedTuple):
         It is made from the matrices of this cycle, of the cycle before, and of DIIS.  The density
         has 2 for an occupied orbital, so that 1 - density/2 projects on the empty ones.
         """
-        damped = matrix + jnp.where(cycle > 0, self.damping, 0.0) * (before - matrix)
+        damped = matrix + self.damping * (before - matrix)
         chosen = jnp.where(cycle < self.diis_start, damped, diis)
         eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
         return chosen + self.level_shift * (eye - 0.5 * density)

@@ -28,9 +28,10 @@ def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
     return Diis(*(jnp.zeros(s, dtype) for s in ((depth, n, n), (depth, n * n), (depth,))))
 
 
-def latest(history: Diis, cycle: Count) -> FloatNN:
-    """The Fock matrix that was recorded in the cycle before `cycle`."""
-    return history.fock[(cycle - 1) % history.norm.shape[0]]
+def latest(history: Diis, cycle: Count, otherwise: FloatNN) -> FloatNN:
+    """The Fock matrix that was recorded in the cycle before `cycle`; `otherwise` if none was."""
+    place = (cycle - 1) % history.norm.shape[0]
+    return jnp.where(history.norm[place] > 0, history.fock[place], otherwise)
 
 
 def diis_step(history: Diis, cycle: Count, fock: FloatNN, error: FloatNN) -> tuple[Diis, FloatNN]:

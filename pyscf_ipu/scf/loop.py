@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
@@ -133,7 +134,7 @@ def scf(
         sound = before.converged & (commutator < _floor(tolerance))
         free = state.free | arrived
         with jax.named_scope("diis"):
-            last_matrix = latest(state.diis, before.cycles)
+            last_matrix = latest(state.diis, before.cycles, matrix)
             diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
             aided = state.aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
@@ -166,21 +167,24 @@ def scf(
             density_error=density_error,
             energies=_latest_energies(before.energies, energy, final),
         )
-        following = state._replace(
+        # A density that stands still, but not as that of its lowest orbitals, is an excited state.
+        anew = (stands & ~own) | lost
+
+        def unless_anew(value: Array, fresh: ArrayLike) -> Array:
+            return jnp.where(anew, fresh, value)
+
+        return _State(
             run=run,
             vectors=vectors,
-            trial=density,
-            orthonormal=density_of(vectors, n_occupied),
-            diis=diis,
-            best=jnp.where(again, jnp.inf, best),
-            stalled=jnp.where(again, 0, stalled),
-            free=free,
+            trial=unless_anew(density, first.trial),
+            orthonormal=unless_anew(density_of(vectors, n_occupied), first.orthonormal),
+            diis=diis._replace(norm=unless_anew(diis.norm, 0.0)),
+            best=jnp.where(again | anew, jnp.inf, best),
+            stalled=jnp.where(again | anew, 0, stalled),
+            free=free & ~anew,
+            aids=Aids(*map(unless_anew, state.aids, ANEW.aids(dtype))),
             final=final,
         )
-        # A density that stands still, but not as that of its lowest orbitals, is an excited state.
-        anew = first._replace(run=run, free=jnp.zeros((), bool), aids=ANEW.aids(dtype))
-        excited = stands & ~own
-        return jax.tree.map(lambda x, y: jnp.where(excited | lost, x, y), anew, following)
 
     return lax.while_loop(unfinished, cycle, first).run
 
