@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyscf_ipu.lazy import lazy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev1"
 
 _HOME = {
     "Calculator": ".interop.calculator",

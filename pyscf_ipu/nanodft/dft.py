@@ -283,10 +283,10 @@ FUNCTIONALS: dict[str, tuple[Callable | None, float, str]] = {
 
 def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, for what nanoDFT cannot use."""
-    molecule.check()
     if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
         raise ValueError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
     settings.check()
+    molecule.check(settings.precision)
     if integrals not in INTEGRALS:
         raise ValueError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
     solver = Solver(settings)

@@ -32,7 +32,8 @@ DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
 STALLED = 2  # cycles without a smaller commutator after which it is taken for rounding noise
 OWN_DENSITY = 0.1
-"""Largest element by which a density may differ from that of the orbitals of its own Fock matrix.
+"""Largest element by which a density may differ from that of the orbitals of its own Fock matrix,
+in the orthonormal basis, where rounding is not magnified by nearly dependent AOs.
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
 LOST_CYCLES, LOST_COMMUTATOR = 24, 1e-2
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
@@ -60,7 +61,9 @@ class ScfRun(NamedTuple):
     converged: Flag
     cycles: Count  # the last evaluation at converged orbitals not counted
     commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
-    density_error: Scalar  # largest element of D - 2 C C^T, with the C of this density's F
+    density_error: (
+        Scalar  # largest element of D - 2 C C^T in the orthonormal basis, C of this D's F
+    )
     energies: Pair
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
 
@@ -149,7 +152,8 @@ def scf(
             levels, vectors = eigh(chosen, state.vectors, accuracy)
         orbitals = reorthonormalise(product(basis.inverse, vectors), basis.overlap)
         density = density_of(orbitals, n_occupied)
-        density_error = jnp.max(jnp.abs(density - state.trial))
+        new = density_of(vectors, n_occupied)
+        density_error = jnp.max(jnp.abs(new - state.orthonormal))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free)
         final = before.converged & stands & own
@@ -162,13 +166,14 @@ def scf(
             orbitals=orbitals,
             energy=levels,
             converged=stands & own,
-            cycles=before.cycles + (~final).astype(jnp.int32),  # the last evaluation is none
+            # A last evaluation that holds is no cycle.
+            cycles=jnp.minimum(before.cycles + (~final).astype(jnp.int32), max_cycles),
             commutator=commutator,
             density_error=density_error,
             energies=_latest_energies(before.energies, energy, final),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
-        anew = (stands & ~own) | lost
+        anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles)
 
         def unless_anew(value: Array, fresh: ArrayLike) -> Array:
             return jnp.where(anew, fresh, value)
@@ -177,7 +182,7 @@ def scf(
             run=run,
             vectors=vectors,
             trial=unless_anew(density, first.trial),
-            orthonormal=unless_anew(density_of(vectors, n_occupied), first.orthonormal),
+            orthonormal=unless_anew(new, first.orthonormal),
             diis=diis._replace(norm=unless_anew(diis.norm, 0.0)),
             best=jnp.where(again | anew, jnp.inf, best),
             stalled=jnp.where(again | anew, 0, stalled),

@@ -107,8 +107,9 @@ def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Count) -> ScfRun:
     matrix = similar(fock, basis.inverse)
     energy, vectors = jnp.linalg.eigh(matrix)
     orbitals = product(basis.inverse, vectors)
-    error = commutator_of(matrix, similar(density, basis.root))
-    difference = jnp.max(jnp.abs(density_of(orbitals, n_occupied) - density))
+    inside = similar(density, basis.root)
+    error = commutator_of(matrix, inside)
+    difference = jnp.max(jnp.abs(density_of(vectors, n_occupied) - inside))
     return run._replace(
         density=density,
         terms=terms,

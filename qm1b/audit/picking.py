@@ -57,8 +57,14 @@ class Picks:
         for i, deviation in _suspects(batch):
             self.suspected += 1
             self.suspects.append(Picked(batch.row(i), keys[i], deviation))
-        self.suspects.sort(key=lambda p: (-abs(p.deviation_ev), p.key))
+        self.suspects.sort(key=_most_suspect_first)
         del self.suspects[self.size :]
+
+
+def _most_suspect_first(picked: Picked) -> tuple[bool, float, int]:
+    """Those that are suspect by themselves, then those that are farthest from their mates."""
+    by_itself = picked.row.get("suspect", "") not in ("", OUTLIER)
+    return not by_itself, -abs(picked.deviation_ev), picked.key
 
 
 def _suspects(batch: Batch) -> Iterator[tuple[int, float]]:

@@ -179,7 +179,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
         "invariants of all rows:",
         *text_table(broken, "<32 <", indent="  "),
         f"conformers that coincide with another of their line (allowed): {audit.coinciding}",
-        f"energy outliers among conformers: {audit.suspected}, {len(audit.suspects)} recomputed, "
+        f"suspect rows: {audit.suspected}, {len(audit.suspects)} recomputed, "
         f"states {_counts(audit.suspects)}",
         f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",
         *text_table(errors, "<18 >10 >10 >10 >10 >10 >10", gap="", indent="  "),

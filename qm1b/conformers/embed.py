@@ -81,8 +81,7 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
         )
     drop = None
     if len(kept) < settings.conformers:
-        without = "rattle_failed" if problem else "embed_failed"
-        reason = "fewer_conformers" if kept else without
+        reason = "fewer_conformers" if kept else _without_any(candidate, settings, problem)
         reason = "embed_timeout" if found.timed_out else reason
         drop = drop_of(
             candidate, reason, f"{len(kept)} of {settings.conformers} conformers{problem}"
@@ -129,6 +128,13 @@ def _finished(
     molecule = Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles)
     molecule.check(settings.level.precision)
     return positions
+
+
+def _without_any(candidate: Candidate, settings: RunSettings, problem: str) -> str:
+    """The reason why no conformer was kept."""
+    if problem and settings.rattle_angstrom:
+        return "rattle_failed"
+    return "invalid_geometry" if candidate.geometry is not None else "embed_failed"
 
 
 def drop_of(candidate: Candidate, reason: str, detail: str) -> Drop:

@@ -31,7 +31,7 @@ STARTUP_SECONDS = 120.0
 """A process that takes longer to import RDKit has hung."""
 
 MAX_UNREADY = 8
-"""Processes in a row that may end before they have imported RDKit."""
+"""Processes in a row that may end before they have imported RDKit; twice their number at least."""
 
 MAX_TRIES = 3
 """Tries of a molecule: the first beside others, then two alone."""
@@ -180,7 +180,7 @@ class EmbedPool:
         code = worker.stop()
         if worker.fresh:
             self._unready += 1
-            if self._unready > MAX_UNREADY:
+            if self._unready > max(MAX_UNREADY, 2 * len(self.workers)):
                 raise UserError(
                     f"the embedding processes cannot start (exit code {code}): "
                     f"{last_words(self._log)}; the whole message is in {self._log}"

@@ -110,10 +110,10 @@ def at_precisions(factory: str, level: Settings) -> Callable[[str | None], Engin
     """
 
     @functools.cache
-    def engine(precision: str | None = None) -> Engine:
-        return build(factory, level if precision is None else replace(level, precision=precision))
+    def engine(precision: str) -> Engine:
+        return build(factory, replace(level, precision=precision))
 
-    return engine
+    return lambda precision=None: engine(precision or level.precision)
 
 
 def definition(xc: str) -> str:

@@ -183,6 +183,16 @@ def differences(there: Manifest, here: Manifest) -> list[Difference]:
     return _compare(_decided(there), _decided(here))
 
 
+def both(attributes: Json, here: Mapping[str, str]) -> dict[str, str]:
+    """The versions of a shard that takes in rows of this software: both where they differ."""
+    there = json.loads(attributes.get("versions", "{}"))
+    found = dict(here)
+    for name, version in here.items():
+        if there.get(name, version) != version:
+            found[name] = f"{there[name]}, then {version}"
+    return found
+
+
 def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Difference]:
     """Where the versions of the software that decides rows differ."""
     return _compare(*({name: each.get(name) for name in DECISIVE} for each in (there, here)))

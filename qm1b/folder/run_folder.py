@@ -82,11 +82,15 @@ class RunFolder:
             UserError: the disk is full or not writable.
         """
         before = Tally()
+        told = dict(self.identity.versions if versions is None else versions)
         if unit.index in self.again:
-            there = shards.read_unit(shards.shard_path(self.path, unit.index))
+            path = shards.shard_path(self.path, unit.index)
+            there = shards.read_unit(path)
             before, unit = self._tally_of(there), there.renewed(unit)
-        told = self.identity if versions is None else replace(self.identity, versions=versions)
-        attributes = manifest.shard_attributes(told.to_dict(), unit.index)
+            told = manifest.both(shards.read_attributes(path), told)
+        attributes = manifest.shard_attributes(
+            replace(self.identity, versions=told).to_dict(), unit.index
+        )
         shards.write_shard(self.path, unit.index, unit.rows, unit.drops, attributes)
         self.done.add(unit.index)
         self.tally.replace(before, self._tally_of(unit))

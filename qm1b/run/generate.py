@@ -104,11 +104,6 @@ def _check_retry(run: Run) -> None:
             "can be tried again (one or more, with commas between); the others would be dropped "
             "again"
         )
-    if run.retry_dropped and run.other_versions:
-        raise UserError(
-            "--retry-dropped puts rows into shards that are there, and a shard is of one version "
-            "of the software: leave out --allow-other-versions, with the versions of that run"
-        )
 
 
 class _Generation:

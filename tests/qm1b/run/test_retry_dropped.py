@@ -1,6 +1,7 @@
 """Lines that an older run has dropped are computed after all, and nothing else changes."""
 
 import csv
+import json
 from collections import Counter
 
 import pytest
@@ -8,7 +9,7 @@ from fake_runs import MANY, drop_again, fake_run
 
 from qm1b.cli import main
 from qm1b.errors import UserError
-from qm1b.folder import same, shards
+from qm1b.folder import manifest, same, shards
 from qm1b.folder.run_folder import RunFolder
 from qm1b.rows.schema import RETRIABLE
 
@@ -92,12 +93,24 @@ def test_a_lost_shard_is_computed_too(whole, older):
     assert same.differences(whole, older) == []
 
 
+def test_with_other_software_a_shard_names_both(whole, older, monkeypatch):
+    newer = manifest.versions() | {"rdkit": "2099.1"}
+    monkeypatch.setattr(manifest, "versions", lambda: newer)
+    with pytest.raises(UserError, match="--allow-other-versions"):
+        again(older, retry_dropped=EMBED)
+    again(older, retry_dropped=EMBED, other_versions=True)
+    assert [len(shards.read_unit(p).rows) for p in shards.shards(older)] == [
+        len(shards.read_unit(p).rows) for p in shards.shards(whole)
+    ]
+    told = [json.loads(shards.read_attributes(p)["versions"]) for p in shards.shards(older)]
+    assert any(versions["rdkit"].endswith(", then 2099.1") for versions in told)
+    assert all(versions["numpy"] == newer["numpy"] for versions in told)
+
+
 def test_unknown_reasons_are_refused(older, tmp_path, capsys):
     words = f"names 'duplicate': only lines dropped as {', '.join(RETRIABLE)} can be tried again"
     with pytest.raises(UserError, match=words):
         again(older, retry_dropped=("embed_crash", "duplicate"))
-    with pytest.raises(UserError, match="leave out --allow-other-versions"):
-        again(older, retry_dropped=EMBED, other_versions=True)
     command = ["generate", str(tmp_path / "input.smi"), "--retry-dropped"]
     assert main([*command, "embed_crash,", "--out", str(older)]) == 2
     assert "names ''" in capsys.readouterr().err

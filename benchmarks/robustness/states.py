@@ -1,0 +1,124 @@
+"""Which electronic state a plain `rks` ends in, against PySCF's default and the best one known.
+
+The best is the lowest energy of PySCF's SCF from three guesses, each followed along its internal
+instabilities.  A converged row is wrong if its density is not that of its own lowest orbitals, or
+if it lies more than 10 meV above PySCF's default state; rows above the best state are listed.
+All molecules take hours of PySCF, whose states are kept on disk.  For a quick look:
+--limit 20 --levels b3lyp
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.pool import Pool
+from benchmarks.reference import CACHE, build, kept
+from benchmarks.robustness.states_molecules import Named, everything
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.scf.loop import OWN_DENSITY
+from pyscf_ipu.units import HARTREE_TO_EV
+
+LEVELS = {
+    "b3lyp": Settings(),
+    "mixed": Settings(precision="mixed"),
+    "pbe": Settings(xc="pbe"),
+    "hf": Settings(xc="hf"),
+    "6-31g*": Settings(basis="6-31g*"),
+}
+WRONG_EV = 0.010
+LEAST_CONVERGED = 0.88
+GUESSES = ("minao", "1e", "huckel")
+FOLLOWED = 3
+"""Instabilities that are followed, one after the other."""
+
+
+def main() -> int:
+    parser = harness.parser(__doc__, __file__)
+    parser.add_argument("--limit", type=int, help="molecules, evenly from all")
+    parser.add_argument("--levels", nargs="*", choices=LEVELS, default=list(LEVELS))
+    args = parser.parse_args()
+    chosen = everything(args.limit)
+    parts = {name: lambda name=name: judge(LEVELS[name], chosen) for name in LEVELS}
+    return harness.run_parts(parts, args.levels, args.out)
+
+
+def judge(level: Settings, chosen: Sequence[Named]) -> tuple[dict[str, Any], list[str]]:
+    """Figures of a level, and the bounds that were missed."""
+    with Pool() as pool:
+        known = dict(pool.each(states, [(mol, level) for _, mol in chosen]))
+    found = rks([mol for _, mol in chosen], solver=Solver(level), orbitals=True)
+    assert found.mo_coeff is not None
+    assert found.density_matrix is not None
+    rows = []
+    for i, (name, mol) in enumerate(chosen):
+        above = {k: float(found.energy[i] - e) * HARTREE_TO_EV for k, e in known[i].items()}
+        occupied = found.mo_coeff[i][:, : mol.n_electrons // 2]
+        density_error = np.abs(found.density_matrix[i] - 2 * occupied @ occupied.T)
+        rows.append(
+            {
+                "molecule": name,
+                "status": found.status[i].split(":")[0],
+                "cycles": int(found.cycles[i]),
+                "density_error": float(density_error.max(initial=0.0)),
+                "above_default_ev": above["default"],
+                "above_best_ev": above["best"],
+            }
+        )
+    converged = [row for row in rows if row["status"] == "converged"]
+    others = [row for row in converged if row["density_error"] > OWN_DENSITY]
+    higher = [row for row in converged if row["above_default_ev"] > WRONG_EV]
+    above_best = [row for row in converged if row["above_best_ev"] > WRONG_EV]
+    if above_best:
+        harness.table(above_best)
+    share = len(converged) / len(rows)
+    figures = {
+        "tried": len(rows),
+        "converged": len(converged),
+        "not their own density": len(others),
+        "above PySCF's default": len(higher),
+        "above the best known": len(above_best),
+    }
+    print(figures, flush=True)
+    missed = [f"{row['molecule']}: density not its own" for row in others]
+    missed += [
+        f"{row['molecule']}: {row['above_default_ev']:.3f} eV above default" for row in higher
+    ]
+    if share < LEAST_CONVERGED:
+        missed.append(f"{share:.1%} converged, {LEAST_CONVERGED:.0%} at least")
+    return figures | {"rows": rows}, missed
+
+
+def states(mol: Molecule, level: Settings) -> dict[str, float]:
+    """PySCF's energies in Hartree, NaN where it does not converge; kept on disk."""
+    return kept(CACHE.parent / "pyscf-states", mol, level, lambda: _states(mol, level))
+
+
+def _states(mol: Molecule, level: Settings) -> dict[str, float]:
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for guess in GUESSES:
+            field = build(mol, level)
+            field.max_cycle = 100
+            field.kernel(field.get_init_guess(key=guess))
+            if guess == GUESSES[0]:
+                default = float(field.e_tot) if field.converged else float("nan")
+            if not field.converged:
+                field = field.newton()
+                field.kernel(field.mo_coeff, field.mo_occ)
+            for _ in range(FOLLOWED):
+                if field.converged:
+                    found.append(float(field.e_tot))
+                orbitals, _, stable, _ = field.stability(return_status=True)
+                if stable:
+                    break
+                field = field.newton()
+                field.kernel(orbitals, field.mo_occ)
+    return {"default": default, "best": min(found, default=float("nan"))}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
