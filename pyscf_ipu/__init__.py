@@ -23,6 +23,7 @@ _HOME = {
     "RKSResult": ".solver.result",
     "Settings": ".settings",
     "Solver": ".solver.solver",
+    "UntrustedCache": ".errors",
     "enable_disk_cache": ".solver.disk_cache",
     "forces": ".api",
     "optimize": ".interop.optimize",
@@ -40,6 +41,7 @@ __all__ = [
     "RKSResult",
     "Settings",
     "Solver",
+    "UntrustedCache",
     "enable_disk_cache",
     "forces",
     "optimize",
@@ -50,7 +52,7 @@ __all__ = [
 if TYPE_CHECKING:
     from pyscf_ipu.api import forces, rks
     from pyscf_ipu.convergence import Convergence
-    from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+    from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache
     from pyscf_ipu.interop.calculator import Calculator
     from pyscf_ipu.interop.optimize import Optimized, optimize
     from pyscf_ipu.molecule.molecule import Molecule
