@@ -31,7 +31,7 @@ IONS = (
 ).split()
 HYDRIDES = "[LiH] [BeH2] B C N O F [NaH] [MgH2] [AlH3] [SiH4] P S Cl BB NN OO PP SS".split()
 HYPERVALENT = (
-    "FS(F)(F)(F)(F)F FP(F)(F)(F)F O=S=O O=S(=O)=O OS(=O)(=O)O OCl(=O)(=O)=O FCl(F)F FS(F)(F)F "
+    "FS(F)(F)(F)(F)F FP(F)(F)(F)F O=S=O O=S(=O)=O OS(=O)(=O)O OCl(=O)(=O)=O FS(F)(F)F "
     "CS(C)=O CS(C)(=O)=O OP(O)(O)=O CP(C)(C)=O F[Si](F)(F)F ClS(Cl)=O"
 ).split()
 

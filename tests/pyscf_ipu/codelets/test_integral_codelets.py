@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="the native library wa
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 
 
-LONG = ("far apart", "general contraction")
+LONG = ("d shells", "far apart", "general contraction")
 
 
 def case_of(name, precision):

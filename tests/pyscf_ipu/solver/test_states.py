@@ -30,7 +30,7 @@ def best_energy(numbers, angstrom):
     return min(found)
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("mixed", marks=pytest.mark.long)])
 def test_torn_bonds(precision):
     molecules = [torn(*case) for case in CASES]
     found = rks(molecules, precision=precision, orbitals=True)
