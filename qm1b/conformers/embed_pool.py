@@ -31,7 +31,7 @@ STARTUP_SECONDS = 120.0
 """A process that takes longer to import RDKit has hung."""
 
 MAX_UNREADY = 8
-"""Processes in a row that may end before they have imported RDKit; twice their number at least."""
+"""Processes in a row that may end before they have imported RDKit, or twice the workers if more."""
 
 MAX_TRIES = 3
 """Tries of a molecule: the first beside others, then two alone."""
