@@ -25,6 +25,7 @@ def rks(
     orbitals: bool = False,
     solver: Solver | None = None,
     forces: bool = False,
+    stability: bool = False,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
@@ -42,6 +43,8 @@ def rks(
         orbitals: also return mo_coeff and density_matrix.
         solver: reuse the compiled programs of a `Solver`, at its settings.
         forces: also return forces; a second program per shape.
+        stability: follow instabilities of the orbitals to the lowest state and also return `stable`
+            and `followed`; another program per shape, whose calls take up to twice as long.
 
     Raises:
         ValueError: a setting cannot be used.
@@ -52,10 +55,10 @@ def rks(
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
-    found = results(mols, solver, throw or alone, orbitals, forces)
+    found = results(mols, solver, throw or alone, orbitals, forces, stability)
     if throw:
         _throw_unconverged(found, mols, solver.settings)
-    return found[0] if alone else stacked(found, orbitals, forces)
+    return found[0] if alone else stacked(found, orbitals, forces, stability)
 
 
 def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
@@ -81,6 +84,7 @@ def results(
     strict: bool = False,
     orbitals: bool = False,
     forces: bool = False,
+    stability: bool = False,
 ) -> list[MoleculeResult]:
     """One result per molecule, in the order given; computed in batches, shape by shape.
 
@@ -103,7 +107,13 @@ def results(
         size = solver.batch_size(shape)
         for start in range(0, len(members), size):
             part = members[start : start + size]
-            batch = solver.run(shape, [mols[i] for i in part], orbitals=orbitals, forces=forces)
+            batch = solver.run(
+                shape,
+                [mols[i] for i in part],
+                orbitals=orbitals,
+                forces=forces,
+                stability=stability,
+            )
             found.update(zip(part, batch, strict=True))
     return [found[i] for i in range(len(mols))]
 

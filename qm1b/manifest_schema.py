@@ -185,6 +185,7 @@ SETTINGS = Object(
         "input_format": _one_of("auto", "smiles", "table", "sdf", "xyz"),
         "smiles_column": _or_null(TEXT),
         "retry": FLAG,
+        "stability": _text(r"none|all|suspect|[0-9.]+(e-[0-9]+)?", "none, all, suspect or a share"),
         "audit": _number(1.0),
         "unit_rows": _whole(1),
     }

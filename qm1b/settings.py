@@ -18,6 +18,10 @@ PRESETS: dict[str, Settings] = {
 }
 
 
+SUSPECT = "suspect"
+"""Of `stability`: rows that are suspect are computed once more, and followed."""
+
+
 def in_words(level: Settings) -> str:
     """A level of theory in one line."""
     return f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
@@ -52,11 +56,24 @@ class RunSettings:
     """Column of SMILES in a table: its name, or its number if there is no header."""
     retry: bool = True
     """Retry what does not converge: with damping, with a level shift, in float64."""
+    stability: str = "none"
+    """Follow instabilities of the SCF to the lowest state: of all rows, of those that are suspect,
+    of a share of the rows (a number from 0 to 1), or of none."""
     audit: float = 0.0
     """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
     the row."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
+
+    @property
+    def stability_share(self) -> float:
+        """The share of the rows whose instabilities are followed at once.
+
+        Raises:
+            ValueError: `stability` is neither a word nor a number.
+        """
+        words = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
+        return words[self.stability] if self.stability in words else float(self.stability)
 
     @property
     def unit_lines(self) -> int:

@@ -21,9 +21,9 @@ from pyscf_ipu.grid.xc_matrix import exchange_correlation
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, repulsion, supermatrix
+from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import diis_start, diis_step
-from pyscf_ipu.scf.hamiltonian import guess_density
 from pyscf_ipu.scf.orbitals import density_of, orthonormal, reorthonormalise, similar
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms

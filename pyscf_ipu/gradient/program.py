@@ -21,9 +21,9 @@ from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matri
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.kohn_sham.program import Program
 from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, on_device
-from pyscf_ipu.scf.program import Program
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer, empty_batch

@@ -5,8 +5,10 @@ the matrix (J. A. Pople, P. M. W. Gill, B. G. Johnson, Chem. Phys. Lett. 199, 55
 doi:10.1016/0009-2614(92)85009-Y).  The first and last are codelets.
 """
 
+from collections.abc import Callable
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float
@@ -33,6 +35,31 @@ def exchange_correlation(
     hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True, shared=True)
     matrix = xc_potential(grid.ao, factors.array)
     return tile_total(Pair(hi.array, lo.array)), matrix + matrix.T
+
+
+def exchange_correlation_response(
+    functional: Functional, grid: GridBlocks | None, density: FloatNN
+) -> Callable[[FloatNN], FloatNN]:
+    """The matrix's derivative at a density matrix: change of the density -> change of the matrix.
+
+    What does not depend on the change is computed once, here.
+    """
+    if grid is None:
+        return jnp.zeros_like
+    tiles = range(grid.weights.shape[0])
+    points = (
+        tile_put_sharded(xc_density(grid.ao, density), tiles),
+        tile_put_sharded(grid.weights, tiles),
+    )
+    vertex = partial(xc_response_vertex, functional)
+
+    def response(change: FloatNN) -> FloatNN:
+        moving = tile_put_sharded(xc_density(grid.ao, change), tiles)
+        factors = tile_map(vertex, *points, moving, name="xc_response", shared=True)
+        matrix = xc_potential(grid.ao, factors.array)
+        return matrix + matrix.T
+
+    return response
 
 
 def xc_density(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
@@ -77,6 +104,17 @@ def xc_functional_vertex(
     energy = compensated_sum(two_product(e, weights))
     factors = [0.5 * weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
     return energy.hi, energy.lo, jnp.stack(factors)
+
+
+def xc_response_vertex(
+    functional: Functional, moments: FloatDG, weights: Float[Array, " G"], change: FloatDG
+) -> FloatDG:
+    """One block: the derivative of the factors of `xc_potential` along a change of the moments."""
+
+    def factors(moments: FloatDG) -> FloatDG:
+        return xc_functional_vertex(functional, moments, weights)[2]
+
+    return jax.jvp(factors, (moments,), (change,))[1]
 
 
 def xc_potential_vertex(ao: FloatDNG, factors: FloatDG) -> FloatNN:

@@ -1,1 +1,1 @@
-"""One molecule, one self-consistent field: the Hamiltonian, the loop, the compiled program."""
+"""The self-consistent field of any Fock matrix: the loop, DIIS, and the way to the lowest state."""

@@ -5,7 +5,7 @@ matter here how the Fock matrix comes about (stored supermatrix, direct, density
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,7 @@ ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
 
+@runtime_checkable
 class EnergySum(Protocol):
     """Parts of an energy: a pytree with their sum in Hartree."""
 
@@ -194,10 +195,11 @@ def scf(
     return lax.while_loop(unfinished, cycle, first).run
 
 
-def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
+def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
+    """A run that has not begun."""
     n, dtype = guess.shape[0], guess.dtype
     shapes = jax.eval_shape(fock, guess)[1]
-    run = ScfRun(
+    return ScfRun(
         density=guess,
         terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
         orbitals=jnp.zeros((n, n), dtype),
@@ -208,12 +210,17 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
         density_error=jnp.full((), jnp.inf, dtype),
         energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
     )
+
+
+def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
+    n, dtype = guess.shape[0], guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
     never = jnp.full((), jnp.inf, dtype)
     count = jnp.zeros((), jnp.int32)
     vectors = jnp.eye(n, dtype=dtype)
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
+    run = empty_run(fock, guess)
     return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no)
 
 

@@ -20,9 +20,9 @@ from jax import export
 from pyscf_ipu.codelets.loading import NAMES, library, target
 from pyscf_ipu.convergence import Aids
 from pyscf_ipu.gradient import State
+from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
+from pyscf_ipu.kohn_sham.program import Driver, Solution
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.hamiltonian import EnergyTerms
-from pyscf_ipu.scf.program import Driver, Solution
 from pyscf_ipu.shapes.conformer import Conformer
 from pyscf_ipu.shapes.tables import ClassTable, OneCentre
 from pyscf_ipu.solver.cache_folder import make_private

@@ -7,7 +7,13 @@ from typing import Generic, TypeVar
 import numpy as np
 from jaxtyping import PyTree
 
-from pyscf_ipu.scf.hamiltonian import EnergyTerms
+from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
+from pyscf_ipu.kohn_sham.program import Solution
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.two_words import to_float64
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes import conformer
+from pyscf_ipu.shapes.shape import Shape, count_ao
 
 Number = TypeVar("Number")
 Whole = TypeVar("Whole")
@@ -60,10 +66,77 @@ class RKSResult(Generic[Number, Whole, Truth, Rows, Text]):
     forces: Rows | None = None
     """[A, 3] -dE/dR in Hartree/Bohr if asked for (forces=True), else None; NaN unless the status
     is "converged"."""
+    stable: Truth | None = None
+    """Whether no rotation of the orbitals lowers the energy, if asked for (stability=True), else
+    None; False unless the status is "converged"."""
+    followed: Whole | None = None
+    """Lower states that were found by following an instability, if asked for, else None."""
 
 
 class MoleculeResult(RKSResult[float, np.int64, np.bool_, np.ndarray, str]):
     """The result of a single molecule: the fields of `RKSResult` without an axis B."""
+
+
+def from_solution(
+    found: tuple[Solution, np.ndarray | None],
+    mol: Molecule,
+    shape: Shape,
+    settings: Settings,
+    orbitals: bool,
+    stability: bool,
+) -> MoleculeResult:
+    """One molecule's result: words added up in float64, no padding, AOs in PySCF's order.
+
+    Args:
+        found: what the programs of energies and, unless None, gradients gave.
+        mol: the molecule.
+        shape: its shape.
+        settings: the level of theory.
+        orbitals: whether to give mo_coeff and density_matrix.
+        stability: whether the program followed instabilities.
+    """
+    out, gradient = found
+    n = count_ao(mol.numbers, settings.basis, settings.cart)
+    terms = [np.float64(to_float64(t)) for t in out.terms]
+    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n]
+    occupied = mol.n_electrons // 2
+    cycles = int(out.cycles)
+    energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
+    finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
+    converged = bool(out.converged) and finite
+    # Coordinates were centred; a charged molecule's dipole moment notices.
+    dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
+    atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
+    forces = None
+    if gradient is not None:
+        forces = np.where(converged, -np.asarray(gradient, np.float64)[atoms], np.nan)
+    coefficients = density = None
+    if orbitals:
+        order = conformer.ao_order(mol, shape, settings)
+        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n]
+        density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    homo = mo_energy[occupied - 1]
+    lumo = mo_energy[occupied] if occupied < n else np.float64("nan")
+    return MoleculeResult(
+        energy=np.float64(sum(terms)),
+        homo=homo,
+        lumo=lumo,
+        gap=lumo - homo,
+        dipole=dipole,
+        converged=np.bool_(converged),
+        cycles=np.int64(cycles),
+        commutator_norm=np.float64(out.commutator),
+        energy_std=float(np.std(energies)) if cycles else float("nan"),
+        energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
+        status="converged" if converged else "not_converged" if finite else "nan",
+        mo_energy=mo_energy,
+        mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
+        mo_coeff=coefficients,
+        density_matrix=density,
+        forces=forces,
+        stable=np.bool_(out.stable and converged) if stability else None,
+        followed=np.int64(out.followed) if stability else None,
+    )
 
 
 def invalid(reason: str, n_atoms: int) -> MoleculeResult:
@@ -81,11 +154,16 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         mo_coeff=nothing,
         density_matrix=nothing,
         forces=np.full((n_atoms, 3), nan),
+        stable=np.bool_(False),
+        followed=np.int64(0),
     )
 
 
 def stacked(
-    results: Sequence[MoleculeResult], orbitals: bool = False, forces: bool = False
+    results: Sequence[MoleculeResult],
+    orbitals: bool = False,
+    forces: bool = False,
+    stability: bool = False,
 ) -> RKSResult:
     """Results of single molecules as one, with a leading axis B; B may be 0."""
 
@@ -96,6 +174,8 @@ def stacked(
     rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
     fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
     fields |= {name: column(name) for name in NUMBERS}
+    if stability:
+        fields |= {"stable": column("stable", bool), "followed": column("followed", np.int64)}
     terms = np.array([[one.energy_terms[name] for name in TERM_NAMES] for one in results])
     terms = terms.reshape(len(results), len(TERM_NAMES))
     return RKSResult(

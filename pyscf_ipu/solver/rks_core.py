@@ -5,9 +5,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.scf.machine import HOST, Machine
-from pyscf_ipu.scf.program import Solution, restricted_kohn_sham
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables

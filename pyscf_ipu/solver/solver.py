@@ -15,10 +15,9 @@ from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.gradient import State, empty_states, gradients
+from pyscf_ipu.kohn_sham.batch import DRIVERS
+from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.numerics.two_words import to_float64
-from pyscf_ipu.scf.batch import DRIVERS
-from pyscf_ipu.scf.program import Program, Solution, energies
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
@@ -26,7 +25,7 @@ from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import exported
 from pyscf_ipu.solver.disk_cache import cache_hits
 from pyscf_ipu.solver.memory import available_bytes, program_bytes
-from pyscf_ipu.solver.result import TERM_NAMES, MoleculeResult
+from pyscf_ipu.solver.result import MoleculeResult, from_solution
 
 BATCH_SIZES = ((64, 16), (100, 8), (160, 2))
 """(AOs at most, conformers per call): larger batches gain nothing."""
@@ -56,6 +55,7 @@ class Solver:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings.check()
         self._programs: dict[Shape, Callable[..., PyTree]] = {}
+        self._lowest: dict[Shape, Callable[..., PyTree]] = {}
         self._gradients: dict[Shape, Callable[..., PyTree]] = {}
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
@@ -121,9 +121,18 @@ class Solver:
         kept = (2 * shape.n_ao + 1) * shape.n_ao * word  # orbitals, density, their energies
         return program_bytes(shape, self.settings) + size * kept
 
-    def compile(self, shape: Shape) -> CompileEvent | None:
-        """Make the program of a shape ready; None if it is already."""
-        return self._compile(shape, self._programs, "energies", energies, conformer.empty_batch)
+    def compile(self, shape: Shape, stability: bool = False) -> CompileEvent | None:
+        """Make the program of a shape ready; None if it is already.
+
+        Args:
+            shape: of the molecules.
+            stability: the program that follows instabilities, which is another one.
+        """
+        if stability:
+            programs, name, make = self._lowest, "lowest energies", lowest_energies
+        else:
+            programs, name, make = self._programs, "energies", energies
+        return self._compile(shape, programs, name, make, conformer.empty_batch)
 
     def compile_gradient(self, shape: Shape) -> CompileEvent | None:
         """Make the program that forces need besides ready; None if it is already."""
@@ -163,6 +172,7 @@ class Solver:
         orbitals: bool = False,
         convergence: Convergence = PLAIN,
         forces: bool = False,
+        stability: bool = False,
     ) -> list[MoleculeResult]:
         """Compute 1 to `batch_size(shape)` molecules of one shape; results in the order given.
 
@@ -174,6 +184,7 @@ class Solver:
             orbitals: also mo_coeff and density_matrix.
             convergence: aids for molecules that did not converge without; the program is the same.
             forces: also -dE/dR, by a second program (`compile_gradient`).
+            stability: follow instabilities to the lowest state, and say whether it is stable.
 
         Raises:
             ValueError: the list is empty or too long.
@@ -181,13 +192,14 @@ class Solver:
         size = self.batch_size(shape)
         if not 1 <= len(mols) <= size:
             raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {size}")
-        self.compile(shape)
+        self.compile(shape, stability)
         if forces:
             self.compile_gradient(shape)
         batch = conformer.batch(mols, shape, self.settings, size, convergence)
         with self.settings.numerics.scope():
             count = np.int32(len(mols))
-            out = self._programs[shape](self._tables[shape], batch, count)
+            programs = self._lowest if stability else self._programs
+            out = programs[shape](self._tables[shape], batch, count)
             gradient = None
             if forces:
                 state = State(batch, out.density, out.orbitals, out.orbital_energy)
@@ -196,59 +208,11 @@ class Solver:
                 empty = np.zeros((size, 0, 0))
                 out = out._replace(orbitals=empty, density=empty)
             out = jax.device_get(out)
+
+        def row(b: int) -> PyTree:
+            return jax.tree.map(itemgetter(b), (out, gradient))
+
         return [
-            _result(
-                jax.tree.map(itemgetter(b), (out, gradient)), mol, shape, self.settings, orbitals
-            )
+            from_solution(row(b), mol, shape, self.settings, orbitals, stability)
             for b, mol in enumerate(mols)
         ]
-
-
-def _result(
-    found: tuple[Solution, np.ndarray | None],
-    mol: Molecule,
-    shape: Shape,
-    settings: Settings,
-    orbitals: bool,
-) -> MoleculeResult:
-    """One molecule's result: words added up in float64, no padding, AOs in PySCF's order."""
-    out, gradient = found
-    n = count_ao(mol.numbers, settings.basis, settings.cart)
-    terms = [np.float64(to_float64(t)) for t in out.terms]
-    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n]
-    occupied = mol.n_electrons // 2
-    cycles = int(out.cycles)
-    energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
-    finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
-    converged = bool(out.converged) and finite
-    # Coordinates were centred; a charged molecule's dipole moment notices.
-    dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
-    atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
-    forces = None
-    if gradient is not None:
-        forces = np.where(converged, -np.asarray(gradient, np.float64)[atoms], np.nan)
-    coefficients = density = None
-    if orbitals:
-        order = conformer.ao_order(mol, shape, settings)
-        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n]
-        density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
-    homo = mo_energy[occupied - 1]
-    lumo = mo_energy[occupied] if occupied < n else np.float64("nan")
-    return MoleculeResult(
-        energy=np.float64(sum(terms)),
-        homo=homo,
-        lumo=lumo,
-        gap=lumo - homo,
-        dipole=dipole,
-        converged=np.bool_(converged),
-        cycles=np.int64(cycles),
-        commutator_norm=np.float64(out.commutator),
-        energy_std=float(np.std(energies)) if cycles else float("nan"),
-        energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
-        status="converged" if converged else "not_converged" if finite else "nan",
-        mo_energy=mo_energy,
-        mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
-        mo_coeff=coefficients,
-        density_matrix=density,
-        forces=forces,
-    )

@@ -152,6 +152,11 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
+    if not _is_share(command):
+        raise UserError(
+            f"--stability is {command.stability}: use none, all, suspect, or give a share of the "
+            "rows from 0 to 1"
+        )
     if command.preset not in PRESETS:
         raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}")
     level = {
@@ -167,6 +172,14 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["conformers"] = _conformers(command, input_format)
     settings["input_format"] = input_format
     return RunSettings(**settings)
+
+
+def _is_share(command: Generate) -> bool:
+    """Whether --stability can be used."""
+    try:
+        return 0 <= command.stability_share <= 1
+    except ValueError:
+        return False
 
 
 def _conformers(command: Generate, input_format: str) -> int:

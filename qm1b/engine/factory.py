@@ -51,14 +51,20 @@ class Engine(Protocol):
         """The memory that a batch of a shape needs at most."""
         ...
 
-    def compile(self, shape: Shape, /) -> CompileEvent | None:
+    def compile(self, shape: Shape, /, *, stability: bool = ...) -> CompileEvent | None:
         """Make the program of a shape ready; None if it was."""
         ...
 
     def run(
-        self, shape: Shape, molecules: Sequence[Molecule], /, *, convergence: Convergence = ...
+        self,
+        shape: Shape,
+        molecules: Sequence[Molecule],
+        /,
+        *,
+        convergence: Convergence = ...,
+        stability: bool = ...,
     ) -> Sequence[MoleculeResult]:
-        """Compute a batch of molecules of one shape."""
+        """Compute a batch of molecules of one shape; with stability, the lowest states."""
         ...
 
 

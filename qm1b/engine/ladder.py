@@ -1,8 +1,8 @@
 """The retry ladder: what is tried, in order, when the SCF of a conformer does not converge.
 
 A conformer that converges at once is not affected. The aids are numbers that the compiled program
-takes, so the first rungs compile nothing; the last two are another program, in float64.  There a
-large level shift comes first: of the states that a stretched bond has, it finds the lowest.
+takes, so the first rungs compile nothing.  The last one is another program, in float64: it leads
+the orbitals down to a minimum of the energy by second-order steps.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qm1b.engine.factory import Engine, at_precisions
 from qm1b.rows.schema import CONVERGED, Result
@@ -37,6 +37,8 @@ class Rung:
     level_shift_hartree: float = 0.0
     precision: str | None = None
     """Instead of the run's; None for the same."""
+    stability: bool = False
+    """Follow instabilities, and what does not converge, down to a minimum of the energy."""
     small_gap: bool = False
     """Only if an earlier attempt ended with a gap below SMALL_GAP_HARTREE: elsewhere a level shift
     only slows down."""
@@ -51,14 +53,7 @@ class Rung:
 LADDER: tuple[Rung, ...] = (
     Rung("damped", damping=0.5, diis_start=8),
     Rung("shifted", damping=0.5, diis_start=NEVER, level_shift_hartree=0.3, small_gap=True),
-    Rung(
-        "float64_shifted",
-        damping=0.5,
-        diis_start=NEVER,
-        level_shift_hartree=1.0,
-        precision="float64",
-    ),
-    Rung("float64", precision="float64"),
+    Rung("second_order", precision="float64", stability=True),
 )
 
 Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
@@ -102,30 +97,38 @@ def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result |
         return [result for one in molecules for result in _tried(run, [one], rung)]
 
 
-def ladder_for(precision: str, retry: bool) -> tuple[Rung, ...]:
-    """The rungs of a run: none if it does not retry, and none that repeats the plain attempt."""
-    if not retry:
-        return ()
-    return tuple(rung for rung in LADDER if rung != Rung(rung.name, precision=precision))
+def ladder_for(retry: bool) -> tuple[Rung, ...]:
+    """The rungs of a run: none if it does not retry."""
+    return LADDER if retry else ()
 
 
 def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:
     """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
     engine_at = at_precisions(factory, settings.level)
-    rungs = ladder_for(settings.level.precision, settings.retry)
+    rungs = ladder_for(settings.retry)
     others = {rung.precision for rung in rungs if rung.precision is not None}
     engines = [engine, *map(engine_at, others)]
     return lambda shape: max(each.memory_bytes(shape) for each in engines)
 
 
-def run_of(shape: Hashable, engine_at: Callable[[str | None], Engine]) -> Run:
-    """A function that computes molecules of a shape; engine_at as of `factory.at_precisions`."""
+def run_of(
+    shape: Hashable, engine_at: Callable[[str | None], Engine], stability: bool = False
+) -> Run:
+    """A function that computes molecules of a shape.
+
+    Args:
+        shape: theirs.
+        engine_at: as of `factory.at_precisions`.
+        stability: whether to follow instabilities, whichever rung it is.
+    """
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
         engine = engine_at(rung.precision if rung else None)
         if rung and rung.precision:
             engine.shape(molecules[0])  # raises if it is too large for the memory now
-        aids = {"convergence": rung.convergence()} if rung else {}
+        aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
+        if stability or (rung and rung.stability):
+            aids["stability"] = True
         found = engine.run(shape, list(molecules), **aids)
         return [
             _result(one, engine.n_ao(m.numbers)) for one, m in zip(found, molecules, strict=True)
@@ -150,6 +153,8 @@ def _result(found: MoleculeResult, n_ao: int) -> Result:
         commutator_norm=float(found.commutator_norm),
         mo_energy=tuple(float(e) for e in found.mo_energy),
         mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
+        stable=-1 if found.stable is None else int(found.stable),
+        followed=int(found.followed or 0),
     )
 
 

@@ -15,6 +15,8 @@ from qm1b.engine.ladder import climb, ladder_for, run_of
 from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
 from qm1b.process.worker import Connection, Ready
 from qm1b.reference.inline_audit import audited
+from qm1b.rows.identity import draw_key
+from qm1b.rows.schema import Conformer, Result
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -28,21 +30,26 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     level = settings.level
     engine_at = engine_factory.at_precisions(factory, level)
     engine = engine_at(None)
-    ladder = ladder_for(level.precision, settings.retry)
+    ladder = ladder_for(settings.retry)
     conn.send(Ready())
-    compiled: set[Hashable] = set()
+    compiled: set[tuple[Hashable, bool]] = set()
     while True:
         job: Job = conn.recv()
         try:
-            if job.shape not in compiled:
-                conn.send(Compiling(job.shape))
-                event = engine.compile(job.shape)
-                compiled.add(job.shape)
-                if event is not None:
-                    conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
-            results = climb(run_of(job.shape, engine_at), _molecules(job), ladder)
-            results = audited(job.conformers, results, level, settings.audit, settings.seed)
-            conn.send(Done(results))
+            results: dict[int, Result] = {}
+            for stability, members in _parts(job, settings).items():
+                if (job.shape, stability) not in compiled:
+                    conn.send(Compiling(job.shape))
+                    how = {"stability": True} if stability else {}
+                    event = engine.compile(job.shape, **how)
+                    compiled.add((job.shape, stability))
+                    if event is not None:
+                        conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
+                molecules = [_molecule(job.conformers[i]) for i in members]
+                found = climb(run_of(job.shape, engine_at, stability), molecules, ladder)
+                results |= dict(zip(members, found, strict=True))
+            in_order = [results[i] for i in range(len(job.conformers))]
+            conn.send(Done(audited(job.conformers, in_order, level, settings.audit, settings.seed)))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:
@@ -50,8 +57,22 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
             conn.send(Failed(text[:ERROR_CHARACTERS]))
 
 
-def _molecules(job: Job) -> list[Molecule]:
-    """The conformers of a batch as the engine wants them."""
+def _parts(job: Job, settings: RunSettings) -> dict[bool, list[int]]:
+    """The conformers of a batch whose instabilities are not followed, and those of which they are.
+
+    The run's seed and the row alone decide which rows belong to the share of `--stability`.
+    """
+    parts: dict[bool, list[int]] = {}
+    share = settings.stability_share
+    for i, one in enumerate(job.conformers):
+        drawn = draw_key("stability", settings.seed, one.line, one.conformer) < share * 2**64
+        parts.setdefault(one.follow or drawn, []).append(i)
+    return parts
+
+
+def _molecule(conformer: Conformer) -> Molecule:
+    """A conformer as the engine wants it."""
     from pyscf_ipu.molecule.molecule import Molecule
 
-    return [Molecule(c.numbers, c.positions, c.charge, smiles=c.smiles) for c in job.conformers]
+    numbers, positions = conformer.numbers, conformer.positions
+    return Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)

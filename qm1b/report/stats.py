@@ -50,6 +50,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts".split()
+_FIELDS += ["stable", "followed"]
 
 
 @dataclass
@@ -66,6 +67,9 @@ class Statistics:
     """Rows with each text of a field: the origin of the geometry, why the result is suspect."""
     rungs: Counter[str] = field(default_factory=Counter)
     """Converged rows by the attempt that converged: plain, or a rung of the retry ladder."""
+    stability: Counter[str] = field(default_factory=Counter)
+    """Converged rows whose stability was looked at: stable, unstable, and those of them that were
+    followed to a lower state."""
     distributions: list[Distribution] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, object]:
@@ -77,6 +81,7 @@ class Statistics:
             "statuses": dict(self.statuses.most_common()),
             "labels": {name: dict(counts) for name, counts in self.labels.items()},
             "rungs": dict(self.rungs.most_common()),
+            "stability": dict(self.stability),
             "rows_with_element": dict(self.elements.most_common()),
             "distributions": {d.name: d.to_dict() for d in self.distributions},
         }
@@ -118,6 +123,12 @@ def _add(stats: Statistics, batch: Batch) -> None:
         # The last attempt is the one that converged (`ladder.climb`).
         last = (text.split(" ")[-1].split(":")[0] for text in batch["attempts"])
         stats.rungs.update(name for name in last if name)
+    if "stable" in batch and "followed" in batch:
+        looked = {"stable": 1, "unstable": 0}
+        stats.stability += Counter(
+            {k: int((batch["stable"] == v).sum()) for k, v in looked.items()}
+        )
+        stats.stability += Counter(followed=int((batch["followed"] > 0).sum()))
     for quantity, distribution in zip(QUANTITIES, stats.distributions, strict=True):
         with suppress(KeyError):
             distribution.add(quantity.of(batch))
@@ -139,6 +150,7 @@ def as_text(stats: Statistics) -> str:
         *text_table(stats.statuses.most_common(), "<18 <", indent="  "),
         *(f"{name}: {counts(found)}" for name, found in stats.labels.items() if found),
         *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),
+        *([f"stability: {counts(stats.stability)}"] if stats.stability else []),
         f"rows with element: {counts(stats.elements)}",
         *text_table(table, "<20 >12 >11 >12 >12 >12 >12 >12", gap=""),
     ]

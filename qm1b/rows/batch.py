@@ -145,7 +145,7 @@ def missing(batch: Batch) -> list[str]:
 
 def conformer_of(record: Record) -> Conformer:
     """The conformer of a row that was read."""
-    values: Record = {f.name: record[f.name] for f in fields(Conformer)}
+    values: Record = {f.name: record[f.name] for f in fields(Conformer) if f.name in BY_NAME}
     return Conformer(**values | {"positions": record["positions"].astype(np.float64)})
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 2
-"""Increased when the fields or their meaning change; 2 has Mulliken charges."""
+VERSION = 3
+"""Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability."""
 
 CONVERGED = "converged"
 
@@ -36,6 +36,8 @@ class Conformer:
     """The origin of the geometry: etkdg, etkdg_random or given."""
     relaxation: str = "none"
     """The force field that relaxed it."""
+    follow: bool = False
+    """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Result:
     """[A] in e; empty if the calculation gave none, which is stored as NaN for every atom."""
     attempts: str = ""
     """Every attempt as name:status:cycles; see `qm1b.engine.ladder`."""
+    stable: int = -1
+    """1 if no rotation of the orbitals leads to a lower energy, 0 if one does, -1 if nobody
+    looked."""
+    followed: int = 0
+    """Lower states that were found by following an instability."""
     suspect: str = ""
     """Why the result may belong to another state; see `qm1b.rows.suspects`."""
     reference_energy: float = float("nan")
@@ -119,6 +126,13 @@ FIELDS: tuple[Field, ...] = (
         "largest element of the commutator [F, D] at the end",
     ),
     Field("attempts", "str", "text", "every SCF attempt as name:status:cycles, in order"),
+    Field(
+        "stable",
+        "int8",
+        "1",
+        "1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody looked",
+    ),
+    Field("followed", "int8", "1", "lower states found by following an instability"),
     Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
     Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
@@ -208,6 +222,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
     Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
     Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
+    Column(
+        "stable", "int8", "1", "1: no rotation of the orbitals lowers the energy, 0, -1: unknown"
+    ),
+    Column("followed", "int8", "1", "lower states found by following an instability"),
     Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
     Column("charge", "int8", "e", "total charge"),

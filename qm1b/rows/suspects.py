@@ -1,9 +1,9 @@
 """Rows whose SCF may have found a state above the lowest: they are flagged, not left out.
 
-A row is judged by itself first: by its dipole, which must have the symmetry of the nuclei, and by
-its gap.  Then it is compared with its mates that passed.  Conformers of one molecule differ by
-tenths of an eV; other electronic states differ by more.  So do geometries that RDKit got wrong,
-which are worth a look as well.
+A row is judged by itself first: by its stability, if that was looked at, by its gap, and by its
+dipole, which must have the symmetry of the nuclei.  Then it is compared with its mates that passed.
+Conformers of one molecule differ by tenths of an eV; other electronic states differ by more.  So do
+geometries that RDKit got wrong, which are worth a look as well.
 """
 
 from collections import defaultdict
@@ -21,6 +21,7 @@ from qm1b.rows.symmetry import mirrorings
 OUTLIER = "energy_outlier"
 ASYMMETRIC = "dipole_symmetry"
 NO_GAP = "no_gap"
+UNSTABLE = "unstable"
 FEWEST = 3
 """Converged conformers of a molecule that it takes to find an outlier."""
 OUTLIER_EV = 1.0
@@ -34,6 +35,8 @@ GAP_HARTREE = 1e-3
 def by_itself(row: Row) -> str:
     """Why a converged row is suspect without a look at others; "" if it is not."""
     result, who = row.result, row.conformer
+    if result.stable == 0:
+        return UNSTABLE
     if result.lumo - result.homo < GAP_HARTREE:  # False without a LUMO, which is NaN
         return NO_GAP
     centre = who.positions.mean(axis=0) if len(who.positions) else np.zeros(3)

@@ -4,7 +4,8 @@ A work unit is closed, and becomes one shard, when all its lines are read and fi
 that exists is complete, and the names of the shards tell what is left to do.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from qm1b.rows.schema import Drop, Row
 from qm1b.rows.suspects import flagged
@@ -57,6 +58,14 @@ class Ledger:
         unit.open[line] = left
         if left == 0:
             del unit.open[line]
+
+    def reopened(self, unit: Unit, again: Sequence[Row]) -> None:
+        """Take rows of a closed unit out of it: they are computed once more."""
+        self._units[unit.index] = unit
+        gone = {id(row) for row in again}
+        unit.rows = [row for row in unit.rows if id(row) not in gone]
+        for line, count in Counter(row.conformer.line for row in again).items():
+            unit.open[line] = count
 
     def closed(self, at_end: bool) -> Iterator[Unit]:
         """Units that are finished; `at_end` says that no further line will be read."""

@@ -8,7 +8,7 @@ the input.
 import functools
 import time
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qm1b.conformers.embed import Embedded
@@ -19,11 +19,12 @@ from qm1b.engine.pool import ComputePool, ProgramEvent
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
-from qm1b.rows.schema import Drop, Row
+from qm1b.rows.schema import Conformer, Drop, Row
+from qm1b.rows.unit import Unit
 from qm1b.run.ledger import Ledger
 from qm1b.run.progress import Stats
 from qm1b.screening.screen import Candidate
-from qm1b.settings import RunSettings
+from qm1b.settings import SUSPECT, RunSettings
 
 MAX_WAITING = 4096
 """About this many conformers may wait for the engine in memory; then no more lines are read."""
@@ -98,6 +99,7 @@ class Pipeline:
                 more = self._read(embed, compute)
                 for row in compute.dispatch(self.buckets, flush):
                     self._row(row)
+                self._close()
                 if self.all_read and not self.ledger.unfinished:
                     break
             starving, since = self._starving(embed, compute), time.monotonic()
@@ -127,8 +129,23 @@ class Pipeline:
         self.stats.compiling = compute.compiling
 
     def _close(self) -> None:
-        for unit in self.ledger.closed(self.all_read):
-            self.write(unit)
+        """Write the units that are finished; suspect rows may have to be looked at once more."""
+        for unit in [*self.ledger.closed(self.all_read)]:
+            again = self._unchecked(unit)
+            if not again:
+                self.write(unit)
+                continue
+            self.ledger.reopened(unit, again)
+            for row in again:
+                shape = self.shape_of[_composition(row.conformer)]
+                self.stats.uncount_row(row)
+                self.buckets.add(shape, replace(row.conformer, follow=True))
+
+    def _unchecked(self, unit: Unit) -> list[Row]:
+        """Suspect rows whose stability nobody has looked at, if the run wants it."""
+        if self.settings.stability != SUSPECT:
+            return []
+        return [row for row in unit.rows if row.result.suspect and row.result.stable < 0]
 
     def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""
@@ -177,7 +194,7 @@ class Pipeline:
         from pyscf_ipu.molecule.molecule import Molecule
 
         first = result.conformers[0]
-        key = first.numbers.tobytes(), first.charge
+        key = _composition(first)
         if key not in self.shape_of:
             molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:
@@ -213,3 +230,8 @@ class Pipeline:
             f"worker {event.worker} {how} {event.label} in {event.seconds:.1f} s: "
             f"batch of {size}, about {mib:.0f} MiB"
         )
+
+
+def _composition(conformer: Conformer) -> tuple[bytes, int]:
+    """All that a shape depends on."""
+    return conformer.numbers.tobytes(), conformer.charge

@@ -65,6 +65,11 @@ class Stats(Counts):
         self.statuses[row.result.status.split(":")[0]] += 1
         self._tick()
 
+    def uncount_row(self, row: Row) -> None:
+        """One conformer is to be done once more."""
+        self.rows -= 1
+        self.statuses[row.result.status.split(":")[0]] -= 1
+
     def _tick(self) -> None:
         """Remember the rows of the last minute."""
         self._recent.append((time.monotonic(), self.rows))

@@ -2,7 +2,7 @@
 
 Worker processes import it by name. Some molecules are traps: helium kills the process, neon raises,
 chlorine does not converge, sulphur only with damping, silicon only in float64, phosphorus is too
-large for the memory.
+large for the memory, and boron has a state without a gap, which is unstable.
 """
 
 import multiprocessing
@@ -59,26 +59,27 @@ class Solver:
     def memory_bytes(self, shape):
         return 1
 
-    def compile(self, shape):
-        if shape in self.compiled:
+    def compile(self, shape, stability=False):
+        if (shape, stability) in self.compiled:
             return None
-        self.compiled.add(shape)
+        self.compiled.add((shape, stability))
         return SimpleNamespace(shape=shape, seconds=0.01, cached=False)
 
-    def run(self, shape, molecules, convergence=None):
+    def run(self, shape, molecules, convergence=None, stability=False):
         assert 1 <= len(molecules) <= self.batch_size(shape)
         if any(list(m.numbers) == [2] for m in molecules):
             os._exit(3)
         if any(list(m.numbers) == [10] for m in molecules):
             raise RuntimeError("neon lights")
-        return [self.result(m, self.stays_out(m, convergence)) for m in molecules]
+        return [self.result(m, self.stays_out(m, convergence), stability) for m in molecules]
 
-    def result(self, molecule, stays_out):
+    def result(self, molecule, stays_out, stability):
         n_atoms = len(molecule.numbers)
+        boron = 5 in molecule.numbers
         return SimpleNamespace(
             energy=-float(np.sum(molecule.numbers**2.0)) + 1e-3 * np.sum(molecule.positions**2),
             homo=-0.3,
-            lumo=0.2,
+            lumo=0.2 if stability or not boron else -0.3,
             gap=0.5,
             dipole=molecule.positions.sum(axis=0),
             converged=not stays_out,
@@ -88,15 +89,17 @@ class Solver:
             status="not_converged" if stays_out else "converged",
             mo_energy=np.linspace(-10, 1, self.n_ao(molecule.numbers)),
             mulliken_charges=np.full(n_atoms, molecule.charge / n_atoms),
+            stable=not stays_out if stability else None,
+            followed=int(boron) if stability else None,
         )
 
 
 class Slow(Solver):
     """Takes its time, so that there is something to interrupt."""
 
-    def run(self, shape, molecules, convergence=None):
+    def run(self, shape, molecules, convergence=None, stability=False):
         time.sleep(0.02)
-        return super().run(shape, molecules, convergence)
+        return super().run(shape, molecules, convergence, stability)
 
 
 class NoAnions(Solver):
@@ -111,24 +114,24 @@ class NoAnions(Solver):
 class Outage(Solver):
     """A machine on which every calculation ends its process, from the second one on."""
 
-    def run(self, shape, molecules, convergence=None):
+    def run(self, shape, molecules, convergence=None, stability=False):
         try:  # one step: of two workers that start at the same moment only one may be the first
             Path(os.environ["FAKE_OUTAGE"]).touch(exist_ok=False)
         except FileExistsError:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(shape, molecules, convergence)
+        return super().run(shape, molecules, convergence, stability)
 
 
 class KilledOnce(Solver):
     """Somebody kills the process at every first try of a molecule."""
 
-    def run(self, shape, molecules, convergence=None):
+    def run(self, shape, molecules, convergence=None, stability=False):
         for m in molecules:
             mark = Path(f"{os.environ['FAKE_OUTAGE']}-{m.positions.tobytes().hex()[:40]}")
             if len(molecules) == 1 and not mark.exists():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(shape, molecules, convergence)
+        return super().run(shape, molecules, convergence, stability)
 
 
 class Fragile64(Solver):
@@ -145,10 +148,10 @@ class Fragile64(Solver):
     def memory_bytes(self, shape):
         return 2 if self.precision == "float64" else 1
 
-    def run(self, shape, molecules, convergence=None):
+    def run(self, shape, molecules, convergence=None, stability=False):
         if self.precision == "float64" and any(16 in m.numbers for m in molecules):
             raise RuntimeError("no such eigenvalue")
-        return super().run(shape, molecules, convergence)
+        return super().run(shape, molecules, convergence, stability)
 
 
 def refuse(**level):

@@ -61,10 +61,10 @@ def test_a_card_without_statements(finished):
 def test_rows_of_the_float64_rung_are_not_called_float32(tmp_path):
     out, _ = fake_run(tmp_path, "O\n[SiH4]\nS\n")  # silicon converges in float64, sulphur damped
     facts = gather(out)
-    assert facts.stats.rungs == {"plain": 2, "float64_shifted": 2, "damped": 2}
+    assert facts.stats.rungs == {"plain": 2, "second_order": 2, "damped": 2}
     level = section(card(facts, Statements("x"), []), "Level of theory")
     assert (
-        "| float32, but 2 rows of the retry ladder's `float64_shifted` in float64 throughout |"
+        "| float32, but 2 rows of the retry ladder's `second_order` in float64 throughout |"
         in level
     )
     assert "`damped` 2 rows" in level

@@ -25,14 +25,13 @@ def run_of(outcomes, gap=0.05):
 
 
 def test_only_what_is_open_goes_on():
-    run, asked = run_of([{"plain"}, {"damped"}, {"float64"}, set()])
+    run, asked = run_of([{"plain"}, {"damped"}, {"second_order"}, set()])
     found = climb(run, [0, 1, 2, 3], LADDER)
     assert asked == [
         ("plain", [0, 1, 2, 3]),
         ("damped", [1, 2, 3]),
         ("shifted", [2, 3]),
-        ("float64_shifted", [2, 3]),
-        ("float64", [2, 3]),
+        ("second_order", [2, 3]),
     ]
     assert [r.status for r in found] == ["converged"] * 3 + ["not_converged"]
     assert [r.attempts for r in found[:2]] == [
@@ -40,13 +39,13 @@ def test_only_what_is_open_goes_on():
         "plain:not_converged:1 damped:converged:2",
     ]
     assert found[3].cycles == 1  # nothing helped: the plain attempt is what is kept
-    assert found[3].attempts.count("not_converged") == 5
+    assert found[3].attempts.count("not_converged") == 4
 
 
 def test_no_level_shift_across_a_wide_gap():
     run, asked = run_of([set()], gap=2 * SMALL_GAP_HARTREE)
     climb(run, [0], LADDER)
-    assert [name for name, _ in asked] == ["plain", "damped", "float64_shifted", "float64"]
+    assert [name for name, _ in asked] == ["plain", "damped", "second_order"]
 
 
 def test_one_without_orbitals_is_no_small_gap():
@@ -56,10 +55,8 @@ def test_one_without_orbitals_is_no_small_gap():
 
 
 def test_ladder_of_a_run():
-    assert ladder_for("float32", retry=False) == ()
-    rungs = ["damped", "shifted", "float64_shifted"]
-    assert [r.name for r in ladder_for("float64", retry=True)] == rungs
-    assert ladder_for("float32", retry=True) == LADDER
+    assert ladder_for(retry=False) == ()
+    assert [r.name for r in ladder_for(retry=True)] == ["damped", "shifted", "second_order"]
 
 
 @pytest.mark.parametrize("retry", [True, False])
@@ -71,7 +68,7 @@ def test_rows_say_what_was_tried(tmp_path, retry):
     assert attempts["C"] == "plain:converged:9"
     if retry:
         assert attempts["S"] == "plain:not_converged:50 damped:converged:9"
-        assert attempts["[SiH4]"].endswith("float64_shifted:converged:9")
+        assert attempts["[SiH4]"].endswith("second_order:converged:9")
     else:
         assert attempts["S"] == "plain:not_converged:50"
     assert shard["converged"].sum() == (3 if retry else 1)
@@ -95,4 +92,4 @@ def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
     (path,) = shards.shards(out)
     shard = shards.read_shard(path)
     assert shard["status"].tolist() == ["not_converged"] * 2
-    assert all(text.endswith(" float64:error:0") for text in shard["attempts"])
+    assert all(text.endswith(" second_order:error:0") for text in shard["attempts"])

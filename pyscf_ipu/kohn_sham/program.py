@@ -8,10 +8,11 @@ from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.scf.loop import OWN_DENSITY, ScfRun, Start, scf
+from pyscf_ipu.scf.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
     commutator_of,
@@ -32,7 +33,10 @@ from pyscf_ipu.xc import functional
 
 
 class Solution(NamedTuple):
-    """What the device returns for one conformer, in slot order and atomic units; see `ScfRun`."""
+    """What the device returns for one conformer, in slot order and atomic units.
+
+    See `ScfRun` and `Lowest`.
+    """
 
     terms: EnergyTerms
     orbital_energy: FloatN  # ascending, padded AOs last
@@ -44,6 +48,8 @@ class Solution(NamedTuple):
     cycles: Count
     commutator: Scalar
     energies: Pair
+    stable: Flag  # False without `stability`
+    followed: Count
 
 
 Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]
@@ -59,8 +65,11 @@ def restricted_kohn_sham(
     tables: tuple[ClassTable, ...],
     mol: Conformer,
     machine: Machine = HOST,
+    stability: bool = False,
 ) -> Solution:
     """One conformer from coordinates to results; pure, to be jitted with shape and settings fixed.
+
+    With `stability` the SCF is followed along its instabilities to the lowest state.
 
     The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
     converged density, purified in `energy_dtype`: the energy is variational, so the density's
@@ -73,7 +82,12 @@ def restricted_kohn_sham(
     problem = hamiltonian(atoms, xc, machine)
     basis = orthonormal(problem.overlap, machine.eigh)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
-    run = scf(problem.fock, basis, start, settings.max_cycles, numerics, machine.eigh)
+    if stability:
+        found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.eigh)
+    else:
+        run = scf(problem.fock, basis, start, settings.max_cycles, numerics, machine.eigh)
+        found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
+    run = found.run
     if numerics.refines:
         # By the host's algorithms whatever the machine: an IPU, the only other one, has no float64.
         atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
@@ -92,6 +106,8 @@ def restricted_kohn_sham(
         run.cycles,
         run.commutator,
         run.energies,
+        found.stable & run.converged,
+        found.followed,
     )
 
 
@@ -143,3 +159,8 @@ def _padding_last(
 def energies(shape: Shape, settings: Settings) -> Program:
     """The program of a shape: (tables, one conformer) -> Solution."""
     return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol)
+
+
+def lowest_energies(shape: Shape, settings: Settings) -> Program:
+    """The same, of states whose instabilities are followed."""
+    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol, stability=True)

@@ -1,5 +1,6 @@
 """One molecule made ready for the SCF: everything that depends on the geometry, computed once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.grid.blocks import GridBlocks, grid_blocks
-from pyscf_ipu.grid.xc_matrix import exchange_correlation
+from pyscf_ipu.grid.xc_matrix import exchange_correlation, exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
@@ -79,6 +80,18 @@ class Hamiltonian:
             self.nuclear,
         )
         return matrix + jnp.diag(shift), terms
+
+    def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
+        """The derivative of the Fock matrix at a density matrix: change of D -> change of F."""
+        xc = exchange_correlation_response(self.functional, self.grid, density)
+
+        def change_of_fock(change: FloatNN) -> FloatNN:
+            with jax.named_scope("repulsion"):
+                two_electron, _ = self.repulsion(pack_density(change))
+            with jax.named_scope("xc"):
+                return unpack(two_electron, change.shape[0]) + xc(change)
+
+        return change_of_fock
 
     def dipole(self, density: FloatNN) -> Float[Array, "3"]:
         """Electronic dipole moment in e Bohr, about the origin of the conformer's frame."""

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import PyTree
 
+from pyscf_ipu.kohn_sham.program import Driver, Program
 from pyscf_ipu.numerics.arrays import Count
-from pyscf_ipu.scf.program import Driver, Program
 from pyscf_ipu.shapes.tables import ClassTable
 
 

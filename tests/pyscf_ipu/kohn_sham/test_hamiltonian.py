@@ -15,8 +15,8 @@ from oracle import METHYL_CHLORIDE, WATER, mole_of
 from pyscf import dft, scf
 
 from pyscf_ipu import Molecule, Settings
+from pyscf_ipu.kohn_sham.hamiltonian import hamiltonian
 from pyscf_ipu.numerics.two_words import Pair, to_float64
-from pyscf_ipu.scf.hamiltonian import hamiltonian
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.atoms import gather_atoms

@@ -10,8 +10,8 @@ from oracle import HYDROGEN, METHYL_CHLORIDE
 from pyscf_ipu import Settings, Solver
 from pyscf_ipu.codelets import codelet_p
 from pyscf_ipu.gradient import empty_states, gradients
-from pyscf_ipu.scf.batch import DRIVERS, sequential, side_by_side
-from pyscf_ipu.scf.program import energies
+from pyscf_ipu.kohn_sham.batch import DRIVERS, sequential, side_by_side
+from pyscf_ipu.kohn_sham.program import energies
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.xc import FUNCTIONALS
 

@@ -1,0 +1,1 @@
+"""One molecule as a restricted Kohn-Sham problem: Hamiltonian, compiled program, batches."""

@@ -1,0 +1,76 @@
+"""States that PySCF's default and a plain `rks` end in, and that have lower ones beside them."""
+
+import numpy as np
+import pytest
+from oracle import WATER, mole_of
+from pyscf import dft
+
+from pyscf_ipu import Molecule, rks
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+
+pytestmark = pytest.mark.slow
+TETRAONE = "O=C1C(=O)C(=O)C1=O"
+
+
+def diatomic(numbers, angstrom):
+    return Molecule(numbers, [[0, 0, 0], [0, 0, angstrom / BOHR_TO_ANGSTROM]])
+
+
+@pytest.fixture(scope="module")
+def tetraone():
+    return Molecule.from_smiles(TETRAONE, seed=1)
+
+
+@pytest.mark.parametrize("precision", ["float32", pytest.param("mixed", marks=pytest.mark.long)])
+def test_cyclobutanetetraone(tetraone, precision):
+    plain = rks(tetraone, precision=precision)
+    found = rks(tetraone, precision=precision, stability=True)
+    assert plain.stable is None
+    assert plain.followed is None
+    assert found.status == plain.status == "converged"
+    assert found.stable
+    assert found.followed == 1
+    assert (plain.energy - found.energy) * HARTREE_TO_EV > 0.2
+    assert found.commutator_norm < 2e-4
+
+
+@pytest.mark.long
+def test_pyscf_finds_it_stable(tetraone):
+    """And lower than where its own default ends."""
+    ours = rks(tetraone, precision="float64", stability=True, orbitals=True)
+    field = dft.RKS(mole_of(tetraone), xc="b3lypg")
+    field.grids.level = 0
+    default = field.kernel()
+    assert field.converged
+    assert field.kernel(ours.density_matrix) == pytest.approx(ours.energy, abs=1e-6)
+    assert field.stability(return_status=True)[2]
+    assert default - ours.energy > 0.2 / HARTREE_TO_EV
+
+
+@pytest.mark.long
+def test_a_saddle_in_float64():
+    """F2 at 3.5 Angstrom: a plain SCF converges in four cycles, 35 meV above the ground state."""
+    plain, found = (
+        rks(diatomic([9, 9], 3.5), precision="float64", stability=stability)
+        for stability in (False, True)
+    )
+    assert plain.converged
+    assert (plain.energy - found.energy) * HARTREE_TO_EV > 0.03
+    assert found.stable
+
+
+def test_a_list(tetraone):
+    """Stable ones are not changed; torn ones that do not converge are led to a minimum."""
+    fluoride = diatomic([3, 9], 4.7)
+    broken = Molecule([8, 1, 1], [[0, 0, 0], [0, 0, 0.1], [0, 0, 2]])
+    mols = [WATER, broken, fluoride, diatomic([9, 9], 1.4)]
+    plain, found = rks(mols), rks(mols, stability=True)
+    assert found.stable.tolist() == [True, False, True, True]
+    assert found.followed.tolist() == [0, 0, 1, 0]
+    assert found.stable.dtype == bool
+    assert plain.converged.tolist() == [True, False, False, True]
+    assert found.converged.tolist() == [True, False, True, True]
+    for i in (0, 3):
+        assert found.energy[i] == pytest.approx(plain.energy[i], abs=2e-6)
+        assert found.cycles[i] == plain.cycles[i]
+    assert np.isnan(found.energy[1])

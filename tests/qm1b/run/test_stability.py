@@ -1,0 +1,78 @@
+"""`--stability`: which rows are followed, and that this depends on nothing but them."""
+
+import numpy as np
+import pytest
+from fake_runs import MANY, fake_run
+
+from qm1b.cli import main
+from qm1b.folder import same, shards
+
+BORON = MANY + "\nCB(C)C\nCCB(C)C\nCB(O)O\n"
+
+
+def columns(out, *names):
+    parts = [shards.read_shard(path) for path in shards.shards(out)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def test_suspects_are_computed_once_more(tmp_path):
+    out, summary = fake_run(tmp_path, BORON, stability="suspect")
+    rows = columns(out, "smiles", "stable", "followed", "suspect", "lumo")
+    boron = np.array(["B" in text for text in rows["smiles"]])
+    assert boron.sum() == 6
+    assert rows["stable"][boron].tolist() == [1] * 6
+    assert rows["followed"][boron].tolist() == [1] * 6
+    assert (rows["suspect"] == "").all()
+    assert (rows["lumo"][boron] > 0).all()
+    assert (rows["stable"][~boron] == -1).all()
+    assert not summary.interrupted
+    assert summary.stats.rows == summary.tally.rows == len(boron)
+    assert sum(summary.stats.statuses.values()) == len(boron)
+
+
+def test_none_leaves_them_suspect(tmp_path):
+    out, _ = fake_run(tmp_path, BORON)
+    rows = columns(out, "stable", "suspect")
+    assert (rows["stable"] == -1).all()
+    assert (rows["suspect"] == "no_gap").sum() == 6
+
+
+def test_all(tmp_path):
+    out, _ = fake_run(tmp_path, BORON, stability="all")
+    rows = columns(out, "stable", "status")
+    for status, stable in (("converged", 1), ("not_converged", 0), ("error", -1)):
+        chosen = np.array([text.split(":")[0] == status for text in rows["status"]])
+        assert chosen.any()
+        assert (rows["stable"][chosen] == stable).all()
+
+
+def test_a_share_depends_on_the_row_alone(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    one, _ = fake_run(tmp_path / "a", BORON, stability="0.3", workers=1)
+    two, _ = fake_run(tmp_path / "b", BORON, stability="0.3", workers=2)
+    names = ("line", "conformer", "stable", "followed")
+    first, second = columns(one, *names), columns(two, *names)
+    assert all((first[name] == second[name]).all() for name in names)
+    share = (first["stable"] >= 0).mean()
+    assert 0.1 < share < 0.5
+
+
+def test_a_resumed_run_is_the_same(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    whole, _ = fake_run(tmp_path / "a", BORON, stability="suspect")
+    other, _ = fake_run(tmp_path / "b", BORON, stability="suspect")
+    for path in list(shards.shards(other))[::2]:
+        path.unlink()
+    fake_run(tmp_path / "b", BORON, stability="suspect")
+    assert not same.differences(whole, other)
+
+
+@pytest.mark.parametrize("value", ["some", "1.5", "-0.1", "nan"])
+def test_what_it_cannot_be(tmp_path, value, capsys):
+    source = tmp_path / "one.smi"
+    source.write_text("C\n")
+    code = main(["generate", str(source), "--out", str(tmp_path / "out"), f"--stability={value}"])
+    assert code == 2
+    assert "--stability is" in capsys.readouterr().err
