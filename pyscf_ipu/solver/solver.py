@@ -26,7 +26,7 @@ from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import exported
 from pyscf_ipu.solver.disk_cache import cache_hits
 from pyscf_ipu.solver.memory import available_bytes, program_bytes
-from pyscf_ipu.solver.result import TERM_NAMES, MoleculeResult
+from pyscf_ipu.solver.result import TERM_NAMES, MoleculeResult, status_of
 
 BATCH_SIZES = ((64, 16), (100, 8), (160, 2))
 """(AOs at most, conformers per call): larger batches gain nothing."""
@@ -215,12 +215,14 @@ def _result(
     out, gradient = found
     n = count_ao(mol.numbers, settings.basis, settings.cart)
     terms = [np.float64(to_float64(t)) for t in out.terms]
-    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n]
+    n_kept = n - int(out.n_dropped)
+    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_electrons // 2
     cycles = int(out.cycles)
     energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
     finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
-    converged = bool(out.converged) and finite
+    held = settings.numerics.holds(float(out.overlap_smallest))
+    converged = bool(out.converged) and finite and held
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
@@ -230,10 +232,10 @@ def _result(
     coefficients = density = None
     if orbitals:
         order = conformer.ao_order(mol, shape, settings)
-        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n]
+        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
         density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
     homo = mo_energy[occupied - 1]
-    lumo = mo_energy[occupied] if occupied < n else np.float64("nan")
+    lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
     return MoleculeResult(
         energy=np.float64(sum(terms)),
         homo=homo,
@@ -244,8 +246,10 @@ def _result(
         cycles=np.int64(cycles),
         commutator_norm=np.float64(out.commutator),
         energy_std=float(np.std(energies)) if cycles else float("nan"),
+        overlap_smallest=np.float64(out.overlap_smallest),
+        n_dropped=np.int64(out.n_dropped),
         energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
-        status="converged" if converged else "not_converged" if finite else "nan",
+        status=status_of(converged, held, finite),
         mo_energy=mo_energy,
         mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
         mo_coeff=coefficients,
