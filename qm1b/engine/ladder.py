@@ -3,6 +3,8 @@
 A conformer that converges at once is not affected. The aids are numbers that the compiled program
 takes, so the first rungs compile nothing; the last two are another program, in float64.  There a
 large level shift comes first: of the states that a stretched bond has, it finds the lowest.
+
+A conformer whose AOs are too nearly dependent for the precision goes straight to float64.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qm1b.engine.factory import Engine, at_precisions
-from qm1b.rows.schema import CONVERGED, Result
+from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, Result
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -74,8 +76,11 @@ def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> li
     kept = run(molecules, None)
     attempts = [[_said(PLAIN, r)] for r in kept]
     gaps = [_gap(r) for r in kept]
-    for rung in ladder:
-        open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED]
+    ill = [r.status == ILL_CONDITIONED for r in kept]
+    # The ladder of the ill-conditioned first, then that of all others.
+    rungs = [(rung, True) for rung in _wider(ladder)] + [(rung, False) for rung in ladder]
+    for rung, of_ill in rungs:
+        open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED and ill[i] == of_ill]
         chosen = [i for i in open_ if not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE]
         if not chosen:
             continue
@@ -89,6 +94,12 @@ def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> li
             if result.status == CONVERGED:
                 kept[i] = result
     return [replace(r, attempts=" ".join(a)) for r, a in zip(kept, attempts, strict=True)]
+
+
+def _wider(ladder: Sequence[Rung]) -> list[Rung]:
+    """The rungs with another precision, those without aids first."""
+    wider = [rung for rung in ladder if rung.precision is not None]
+    return sorted(wider, key=lambda rung: rung != Rung(rung.name, precision=rung.precision))
 
 
 def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | None]:

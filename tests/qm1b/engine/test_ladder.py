@@ -49,6 +49,30 @@ def test_no_level_shift_across_a_wide_gap():
     assert [name for name, _ in asked] == ["plain", "damped", "float64_shifted", "float64"]
 
 
+def test_ill_conditioned_goes_straight_to_float64():
+    asked = []
+
+    def run(molecules, rung):
+        asked.append((rung.name if rung else "plain", list(molecules)))
+        if rung is None:
+            return [Result(("ill_conditioned", "not_converged")[m], 1, cycles=9) for m in molecules]
+        good = ("float64_shifted", "damped")
+        return [
+            Result("converged" if rung.name == good[m] else "not_converged", 1, cycles=9)
+            for m in molecules
+        ]
+
+    found = climb(run, [0, 1], LADDER)
+    assert asked == [
+        ("plain", [0, 1]),
+        ("float64", [0]),
+        ("float64_shifted", [0]),
+        ("damped", [1]),
+    ]
+    assert [r.status for r in found] == ["converged"] * 2
+    assert found[0].attempts.startswith("plain:ill_conditioned:9 float64:not_converged:9 ")
+
+
 def test_one_without_orbitals_is_no_small_gap():
     run, asked = run_of([set()], gap=float("nan"))
     climb(run, [0], LADDER)
