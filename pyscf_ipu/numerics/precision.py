@@ -56,10 +56,10 @@ class Precision:
 
 
 LEAST_OVERLAP_FLOAT32 = 3e-4
-"""Above, charges in float32 were off by 6e-4 e at most; below, by 7e-4 to 3e-2 e."""
+"""Above, charges in float32 were off by 6e-4 e at most; below, by up to 0.3 e."""
 DROP_BELOW = 1e-6
 """PySCF's own limit, `scf.hf.overlap_zero_eigenvalue_threshold`.  In float32 nothing is left out:
-vectors up to 1e-4 carry 0.2 e of charge, 2 meV of energy and up to 50 meV of a gap."""
+PySCF without the vectors up to 3e-4 gets charges 0.2 e, energies 2 meV and gaps 50 meV off."""
 
 PRECISIONS: dict[str, Precision] = {
     p.name: p
