@@ -9,7 +9,7 @@ from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.solver.result import MoleculeResult, RKSResult, invalid, stacked
+from pyscf_ipu.solver.result import ILL_CONDITIONED, MoleculeResult, RKSResult, invalid, stacked
 from pyscf_ipu.solver.solver import Solver
 
 
@@ -50,7 +50,8 @@ def rks(
         ValueError: a setting cannot be used.
         InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
             "invalid: ..." and energy NaN.
-        ConvergenceError: with `throw`, the first molecule that does not converge.
+        ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
+            the precision cannot hold.
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
@@ -178,10 +179,22 @@ def solver_for(solver: Solver | None, *level: object) -> Solver:
     return solver
 
 
+def ill_conditioned(row: RKSResult, settings: Settings) -> str:
+    """What is wrong with a molecule of that status, and what to do."""
+    return (
+        f"ended as {row.status}: the smallest eigenvalue of the overlap of {settings.basis} is "
+        f"{row.overlap_smallest:.1e}, and precision={settings.precision!r} needs "
+        f"{settings.numerics.least_overlap:.0e}: use precision='mixed' or 'float64', or a smaller "
+        "basis without diffuse functions"
+    )
+
+
 def _throw_unconverged(
     found: list[MoleculeResult], mols: list[Molecule], settings: Settings
 ) -> None:
     for i, (row, mol) in enumerate(zip(found, mols, strict=True)):
+        if row.status == ILL_CONDITIONED:
+            raise ConvergenceError(f"molecule {i} ({mol!r}) {ill_conditioned(row, settings)}")
         if not row.converged:
             raise ConvergenceError(
                 f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} of "

@@ -14,7 +14,7 @@ class UnknownBasis(ValueError):
 
 
 class ConvergenceError(RuntimeError):
-    """A self-consistent field did not converge, or became non-finite."""
+    """A self-consistent field did not converge, became non-finite, or is ill-conditioned."""
 
 
 class Float64OnIpuError(TypeError):

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pyscf_ipu.api import rks, solver_for
+from pyscf_ipu.api import ill_conditioned, rks, solver_for
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.solver.result import ILL_CONDITIONED
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
@@ -123,6 +124,8 @@ class Calculator(calculator.Calculator):
         assert self.atoms is not None  # set by ASE
         mol = Molecule.from_ase(self.atoms, self.charge)
         found = rks(mol, solver=self.solver, forces=self._with_forces)
+        if found.status == ILL_CONDITIONED:
+            raise ConvergenceError(f"{mol!r} {ill_conditioned(found, self.solver.settings)}")
         if not found.converged:
             raise ConvergenceError(
                 f"{mol!r} ended as {found.status} after {found.cycles} cycles: raise max_cycles, "

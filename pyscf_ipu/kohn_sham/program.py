@@ -3,24 +3,26 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.convergence import PLAIN
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.loop import OWN_DENSITY, ScfRun, Start, scf
 from pyscf_ipu.scf.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
-    commutator_of,
-    density_of,
+    NOTHING,
+    Orthonormal,
     orthonormal,
-    product,
     purified,
-    similar,
 )
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -50,6 +52,8 @@ class Solution(NamedTuple):
     energies: Pair
     stable: Flag  # False without `stability`
     followed: Count
+    overlap_smallest: Scalar  # smallest eigenvalue of the overlap
+    n_dropped: Count  # eigenvectors of the overlap that were left out
 
 
 Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]
@@ -73,14 +77,16 @@ def restricted_kohn_sham(
 
     The SCF runs in the precision's `scf_dtype`.  The energy is then evaluated once at the
     converged density, purified in `energy_dtype`: the energy is variational, so the density's
-    remaining error enters squared, but only if the density is idempotent.
+    remaining error enters squared, but only if the density is idempotent.  Where the overlap has
+    smaller eigenvalues than `scf_dtype` can hold, this evaluation becomes an SCF.
     """
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
     atoms = gather_atoms(plan, tables, mol, numerics.scf_dtype)
     problem = hamiltonian(atoms, xc, machine)
-    basis = orthonormal(problem.overlap, machine.eigh)
+    drop_below = 0.0 if numerics.refines else numerics.drop_below
+    basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.eigh)
@@ -92,7 +98,9 @@ def restricted_kohn_sham(
         # By the host's algorithms whatever the machine: an IPU, the only other one, has no float64.
         atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
         problem = hamiltonian(atoms, xc, HOST)
-        run = _evaluate(problem, run, mol.n_occupied)
+        basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
+        guess = guess_density(atoms).astype(numerics.energy_dtype)
+        run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, mol.aids), settings)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
     return Solution(
@@ -108,31 +116,45 @@ def restricted_kohn_sham(
         run.energies,
         found.stable & run.converged,
         found.followed,
+        basis.smallest,
+        basis.dropped,
     )
 
 
-def _evaluate(problem: Hamiltonian, run: ScfRun, n_occupied: Count) -> ScfRun:
-    """Energy and orbital energies once more, in the dtype of `problem`, at the converged density.
+def _evaluate(
+    problem: Hamiltonian, basis: Orthonormal, run: ScfRun, start: Start, settings: Settings
+) -> ScfRun:
+    """Energy and orbitals in float64: of the density that a float32 SCF ended with.
 
-    The density that the SCF ended with, not that of its orbitals: these are one plain step further,
-    which is a step back where the field answers strongly to a change of the density.
+    That density, not the one of its orbitals: these are one plain step further, which is a step
+    back where the field answers strongly to a change of the density.  So it is the one cycle of a
+    loop, which goes on only if the overlap has an eigenvalue below `least_overlap`: then from this
+    density if it has converged, else from the guess.
+
+    Args:
+        problem: in float64.
+        basis: its orthonormaliser.
+        run: how the SCF in float32 ended.
+        start: of an SCF in float64.
+        settings: of the calculation.
     """
-    basis = orthonormal(problem.overlap)
-    density = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
-    fock, terms = problem.fock(density)
-    matrix = similar(fock, basis.inverse)
-    energy, vectors = jnp.linalg.eigh(matrix)
-    orbitals = product(basis.inverse, vectors)
-    inside = similar(density, basis.root)
-    error = commutator_of(matrix, inside)
-    difference = jnp.max(jnp.abs(density_of(vectors, n_occupied) - inside))
-    return run._replace(
-        density=density,
-        terms=terms,
-        energy=energy,
-        orbitals=orbitals,
-        converged=run.converged & (difference < OWN_DENSITY),
-        commutator=jnp.max(jnp.abs(error)),
+    small = basis.smallest < settings.numerics.least_overlap
+    purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
+    guess = jnp.where(small & ~run.converged, start.guess, purer)
+    aids = jax.tree.map(lambda to, x: jnp.asarray(x, to.dtype), PLAIN.aids(np.float64), start.aids)
+    cycles = jnp.where(small, settings.max_cycles, 1)
+    start = Start(guess, start.n_occupied, aids)
+    found = scf(problem.fock, basis, start, cycles, PRECISIONS["float64"])
+    own = run.converged & (found.density_error < OWN_DENSITY)
+    return found._replace(
+        converged=jnp.where(small, found.converged, own),
+        cycles=jnp.where(small, found.cycles, run.cycles),
+        energies=Pair(
+            *(
+                jnp.where(small, new, old.astype(new.dtype))
+                for new, old in zip(found.energies, run.energies, strict=True)
+            )
+        ),
     )
 
 
@@ -149,9 +171,11 @@ def _populations(layout: Layout, density: FloatNN, overlap: FloatNN) -> FloatA:
 def _padding_last(
     energy: FloatN, orbitals: FloatNN, padded: Bool[Array, " N"]
 ) -> tuple[FloatN, FloatNN]:
-    """Move the orbitals of padded AOs to the end, with infinite energy."""
-    weight = jnp.sum(jnp.where(padded[:, None], orbitals * orbitals, 0.0), axis=0)
-    energy = jnp.where(weight > 0.5, jnp.inf, energy)
+    """Move the orbitals of padded AOs, and those left out, to the end, with infinite energy."""
+    square = orbitals * orbitals
+    weight = jnp.sum(jnp.where(padded[:, None], square, 0.0), axis=0)
+    nothing = jnp.sum(square, axis=0) < NOTHING
+    energy = jnp.where((weight > 0.5) | nothing, jnp.inf, energy)
     order = jnp.argsort(energy)
     return energy[order], orbitals[:, order]
 

@@ -15,7 +15,7 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.loop import EnergySum
-from pyscf_ipu.scf.orbitals import density_of, product, reorthonormalise, similar
+from pyscf_ipu.scf.orbitals import NOTHING, density_of, product, reorthonormalise, similar
 from pyscf_ipu.scf.rotation import UNSTABLE_HARTREE, Field, Response, Rotation, lowest_rotation
 
 STEPS = 30
@@ -85,8 +85,8 @@ def descend(
         state = _moved(problem, state, n_occupied, tolerance)
         orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
         fock = similar(state.matrix, orbitals)
-        share = jnp.where(problem.padded[:, None], orbitals * orbitals, 0.0).sum(0)
-        allowed = (~occupied & (share < 0.5))[:, None] & occupied[None]
+        empty = ~occupied & _is_orbital(orbitals, problem.padded)
+        allowed = empty[:, None] & occupied[None]
         gradient = jnp.where(allowed, fock, 0.0)
         small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
         stationary = small | (converged & (state.steps == 0))
@@ -134,6 +134,12 @@ def _within(found: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, 
     length = jnp.sqrt(jnp.sum(found.vector * found.vector))
     wanted = jnp.where(stationary, radius, jnp.minimum(radius, length))
     return wanted, found.vector * (wanted / jnp.maximum(length, jnp.finfo(length.dtype).tiny))
+
+
+def _is_orbital(orbitals: FloatNN, padded: Bool[Array, " N"]) -> Bool[Array, " N"]:
+    """Whether a column is an orbital of the molecule: not a padded AO, and not left out as zero."""
+    square = orbitals * orbitals
+    return (jnp.where(padded[:, None], square, 0.0).sum(0) < 0.5) & (square.sum(0) > NOTHING)
 
 
 def _semicanonical(orbitals: FloatNN, matrix: FloatNN, occupied: Bool[Array, " N"]) -> FloatNN:

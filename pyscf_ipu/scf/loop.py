@@ -94,7 +94,7 @@ def scf(
     fock: Fock,
     basis: Orthonormal,
     start: Start,
-    max_cycles: int,
+    max_cycles: int | Count,
     tolerance: Precision,
     eigh: Eigh = library_eigh,
 ) -> ScfRun:
@@ -112,7 +112,7 @@ def scf(
         fock: density -> (Fock matrix, the energy's parts).
         basis: the orthonormaliser of the AOs.
         start: guess, number of occupied orbitals, aids.
-        max_cycles: the loop ends after this many cycles at the latest.
+        max_cycles: the loop ends after this many cycles at the latest; 0 for no evaluation at all.
         tolerance: when it has converged.
         eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
     """
@@ -131,7 +131,7 @@ def scf(
         before = state.run
         matrix, terms = fock(state.trial)
         energy = terms.total()
-        matrix = similar(matrix, basis.inverse)
+        matrix = basis.matrix(matrix)
         error = commutator_of(matrix, state.orthonormal)
         commutator = jnp.max(jnp.abs(error))
         arrived, best, stalled = _progress(state, commutator, energy, tolerance)

@@ -5,28 +5,62 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from pyscf_ipu.numerics.arrays import Count, FloatNN
+from pyscf_ipu.numerics.arrays import Count, FloatNN, Scalar
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 
+DROPPED_SHIFT = 100.0
+"""Level in Hartree of what is left out: above all else, padded AOs (`PADDING_SHIFT`) included."""
+
+NOTHING = 1e-6
+"""Sum of an orbital's squared coefficients below which it was left out of the basis; where it is
+normalised, this sum is the inverse of an eigenvalue of the overlap at least."""
+
 
 class Orthonormal(NamedTuple):
-    """S^(-1/2), S^(1/2), and S itself."""
+    """S^(-1/2), S^(1/2), and S itself; without the eigenvectors of S that are left out."""
 
     inverse: FloatNN
     root: FloatNN
     overlap: Pair
+    smallest: Scalar
+    """Smallest eigenvalue of S.  Padded AOs have 1, and real ones have 1 on average."""
+    dropped: Count
+    """Number of eigenvectors that are left out."""
+    lift: FloatNN | None = None
+    """Raises them, Hartree; None where nothing can be left out."""
+
+    def matrix(self, fock: FloatNN) -> FloatNN:
+        """A Fock matrix in the orthonormal basis."""
+        inside = similar(fock, self.inverse)
+        return inside if self.lift is None else inside + self.lift
 
 
-def orthonormal(overlap: Pair, eigh: Eigh = library_eigh) -> Orthonormal:
-    """Loewdin's symmetric orthonormalisation, which disturbs the AOs least."""
+def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.0) -> Orthonormal:
+    """Loewdin's symmetric orthonormalisation, which disturbs the AOs least.
+
+    Args:
+        overlap: of the AOs, 1 on the diagonal of padded ones.
+        eigh: eigenvalues and vectors of a matrix; see Machine.
+        drop_below: eigenvectors with an eigenvalue up to this are left out, as in canonical
+            orthogonalisation (P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970),
+            doi:10.1016/S0065-3276(08)60339-1): inverse and root are 0 on them.
+    """
     with jax.named_scope("eigensolver"):
         start = jnp.eye(overlap.hi.shape[0], dtype=overlap.dtype)
         values, vectors = eigh(overlap.hi, start, jnp.zeros((), overlap.dtype))
     floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
     root = jnp.sqrt(jnp.maximum(values, floor))
-    inverse = product(vectors / root, vectors.T)
-    return Orthonormal(inverse, product(vectors * root, vectors.T), overlap)
+    smallest = jnp.min(values)
+    if not drop_below:
+        inverse = product(vectors / root, vectors.T)
+        none = jnp.zeros((), jnp.int32)
+        return Orthonormal(inverse, product(vectors * root, vectors.T), overlap, smallest, none)
+    out = values <= drop_below
+    inverse = product(vectors / jnp.where(out, jnp.inf, root), vectors.T)
+    kept_root = product(vectors * jnp.where(out, 0.0, root), vectors.T)
+    lift = product(vectors * jnp.where(out, DROPPED_SHIFT, 0.0), vectors.T)
+    return Orthonormal(inverse, kept_root, overlap, smallest, jnp.sum(out, dtype=jnp.int32), lift)
 
 
 def reorthonormalise(orbitals: FloatNN, overlap: Pair) -> FloatNN:

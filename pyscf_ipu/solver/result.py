@@ -21,8 +21,17 @@ Truth = TypeVar("Truth")
 Rows = TypeVar("Rows")
 Text = TypeVar("Text")
 
+ILL_CONDITIONED = "ill_conditioned"
 TERM_NAMES: tuple[str, ...] = EnergyTerms._fields
-NUMBERS = ("energy", "homo", "lumo", "gap", "commutator_norm", "energy_std")
+NUMBERS = (
+    "energy",
+    "homo",
+    "lumo",
+    "gap",
+    "commutator_norm",
+    "energy_std",
+    "overlap_smallest",
+)
 
 
 @dataclass(frozen=True)
@@ -44,23 +53,30 @@ class RKSResult(Generic[Number, Whole, Truth, Rows, Text]):
     """[3] or [B, 3], e Bohr, about the origin of the coordinates."""
     converged: Truth
     """Whether energy and commutator met the precision's thresholds (in float32 a commutator that
-    has stopped shrinking counts below 2e-4 Hartree)."""
+    has stopped shrinking counts below 2e-4 Hartree), and the precision can hold the basis."""
     cycles: Whole
-    """SCF cycles used."""
+    """SCF cycles used; in "mixed" those in float64 where it needed them."""
     commutator_norm: Number
     """Largest element of the last commutator [F, D], Hartree."""
     energy_std: Number
     """Standard deviation of the last five cycle energies, Hartree."""
+    overlap_smallest: Number
+    """Smallest eigenvalue of the overlap matrix, without unit; in float32 to about 1e-6."""
+    n_dropped: Whole
+    """Eigenvectors of the overlap matrix that were left out, with eigenvalues up to 1e-6 (float64
+    and mixed)."""
     energy_terms: dict[str, Number]
     """Parts of the energy, Hartree, by name."""
     status: Text
-    """"converged", "not_converged", "nan" or "invalid: ..."."""
+    """"converged", "not_converged", "ill_conditioned", "nan" or "invalid: ...".
+
+    Ill-conditioned: the AOs are too nearly dependent for the precision; the numbers are wrong."""
     mo_energy: Rows
-    """[N] Hartree, ascending."""
+    """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF."""
     mulliken_charges: Rows
     """[A] e, in the order of the atoms."""
     mo_coeff: Rows | None = None
-    """[N, N] in PySCF's AO order if asked for (orbitals=True), else None."""
+    """[N, N - n_dropped] in PySCF's AO order if asked for (orbitals=True), else None."""
     density_matrix: Rows | None = None
     """[N, N] in PySCF's AO order if asked for (orbitals=True), else None."""
     forces: Rows | None = None
@@ -98,12 +114,14 @@ def from_solution(
     out, gradient = found
     n = count_ao(mol.numbers, settings.basis, settings.cart)
     terms = [np.float64(to_float64(t)) for t in out.terms]
-    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n]
+    n_kept = n - int(out.n_dropped)
+    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_electrons // 2
     cycles = int(out.cycles)
     energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
     finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
-    converged = bool(out.converged) and finite
+    held = settings.numerics.holds(float(out.overlap_smallest))
+    converged = bool(out.converged) and finite and held
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
@@ -113,10 +131,10 @@ def from_solution(
     coefficients = density = None
     if orbitals:
         order = conformer.ao_order(mol, shape, settings)
-        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n]
+        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
         density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
     homo = mo_energy[occupied - 1]
-    lumo = mo_energy[occupied] if occupied < n else np.float64("nan")
+    lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
     return MoleculeResult(
         energy=np.float64(sum(terms)),
         homo=homo,
@@ -127,8 +145,10 @@ def from_solution(
         cycles=np.int64(cycles),
         commutator_norm=np.float64(out.commutator),
         energy_std=float(np.std(energies)) if cycles else float("nan"),
+        overlap_smallest=np.float64(out.overlap_smallest),
+        n_dropped=np.int64(out.n_dropped),
         energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
-        status="converged" if converged else "not_converged" if finite else "nan",
+        status=_status(converged, held, finite),
         mo_energy=mo_energy,
         mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
         mo_coeff=coefficients,
@@ -139,6 +159,21 @@ def from_solution(
     )
 
 
+def _status(converged: bool, held: bool, finite: bool) -> str:
+    """The status of a molecule that was computed.
+
+    Args:
+        converged: nothing is wrong.
+        held: the precision can hold the basis; see `Precision.holds`.
+        finite: all numbers are.
+    """
+    if converged:
+        return "converged"
+    if not finite:
+        return "nan"
+    return "not_converged" if held else ILL_CONDITIONED
+
+
 def invalid(reason: str, n_atoms: int) -> MoleculeResult:
     """The result of a molecule that was not computed; NaN in every number."""
     nan, nothing = np.float64("nan"), np.zeros((0, 0))
@@ -147,6 +182,7 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         dipole=np.full(3, nan),
         converged=np.bool_(False),
         cycles=np.int64(0),
+        n_dropped=np.int64(0),
         energy_terms=dict.fromkeys(TERM_NAMES, nan),
         status=f"invalid: {reason}",
         mo_energy=np.zeros(0),
@@ -183,5 +219,6 @@ def stacked(
         dipole=column("dipole").reshape(len(results), 3),
         converged=column("converged", bool),
         cycles=column("cycles", np.int64),
+        n_dropped=column("n_dropped", np.int64),
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
     )

@@ -2,7 +2,8 @@
 
 A conformer that converges at once is not affected. The aids are numbers that the compiled program
 takes, so the first rungs compile nothing.  The last one is another program, in float64: it leads
-the orbitals down to a minimum of the energy by second-order steps.
+the orbitals down to a minimum of the energy by second-order steps.  A conformer whose AOs are too
+nearly dependent for the precision goes straight to it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from qm1b.engine.factory import Engine, at_precisions
-from qm1b.rows.schema import CONVERGED, Result
+from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, Result
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -69,9 +70,15 @@ def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> li
     kept = run(molecules, None)
     attempts = [[_said(PLAIN, r)] for r in kept]
     gaps = [_gap(r) for r in kept]
+    ill = [r.status == ILL_CONDITIONED for r in kept]
     for rung in ladder:
         open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED]
-        chosen = [i for i in open_ if not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE]
+        chosen = [
+            i
+            for i in open_
+            if (rung.precision or not ill[i])
+            and (not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE)
+        ]
         if not chosen:
             continue
         found = _tried(run, [molecules[i] for i in chosen], rung)

@@ -13,6 +13,8 @@ VERSION = 3
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability."""
 
 CONVERGED = "converged"
+ILL_CONDITIONED = "ill_conditioned"
+"""AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -116,7 +118,12 @@ FIELDS: tuple[Field, ...] = (
     Field("relaxation", "str", "text", "none, mmff94, uff, or these with _unfinished"),
     Field("charge", "int8", "e", "total charge of the molecule"),
     Field("n_ao", "int32", "1", "number of atomic orbitals of the molecule"),
-    Field("status", "str", "text", "converged, not_converged, nan, 'invalid: ...' or 'error: ...'"),
+    Field(
+        "status",
+        "str",
+        "text",
+        "converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
+    ),
     Field("converged", "bool", "1", "whether the self-consistent field converged"),
     Field("cycles", "int32", "1", "self-consistent-field cycles done"),
     Field(

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.orbitals import density_of, orthonormal, purified, reorthonormalise
+from pyscf_ipu.scf.orbitals import (
+    DROPPED_SHIFT,
+    density_of,
+    orthonormal,
+    purified,
+    reorthonormalise,
+)
 
 N = 6
 
@@ -31,6 +37,23 @@ def test_orthonormal_is_the_square_root(model):
     np.testing.assert_allclose(basis.inverse @ overlap @ basis.inverse, np.eye(N), atol=1e-13)
     np.testing.assert_allclose(basis.root @ basis.root, overlap, atol=1e-13)
     np.testing.assert_allclose(basis.inverse, basis.inverse.T, atol=1e-14)
+
+
+def test_what_is_left_out_is_lifted():
+    """Three AOs, two of them nearly the same, and a padded one."""
+    overlap = np.eye(4)
+    overlap[0, 1] = overlap[1, 0] = 1 - 1e-7
+    overlap[:2, 2] = overlap[2, :2] = 0.3
+    words = Pair(jnp.asarray(overlap), jnp.zeros((4, 4)))
+    kept = orthonormal(words)
+    exact = np.linalg.eigvalsh(overlap)[0]
+    for basis, dropped in ((kept, 0), (orthonormal(words, drop_below=1e-6), 1)):
+        assert float(basis.smallest) == pytest.approx(exact, abs=1e-12)
+        assert int(basis.dropped) == dropped
+        inside = basis.inverse @ overlap @ basis.inverse
+        assert np.linalg.eigvalsh(inside) == pytest.approx([1 - dropped, 1, 1, 1], abs=1e-6)
+        levels = np.linalg.eigvalsh(basis.matrix(jnp.asarray(overlap)))
+        assert levels == pytest.approx([1, 1, 1, DROPPED_SHIFT if dropped else 1], abs=1e-6)
 
 
 def test_occupation_is_data(model):

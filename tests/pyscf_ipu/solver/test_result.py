@@ -21,6 +21,8 @@ def single(seed):
         cycles=np.int64(9),
         commutator_norm=1e-6,
         energy_std=1e-7,
+        overlap_smallest=0.1,
+        n_dropped=np.int64(0),
         energy_terms=dict(zip(TERM_NAMES, rng.normal(size=len(TERM_NAMES)), strict=True)),
         status="converged",
         mo_energy=rng.normal(size=n),

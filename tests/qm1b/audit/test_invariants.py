@@ -51,7 +51,8 @@ def test_a_sound_dataset_breaks_none(tmp_path):
         4, status="error: lost", converged=False, mo_energy=(), mulliken_charges=(),
         homo=float("nan"),
     )  # fmt: skip
-    found, violations = broken(tmp_path, [*SOUND, helium, nothing])
+    one_left_out = row(5, n_ao=10, mo_energy=(*ORBITALS, 0.6, 0.7))
+    found, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
     assert found == {}
     assert set(violations) == {*ROW_CHECKS, *FILE_CHECKS}
 

@@ -48,6 +48,25 @@ def test_no_level_shift_across_a_wide_gap():
     assert [name for name, _ in asked] == ["plain", "damped", "second_order"]
 
 
+def test_ill_conditioned_goes_straight_to_float64():
+    asked = []
+
+    def run(molecules, rung):
+        asked.append((rung.name if rung else "plain", list(molecules)))
+        if rung is None:
+            return [Result(("ill_conditioned", "not_converged")[m], 1, cycles=9) for m in molecules]
+        good = ("second_order", "damped")
+        return [
+            Result("converged" if rung.name == good[m] else "not_converged", 1, cycles=9)
+            for m in molecules
+        ]
+
+    found = climb(run, [0, 1], LADDER)
+    assert asked == [("plain", [0, 1]), ("damped", [1]), ("second_order", [0])]
+    assert [r.status for r in found] == ["converged"] * 2
+    assert found[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
+
+
 def test_one_without_orbitals_is_no_small_gap():
     run, asked = run_of([set()], gap=float("nan"))
     climb(run, [0], LADDER)

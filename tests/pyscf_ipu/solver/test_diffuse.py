@@ -1,0 +1,55 @@
+"""Nearly dependent AOs: what a precision cannot hold is not called converged."""
+
+import numpy as np
+import pytest
+from oracle import mole_of
+from pyscf import scf
+
+from pyscf_ipu import ConvergenceError, Molecule, Settings, Solver, rks
+
+H3 = Molecule([1, 1, 1], [[0, 0, 0], [0, 0, 1.3], [0, 1.5, 0.5]], charge=1)
+"""In aug-cc-pVDZ the smallest eigenvalue of the overlap is 2e-4."""
+SQUEEZED = Molecule([1] * 6, [[0, 0, 0.5 * i] for i in range(6)])
+"""In 6-31G one eigenvalue is 4e-8, the next 6e-6."""
+
+
+def assert_as_pyscf(found, mol, basis):
+    field = scf.RHF(mole_of(mol, basis))
+    field.conv_tol, field.conv_tol_grad = 1e-11, 1e-6
+    field.kernel()
+    assert field.converged
+    assert found.status == "converged"
+    assert found.overlap_smallest == pytest.approx(
+        np.linalg.eigvalsh(field.get_ovlp())[0], rel=1e-6
+    )
+    assert found.n_dropped == field.mol.nao - len(field.mo_energy)
+    assert found.mo_coeff.shape == field.mo_coeff.shape
+    assert found.energy == pytest.approx(field.e_tot, abs=1e-8)
+    np.testing.assert_allclose(found.mo_energy, field.mo_energy, atol=1e-5)
+    charges = field.mulliken_pop(verbose=0)[1]
+    np.testing.assert_allclose(found.mulliken_charges, charges, atol=1e-4)
+
+
+def test_float32_says_what_it_cannot_hold():
+    solver = Solver(Settings(basis="aug-cc-pvdz", xc="hf"))
+    found = rks(H3, solver=solver)
+    assert found.status == "ill_conditioned"
+    assert not found.converged
+    assert np.isfinite(found.energy)
+    exact = np.linalg.eigvalsh(mole_of(H3, "aug-cc-pvdz").intor("int1e_ovlp"))[0]
+    assert found.overlap_smallest == pytest.approx(exact, abs=2e-6)
+    assert found.n_dropped == 0
+    with pytest.raises(ConvergenceError, match=r"smallest eigenvalue.*1\.8e-04.*'float64'"):
+        rks(H3, solver=solver, throw=True)
+
+
+def test_mixed_goes_on_in_float64():
+    found = rks(H3, basis="aug-cc-pvdz", xc="hf", precision="mixed", orbitals=True)
+    assert_as_pyscf(found, H3, "aug-cc-pvdz")
+
+
+@pytest.mark.parametrize("precision", ["mixed", "float64"])
+def test_vectors_are_left_out_as_in_pyscf(precision):
+    found = rks(SQUEEZED, basis="6-31g", xc="hf", precision=precision, orbitals=True)
+    assert found.n_dropped == 1
+    assert_as_pyscf(found, SQUEEZED, "6-31g")
