@@ -8,8 +8,9 @@ All molecules take hours of PySCF, whose states are kept on disk.  For a quick l
 --limit 20 --levels b3lyp
 """
 
+import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,32 +123,36 @@ def states(mol: Molecule, level: Settings) -> dict[str, float]:
 
 
 def _states(mol: Molecule, level: Settings) -> dict[str, float]:
-    found = []
+    default, found = float("nan"), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for guess in GUESSES:
-            field = build(mol, level)
-            field.max_cycle = 100
-            field.kernel(field.get_init_guess(key=guess))
-            if guess == GUESSES[0]:
-                default = float(field.e_tot) if field.converged else float("nan")
-            if not field.converged:
-                field = field.newton()
-                field.kernel(field.mo_coeff, field.mo_occ)
-            for _ in range(FOLLOWED):
-                if field.converged:
-                    found.append(float(field.e_tot))
-                if mol.n_electrons == 2 * len(field.mo_occ):
-                    break  # no empty orbital
-                try:
-                    orbitals, _, stable, _ = field.stability(return_status=True)
-                except AttributeError:  # PySCF's handling of a LinAlgError, with NumPy 2
-                    break
-                if stable:
-                    break
-                field = field.newton()
-                field.kernel(orbitals, field.mo_occ)
+            with contextlib.suppress(AttributeError):  # PySCF meets a LinAlgError with NumPy 2
+                field = build(mol, level)
+                field.max_cycle = 100
+                field.kernel(field.get_init_guess(key=guess))
+                if guess == GUESSES[0] and field.converged:
+                    default = float(field.e_tot)
+                for energy in _followed(field):
+                    found.append(energy)
     return {"default": default, "best": min(found, default=float("nan"))}
+
+
+def _followed(field: Any) -> Iterator[float]:
+    """Energies of a field and of the lower ones that its instabilities lead to."""
+    if not field.converged:
+        field = field.newton()
+        field.kernel(field.mo_coeff, field.mo_occ)
+    for _ in range(FOLLOWED):
+        if field.converged:
+            yield float(field.e_tot)
+        if np.all(field.mo_occ > 0):
+            return  # no empty orbital
+        orbitals, _, stable, _ = field.stability(return_status=True)
+        if stable:
+            return
+        field = field.newton()
+        field.kernel(orbitals, field.mo_occ)
 
 
 if __name__ == "__main__":
