@@ -10,15 +10,24 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
-from jaxtyping import Float
+from jax import lax
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.blocks import GridBlocks
-from pyscf_ipu.numerics.arrays import FloatDG, FloatDNG, FloatNN, FloatTDG, FloatTDNG, Scalar
+from pyscf_ipu.numerics.arrays import (
+    FloatDG,
+    FloatDNG,
+    FloatG,
+    FloatKG,
+    FloatNN,
+    FloatTDG,
+    FloatTDNG,
+    Scalar,
+)
 from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
 from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded, tile_total
 from pyscf_ipu.xc import Functional
+from pyscf_ipu.xc.variables import cbrt, density_cutoff
 
 
 def exchange_correlation(
@@ -47,15 +56,16 @@ def exchange_correlation_response(
     if grid is None:
         return jnp.zeros_like
     tiles = range(grid.weights.shape[0])
-    points = (
-        tile_put_sharded(xc_density(grid.ao, density), tiles),
-        tile_put_sharded(grid.weights, tiles),
-    )
-    vertex = partial(xc_response_vertex, functional)
+    moments = tile_put_sharded(xc_density(grid.ao, density), tiles)
+    weights = tile_put_sharded(grid.weights, tiles)
+    kernel_of = partial(xc_kernel_vertex, functional)
+    kernel = tile_map(kernel_of, moments, weights, name="xc_kernel", shared=True)
 
     def response(change: FloatNN) -> FloatNN:
         moving = tile_put_sharded(xc_density(grid.ao, change), tiles)
-        factors = tile_map(vertex, *points, moving, name="xc_response", shared=True)
+        factors = tile_map(
+            xc_response_vertex, kernel, moments, moving, name="xc_response", shared=True
+        )
         matrix = xc_potential(grid.ao, factors.array)
         return matrix + matrix.T
 
@@ -95,7 +105,7 @@ def xc_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatDG:
 
 
 def xc_functional_vertex(
-    functional: Functional, moments: FloatDG, weights: Float[Array, " G"]
+    functional: Functional, moments: FloatDG, weights: FloatG
 ) -> tuple[Scalar, Scalar, FloatDG]:
     """One block: its energy in two words and the factors of `xc_potential`."""
     rho, slope = moments[0], moments[1:]
@@ -106,15 +116,40 @@ def xc_functional_vertex(
     return energy.hi, energy.lo, jnp.stack(factors)
 
 
-def xc_response_vertex(
-    functional: Functional, moments: FloatDG, weights: Float[Array, " G"], change: FloatDG
-) -> FloatDG:
-    """One block: the derivative of the factors of `xc_potential` along a change of the moments."""
+def xc_kernel_vertex(functional: Functional, moments: FloatDG, weights: FloatG) -> FloatKG:
+    """One block: what `xc_response_vertex` needs of the functional's second derivatives.
 
-    def factors(moments: FloatDG) -> FloatDG:
-        return xc_functional_vertex(functional, moments, weights)[2]
+    float32 cannot hold those of a thin density.  So they are taken along a change of rho by itself
+    and of sigma by rho^(8/3), and multiply changes in these units.
+    """
+    rho, slope = moments[0], moments[1:]
+    sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
+    unit = jnp.maximum(rho, density_cutoff(rho.dtype))
+    units = (unit, cbrt(unit) ** 8)
+    zero = jnp.zeros_like(rho)
 
-    return jax.jvp(factors, (moments,), (change,))[1]
+    def potential(rho: FloatG, sigma: FloatG) -> tuple[FloatG, FloatG]:
+        return functional.energy_and_potential(rho, sigma)[1:]
+
+    (_, v_sigma), by_rho = jax.jvp(potential, (rho, sigma), (units[0], zero))
+    by_sigma = (zero, zero)
+    if functional.kind == "gga":
+        by_sigma = jax.jvp(potential, (rho, sigma), (zero, units[1]))[1]
+    weighted = weights * jnp.stack([v_sigma, *by_rho, *by_sigma])
+    return jnp.concatenate([weighted, 1.0 / jnp.stack(units)])
+
+
+def xc_response_vertex(kernel: FloatKG, moments: FloatDG, change: FloatDG) -> FloatDG:
+    """One block: the change of the factors of `xc_potential` along a change of the moments."""
+    v_sigma, rho_rho, rho_sigma, sigma_rho, sigma_sigma, per_rho, per_sigma = kernel
+    slope, d_slope = moments[1:], change[1:]
+    products = (s * d for s, d in zip(slope, d_slope, strict=True))
+    d_rho = change[0] * per_rho
+    d_sigma = 2.0 * sum(products, jnp.zeros_like(d_rho)) * per_sigma
+    d_v_rho = rho_rho * d_rho + sigma_rho * d_sigma
+    d_v_sigma = rho_sigma * d_rho + sigma_sigma * d_sigma
+    rest = [2.0 * (d_v_sigma * s + v_sigma * d) for s, d in zip(slope, d_slope, strict=True)]
+    return jnp.stack([0.5 * d_v_rho, *rest])
 
 
 def xc_potential_vertex(ao: FloatDNG, factors: FloatDG) -> FloatNN:
