@@ -38,7 +38,7 @@ def rks(
         grid_level: 0 (default) to 9, PySCF's grids.
         precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
         cart: cartesian d functions; default False.
-        max_cycles: SCF cycles at most; default 50.
+        max_cycles: SCF cycles at most, and as many more after a second start; default 50.
         throw: raise on the first molecule that is invalid or does not converge.
         orbitals: also return mo_coeff and density_matrix.
         solver: reuse the compiled programs of a `Solver`, at its settings.
@@ -197,7 +197,8 @@ def _throw_unconverged(
             raise ConvergenceError(f"molecule {i} ({mol!r}) {ill_conditioned(row, settings)}")
         if not row.converged:
             raise ConvergenceError(
-                f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} of "
-                f"{settings.max_cycles} cycles with commutator {row.commutator_norm:.1e} Hartree: "
-                "raise max_cycles, try precision='float64', or check the geometry"
+                f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} cycles, "
+                f"commutator {row.commutator_norm:.1e} Hartree, with "
+                f"max_cycles={settings.max_cycles}: raise it, try stability=True, or check the "
+                "geometry"
             )

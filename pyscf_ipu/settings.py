@@ -28,7 +28,8 @@ class Settings:
     cart: bool = False
     """Cartesian (6 d functions) instead of spherical (5)."""
     max_cycles: int = 50
-    """SCF cycles after which a molecule counts as not converged."""
+    """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
+    and as many cycles more."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):

@@ -15,7 +15,7 @@ from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_dens
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import OWN_DENSITY, ScfRun, Start, scf
+from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
 from pyscf_ipu.scf.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
@@ -24,6 +24,7 @@ from pyscf_ipu.scf.orbitals import (
     orthonormal,
     purified,
 )
+from pyscf_ipu.scf.run import ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer

@@ -14,9 +14,9 @@ from jaxtyping import Bool
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import EnergySum
 from pyscf_ipu.scf.orbitals import NOTHING, density_of, product, reorthonormalise, similar
 from pyscf_ipu.scf.rotation import UNSTABLE_HARTREE, Field, Response, Rotation, lowest_rotation
+from pyscf_ipu.scf.run import EnergySum
 
 STEPS = 30
 """Steps at most, refused ones included."""

@@ -4,17 +4,15 @@
 matter here how the Fock matrix comes about (stored supermatrix, direct, density fitting).
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
-from jaxtyping import PyTree
 
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
@@ -27,6 +25,7 @@ from pyscf_ipu.scf.orbitals import (
     reorthonormalise,
     similar,
 )
+from pyscf_ipu.scf.run import Fock, ScfRun, empty_run, latest_energies
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -39,34 +38,8 @@ LOST_CYCLES, LOST_COMMUTATOR = 24, 1e-2
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
 ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 """The aids of a second start: so large a shift that occupied orbitals stay occupied."""
-ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
-
-
-@runtime_checkable
-class EnergySum(Protocol):
-    """Parts of an energy: a pytree with their sum in Hartree."""
-
-    def total(self) -> Pair: ...
-
-
-Fock = Callable[[FloatNN], tuple[FloatNN, EnergySum]]
-
-
-class ScfRun(NamedTuple):
-    """How the loop ended."""
-
-    density: FloatNN  # in the AO basis
-    terms: PyTree  # the energy's parts at this density, as `fock` gives them
-    orbitals: FloatNN  # columns in the AO basis, of the Fock matrix at this density
-    energy: FloatN  # theirs
-    converged: Flag
-    cycles: Count  # the last evaluation at converged orbitals not counted
-    commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
-    density_error: (
-        Scalar  # largest element of D - 2 C C^T in the orthonormal basis, C of this D's F
-    )
-    energies: Pair
-    """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
+ANEW_CYCLES = 25
+"""Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
 
 
 class Start(NamedTuple):
@@ -88,6 +61,7 @@ class _State(NamedTuple):
     free: Flag  # no aids, or none any more
     aids: Aids
     final: Flag  # the last evaluation is done
+    second: Count  # cycle of the second start; 0 if there was none
 
 
 def scf(
@@ -106,13 +80,15 @@ def scf(
     Once converged, one more evaluation gives the results: at the next density, with orbitals of
     its plain, not extrapolated, Fock matrix.  If its commutator is too large, the loop goes on.  If
     its density is not that of these orbitals, or if the loop is lost, it starts again from the
-    guess, with a level shift.  A non-finite energy ends the loop as not converged.
+    guess, with a level shift and as many cycles more.  A non-finite energy ends the loop as not
+    converged.
 
     Args:
         fock: density -> (Fock matrix, the energy's parts).
         basis: the orthonormaliser of the AOs.
         start: guess, number of occupied orbitals, aids.
-        max_cycles: the loop ends after this many cycles at the latest; 0 for no evaluation at all.
+        max_cycles: the loop ends after this many cycles at the latest, or after twice as many if it
+            started again; 0 for no evaluation at all.
         tolerance: when it has converged.
         eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
     """
@@ -122,10 +98,13 @@ def scf(
 
     first = _start(fock, guess, similar(guess, basis.root), aids)
 
+    def limit(state: _State) -> Count:
+        return jnp.where(state.second > 0, 2, 1) * max_cycles
+
     def unfinished(state: _State) -> Flag:
         run = state.run
         sound = (run.cycles == 0) | jnp.isfinite(run.energies.hi[0])
-        return ~state.final & ((run.cycles < max_cycles) | run.converged) & sound
+        return ~state.final & ((run.cycles < limit(state)) | run.converged) & sound
 
     def cycle(state: _State) -> _State:
         before = state.run
@@ -136,7 +115,8 @@ def scf(
         commutator = jnp.max(jnp.abs(error))
         arrived, best, stalled = _progress(state, commutator, energy, tolerance)
         sound = before.converged & (commutator < _floor(tolerance))
-        free = state.free | arrived
+        long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
+        free = state.free | arrived | long
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles, matrix)
             diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
@@ -146,7 +126,7 @@ def scf(
             ahead = jnp.where(free, extrapolated, aided)
         with jax.named_scope("eigensolver"):
             # The last orbitals are those of a plain Fock matrix, neither extrapolated nor shifted.
-            last_cycle = before.cycles + 1 >= max_cycles
+            last_cycle = before.cycles + 1 >= limit(state)
             chosen = jnp.where(sound | last_cycle, matrix, ahead)
             # Far from convergence rough orbitals do; those of a converged density are exact.
             accuracy = jnp.where(before.converged, 0.0, LOOSE * commutator)
@@ -168,10 +148,10 @@ def scf(
             energy=levels,
             converged=stands & own,
             # A last evaluation that holds is no cycle.
-            cycles=jnp.minimum(before.cycles + (~final).astype(jnp.int32), max_cycles),
+            cycles=jnp.minimum(before.cycles + (~final).astype(jnp.int32), limit(state)),
             commutator=commutator,
             density_error=density_error,
-            energies=_latest_energies(before.energies, energy, final),
+            energies=latest_energies(before.energies, energy, final),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
         anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles)
@@ -190,26 +170,10 @@ def scf(
             free=free & ~anew,
             aids=Aids(*map(unless_anew, state.aids, ANEW.aids(dtype))),
             final=final,
+            second=jnp.where(anew, before.cycles, state.second),
         )
 
     return lax.while_loop(unfinished, cycle, first).run
-
-
-def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
-    """A run that has not begun."""
-    n, dtype = guess.shape[0], guess.dtype
-    shapes = jax.eval_shape(fock, guess)[1]
-    return ScfRun(
-        density=guess,
-        terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
-        orbitals=jnp.zeros((n, n), dtype),
-        energy=jnp.zeros(n, dtype),
-        converged=jnp.zeros((), bool),
-        cycles=jnp.zeros((), jnp.int32),
-        commutator=jnp.full((), jnp.inf, dtype),
-        density_error=jnp.full((), jnp.inf, dtype),
-        energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
-    )
 
 
 def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
@@ -221,7 +185,7 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
-    return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no)
+    return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no, count)
 
 
 def _progress(
@@ -239,9 +203,3 @@ def _progress(
 
 def _floor(tolerance: Precision) -> float:
     return max(tolerance.commutator, tolerance.rounding_floor)
-
-
-def _latest_energies(before: Pair, energy: Pair, final: Flag) -> Pair:
-    """With this one, unless it is that of the last evaluation."""
-    window = [jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)]
-    return Pair(*(jnp.where(final, *x) for x in zip(before, window, strict=True)))

@@ -10,9 +10,10 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.descent import Problem, descend
-from pyscf_ipu.scf.loop import ScfRun, Start, empty_run, scf
+from pyscf_ipu.scf.loop import Start, scf
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 from pyscf_ipu.scf.orbitals import Orthonormal
+from pyscf_ipu.scf.run import ScfRun, empty_run
 
 ROUNDS = 4
 """Self-consistent fields at most."""

@@ -11,8 +11,9 @@ import pytest
 
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import ENERGY_WINDOW, OWN_DENSITY, Start, scf
+from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
 from pyscf_ipu.scf.orbitals import orthonormal
+from pyscf_ipu.scf.run import ENERGY_WINDOW
 
 N, OCCUPIED = 6, 2
 FLOAT64 = PRECISIONS["float64"]

@@ -1,0 +1,63 @@
+"""How an SCF ended."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.two_words import Pair
+
+ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
+
+
+@runtime_checkable
+class EnergySum(Protocol):
+    """Parts of an energy: a pytree with their sum in Hartree."""
+
+    def total(self) -> Pair: ...
+
+
+Fock = Callable[[FloatNN], tuple[FloatNN, EnergySum]]
+
+
+class ScfRun(NamedTuple):
+    """How the loop ended."""
+
+    density: FloatNN  # in the AO basis
+    terms: PyTree  # the energy's parts at this density, as `fock` gives them
+    orbitals: FloatNN  # columns in the AO basis, of the Fock matrix at this density
+    energy: FloatN  # theirs
+    converged: Flag
+    cycles: Count  # the last evaluation at converged orbitals not counted
+    commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
+    density_error: (
+        Scalar  # largest element of D - 2 C C^T in the orthonormal basis, C of this D's F
+    )
+    energies: Pair
+    """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
+
+
+def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
+    """A run that has not begun."""
+    n, dtype = guess.shape[0], guess.dtype
+    shapes = jax.eval_shape(fock, guess)[1]
+    return ScfRun(
+        density=guess,
+        terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
+        orbitals=jnp.zeros((n, n), dtype),
+        energy=jnp.zeros(n, dtype),
+        converged=jnp.zeros((), bool),
+        cycles=jnp.zeros((), jnp.int32),
+        commutator=jnp.full((), jnp.inf, dtype),
+        density_error=jnp.full((), jnp.inf, dtype),
+        energies=Pair(jnp.full(ENERGY_WINDOW, jnp.inf, dtype), jnp.zeros(ENERGY_WINDOW, dtype)),
+    )
+
+
+def latest_energies(before: Pair, energy: Pair, final: Flag) -> Pair:
+    """With this one, unless it is that of the last evaluation."""
+    window = [jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)]
+    return Pair(*(jnp.where(final, *x) for x in zip(before, window, strict=True)))
