@@ -166,7 +166,7 @@ def test_not_converged_is_a_status_and_throw_says_the_remedy():
     assert not result.converged[0]
     assert result.cycles[0] == 2
     assert np.isfinite(result.energy[0])
-    with pytest.raises(ConvergenceError, match=r"molecule 0 .*2 of 2 cycles.*raise max_cycles"):
+    with pytest.raises(ConvergenceError, match=r"molecule 0 .*2 cycles.*max_cycles=2: raise it"):
         rks([stretched], **level, throw=True)
 
 

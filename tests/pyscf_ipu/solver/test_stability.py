@@ -61,9 +61,9 @@ def test_a_saddle_in_float64():
 
 def test_a_list(tetraone):
     """Stable ones are not changed; torn ones that do not converge are led to a minimum."""
-    fluoride = diatomic([3, 9], 4.7)
+    carbon_monoxide = diatomic([6, 8], 3.0)
     broken = Molecule([8, 1, 1], [[0, 0, 0], [0, 0, 0.1], [0, 0, 2]])
-    mols = [WATER, broken, fluoride, diatomic([9, 9], 1.4)]
+    mols = [WATER, broken, carbon_monoxide, diatomic([9, 9], 1.4)]
     plain, found = rks(mols), rks(mols, stability=True)
     assert found.stable.tolist() == [True, False, True, True]
     assert found.followed.tolist() == [0, 0, 1, 0]
