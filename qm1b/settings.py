@@ -57,8 +57,8 @@ class RunSettings:
     retry: bool = True
     """Retry what does not converge: with damping, with a level shift, in float64."""
     stability: str = "none"
-    """Follow instabilities of the SCF to the lowest state: of all rows, of those that are suspect,
-    of a share of the rows (a number from 0 to 1), or of none."""
+    """Follow instabilities of the SCF to the lowest state: all (in every row), suspect (in suspect
+    rows, which are computed once more), a share of the rows from 0 to 1, or none."""
     audit: float = 0.0
     """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
     the row."""
