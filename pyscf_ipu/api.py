@@ -44,7 +44,8 @@ def rks(
         solver: reuse the compiled programs of a `Solver`, at its settings.
         forces: also return forces; a second program per shape.
         stability: follow instabilities of the orbitals to the lowest state and also return `stable`
-            and `followed`; another program per shape, whose calls take up to twice as long.
+            and `followed`; another program per shape.  Its calls take up to twice as long, and
+            several times as long where there is an instability to follow.
 
     Raises:
         ValueError: a setting cannot be used.
@@ -199,6 +200,6 @@ def _throw_unconverged(
             raise ConvergenceError(
                 f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} cycles, "
                 f"commutator {row.commutator_norm:.1e} Hartree, with "
-                f"max_cycles={settings.max_cycles}: raise it, try stability=True, or check the "
-                "geometry"
+                f"max_cycles={settings.max_cycles}: raise it, look for the lowest state "
+                "(stability=True), or check the geometry"
             )

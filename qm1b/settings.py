@@ -55,7 +55,8 @@ class RunSettings:
     smiles_column: str | None = None
     """Column of SMILES in a table: its name, or its number if there is no header."""
     retry: bool = True
-    """Retry what does not converge: with damping, with a level shift, in float64."""
+    """Retry what does not converge: with damping, with a level shift, by second-order steps in
+    float64."""
     stability: str = "none"
     """Follow instabilities of the SCF to the lowest state: all (in every row), suspect (in suspect
     rows, which are computed once more), a share of the rows from 0 to 1, or none."""

@@ -47,6 +47,7 @@ class Descent(NamedTuple):
     density: FloatNN
     energy: Pair
     minimum: Flag  # whether it began in one
+    sound: Flag  # whether all numbers were finite
 
 
 class _State(NamedTuple):
@@ -57,6 +58,7 @@ class _State(NamedTuple):
     radius: Scalar
     steps: Count
     minimum: Flag
+    sound: Flag
 
 
 def descend(
@@ -92,27 +94,31 @@ def descend(
         stationary = small | (converged & (state.steps == 0))
         field = Field(orbitals, jnp.diagonal(fock), gradient, allowed, stationary)
         found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
-        minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE)
+        positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
+        minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
         length, x = _within(found, state.radius, stationary)
         turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
         for _ in range(2):
             turned = reorthonormalise(turned, problem.overlap)
+        there = (orbitals * orbitals).sum(0) > NOTHING  # rounding grows in what was left out
+        turned = jnp.where(there, turned, 0.0)
         return state._replace(
             orbitals=orbitals,
             trial=turned,
             radius=length,
             steps=state.steps + (~minimum).astype(jnp.int32),
             minimum=minimum,
+            sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
         )
 
     # The first trial is taken, whatever its energy.
     energy = Pair(jnp.full((), jnp.inf, dtype), jnp.zeros((), dtype))
     radius = jnp.full((), RADIUS, dtype)
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    start = _State(orbitals, jnp.zeros_like(orbitals), energy, orbitals, radius, none, no)
+    start = _State(orbitals, jnp.zeros_like(orbitals), energy, orbitals, radius, none, no, ~no)
     end = lax.while_loop(unfinished, step, start)
     density = density_of(end.orbitals, n_occupied)
-    return Descent(density, end.energy, end.minimum & (end.steps == 0))
+    return Descent(density, end.energy, end.minimum & (end.steps == 0), end.sound)
 
 
 def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precision) -> _State:

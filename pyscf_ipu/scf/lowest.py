@@ -58,7 +58,7 @@ def lowest_scf(
         run = scf(problem.fock, basis, now, max_cycles, tolerance, eigh)
         down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
         nowhere = ~_below(down.energy, run.terms.total())
-        stable = run.converged & (down.minimum | nowhere)
+        stable = run.converged & down.sound & (down.minimum | nowhere)
         first = state.rounds == 0
         better = first | _lower(run, state.lowest.run)
         followed = state.lowest.followed + (better & ~first).astype(jnp.int32)

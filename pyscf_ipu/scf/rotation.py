@@ -24,7 +24,7 @@ Response = Callable[[FloatNN], FloatNN]
 """Change of the density matrix -> change of the Fock matrix."""
 
 PRODUCTS = 12
-"""Response products at most; 4 to 8 do for most molecules."""
+"""Response products at most; 4 to 12 are needed."""
 SURE_HARTREE = 0.015
 """Error of an eigenvector that is good enough if its eigenvalue is positive by more than that."""
 UNSTABLE_HARTREE = -3e-4
@@ -53,6 +53,7 @@ class Rotation(NamedTuple):
 
     eigenvalue: Scalar  # lowest of A + B (augmented by g, unless stationary), Hartree
     vector: FloatNN  # the step; of length 1 at a stationary field
+    error: Scalar  # length of what is left of the eigenproblem; the eigenvalue is not further off
     products: Count
 
 
@@ -60,7 +61,6 @@ class _Search(NamedTuple):
     rotations: Float[Array, "m N N"]  # orthonormal; zero where there is none yet
     images: Float[Array, "m N N"]  # A + B times these
     found: Rotation
-    error: Scalar  # length of what is left of the eigenproblem
     following: FloatNN
 
 
@@ -88,7 +88,7 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         return jnp.where(allowed, gaps * x + similar(change, orbitals), 0.0)
 
     def unfinished(search: _Search) -> Flag:
-        value, error = search.found.eigenvalue, search.error
+        value, error = search.found.eigenvalue, search.found.error
         stable = (value > error) & (error < SURE_HARTREE)
         unstable = (value < 2.0 * UNSTABLE_HARTREE) & (error < jnp.abs(value))
         exact = error < 0.1 * abs(UNSTABLE_HARTREE)
@@ -107,8 +107,8 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         away = gaps - value
         following = residual / jnp.where(jnp.abs(away) < SMALLEST_GAP, SMALLEST_GAP, away)
         scale = 1.0 / jnp.where(stationary, 1.0, jnp.maximum(share, SMALLEST_SHARE))
-        found = Rotation(value, scale * x, place + 1)
-        return _Search(rotations, images, found, scale * _length(residual), following)
+        found = Rotation(value, scale * x, scale * _length(residual), place + 1)
+        return _Search(rotations, images, found, following)
 
     downhill = gradient / jnp.maximum(gaps, SMALLEST_GAP)
     mixture = jnp.asarray(_mixture(n), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
@@ -116,8 +116,8 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
     some = 0.1 * _length(downhill) / jnp.maximum(_length(mixture), SMALLEST_GAP)
     first = jnp.where(stationary, mixture, downhill - some * mixture)
     none, never = jnp.zeros((PRODUCTS, n, n), dtype), jnp.full((), jnp.inf, dtype)
-    nothing = Rotation(never, jnp.zeros((n, n), dtype), jnp.zeros((), jnp.int32))
-    return lax.while_loop(unfinished, step, _Search(none, none, nothing, never, first)).found
+    nothing = Rotation(never, jnp.zeros((n, n), dtype), never, jnp.zeros((), jnp.int32))
+    return lax.while_loop(unfinished, step, _Search(none, none, nothing, first)).found
 
 
 def _lowest(

@@ -20,7 +20,7 @@ from qm1b.inputs import GEOMETRIES
 from qm1b.inputs.container import MEMBER_SUFFIXES
 from qm1b.rows.schema import Json
 from qm1b.run.stdin import PIPE, spooled
-from qm1b.settings import PRESETS, RunSettings
+from qm1b.settings import PRESETS, SUSPECT, RunSettings
 from qm1b.work_units import WHOLE, Share
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
@@ -171,6 +171,9 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["level"] = replace(PRESETS[command.preset], **given)  # type: ignore[arg-type]
     settings["conformers"] = _conformers(command, input_format)
     settings["input_format"] = input_format
+    share = command.stability_share
+    if command.stability != SUSPECT:  # one spelling for one thing
+        settings["stability"] = {0.0: "none", 1.0: "all"}.get(share, repr(share))
     return RunSettings(**settings)
 
 

@@ -244,7 +244,8 @@ def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
     for batch in source.batches():
         if lacking := missing(batch):
             raise UserError(
-                f"{source.path} does not hold {', '.join(lacking)}; write it with qm1b export --all"
+                f"{source.path} does not hold {', '.join(lacking)}; "
+                "write it with qm1b export --all of this version"
             )
         digest.add(batch)
         yield from batch.rows()

@@ -160,7 +160,7 @@ def _result(found: MoleculeResult, n_ao: int) -> Result:
         commutator_norm=float(found.commutator_norm),
         mo_energy=tuple(float(e) for e in found.mo_energy),
         mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
-        stable=-1 if found.stable is None else int(found.stable),
+        stable=int(found.stable) if found.stable is not None and found.converged else -1,
         followed=int(found.followed or 0),
     )
 

@@ -191,9 +191,13 @@ def _opened(path: Path) -> Iterator[h5py.File]:
 
 def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
     data: Any = file[group]
-    return {
-        f.name: data[f.name].asstr()[:] if f.dtype == "str" else data[f.name][:] for f in fields
-    }
+
+    def column(field: Field) -> np.ndarray:
+        if field.name not in data and field.earlier is not None:
+            return np.full(len(data["line"]), field.earlier, field.dtype)
+        return data[field.name].asstr()[:] if field.dtype == "str" else data[field.name][:]
+
+    return {f.name: column(f) for f in fields}
 
 
 def _drops(file: h5py.File) -> list[Drop]:

@@ -107,6 +107,8 @@ class Field:
     and `<ragged>_offset[r + 1]`."""
     width: int = 1
     """Numbers per entry: 3 for a vector."""
+    earlier: int | None = None
+    """The value in shards of earlier versions, which lack the field; None if all have it."""
 
 
 FIELDS: tuple[Field, ...] = (
@@ -138,8 +140,9 @@ FIELDS: tuple[Field, ...] = (
         "int8",
         "1",
         "1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody looked",
+        earlier=-1,
     ),
-    Field("followed", "int8", "1", "lower states found by following an instability"),
+    Field("followed", "int8", "1", "lower states found by following an instability", earlier=0),
     Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
     Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),

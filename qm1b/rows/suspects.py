@@ -77,7 +77,7 @@ def flagged(rows: Sequence[Row]) -> list[Row]:
 
     The conformers of one molecule may come from several lines: entries or frames with geometries.
     """
-    found = list(rows)
+    found = [replace(row, result=replace(row.result, suspect="")) for row in rows]
     molecules = defaultdict[tuple[str, int], list[int]](list)
     for i, row in enumerate(rows):
         if row.result.status == CONVERGED:

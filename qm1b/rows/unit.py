@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from qm1b.rows.schema import Drop, Row
 from qm1b.rows.suspects import flagged
@@ -49,7 +49,7 @@ class Unit:
         old, new = self.without(better), again.only(better)
         unit = Unit(self.index, rows=[*old.rows, *new.rows], drops=[*old.drops, *new.drops])
         unit.sort()
-        unit.rows = flagged([replace(r, result=replace(r.result, suspect="")) for r in unit.rows])
+        unit.rows = flagged(unit.rows)
         return unit
 
 

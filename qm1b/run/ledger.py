@@ -7,7 +7,7 @@ that exists is complete, and the names of the shards tell what is left to do.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from qm1b.rows.schema import Drop, Row
+from qm1b.rows.schema import CONVERGED, Drop, Row
 from qm1b.rows.suspects import flagged
 from qm1b.rows.unit import Unit
 
@@ -20,6 +20,8 @@ class Ledger:
         self._units: dict[int, Unit] = {}
         self._begun = 0
         self._read = 0
+        self._before: dict[tuple[int, int], Row] = {}
+        """By line and conformer, the rows that are computed once more."""
 
     @property
     def unfinished(self) -> int:
@@ -49,8 +51,15 @@ class Ledger:
         if conformers == 0:
             del unit.open[line]
 
-    def computed(self, row: Row) -> None:
-        """One conformer of an open line has its result, good or bad."""
+    def computed(self, row: Row) -> Row:
+        """One conformer of an open line has its result, good or bad; returns the row that stays.
+
+        Of a conformer that was computed once more, the earlier row stays unless the new one
+        converged.
+        """
+        earlier = self._before.get(_place(row))
+        if earlier is not None and row.result.status != CONVERGED:
+            row = earlier
         line = row.conformer.line
         unit = self._unit(line)
         unit.rows.append(row)
@@ -58,14 +67,20 @@ class Ledger:
         unit.open[line] = left
         if left == 0:
             del unit.open[line]
+        return row
 
     def reopened(self, unit: Unit, again: Sequence[Row]) -> None:
         """Take rows of a closed unit out of it: they are computed once more."""
         self._units[unit.index] = unit
+        self._before |= {_place(row): row for row in again}
         gone = {id(row) for row in again}
         unit.rows = [row for row in unit.rows if id(row) not in gone]
         for line, count in Counter(row.conformer.line for row in again).items():
             unit.open[line] = count
+
+    def was_reopened(self, row: Row) -> bool:
+        """Whether it has been computed once more already."""
+        return _place(row) in self._before
 
     def closed(self, at_end: bool) -> Iterator[Unit]:
         """Units that are finished; `at_end` says that no further line will be read."""
@@ -83,3 +98,7 @@ class Ledger:
             self._units[index] = Unit(index, self._begun)
             self._begun += 1
         return self._units[index]
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return row.conformer.line, row.conformer.conformer

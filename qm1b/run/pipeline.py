@@ -145,7 +145,8 @@ class Pipeline:
         """Suspect rows whose stability nobody has looked at, if the run wants it."""
         if self.settings.stability != SUSPECT:
             return []
-        return [row for row in unit.rows if row.result.suspect and row.result.stable < 0]
+        suspect = [row for row in unit.rows if row.result.suspect and row.result.stable < 0]
+        return [row for row in suspect if not self.ledger.was_reopened(row)]
 
     def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""
@@ -216,8 +217,7 @@ class Pipeline:
             yield oldest[0]
 
     def _row(self, row: Row) -> None:
-        self.stats.count_row(row)
-        self.ledger.computed(row)
+        self.stats.count_row(self.ledger.computed(row))
 
     def _compile_event(self, event: ProgramEvent, compute: ComputePool) -> None:
         if event.seconds is None:

@@ -91,7 +91,7 @@ class Stats(Counts):
         if len(self._recent) < 2:
             return 0.0
         (t0, n0), (_, n1) = self._recent[0], self._recent[-1]
-        return (n1 - n0) / max(time.monotonic() - t0, 1e-3)
+        return max(0, n1 - n0) / max(time.monotonic() - t0, 1e-3)
 
     @property
     def expected(self) -> int:

@@ -134,6 +134,15 @@ class KilledOnce(Solver):
         return super().run(shape, molecules, convergence, stability)
 
 
+class NoSecondLook(Solver):
+    """Raises where instabilities are to be followed."""
+
+    def run(self, shape, molecules, convergence=None, stability=False):
+        if stability and any(5 in m.numbers for m in molecules):
+            raise RuntimeError("no such eigenvalue")
+        return super().run(shape, molecules, convergence, stability)
+
+
 class Fragile64(Solver):
     """In float64 it raises with sulphur hydride, and is too large for silane."""
 

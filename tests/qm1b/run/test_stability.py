@@ -1,11 +1,16 @@
 """`--stability`: which rows are followed, and that this depends on nothing but them."""
 
+import io
+
+import h5py
 import numpy as np
 import pytest
 from fake_runs import MANY, fake_run
 
 from qm1b.cli import main
-from qm1b.folder import same, shards
+from qm1b.commands.generate import Generate, run_settings
+from qm1b.folder import checksum, same, shards
+from qm1b.manifest_schema import SETTINGS
 
 BORON = MANY + "\nCB(C)C\nCCB(C)C\nCB(O)O\n"
 
@@ -30,6 +35,43 @@ def test_suspects_are_computed_once_more(tmp_path):
     assert sum(summary.stats.statuses.values()) == len(boron)
 
 
+def test_a_second_look_that_fails_loses_nothing(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    plain, _ = fake_run(tmp_path / "a", BORON)
+    out, summary = fake_run(
+        tmp_path / "b", BORON, stability="suspect", factory="fake_engine:NoSecondLook"
+    )
+    assert not summary.interrupted
+    names = ("line", "conformer", "status", "suspect", "energy", "stable", "attempts")
+    before, after = columns(plain, *names), columns(out, *names)
+    for name in names:
+        np.testing.assert_array_equal(before[name], after[name])
+    assert sum(summary.stats.statuses.values()) == summary.tally.rows
+
+
+def test_shards_of_an_earlier_version_are_read(tmp_path):
+    out, _ = fake_run(tmp_path, "C\nCC\n")
+    (path,) = shards.shards(out)
+    image = io.BytesIO(path.read_bytes())
+    with h5py.File(image, "r+") as file:
+        del file["rows/stable"], file["rows/followed"]
+    path.write_bytes(checksum.sealed(image.getvalue()))
+    rows = shards.read_shard(path)
+    assert (rows["stable"] == -1).all()
+    assert (rows["followed"] == 0).all()
+    assert main(["stats", str(out)]) == 0
+
+
+@pytest.mark.parametrize(("given", "kept"), [("5E-1", "0.5"), ("0", "none"), ("1.0", "all")])
+def test_one_spelling(tmp_path, given, kept):
+    source = tmp_path / "one.smi"
+    source.write_text("C\n")
+    settings = run_settings(Generate(source=source, stability=given))
+    assert settings.stability == kept
+    assert not [*SETTINGS.problems(settings.to_dict(), "settings")]
+
+
 def test_none_leaves_them_suspect(tmp_path):
     out, _ = fake_run(tmp_path, BORON)
     rows = columns(out, "stable", "suspect")
@@ -40,7 +82,7 @@ def test_none_leaves_them_suspect(tmp_path):
 def test_all(tmp_path):
     out, _ = fake_run(tmp_path, BORON, stability="all")
     rows = columns(out, "stable", "status")
-    for status, stable in (("converged", 1), ("not_converged", 0), ("error", -1)):
+    for status, stable in (("converged", 1), ("not_converged", -1), ("error", -1)):
         chosen = np.array([text.split(":")[0] == status for text in rows["status"]])
         assert chosen.any()
         assert (rows["stable"][chosen] == stable).all()
