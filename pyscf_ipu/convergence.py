@@ -65,6 +65,11 @@ class Aids(NamedTuple):
     diis_start: Count
     level_shift: Scalar
 
+    def astype(self, dtype: type) -> Aids:
+        """The same numbers in another dtype."""
+        damping, shift = (x.astype(dtype) for x in (self.damping, self.level_shift))
+        return Aids(damping, self.diis_start, shift)
+
     def is_plain(self) -> Flag:
         """Whether there are no aids at all."""
         return jnp.logical_and(self.diis_start == 0, self.level_shift == 0)

@@ -20,6 +20,8 @@ PRESETS: dict[str, Settings] = {
 
 SUSPECT = "suspect"
 """Of `stability`: rows that are suspect are computed once more, and followed."""
+STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
+"""Words for `stability`, and the share of the rows that is followed at once."""
 
 
 def in_words(level: Settings) -> str:
@@ -68,13 +70,8 @@ class RunSettings:
 
     @property
     def stability_share(self) -> float:
-        """The share of the rows whose instabilities are followed at once.
-
-        Raises:
-            ValueError: `stability` is neither a word nor a number.
-        """
-        words = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
-        return words[self.stability] if self.stability in words else float(self.stability)
+        """The share of the rows whose instabilities are followed at once."""
+        return STABILITY[self.stability] if self.stability in STABILITY else float(self.stability)
 
     @property
     def unit_lines(self) -> int:

@@ -5,14 +5,13 @@ that is called converged is wrong if its energy, gap or charges are further off 
 References are kept on disk.  For a quick look: float32 --molecules acetylene formamide
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks import harness
-from benchmarks.reference import CACHE, CONV_TOL, CONV_TOL_GRAD, build, kept
+from benchmarks.reference import CACHE, converged_field, kept
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.units import HARTREE_TO_EV
 
@@ -80,11 +79,7 @@ def reference(mol: Molecule, level: Settings) -> dict[str, Any]:
 
 
 def _reference(mol: Molecule, level: Settings) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        field = build(mol, level)
-        field.conv_tol, field.conv_tol_grad, field.max_cycle = CONV_TOL, CONV_TOL_GRAD, 100
-        field.kernel()
+    field = converged_field(mol, level)
     assert field.converged
     overlap = field.get_ovlp()
     _, charges = field.mulliken_pop(verbose=0)

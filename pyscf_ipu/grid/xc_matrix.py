@@ -10,7 +10,8 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.blocks import GridBlocks
@@ -109,7 +110,7 @@ def xc_functional_vertex(
 ) -> tuple[Scalar, Scalar, FloatDG]:
     """One block: its energy in two words and the factors of `xc_potential`."""
     rho, slope = moments[0], moments[1:]
-    sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
+    sigma = _along(slope, slope)
     e, v_rho, v_sigma = functional.energy_and_potential(rho, sigma)
     energy = compensated_sum(two_product(e, weights))
     factors = [0.5 * weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
@@ -122,8 +123,8 @@ def xc_kernel_vertex(functional: Functional, moments: FloatDG, weights: FloatG) 
     float32 cannot hold those of a thin density.  So they are taken along a change of rho by itself
     and of sigma by rho^(8/3), and multiply changes in these units.
     """
-    rho, slope = moments[0], moments[1:]
-    sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
+    rho = moments[0]
+    sigma = _along(moments[1:], moments[1:])
     unit = jnp.maximum(rho, density_cutoff(rho.dtype))
     units = (unit, cbrt(unit) ** 8)
     zero = jnp.zeros_like(rho)
@@ -143,13 +144,17 @@ def xc_response_vertex(kernel: FloatKG, moments: FloatDG, change: FloatDG) -> Fl
     """One block: the change of the factors of `xc_potential` along a change of the moments."""
     v_sigma, rho_rho, rho_sigma, sigma_rho, sigma_sigma, per_rho, per_sigma = kernel
     slope, d_slope = moments[1:], change[1:]
-    products = (s * d for s, d in zip(slope, d_slope, strict=True))
     d_rho = change[0] * per_rho
-    d_sigma = 2.0 * sum(products, jnp.zeros_like(d_rho)) * per_sigma
+    d_sigma = 2.0 * _along(slope, d_slope) * per_sigma
     d_v_rho = rho_rho * d_rho + sigma_rho * d_sigma
     d_v_sigma = rho_sigma * d_rho + sigma_sigma * d_sigma
     rest = [2.0 * (d_v_sigma * s + v_sigma * d) for s, d in zip(slope, d_slope, strict=True)]
     return jnp.stack([0.5 * d_v_rho, *rest])
+
+
+def _along(a: Float[Array, "axes G"], b: Float[Array, "axes G"]) -> FloatG:
+    """Scalar product at every point; zero without axes."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), jnp.zeros(a.shape[1:], a.dtype))
 
 
 def xc_potential_vertex(ao: FloatDNG, factors: FloatDG) -> FloatNN:

@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
-from pyscf_ipu.convergence import PLAIN
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
@@ -19,8 +16,9 @@ from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
 from pyscf_ipu.scf.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
-    NOTHING,
     Orthonormal,
+    is_padding,
+    left_out,
     orthonormal,
     purified,
 )
@@ -101,7 +99,8 @@ def restricted_kohn_sham(
         problem = hamiltonian(atoms, xc, HOST)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         guess = guess_density(atoms).astype(numerics.energy_dtype)
-        run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, mol.aids), settings)
+        aids = mol.aids.astype(numerics.energy_dtype)
+        run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, aids), settings)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
     return Solution(
@@ -142,10 +141,8 @@ def _evaluate(
     small = basis.smallest < settings.numerics.least_overlap
     purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
     guess = jnp.where(small & ~run.converged, start.guess, purer)
-    aids = jax.tree.map(lambda to, x: jnp.asarray(x, to.dtype), PLAIN.aids(np.float64), start.aids)
     cycles = jnp.where(small, settings.max_cycles, 1)
-    start = Start(guess, start.n_occupied, aids)
-    found = scf(problem.fock, basis, start, cycles, PRECISIONS["float64"])
+    found = scf(problem.fock, basis, start._replace(guess=guess), cycles, PRECISIONS["float64"])
     own = run.converged & (found.density_error < OWN_DENSITY)
     return found._replace(
         converged=jnp.where(small, found.converged, own),
@@ -173,10 +170,9 @@ def _padding_last(
     energy: FloatN, orbitals: FloatNN, padded: Bool[Array, " N"]
 ) -> tuple[FloatN, FloatNN]:
     """Move the orbitals of padded AOs, and those left out, to the end, with infinite energy."""
-    square = orbitals * orbitals
-    weight = jnp.sum(jnp.where(padded[:, None], square, 0.0), axis=0)
-    nothing = jnp.sum(square, axis=0) < NOTHING
-    energy = jnp.where((weight > 0.5) | nothing, jnp.inf, energy)
+    squares = orbitals * orbitals
+    last = is_padding(squares, padded) | left_out(squares)
+    energy = jnp.where(last, jnp.inf, energy)
     order = jnp.argsort(energy)
     return energy[order], orbitals[:, order]
 

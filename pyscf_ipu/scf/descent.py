@@ -13,8 +13,16 @@ from jaxtyping import Bool
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
-from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.orbitals import NOTHING, density_of, product, reorthonormalise, similar
+from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.scf.orbitals import (
+    density_of,
+    is_padding,
+    left_out,
+    length,
+    product,
+    reorthonormalise,
+    similar,
+)
 from pyscf_ipu.scf.rotation import UNSTABLE_HARTREE, Field, Response, Rotation, lowest_rotation
 from pyscf_ipu.scf.run import EnergySum
 
@@ -87,7 +95,9 @@ def descend(
         state = _moved(problem, state, n_occupied, tolerance)
         orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
         fock = similar(state.matrix, orbitals)
-        empty = ~occupied & _is_orbital(orbitals, problem.padded)
+        squares = orbitals * orbitals
+        absent = left_out(squares)
+        empty = ~occupied & ~is_padding(squares, problem.padded) & ~absent
         allowed = empty[:, None] & occupied[None]
         gradient = jnp.where(allowed, fock, 0.0)
         small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
@@ -96,16 +106,15 @@ def descend(
         found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
         positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
         minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
-        length, x = _within(found, state.radius, stationary)
+        radius, x = _within(found, state.radius, stationary)
         turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
         for _ in range(2):
             turned = reorthonormalise(turned, problem.overlap)
-        there = (orbitals * orbitals).sum(0) > NOTHING  # rounding grows in what was left out
-        turned = jnp.where(there, turned, 0.0)
+        turned = jnp.where(absent, 0.0, turned)  # where rounding would grow
         return state._replace(
             orbitals=orbitals,
             trial=turned,
-            radius=length,
+            radius=radius,
             steps=state.steps + (~minimum).astype(jnp.int32),
             minimum=minimum,
             sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
@@ -125,8 +134,7 @@ def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precis
     """At the trial, if its energy is lower; else where it was, with a shorter step ahead."""
     matrix, terms = problem.fock(density_of(state.trial, n_occupied))
     energy = terms.total()
-    change = (energy.hi - state.energy.hi) + (energy.lo - state.energy.lo)
-    lower = change < 0.05 * tolerance.energy_change
+    lower = difference(energy, state.energy) < 0.05 * tolerance.energy_change
     radius = jnp.where(lower, jnp.minimum(1.5 * state.radius, LONGEST), 0.3 * state.radius)
     taken = (state.trial, matrix, energy)
     kept = (state.orbitals, state.matrix, state.energy)
@@ -137,15 +145,9 @@ def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precis
 
 def _within(found: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatNN]:
     """The step and its length: at most the radius, and all of it at a stationary field."""
-    length = jnp.sqrt(jnp.sum(found.vector * found.vector))
-    wanted = jnp.where(stationary, radius, jnp.minimum(radius, length))
-    return wanted, found.vector * (wanted / jnp.maximum(length, jnp.finfo(length.dtype).tiny))
-
-
-def _is_orbital(orbitals: FloatNN, padded: Bool[Array, " N"]) -> Bool[Array, " N"]:
-    """Whether a column is an orbital of the molecule: not a padded AO, and not left out as zero."""
-    square = orbitals * orbitals
-    return (jnp.where(padded[:, None], square, 0.0).sum(0) < 0.5) & (square.sum(0) > NOTHING)
+    there = length(found.vector)
+    wanted = jnp.where(stationary, radius, jnp.minimum(radius, there))
+    return wanted, found.vector * (wanted / jnp.maximum(there, jnp.finfo(there.dtype).tiny))
 
 
 def _semicanonical(orbitals: FloatNN, matrix: FloatNN, occupied: Bool[Array, " N"]) -> FloatNN:

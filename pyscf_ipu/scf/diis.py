@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from pyscf_ipu.numerics.arrays import Count, FloatNN
+from pyscf_ipu.scf.orbitals import length
 
 
 class Diis(NamedTuple):
@@ -39,7 +40,7 @@ def diis_step(history: Diis, cycle: Count, fock: FloatNN, error: FloatNN) -> tup
     depth = history.norm.shape[0]
     place = cycle % depth
     flat = error.ravel()
-    size = jnp.sqrt(jnp.sum(flat * flat))
+    size = length(flat)
     tiny = jnp.finfo(flat.dtype).tiny
     history = Diis(
         history.fock.at[place].set(fock),

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
-from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 from pyscf_ipu.scf.orbitals import (
@@ -193,7 +193,7 @@ def _progress(
 ) -> tuple[Flag, Scalar, Count]:
     """Whether the thresholds are met, the smallest commutator, and the cycles since then."""
     last = state.run.energies
-    change = jnp.abs((energy.hi - last.hi[0]) + (energy.lo - last.lo[0]))
+    change = jnp.abs(difference(energy, last.at(0)))
     better = commutator < 0.7 * state.best
     stalled = jnp.where(better, 0, state.stalled + 1)
     small = jnp.where(stalled < STALLED, tolerance.commutator, _floor(tolerance))

@@ -8,7 +8,7 @@ from jax import lax
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
-from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.descent import Problem, descend
 from pyscf_ipu.scf.loop import Start, scf
 from pyscf_ipu.scf.machine import Eigh, library_eigh
@@ -75,9 +75,9 @@ def lowest_scf(
 
 
 def _lower(new: ScfRun, old: ScfRun) -> Flag:
-    """Whether the new one is a result, and the old one is none or lies higher."""
+    """Whether the new run converged, and the old one did not or has a higher energy."""
     return new.converged & (~old.converged | _below(new.terms.total(), old.terms.total()))
 
 
 def _below(energy: Pair, other: Pair) -> Flag:
-    return (energy.hi - other.hi) + (energy.lo - other.lo) < -LOWER_HARTREE
+    return difference(energy, other) < -LOWER_HARTREE

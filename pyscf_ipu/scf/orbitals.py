@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool
 
-from pyscf_ipu.numerics.arrays import Count, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, Scalar
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 
@@ -93,6 +95,21 @@ def purified(density: FloatNN, overlap: FloatNN) -> FloatNN:
         square = product(product(half, overlap), half)
         half = 3.0 * square - 2.0 * product(product(square, overlap), half)
     return 2.0 * half
+
+
+def is_padding(squares: FloatNN, padded: Bool[Array, " N"]) -> Bool[Array, " N"]:
+    """Which orbitals are padded AOs, from the squares of all coefficients."""
+    return jnp.where(padded[:, None], squares, 0.0).sum(0) > 0.5
+
+
+def left_out(squares: FloatNN) -> Bool[Array, " N"]:
+    """Which orbitals are zero because the basis leaves nearly dependent AOs out."""
+    return squares.sum(0) < NOTHING
+
+
+def length(x: Floats) -> Scalar:
+    """The root of the sum of squares."""
+    return jnp.sqrt(jnp.sum(x * x))
 
 
 def commutator_of(fock: FloatNN, density: FloatNN) -> FloatNN:

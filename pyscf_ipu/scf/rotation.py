@@ -18,7 +18,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
-from pyscf_ipu.scf.orbitals import product, similar
+from pyscf_ipu.scf.orbitals import length, product, similar
 
 Response = Callable[[FloatNN], FloatNN]
 """Change of the density matrix -> change of the Fock matrix."""
@@ -80,7 +80,7 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
     orbitals, levels, gradient, allowed, stationary = field
     n, dtype = levels.shape[0], levels.dtype
     gaps = jnp.where(allowed, levels[:, None] - levels[None], 1.0)
-    slope = _length(gradient)
+    slope = length(gradient)
 
     def hessian(x: FloatNN) -> FloatNN:
         half = product(product(orbitals, x), orbitals.T)
@@ -107,13 +107,13 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         away = gaps - value
         following = residual / jnp.where(jnp.abs(away) < SMALLEST_GAP, SMALLEST_GAP, away)
         scale = 1.0 / jnp.where(stationary, 1.0, jnp.maximum(share, SMALLEST_SHARE))
-        found = Rotation(value, scale * x, scale * _length(residual), place + 1)
+        found = Rotation(value, scale * x, scale * length(residual), place + 1)
         return _Search(rotations, images, found, following)
 
     downhill = gradient / jnp.maximum(gaps, SMALLEST_GAP)
     mixture = jnp.asarray(_mixture(n), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
     mixture = jnp.where(allowed, mixture, 0.0)
-    some = 0.1 * _length(downhill) / jnp.maximum(_length(mixture), SMALLEST_GAP)
+    some = 0.1 * length(downhill) / jnp.maximum(length(mixture), SMALLEST_GAP)
     first = jnp.where(stationary, mixture, downhill - some * mixture)
     none, never = jnp.zeros((PRODUCTS, n, n), dtype), jnp.full((), jnp.inf, dtype)
     nothing = Rotation(never, jnp.zeros((n, n), dtype), never, jnp.zeros((), jnp.int32))
@@ -148,12 +148,8 @@ def _orthogonal(x: FloatNN, others: Float[Array, "m N N"]) -> FloatNN:
     for _ in range(2):
         shares = jnp.einsum("mab,ab->m", others, x, precision="highest")
         x = x - jnp.tensordot(shares, others, 1, precision="highest")
-        x = x / jnp.maximum(_length(x), jnp.finfo(x.dtype).tiny)
+        x = x / jnp.maximum(length(x), jnp.finfo(x.dtype).tiny)
     return x
-
-
-def _length(x: FloatNN) -> Scalar:
-    return jnp.sqrt(jnp.sum(x * x))
 
 
 def _mixture(n: int) -> Float[np.ndarray, "N N"]:

@@ -1,5 +1,6 @@
 """`qm1b generate`: molecules in, a folder of shards out."""
 
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from qm1b.inputs import GEOMETRIES
 from qm1b.inputs.container import MEMBER_SUFFIXES
 from qm1b.rows.schema import Json
 from qm1b.run.stdin import PIPE, spooled
-from qm1b.settings import PRESETS, SUSPECT, RunSettings
+from qm1b.settings import PRESETS, STABILITY, RunSettings
 from qm1b.work_units import WHOLE, Share
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
@@ -152,11 +153,6 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
-    if not _is_share(command):
-        raise UserError(
-            f"--stability is {command.stability}: use none, all, suspect, or give a share of the "
-            "rows from 0 to 1"
-        )
     if command.preset not in PRESETS:
         raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}")
     level = {
@@ -171,18 +167,21 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["level"] = replace(PRESETS[command.preset], **given)  # type: ignore[arg-type]
     settings["conformers"] = _conformers(command, input_format)
     settings["input_format"] = input_format
-    share = command.stability_share
-    if command.stability != SUSPECT:  # one spelling for one thing
-        settings["stability"] = {0.0: "none", 1.0: "all"}.get(share, repr(share))
+    settings["stability"] = _stability(command.stability)
     return RunSettings(**settings)
 
 
-def _is_share(command: Generate) -> bool:
-    """Whether --stability can be used."""
-    try:
-        return 0 <= command.stability_share <= 1
-    except ValueError:
-        return False
+def _stability(given: str) -> str:
+    """--stability in the one spelling that settings have for it."""
+    if given in STABILITY:
+        return given
+    with suppress(ValueError):
+        share = float(given)
+        if 0 <= share <= 1:
+            return {0.0: "none", 1.0: "all"}.get(share, repr(share))
+    raise UserError(
+        f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 to 1"
+    )
 
 
 def _conformers(command: Generate, input_format: str) -> int:

@@ -134,8 +134,7 @@ def run_of(
         if rung and rung.precision:
             engine.shape(molecules[0])  # raises if it is too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
-        if stability or (rung and rung.stability):
-            aids["stability"] = True
+        aids["stability"] = stability or (rung is not None and rung.stability)
         found = engine.run(shape, list(molecules), **aids)
         return [
             _result(one, engine.n_ao(m.numbers)) for one, m in zip(found, molecules, strict=True)

@@ -15,7 +15,7 @@ from qm1b.engine.ladder import climb, ladder_for, run_of
 from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
 from qm1b.process.worker import Connection, Ready
 from qm1b.reference.inline_audit import audited
-from qm1b.rows.identity import draw_key
+from qm1b.rows.identity import is_drawn
 from qm1b.rows.schema import Conformer, Result
 from qm1b.settings import RunSettings
 
@@ -40,8 +40,7 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
             for stability, members in _parts(job, settings).items():
                 if (job.shape, stability) not in compiled:
                     conn.send(Compiling(job.shape))
-                    how = {"stability": True} if stability else {}
-                    event = engine.compile(job.shape, **how)
+                    event = engine.compile(job.shape, stability=stability)
                     compiled.add((job.shape, stability))
                     if event is not None:
                         conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
@@ -63,9 +62,9 @@ def _parts(job: Job, settings: RunSettings) -> dict[bool, list[int]]:
     The run's seed and the row alone decide which rows belong to the share of `--stability`.
     """
     parts: dict[bool, list[int]] = {}
-    share = settings.stability_share
+    share, seed = settings.stability_share, settings.seed
     for i, one in enumerate(job.conformers):
-        drawn = draw_key("stability", settings.seed, one.line, one.conformer) < share * 2**64
+        drawn = is_drawn(share, "stability", seed, one)
         parts.setdefault(one.follow or drawn, []).append(i)
     return parts
 

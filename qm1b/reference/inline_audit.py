@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from pyscf_ipu.settings import Settings
 from qm1b.reference.recompute import recompute
-from qm1b.rows.identity import draw_key
+from qm1b.rows.identity import is_drawn
 from qm1b.rows.schema import CONVERGED, Conformer, Result
 
 
 def is_audited(conformer: Conformer, share: float, seed: int) -> bool:
     """Whether a row belongs to the share (0 to 1) of audited rows."""
-    return draw_key("audit", seed, conformer.line, conformer.conformer) < share * 2**64
+    return is_drawn(share, "audit", seed, conformer)
 
 
 def audited(

@@ -50,7 +50,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts".split()
-_FIELDS += ["stable", "followed"]
+_STABILITY = ("stable", "followed")
 
 
 @dataclass
@@ -97,7 +97,7 @@ def collect(path: Path) -> Statistics:
     """
     stats = Statistics(distributions=[Distribution(q.name, q.title, q.whole) for q in QUANTITIES])
     molecules = set[int]()
-    for batch in load(path, [*_FIELDS, *_LABELS]).batches():
+    for batch in load(path, [*_FIELDS, *_LABELS, *_STABILITY]).batches():
         if not len(batch):
             continue
         molecules |= distinct(batch)
@@ -123,7 +123,7 @@ def _add(stats: Statistics, batch: Batch) -> None:
         # The last attempt is the one that converged (`ladder.climb`).
         last = (text.split(" ")[-1].split(":")[0] for text in batch["attempts"])
         stats.rungs.update(name for name in last if name)
-    if "stable" in batch and "followed" in batch:
+    if all(name in batch for name in _STABILITY):
         looked = {"stable": 1, "unstable": 0}
         stats.stability += Counter(
             {k: int((batch["stable"] == v).sum()) for k, v in looked.items()}

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from qm1b.rows.batch import Batch
+from qm1b.rows.schema import Conformer
 
 
 def name_of(smiles: str, seed: int) -> str:
@@ -73,8 +74,13 @@ def bonds_of(numbers: Integer[np.ndarray, " A"], angstrom: Float[np.ndarray, "A 
 def draw_key(*parts: str | int) -> int:
     """A number from 0 to 2**64 - 1, uniform over rows, from a seed and the identity of a row.
 
-    Keys below share * 2**64 draw a share of the rows; the n least keys draw n rows. Neither depends
-    on the order of the rows.
+    The n least keys draw n rows, and `is_drawn` draws a share. Neither depends on the order of the
+    rows.
     """
     text = " ".join(map(str, parts))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def is_drawn(share: float, purpose: str, seed: int, conformer: Conformer) -> bool:
+    """Whether a row belongs to the share (0 to 1) of a run's rows that are drawn for a purpose."""
+    return draw_key(purpose, seed, conformer.line, conformer.conformer) < share * 2**64

@@ -83,6 +83,11 @@ class Row:
     conformer: Conformer
     result: Result
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and conformer: its identity within a run, and its order."""
+        return self.conformer.line, self.conformer.conformer
+
 
 @dataclass(frozen=True)
 class Drop:

@@ -77,20 +77,21 @@ def flagged(rows: Sequence[Row]) -> list[Row]:
 
     The conformers of one molecule may come from several lines: entries or frames with geometries.
     """
-    found = [replace(row, result=replace(row.result, suspect="")) for row in rows]
+    suspect = [""] * len(rows)
     molecules = defaultdict[tuple[str, int], list[int]](list)
     for i, row in enumerate(rows):
         if row.result.status == CONVERGED:
             molecules[_molecule(row.conformer)].append(i)
     for good in molecules.values():
-        why = [by_itself(rows[i]) for i in good]
-        sound = np.array([not reason for reason in why])
+        alone = [by_itself(rows[i]) for i in good]
+        sound = np.array([not reason for reason in alone])
         far, _ = outliers(np.array([rows[i].result.energy for i in good]), sound)
-        for i, reason, is_far in zip(good, why, far.tolist(), strict=True):
-            if reason or is_far:
-                suspect = replace(rows[i].result, suspect=reason or OUTLIER)
-                found[i] = replace(rows[i], result=suspect)
-    return found
+        for i, reason, is_far in zip(good, alone, far.tolist(), strict=True):
+            suspect[i] = reason or (OUTLIER if is_far else "")
+    return [
+        row if row.result.suspect == why else replace(row, result=replace(row.result, suspect=why))
+        for row, why in zip(rows, suspect, strict=True)
+    ]
 
 
 def _molecule(who: Conformer) -> tuple[str, int]:

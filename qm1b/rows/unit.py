@@ -20,10 +20,12 @@ class Unit:
     drops: list[Drop] = field(default_factory=list)
     open: dict[int, int | None] = field(default_factory=dict)
     """Unfinished lines: conformers still to come, or None while it is not known how many."""
+    before: dict[tuple[int, int], Row] = field(default_factory=dict)
+    """By place, the earlier rows of conformers that were computed once more."""
 
     def sort(self) -> None:
         """Restore the order of the input, whatever the order of arrival."""
-        self.rows.sort(key=lambda row: (row.conformer.line, row.conformer.conformer))
+        self.rows.sort(key=lambda row: row.place)
         self.drops.sort(key=lambda drop: drop.line)
 
     def only(self, lines: Collection[int]) -> Unit:

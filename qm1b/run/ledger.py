@@ -20,8 +20,6 @@ class Ledger:
         self._units: dict[int, Unit] = {}
         self._begun = 0
         self._read = 0
-        self._before: dict[tuple[int, int], Row] = {}
-        """By line and conformer, the rows that are computed once more."""
 
     @property
     def unfinished(self) -> int:
@@ -57,11 +55,10 @@ class Ledger:
         Of a conformer that was computed once more, the earlier row stays unless the new one
         converged.
         """
-        earlier = self._before.get(_place(row))
-        if earlier is not None and row.result.status != CONVERGED:
-            row = earlier
         line = row.conformer.line
         unit = self._unit(line)
+        if row.result.status != CONVERGED:
+            row = unit.before.get(row.place, row)
         unit.rows.append(row)
         left = (unit.open[line] or 0) - 1
         unit.open[line] = left
@@ -72,15 +69,11 @@ class Ledger:
     def reopened(self, unit: Unit, again: Sequence[Row]) -> None:
         """Take rows of a closed unit out of it: they are computed once more."""
         self._units[unit.index] = unit
-        self._before |= {_place(row): row for row in again}
-        gone = {id(row) for row in again}
-        unit.rows = [row for row in unit.rows if id(row) not in gone]
+        taken = {row.place: row for row in again}
+        unit.before |= taken
+        unit.rows = [row for row in unit.rows if row.place not in taken]
         for line, count in Counter(row.conformer.line for row in again).items():
             unit.open[line] = count
-
-    def was_reopened(self, row: Row) -> bool:
-        """Whether it has been computed once more already."""
-        return _place(row) in self._before
 
     def closed(self, at_end: bool) -> Iterator[Unit]:
         """Units that are finished; `at_end` says that no further line will be read."""
@@ -98,7 +91,3 @@ class Ledger:
             self._units[index] = Unit(index, self._begun)
             self._begun += 1
         return self._units[index]
-
-
-def _place(row: Row) -> tuple[int, int]:
-    return row.conformer.line, row.conformer.conformer

@@ -146,7 +146,7 @@ class Pipeline:
         if self.settings.stability != SUSPECT:
             return []
         suspect = [row for row in unit.rows if row.result.suspect and row.result.stable < 0]
-        return [row for row in suspect if not self.ledger.was_reopened(row)]
+        return [row for row in suspect if row.place not in unit.before]
 
     def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""
