@@ -115,7 +115,7 @@ def stages(mol: Molecule, settings: Settings) -> tuple[dict[str, float], dict[st
 
     def algebra(history: Any, f: Any) -> Any:
         matrix = similar(f, basis.inverse)
-        history, out = diis_step(history, jnp.int32(3), matrix, matrix - matrix.T)
+        history, out = diis_step(history, jnp.int32(3), matrix, matrix - matrix.T, jnp.bool_(True))
         c = reorthonormalise(basis.inverse, basis.overlap)
         return history, out, density_of(c, jnp.int32(5))
 

@@ -56,6 +56,7 @@ class Descent(NamedTuple):
     energy: Pair
     minimum: Flag  # whether it began in one
     sound: Flag  # whether all numbers were finite
+    eigenvalue: Scalar  # lowest of the Hessian where it ended, Hartree
 
 
 class _State(NamedTuple):
@@ -67,6 +68,7 @@ class _State(NamedTuple):
     steps: Count
     minimum: Flag
     sound: Flag
+    eigenvalue: Scalar
 
 
 def descend(
@@ -117,6 +119,7 @@ def descend(
             radius=radius,
             steps=state.steps + (~minimum).astype(jnp.int32),
             minimum=minimum,
+            eigenvalue=found.eigenvalue,
             sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
         )
 
@@ -124,10 +127,11 @@ def descend(
     energy = Pair(jnp.full((), jnp.inf, dtype), jnp.zeros((), dtype))
     radius = jnp.full((), RADIUS, dtype)
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    start = _State(orbitals, jnp.zeros_like(orbitals), energy, orbitals, radius, none, no, ~no)
+    matrix, flat = jnp.zeros_like(orbitals), jnp.zeros((), dtype)
+    start = _State(orbitals, matrix, energy, orbitals, radius, none, no, ~no, flat)
     end = lax.while_loop(unfinished, step, start)
     density = density_of(end.orbitals, n_occupied)
-    return Descent(density, end.energy, end.minimum & (end.steps == 0), end.sound)
+    return Descent(density, end.energy, end.minimum & (end.steps == 0), end.sound, end.eigenvalue)
 
 
 def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precision) -> _State:

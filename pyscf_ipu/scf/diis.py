@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from pyscf_ipu.numerics.arrays import Count, FloatNN
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.scf.orbitals import length
 
 
@@ -22,7 +22,7 @@ class Diis(NamedTuple):
 
     fock: Float[Array, "m N N"]
     error: Float[Array, "m N*N"]
-    norm: Float[Array, " m"]
+    norm: Float[Array, " m"]  # negative where no later cycle extrapolates from the entry
 
 
 def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
@@ -32,11 +32,16 @@ def diis_start(depth: int, n: int, dtype: DTypeLike) -> Diis:
 def latest(history: Diis, cycle: Count, otherwise: FloatNN) -> FloatNN:
     """The Fock matrix that was recorded in the cycle before `cycle`; `otherwise` if none was."""
     place = (cycle - 1) % history.norm.shape[0]
-    return jnp.where(history.norm[place] > 0, history.fock[place], otherwise)
+    return jnp.where(history.norm[place] != 0, history.fock[place], otherwise)
 
 
-def diis_step(history: Diis, cycle: Count, fock: FloatNN, error: FloatNN) -> tuple[Diis, FloatNN]:
-    """Record (fock, error) in place of the oldest entry and extrapolate: (history, Fock matrix)."""
+def diis_step(
+    history: Diis, cycle: Count, fock: FloatNN, error: FloatNN, lasting: Flag
+) -> tuple[Diis, FloatNN]:
+    """Record (fock, error) in place of the oldest entry and extrapolate: (history, Fock matrix).
+
+    Later cycles extrapolate from the entry only if it is `lasting`.
+    """
     depth = history.norm.shape[0]
     place = cycle % depth
     flat = error.ravel()
@@ -57,4 +62,5 @@ def diis_step(history: Diis, cycle: Count, fock: FloatNN, error: FloatNN) -> tup
     inverse = jnp.where(used, smallest / jnp.where(used, history.norm, 1.0), 0.0)
     weights = jnp.linalg.solve(matrix, inverse) * inverse
     weights = weights / jnp.sum(weights)
-    return history, jnp.tensordot(weights, history.fock, 1, precision="highest")
+    kept = history._replace(norm=history.norm.at[place].multiply(jnp.where(lasting, 1.0, -1.0)))
+    return kept, jnp.tensordot(weights, history.fock, 1, precision="highest")

@@ -34,7 +34,7 @@ OWN_DENSITY = 0.1
 """Largest element by which a density may differ from that of the orbitals of its own Fock matrix,
 in the orthonormal basis, where rounding is not magnified by nearly dependent AOs.
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
-LOST_CYCLES, LOST_COMMUTATOR = 24, 1e-2
+LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
 ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 """The aids of a second start: so large a shift that occupied orbitals stay occupied."""
@@ -117,9 +117,13 @@ def scf(
         sound = before.converged & (commutator < _floor(tolerance))
         long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
         free = state.free | arrived | long
+        # The guess is no density of any orbitals, so its commutator means nothing.
+        of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles, matrix)
-            diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error)
+            diis, extrapolated = diis_step(
+                state.diis, before.cycles, matrix, error, ~of_guess
+            )
             aided = state.aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
             )

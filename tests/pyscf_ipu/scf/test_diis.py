@@ -22,12 +22,14 @@ def pulay(errors, focks):
     return np.tensordot(c, focks, 1)
 
 
-def history(errors, focks, dtype, depth=8):
+def history(errors, focks, dtype, depth=8, lasting=True):
     with jax.enable_x64(dtype == np.float64):
         state = diis_start(depth, N, dtype)
         step = jax.jit(diis_step)
         for cycle, (e, f) in enumerate(zip(errors, focks, strict=True)):
-            state, out = step(state, jnp.int32(cycle), jnp.asarray(f, dtype), jnp.asarray(e, dtype))
+            last = jnp.bool_(lasting or cycle > 0)
+            fock, error = jnp.asarray(f, dtype), jnp.asarray(e, dtype)
+            state, out = step(state, jnp.int32(cycle), fock, error, last)
             assert out.dtype == dtype
     return state, np.asarray(out, np.float64)
 
@@ -55,6 +57,15 @@ def test_the_oldest_entry_is_forgotten(matrices):
     errors, focks = matrices
     _, out = history(errors, focks, np.float64, depth=3)
     np.testing.assert_allclose(out, pulay(errors[2:], focks[2:]), rtol=1e-9, atol=1e-11)
+
+
+def test_an_entry_that_does_not_last_serves_its_own_cycle_alone(matrices):
+    errors, focks = matrices
+    _, first = history(errors[:1], focks[:1], np.float64, lasting=False)
+    np.testing.assert_allclose(first, focks[0], rtol=1e-13)
+    state, out = history(errors, focks, np.float64, lasting=False)
+    np.testing.assert_allclose(out, pulay(errors[1:], focks[1:]), rtol=1e-9, atol=1e-11)
+    np.testing.assert_array_equal(state.fock[0], focks[0])
 
 
 def test_errors_over_six_decades_in_float32(matrices):
