@@ -24,7 +24,8 @@ _HOME = {
     "Settings": ".settings",
     "Solver": ".solver.solver",
     "UntrustedCache": ".errors",
-    "enable_disk_cache": ".solver.disk_cache",
+    "clear": ".solver.shared",
+    "enable_disk_cache": ".host.disk_cache",
     "forces": ".api",
     "optimize": ".interop.optimize",
     "rks_core": ".solver.rks_core",
@@ -42,6 +43,7 @@ __all__ = [
     "Settings",
     "Solver",
     "UntrustedCache",
+    "clear",
     "enable_disk_cache",
     "forces",
     "optimize",
@@ -53,13 +55,14 @@ if TYPE_CHECKING:
     from pyscf_ipu.api import forces, rks
     from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache
+    from pyscf_ipu.host.disk_cache import enable_disk_cache
     from pyscf_ipu.interop.calculator import Calculator
     from pyscf_ipu.interop.optimize import Optimized, optimize
     from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.settings import Settings
-    from pyscf_ipu.solver.disk_cache import enable_disk_cache
     from pyscf_ipu.solver.result import RKSResult
     from pyscf_ipu.solver.rks_core import rks_core
+    from pyscf_ipu.solver.shared import clear
     from pyscf_ipu.solver.solver import Solver
 
 __getattr__, __dir__ = lazy(__name__, _HOME)

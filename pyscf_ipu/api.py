@@ -5,11 +5,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.solver.result import ILL_CONDITIONED, MoleculeResult, RKSResult, invalid, stacked
+from pyscf_ipu.solver.batches import Wanted, molecule_list, results
+from pyscf_ipu.solver.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
+from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 
 
@@ -26,10 +27,12 @@ def rks(
     solver: Solver | None = None,
     forces: bool = False,
     stability: bool = False,
+    workers: int | None = None,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
-    One program is compiled per shape of molecule; keep a Solver to call again without compiling.
+    One program is compiled per shape of molecule, and kept: in this process until `clear`, and on
+    disk (see `enable_disk_cache`).
 
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
@@ -41,11 +44,13 @@ def rks(
         max_cycles: SCF cycles at most, and as many more after a second start; default 50.
         throw: raise on the first molecule that is invalid or does not converge.
         orbitals: also return mo_coeff and density_matrix.
-        solver: reuse the compiled programs of a `Solver`, at its settings.
+        solver: a `Solver` of your own; default: the one that all calls at these settings share.
         forces: also return forces; a second program per shape.
         stability: follow instabilities of the orbitals to the lowest state and also return `stable`
             and `followed`; another program per shape.  Its calls take up to twice as long, and
             several times as long where there is an instability to follow.
+        workers: batches of a list that are computed at the same time; default: one per core that
+            this process may use.  Results do not depend on it.
 
     Raises:
         ValueError: a setting cannot be used.
@@ -57,67 +62,11 @@ def rks(
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
-    found = results(mols, solver, throw or alone, orbitals, forces, stability)
+    wanted = Wanted(orbitals, forces, stability)
+    found = results(mols, solver, wanted, throw or alone, workers)
     if throw:
         _throw_unconverged(found, mols, solver.settings)
     return found[0] if alone else stacked(found, orbitals, forces, stability)
-
-
-def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
-    """A list of molecules, also from a single one.
-
-    Raises:
-        TypeError: not a Molecule and not a sequence of them.
-    """
-    if isinstance(molecules, Molecule):
-        return [molecules]
-    if not isinstance(molecules, Sequence):
-        kind = type(molecules).__name__
-        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
-    for i, mol in enumerate(molecules):
-        if not isinstance(mol, Molecule):
-            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
-    return list(molecules)
-
-
-def results(
-    mols: Sequence[Molecule],
-    solver: Solver,
-    strict: bool = False,
-    orbitals: bool = False,
-    forces: bool = False,
-    stability: bool = False,
-) -> list[MoleculeResult]:
-    """One result per molecule, in the order given; computed in batches, shape by shape.
-
-    Raises:
-        InvalidMolecule: a molecule cannot be computed, and `strict` is set.
-    """
-    found: dict[int, MoleculeResult] = {}
-    groups: dict[Shape, list[int]] = {}
-    for i, mol in enumerate(mols):
-        try:
-            mol.check(solver.settings.precision)
-            groups.setdefault(solver.shape(mol), []).append(i)
-        except InvalidMolecule as error:
-            if strict:
-                raise type(error)(
-                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
-                ) from error
-            found[i] = invalid(str(error), mol.n_atoms)
-    for shape, members in groups.items():
-        size = solver.batch_size(shape)
-        for start in range(0, len(members), size):
-            part = members[start : start + size]
-            batch = solver.run(
-                shape,
-                [mols[i] for i in part],
-                orbitals=orbitals,
-                forces=forces,
-                stability=stability,
-            )
-            found.update(zip(part, batch, strict=True))
-    return [found[i] for i in range(len(mols))]
 
 
 def forces(
@@ -130,6 +79,7 @@ def forces(
     max_cycles: int | None = None,
     throw: bool = False,
     solver: Solver | None = None,
+    workers: int | None = None,
 ) -> np.ndarray | list[np.ndarray]:
     """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
 
@@ -150,15 +100,16 @@ def forces(
         throw=throw,
         solver=solver,
         forces=True,
+        workers=workers,
     )
     return found.forces  # type: ignore[return-value]
 
 
 def solver_for(solver: Solver | None, *level: object) -> Solver:
-    """The given solver, or a new one.
+    """The given solver, or the shared one of a level of theory.
 
     Args:
-        solver: None for a new one.
+        solver: None for the shared one.
         level: the fields of `Settings` in their order; None for the solver's, or the default.
 
     Raises:
@@ -168,7 +119,7 @@ def solver_for(solver: Solver | None, *level: object) -> Solver:
     names = [field.name for field in fields(Settings)]
     given = {n: value for n, value in zip(names, level, strict=True) if value is not None}
     if solver is None:
-        return Solver(replace(Settings(), **given))
+        return shared_solver(replace(Settings(), **given))
     if not isinstance(solver, Solver):
         raise TypeError(f"solver is a {type(solver).__name__}: give a pyscf_ipu.Solver, or none")
     for name, value in given.items():

@@ -107,7 +107,7 @@ def info() -> str:
     import jax
 
     from pyscf_ipu.codelets import describe
-    from pyscf_ipu.solver.disk_cache import default_cache_directory
+    from pyscf_ipu.host.disk_cache import kept_in
     from pyscf_ipu.solver.memory import available_bytes
 
     devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
@@ -116,7 +116,7 @@ def info() -> str:
         "versions": f"JAX {jax.__version__}, PySCF {version('pyscf')}",
         "devices": devices,
         "codelets": describe(),
-        "programs": f"kept by qm1b, and after enable_disk_cache(), in {default_cache_directory()}",
+        "programs": f"kept in {kept_in()}" if kept_in() else "not kept: PYSCF_IPU_CACHE=off",
         "memory": f"{available_bytes() / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<10} {value}" for name, value in rows.items())

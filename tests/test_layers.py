@@ -16,6 +16,7 @@ ORDER = {
         "units",
         "errors",
         "terminal",
+        "host",
         "xc",
         "numerics",
         "convergence",

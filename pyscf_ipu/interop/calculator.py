@@ -14,6 +14,7 @@ from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.solver.result import ILL_CONDITIONED
+from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
@@ -106,7 +107,7 @@ class Calculator(calculator.Calculator):
             self._solver.settings, **{k: v for k, v in changed.items() if k != "charge"}
         )
         if settings != self._solver.settings:
-            self._solver = Solver(settings)
+            self._solver = shared_solver(settings)
         self.parameters = {**asdict(settings), "charge": charge}
         self.reset()
         return changed

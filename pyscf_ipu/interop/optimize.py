@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from pyscf_ipu.api import molecule_list, results, solver_for
+from pyscf_ipu.api import solver_for
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.solver.batches import Wanted, molecule_list, results
 from pyscf_ipu.solver.result import MoleculeResult
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
@@ -90,14 +91,14 @@ def optimize(
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
-    rows = results(mols, solver, strict=alone, forces=True)
+    rows = results(mols, solver, Wanted(forces=True), strict=alone)
     walks = [_Walk(mol, max_force_hartree_per_bohr) for mol in mols]
     moving = walks
     while moving:
         for walk, row in zip(moving, rows, strict=True):
             walk.take(row, max_steps)
         moving = [walk for walk in moving if not walk.message]
-        rows = results([walk.here for walk in moving], solver, forces=True)
+        rows = results([walk.here for walk in moving], solver, Wanted(forces=True))
     found = [walk.result() for walk in walks]
     return found[0] if alone else found
 

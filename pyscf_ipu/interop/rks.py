@@ -31,6 +31,7 @@ from pyscf_ipu.interop.rks_checks import (
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.settings import Settings, plain_integer
+from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc import FUNCTIONALS, functional
 
@@ -113,7 +114,7 @@ class RKS(dft.rks.RKS):
         molecule, settings = molecule_of(self.mol), self.settings()
         self.build(self.mol)  # PySCF's warnings of misspelt attributes
         if self._solver is None or self._solver.settings != settings:
-            self._solver = Solver(settings)
+            self._solver = shared_solver(settings)
         found = rks(molecule, orbitals=True, solver=self._solver)
         self.e_tot = float(found.energy)
         self.converged = bool(found.converged)

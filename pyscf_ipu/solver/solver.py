@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,7 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
-from pyscf_ipu.solver import exported
-from pyscf_ipu.solver.disk_cache import cache_hits
+from pyscf_ipu.solver import kept
 from pyscf_ipu.solver.memory import available_bytes, program_bytes
 from pyscf_ipu.solver.result import MoleculeResult, from_solution
 
@@ -46,7 +46,7 @@ class CompileEvent:
 class Solver:
     """Runs molecules of any shape at one level of theory; compiles each shape once.
 
-    Cheap to make: nothing is compiled before `compile` or `run`.
+    Cheap to make: nothing is compiled before `compile` or `run`.  Threads may share one.
 
     Raises:
         ValueError: a setting cannot be used.
@@ -59,6 +59,7 @@ class Solver:
         self._gradients: dict[Shape, Callable[..., PyTree]] = {}
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
+        self._locks: dict[tuple[str, Shape], threading.Lock] = {}
 
     def __reduce__(self) -> tuple[type[Solver], tuple[Settings]]:
         """Pickled by its settings: compiled programs belong to this process."""
@@ -147,23 +148,23 @@ class Solver:
         empty: Callable[[Shape, Settings, int], PyTree],
     ) -> CompileEvent | None:
         """Add a shape's program to `programs`; `empty` makes arrays of the right kinds for it."""
-        if shape in programs:
-            return None
-        if jax.default_backend() == "cpu":
-            warn_if_missing()
-        start, hits = time.perf_counter(), cache_hits().count
-        driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(make(shape, self.settings))
-        with self.settings.numerics.scope():
-            tables = shapes_tables.shape_tables(shape, self.settings)
-            size = self.batch_size(shape)
-            example = empty(shape, self.settings, size)
-            key = f"{name} {shape!r} {self.settings!r} batch of {size}"
-            lowered = exported.lower(driver, key, (tables, example, np.int32(1)))
-            programs[shape] = lowered.compile()
-            if shape not in self._tables:
-                self._tables[shape] = jax.device_put(tables)
-        seconds = time.perf_counter() - start
-        return CompileEvent(shape, seconds, cached=cache_hits().count > hits)
+        with self._locks.setdefault((name, shape), threading.Lock()):
+            if shape in programs:
+                return None
+            if jax.default_backend() == "cpu":
+                warn_if_missing()
+            start = time.perf_counter()
+            driver = DRIVERS.get(jax.default_backend(), DRIVERS["gpu"])(make(shape, self.settings))
+            with self.settings.numerics.scope():
+                tables = shapes_tables.shape_tables(shape, self.settings)
+                size = self.batch_size(shape)
+                example = empty(shape, self.settings, size)
+                key = f"{name} {shape!r} {self.settings!r} batch of {size}"
+                program, cached = kept.compiled(driver, key, (tables, example, np.int32(1)))
+                if shape not in self._tables:
+                    self._tables[shape] = jax.device_put(tables)
+            programs[shape] = program
+            return CompileEvent(shape, time.perf_counter() - start, cached)
 
     def run(
         self,

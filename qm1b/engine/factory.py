@@ -76,7 +76,7 @@ def pyscf_ipu_solver(**level: Any) -> Engine:
         UserError: there is no folder for compiled programs, or others may write to it.
     """
     from pyscf_ipu.errors import UntrustedCache
-    from pyscf_ipu.solver.disk_cache import enable_disk_cache
+    from pyscf_ipu.host.disk_cache import enable_disk_cache
     from pyscf_ipu.solver.solver import Solver
 
     solver = Solver(Settings(**level))

@@ -145,13 +145,6 @@ def cpu_seconds(pid: int | None) -> float | None:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def n_cores() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextmanager
 def environment_of(env: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for the processes that are started inside."""

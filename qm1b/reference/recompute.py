@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.settings import Settings
 from qm1b.errors import UserError
-from qm1b.process.worker import environment, environment_of, n_cores
+from qm1b.process.worker import environment, environment_of
 from qm1b.rows.schema import Conformer
 
 CONV_TOL_HARTREE = 1e-11

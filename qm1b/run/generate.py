@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyscf_ipu.host.cores import n_cores
 from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
@@ -18,7 +19,6 @@ from qm1b.inputs import InputSummary
 from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
-from qm1b.process.worker import n_cores
 from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster

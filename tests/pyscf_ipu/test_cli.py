@@ -29,7 +29,7 @@ def test_every_target_can_be_chosen():
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(option, value, words, capsys, monkeypatch):
-    monkeypatch.setattr("pyscf_ipu.solver.disk_cache.enable_disk_cache", lambda: None)
+    monkeypatch.setattr("pyscf_ipu.host.disk_cache.enable_disk_cache", lambda: None)
     code = main(["profile", "--smiles", "C", option, value])
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")

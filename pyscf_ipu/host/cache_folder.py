@@ -97,6 +97,6 @@ def _sentence(path: Path, why: str, mend: str) -> str:
     return (
         f"the folder for compiled programs, {path}, {why}: the programs in it are native code, "
         "which would run with your rights. Delete what others may have put there and run "
-        f"`{mend.format(path)}`, or set PYSCF_IPU_CACHE to a folder of your own. If you trust all "
-        f"who can write there, set {SHARED}=on"
+        f"`{mend.format(path)}`, or set PYSCF_IPU_CACHE to a folder of your own, or to off. If you "
+        f"trust all who can write there, set {SHARED}=on"
     )

@@ -8,10 +8,10 @@ import pytest
 
 from pyscf_ipu import cli, enable_disk_cache
 from pyscf_ipu.errors import UntrustedCache
+from pyscf_ipu.host import cache_folder
+from pyscf_ipu.host.cache_folder import SHARED, checked_folder, distrust, make_private
 from pyscf_ipu.nanodft import command as nanodft
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.solver import cache_folder
-from pyscf_ipu.solver.cache_folder import SHARED, checked_folder, distrust, make_private
 from qm1b.engine import factory
 from qm1b.errors import UserError
 

@@ -1,0 +1,158 @@
+"""A list of molecules of any shapes: in batches, on all cores, results in the order given."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import jax
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.host.cores import n_cores
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.solver.memory import available_bytes
+from pyscf_ipu.solver.result import MoleculeResult, invalid
+from pyscf_ipu.solver.solver import MEMORY_SHARE, Solver
+
+PATIENCE_SECONDS = 3.0
+"""After this long a terminal or a notebook shows how far a list is."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What else a result has besides energies; see `pyscf_ipu.rks`."""
+
+    orbitals: bool = False
+    forces: bool = False
+    stability: bool = False
+
+
+@dataclass(frozen=True)
+class _Batch:
+    shape: Shape
+    places: list[int]  # in the list of molecules
+
+
+_Done = tuple[_Batch, list[MoleculeResult]]
+
+
+def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
+    """A list of molecules, also from a single one.
+
+    Raises:
+        TypeError: not a Molecule and not a sequence of them.
+    """
+    if isinstance(molecules, Molecule):
+        return [molecules]
+    if not isinstance(molecules, Sequence):
+        kind = type(molecules).__name__
+        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
+    for i, mol in enumerate(molecules):
+        if not isinstance(mol, Molecule):
+            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
+    return list(molecules)
+
+
+def results(
+    mols: Sequence[Molecule],
+    solver: Solver,
+    wanted: Wanted,
+    strict: bool = False,
+    workers: int | None = None,
+) -> list[MoleculeResult]:
+    """One result per molecule, in the order given.
+
+    The result of a molecule depends neither on its batch nor on the number of workers.
+
+    Args:
+        mols: of any shapes.
+        solver: computes them.
+        wanted: what the results hold.
+        strict: raise on a molecule that cannot be computed.
+        workers: threads that compute at the same time; default `n_cores()` on a CPU, else 1.
+
+    Raises:
+        InvalidMolecule: a molecule cannot be computed, and `strict` is set.
+        ValueError: workers is not a whole number from 1 on.
+    """
+    found: dict[int, MoleculeResult] = {}
+    groups: dict[Shape, list[int]] = {}
+    for i, mol in enumerate(mols):
+        try:
+            mol.check(solver.settings.precision)
+            groups.setdefault(solver.shape(mol), []).append(i)
+        except InvalidMolecule as error:
+            if strict:
+                raise type(error)(
+                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
+                ) from error
+            found[i] = invalid(str(error), mol.n_atoms)
+    threads = _threads(workers, groups, solver)
+    batches = _batches(groups, solver, threads)
+
+    def compute(batch: _Batch) -> _Done:
+        part = [mols[i] for i in batch.places]
+        return batch, solver.run(
+            batch.shape,
+            part,
+            orbitals=wanted.orbitals,
+            forces=wanted.forces,
+            stability=wanted.stability,
+        )
+
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(compute, batch) for batch in batches]
+        try:
+            for batch, rows in _followed(futures, len(mols)):
+                found.update(zip(batch.places, rows, strict=True))
+        except BaseException:  # an interrupt among them: what has not begun never begins
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [found[i] for i in range(len(mols))]
+
+
+def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:
+    """How many batches are computed at a time: as many as were asked for and memory holds."""
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise ValueError(f"workers={workers!r}: give a whole number from 1 on, or None")
+    default = n_cores() if jax.default_backend() == "cpu" else 1
+    largest = max((solver.memory_bytes(shape) for shape in shapes), default=1)
+    room = int(MEMORY_SHARE * available_bytes() / largest)
+    return max(1, min(default if workers is None else workers, room))
+
+
+def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> list[_Batch]:
+    """Batches of each shape, small enough that every thread gets some.
+
+    Each shape's first batch, which waits for the compiler, comes before all others, large shapes
+    first: their programs take longest.
+    """
+    found: list[tuple[int, int, _Batch]] = []
+    for shape, places in groups.items():
+        size = min(solver.batch_size(shape), -(-len(places) // threads))
+        for start in range(0, len(places), size):
+            batch = _Batch(shape, places[start : start + size])
+            found.append((start > 0, -shape.n_ao, batch))
+    return [batch for *_, batch in sorted(found, key=lambda entry: entry[:2])]
+
+
+def _followed(futures: Iterable[Future[_Done]], n_molecules: int) -> Iterator[_Done]:
+    """Results as they come; where somebody watches and has waited for a while, with a bar."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), "molecules", TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=n_molecules)
+    begun, pending = time.monotonic(), set(futures)
+    with ExitStack() as until_the_end:
+        while pending:
+            done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            waited = time.monotonic() - begun > PATIENCE_SECONDS
+            if waited and not bar.live.is_started and (console.is_terminal or console.is_jupyter):
+                until_the_end.enter_context(bar)
+            for future in done:
+                bar.advance(task, len(future.result()[1]))
+                yield future.result()

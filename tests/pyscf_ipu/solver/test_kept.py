@@ -1,0 +1,128 @@
+"""Compiled programs on disk: a file gives the program that its key asks for, or none."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from pyscf_ipu.solver import kept
+
+
+def plus(x):
+    return x + 1.0
+
+
+def times(x):
+    return x * 3.0
+
+
+@pytest.fixture
+def folder(tmp_path):
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    yield tmp_path
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def run(function, key):
+    """The result of a program for 2, by way of the disk."""
+    x = jnp.float32(2.0)
+    return float(kept.compiled(function, key, (x,))[0](x))
+
+
+def files(folder):
+    return {*folder.glob("program-*")}
+
+
+def test_a_program_is_compiled_once(folder):
+    assert run(plus, "hf") == 3.0
+    (path,) = files(folder)
+    before = path.stat().st_mtime_ns
+    assert run(times, "hf") == 3.0, "the key decides, and not the function"
+    assert path.stat().st_mtime_ns == before
+
+
+def test_a_copy_of_another_program_is_not_used(folder):
+    """HF's file under PBE's name would give HF's energy."""
+    assert run(plus, "hf") == 3.0
+    (hf,) = files(folder)
+    assert run(times, "pbe") == 6.0
+    (pbe,) = files(folder) - {hf}
+    pbe.write_bytes(hf.read_bytes())
+    with pytest.warns(UserWarning, match="is damaged, or the copy of another program"):
+        assert run(times, "pbe") == 6.0
+    assert run(plus, "pbe") == 6.0, "the file must have been replaced"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data[1:]]
+)
+def test_a_damaged_program_is_made_again(folder, damage):
+    run(plus, "hf")
+    (path,) = files(folder)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.warns(UserWarning, match="made again"):
+        assert run(plus, "hf") == 3.0
+    assert run(times, "hf") == 3.0
+
+
+def test_a_program_that_cannot_be_read_is_compiled(folder):
+    run(plus, "hf")
+    (path,) = files(folder)
+    path.unlink()
+    path.mkdir()
+    read = pytest.warns(UserWarning, match="was not read and is compiled again")
+    with read, pytest.warns(UserWarning, match="was not kept"):
+        assert run(plus, "hf") == 3.0
+
+
+def test_a_folder_that_cannot_be_made_costs_time_alone(tmp_path):
+    (tmp_path / "file").write_text("")
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "file" / "cache"))
+    with pytest.warns(UserWarning, match="programs are not kept"):
+        assert run(plus, "hf") == 3.0
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_the_key_covers_all_the_source_of_a_program():
+    """Every module that making a program loads, except what no number comes from."""
+    script = (
+        "import sys, pyscf_ipu.kohn_sham.batch, pyscf_ipu.gradient\n"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('pyscf_ipu')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    package = Path(kept.__file__).parents[1]
+    loaded = {Path(name).relative_to(package) for name in done.stdout.split()}
+    covered = {Path(name) for name in kept.FILES}
+    others = {p for p in loaded - covered if p.parts[0] not in kept.ROOMS}
+    assert {p.parts[0] for p in others} <= {"__init__.py", "lazy.py", "errors.py", "molecule"}
+
+
+TWICE = """
+import pyscf_ipu as pi
+mol = pi.Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
+print(pi.rks(mol, xc="hf", grid_level=0, forces=True).energy.hex())
+"""
+
+
+def test_a_second_process_loads_the_program_and_says_nothing(tmp_path):
+    """XLA takes preferences of its compiler for missing instructions, in two pages of text."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
+    environment["PYSCF_IPU_CACHE"] = str(tmp_path / "cache")
+    found = []
+    for _ in range(2):
+        command = [sys.executable, "-c", TWICE]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=300, env=environment
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        found.append(done.stdout)
+    assert found[0] == found[1]
+    assert len(files(tmp_path / "cache")) == 2

@@ -1,0 +1,31 @@
+"""Solvers that calls share: a second call compiles nothing, and `clear` lets go of them."""
+
+import gc
+import weakref
+
+from pyscf_ipu import Settings, api, clear
+from pyscf_ipu.interop.calculator import Calculator
+from pyscf_ipu.solver.shared import MOST, shared_solver
+
+
+def test_calls_at_a_level_share_a_solver():
+    nothing = (None,) * 6
+    assert api.solver_for(None, *nothing) is api.solver_for(None, *nothing)
+    assert api.solver_for(None, *nothing) is shared_solver(Settings())
+    assert api.solver_for(None, "6-31g", *nothing[1:]) is not shared_solver(Settings())
+    assert Calculator(xc="hf").solver is Calculator(xc="hf").solver
+
+
+def test_clear_lets_go_of_them():
+    kept = weakref.ref(shared_solver(Settings(max_cycles=31)))
+    assert kept() is not None
+    clear()
+    gc.collect()
+    assert kept() is None
+
+
+def test_old_levels_are_let_go():
+    first = shared_solver(Settings(max_cycles=32))
+    for n in range(MOST):
+        shared_solver(Settings(max_cycles=40 + n))
+    assert shared_solver(Settings(max_cycles=32)) is not first
