@@ -104,7 +104,8 @@ def results(
                 raise type(error)(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
-            found[i] = invalid(str(error), mol.n_atoms)
+            reason = invalid(str(error), mol.n_atoms)
+            found[i] = replace(reason, molecule=mol, settings=solver.settings)
     for shape, members in groups.items():
         size = solver.batch_size(shape)
         for start in range(0, len(members), size):

@@ -24,6 +24,7 @@ ORDER = {
         "elements",
         "settings",
         "molecule",
+        "output",
         "shapes",
         "integrals",
         "grid",
@@ -35,6 +36,7 @@ ORDER = {
         "ipu",
         "nanodft",
         "interop",
+        "commands",
         "cli",
     ],
     "qm1b": [
