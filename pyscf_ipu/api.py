@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from pyscf_ipu.advice.nearest import as_molecule, explains_keywords
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
@@ -13,6 +14,7 @@ from pyscf_ipu.solver.result import ILL_CONDITIONED, MoleculeResult, RKSResult, 
 from pyscf_ipu.solver.solver import Solver
 
 
+@explains_keywords
 def rks(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,
@@ -71,12 +73,13 @@ def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
     """
     if isinstance(molecules, Molecule):
         return [molecules]
-    if not isinstance(molecules, Sequence):
-        kind = type(molecules).__name__
-        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
+    if isinstance(molecules, str) or not isinstance(molecules, Sequence):
+        what = f"a Molecule or a list of them is needed, not a {type(molecules).__name__}"
+        raise TypeError(f"{what}: {as_molecule(molecules)}")
     for i, mol in enumerate(molecules):
         if not isinstance(mol, Molecule):
-            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
+            what = f"entry {i} is a {type(mol).__name__}, not a Molecule"
+            raise TypeError(f"{what}: {as_molecule(mol)}")
     return list(molecules)
 
 
@@ -121,6 +124,7 @@ def results(
     return [found[i] for i in range(len(mols))]
 
 
+@explains_keywords
 def forces(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,

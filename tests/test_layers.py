@@ -12,6 +12,7 @@ import pytest
 ORDER = {
     "pyscf_ipu": [
         "lazy",
+        "advice",
         "__init__",
         "units",
         "errors",
