@@ -12,18 +12,12 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
+from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.errors import ConvergenceError, TileMemoryError, UntrustedCache
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
-
-COMMANDS = {
-    "rks": RksCommand,
-    "optimize": OptimizeCommand,
-    "frequencies": FrequenciesCommand,
-}
-"""The commands of one molecule."""
 
 
 @dataclass(frozen=True)
@@ -132,19 +126,31 @@ def info() -> str:
     return "\n".join(f"{name:<10} {value}" for name, value in rows.items())
 
 
+COMMANDS = {
+    "rks": RksCommand,
+    "optimize": OptimizeCommand,
+    "frequencies": FrequenciesCommand,
+    "info": Info,
+    "profile": ProfileCommand,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     # XLA's notes on loading a kept program would bury the report. It looks when it is imported.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    command = subcommand_cli_from_dict(
-        {**COMMANDS, "info": Info, "profile": ProfileCommand},
-        prog="pyscf-ipu",
-        description="Kohn-Sham DFT in one compiled function per molecular shape.",
-        args=with_json_target(arguments),
-        config=(OmitArgPrefixes,),
-    )
+
+    def run() -> int:
+        return subcommand_cli_from_dict(
+            with_flowing_help(COMMANDS),
+            prog="pyscf-ipu",
+            description="Kohn-Sham DFT in one compiled function per molecular shape.",
+            args=with_json_target(arguments),
+            config=(OmitArgPrefixes,),
+        )()
+
     mistakes = (ValueError, ConvergenceError, ImportError, TileMemoryError, UntrustedCache)
-    return exit_code("pyscf-ipu", command, *mistakes)
+    return exit_code("pyscf-ipu", run, *mistakes)
 
 
 if __name__ == "__main__":
