@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import say
 
 if TYPE_CHECKING:
     from pyscf_ipu.commands.report import Report
@@ -62,7 +64,11 @@ class OneMolecule:
 
         settings = self.level.check()
         report = Report(self.json)
-        molecule = find_molecule(self.molecule, self.charge, self.seed)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            molecule = find_molecule(self.molecule, self.charge, self.seed)
+        for doubt in doubts:
+            say(f"pyscf-ipu: warning: {doubt.message}", to_stderr=True)
         molecule.check(settings.precision)
         enable_disk_cache()
         code = self.compute(molecule, Solver(settings), report)

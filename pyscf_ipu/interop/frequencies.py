@@ -8,10 +8,9 @@ wavenumber than a soft torsion.
 
 from dataclasses import dataclass, fields
 from tempfile import TemporaryDirectory
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
@@ -23,9 +22,11 @@ from pyscf_ipu.terminal import text_table
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 try:
-    from ase import Atoms, units
+    from ase import units
     from ase.thermochemistry import IdealGasThermo
     from ase.vibrations import Infrared
+
+    from pyscf_ipu.interop.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
     raise ImportError(
         "frequencies takes its displacements from ASE: run pip install 'pyscf-ipu[ase]'"
@@ -45,9 +46,8 @@ UNITS = {
     "largest_force": "Hartree/Bohr",
     **dict.fromkeys(("energy", "zero_point_energy", "enthalpy", "gibbs_energy"), "Hartree"),
 }
-TRANSLATIONS = 3
-RIGID = 1e-3
-"""A rotation that moves the atoms by less than this part of the largest one is none."""
+AT_REST = 1e-3
+"""Hartree/Bohr: a larger force at the geometry is remarked on."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,11 +110,18 @@ class Frequencies:
                 *text_table(rows, ">0 >10 >10"),
                 f"translations and rotations, which should be 0: up to {rigid:.1f} cm^-1; "
                 f"largest force {self.largest_force:.1e} Hartree/Bohr",
+                *self._remarks(),
                 f"ideal gas at {self.temperature_kelvin:g} K and {self.pressure_pascal:g} Pa, "
                 f"symmetry number {self.symmetry_number}",
                 *text_table([(a, f"{b:.6f}", c) for a, b, c in quantities], "<0 >0 <0", gap="  "),
             ]
         )
+
+    def _remarks(self) -> list[str]:
+        """What is wrong with the geometry."""
+        if self.largest_force <= AT_REST:
+            return []
+        return ["not a minimum, so these numbers mean little: optimise first, at the same level"]
 
     def to_dict(self) -> dict[str, object]:
         """The numbers as plain Python values, with their units."""
@@ -176,12 +183,12 @@ def frequencies(
         infrared.run()
         energies_ev = infrared.get_energies()
     rigid = rigid_motions(atoms)
-    vibrating = np.sort(np.argsort(_likeness(infrared.modes, rigid))[: 3 * len(atoms) - len(rigid)])
-    wavenumbers = _signed(energies_ev) / units.invcm
-    displaced = _displacements(infrared.modes, atoms)
+    vibrating = np.sort(np.argsort(likeness(infrared.modes, rigid))[: 3 * len(atoms) - len(rigid)])
+    wavenumbers = signed(energies_ev) / units.invcm
+    displaced = displacements(infrared.modes, atoms)
     gas = IdealGasThermo(
         [e for e in energies_ev[vibrating] if e.imag == 0],
-        _rotor(len(rigid)),
+        rotor(len(rigid)),
         potentialenergy=energy,
         atoms=atoms,
         symmetrynumber=symmetry_number,
@@ -205,46 +212,3 @@ def frequencies(
         entropy=float(gas.get_entropy(t, p, verbose=False)) / HARTREE_TO_EV,
         gibbs_energy=float(gas.get_gibbs_energy(t, p, verbose=False)) / HARTREE_TO_EV,
     )
-
-
-def rigid_motions(atoms: Atoms) -> Float[np.ndarray, "M B"]:
-    """Translations and rotations: M orthonormal vectors of B = 3 A mass-weighted coordinates.
-
-    M is 6; 5 for linear molecules, 3 for atoms.
-    """
-    weights = np.sqrt(atoms.get_masses())[:, None]
-    centred = atoms.positions - atoms.get_center_of_mass()
-    axes = np.eye(3)
-    motions = [weights * axis for axis in axes]
-    motions += [weights * np.cross(axis, centred) for axis in axes]
-    flat = np.array([motion.ravel() for motion in motions])
-    _, turned, rotations = np.linalg.svd(flat[3:], full_matrices=False)
-    kept = rotations[turned > RIGID * max(turned.max(), 1e-9)] if turned.max() > 1e-9 else []
-    translations = flat[:3] / np.linalg.norm(flat[:3], axis=1, keepdims=True)
-    return np.array([*translations, *kept])
-
-
-def _rotor(n_rigid: int) -> Literal["monatomic", "linear", "nonlinear"]:
-    """ASE's word for a molecule with that many translations and rotations."""
-    if n_rigid == TRANSLATIONS:
-        return "monatomic"
-    return "linear" if n_rigid == TRANSLATIONS + 2 else "nonlinear"
-
-
-def _likeness(
-    modes: Float[np.ndarray, "B B"], rigid: Float[np.ndarray, "M B"]
-) -> Float[np.ndarray, " B"]:
-    """The part of each mode (rows, mass-weighted) that moves the molecule as a whole, 0 to 1."""
-    return np.sum((modes @ rigid.T) ** 2, axis=1)
-
-
-def _signed(energies: Complex[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
-    """Energies of modes as real numbers, imaginary ones as negative ones."""
-    imaginary = np.imag(energies)
-    return np.where(imaginary != 0, -np.abs(imaginary), np.real(energies))
-
-
-def _displacements(modes: Float[np.ndarray, "B B"], atoms: Atoms) -> Float[np.ndarray, "B A 3"]:
-    """Mass-weighted modes (rows) as displacements of the atoms, each of length 1."""
-    moved = modes.reshape(len(modes), -1, 3) / np.sqrt(atoms.get_masses())[:, None]
-    return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)

@@ -112,9 +112,19 @@ def test_a_mistake_is_one_sentence(arguments, words, capsys):
     assert "Traceback" not in out + err
 
 
+def test_a_doubt_about_the_unit_is_one_sentence(capsys, tmp_path):
+    path = tmp_path / "bohr.xyz"
+    path.write_text("3\n\nO 0 0 0.22\nH 0 1.43 -0.89\nH 0 -1.43 -0.89\n")
+    assert main(["rks", str(path), *LEVEL]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("pyscf-ipu: warning: ")
+    assert "in Bohr" in err
+    assert err.count("\n") == 1
+
+
 def test_without_ase(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ase", None)
-    for module in ("frequencies", "optimize", "calculator"):
+    for module in ("frequencies", "optimize", "calculator", "normal_modes"):
         monkeypatch.delitem(sys.modules, f"pyscf_ipu.interop.{module}", raising=False)
     for command, what in (("frequencies", "the calculator"), ("optimize", "optimize takes its")):
         assert main([command, "water", *LEVEL]) == 2
