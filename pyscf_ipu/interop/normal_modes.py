@@ -51,7 +51,7 @@ def signed(energies: Complex[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
     return np.where(imaginary != 0, -np.abs(imaginary), np.real(energies))
 
 
-def displacements(modes: Float[np.ndarray, "B B"], atoms: Atoms) -> Float[np.ndarray, "B A 3"]:
+def displacements(modes: Float[np.ndarray, "M B"], atoms: Atoms) -> Float[np.ndarray, "M A 3"]:
     """Mass-weighted modes (rows) as displacements of the atoms, each of length 1."""
     moved = modes.reshape(len(modes), -1, 3) / np.sqrt(atoms.get_masses())[:, None]
     return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)
