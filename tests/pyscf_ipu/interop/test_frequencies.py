@@ -34,7 +34,7 @@ def test_wavenumbers(pair):
     found, _, reference = pair
     assert found.n_imaginary == 0
     np.testing.assert_allclose(
-        found.wavenumbers, np.sort(reference["freq_wavenumber"].real), atol=1.5
+        found.wavenumbers, np.sort(reference["freq_wavenumber"].real), atol=0.5
     )
     assert np.abs(found.rigid_wavenumbers).max() < 30  # from the length of the steps
     assert found.largest_force < 1e-6
