@@ -50,7 +50,8 @@ nitpick_ignore_regex = [
     (r"py:class", r"(collections|contextlib|jax|jaxlib|jaxtyping|np|npt|numpy|pathlib|pyscf)\..*"),
     (r"py:class", r"Array|Float|Float32|PRNGKeyArray|UInt8|ndarray"),
     # Shapes of `numerics/arrays.py`, and what is a number or an array in a result.
-    (r"py:class", r"ase\.atoms\.Atoms|ArrayLike|Bool|Count|Flag|Float(A|s)|Int|Mole|Scalar"),
+    (r"py:class", r"ase\.atoms\.Atoms|ArrayLike|Bool|Count|Flag|Float(A|s)|Int|Mol|Mole|Scalar"),
+    (r"py:class", r"DataFrame|(pyscf_ipu\.molecule\.conversions\.)?Made"),
     (r"py:class", r"pyscf_ipu\.solver\.result\.(Number|Rows|Text|Truth|Whole)"),
     (r"py:class", r"(dict|list|tuple)\[.*"),  # Sphinx cuts a nested type at its first comma
 ]

@@ -9,6 +9,7 @@ Importing the package changes no global JAX setting, and imports JAX only when i
 
 from typing import TYPE_CHECKING
 
+from pyscf_ipu.advice.nearest import NAMES
 from pyscf_ipu.lazy import lazy
 
 __version__ = "0.2.0.dev1"
@@ -17,6 +18,7 @@ _HOME = {
     "Calculator": ".interop.calculator",
     "Convergence": ".convergence",
     "ConvergenceError": ".errors",
+    "Frequencies": ".interop.frequencies",
     "InvalidMolecule": ".errors",
     "Molecule": ".molecule.molecule",
     "Optimized": ".interop.optimize",
@@ -27,6 +29,7 @@ _HOME = {
     "clear": ".solver.shared",
     "enable_disk_cache": ".host.disk_cache",
     "forces": ".api",
+    "frequencies": ".interop.frequencies",
     "optimize": ".interop.optimize",
     "rks_core": ".solver.rks_core",
     "rks": ".api",
@@ -36,6 +39,7 @@ __all__ = [
     "Calculator",
     "Convergence",
     "ConvergenceError",
+    "Frequencies",
     "InvalidMolecule",
     "Molecule",
     "Optimized",
@@ -46,6 +50,7 @@ __all__ = [
     "clear",
     "enable_disk_cache",
     "forces",
+    "frequencies",
     "optimize",
     "rks",
     "rks_core",
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache
     from pyscf_ipu.host.disk_cache import enable_disk_cache
     from pyscf_ipu.interop.calculator import Calculator
+    from pyscf_ipu.interop.frequencies import Frequencies, frequencies
     from pyscf_ipu.interop.optimize import Optimized, optimize
     from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.settings import Settings
@@ -65,4 +71,4 @@ if TYPE_CHECKING:
     from pyscf_ipu.solver.shared import clear
     from pyscf_ipu.solver.solver import Solver
 
-__getattr__, __dir__ = lazy(__name__, _HOME)
+__getattr__, __dir__ = lazy(__name__, _HOME, NAMES)

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
@@ -14,6 +15,7 @@ from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 
 
+@explains_keywords
 def rks(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,
@@ -69,6 +71,7 @@ def rks(
     return found[0] if alone else stacked(found, orbitals, forces, stability)
 
 
+@explains_keywords
 def forces(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,

@@ -12,7 +12,10 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
-from pyscf_ipu.errors import TileMemoryError, UntrustedCache
+from pyscf_ipu.commands.help_text import with_flowing_help
+from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
+from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
+from pyscf_ipu.errors import ConvergenceError, TileMemoryError, UntrustedCache
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
 
@@ -53,8 +56,8 @@ class ProfileCommand:
     """Fail if the memory of a tile overflows."""
     html: Path | None = None
     """Write a web page with charts to this file."""
-    json: Path | None = None
-    """Write all figures to this JSON file."""
+    json: JsonTarget = None
+    """Print all figures as JSON instead of the summary, or write them to FILE.json."""
     trace: Path | None = None
     """Write a Chrome trace to this file, for Perfetto."""
 
@@ -66,7 +69,7 @@ class ProfileCommand:
             TileMemoryError: the memory of a tile overflows, with --strict.
         """
         for path in (self.html, self.json, self.trace):
-            if path and not path.absolute().parent.is_dir():
+            if path and path != TO_STDOUT and not path.absolute().parent.is_dir():
                 raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
         second = target_and_number(self.compare) if self.compare else None
         from pyscf_ipu import Molecule, enable_disk_cache
@@ -81,12 +84,13 @@ class ProfileCommand:
         profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict)
         other = profile_rks(mol, settings, *second, self.strict) if second else None
         if self.json:
-            profile.to_json(self.json)
+            put_json(profile.to_json(), self.json)
         if self.html:
             profile.to_html(self.html, other)
         if self.trace:
             profile.to_trace(self.trace)
-        print(profile.summary() + (f"\n\n{diff(profile, other)}" if other else ""))
+        if self.json != TO_STDOUT:
+            print(profile.summary() + (f"\n\n{diff(profile, other)}" if other else ""))
         return 0
 
 
@@ -122,18 +126,31 @@ def info() -> str:
     return "\n".join(f"{name:<10} {value}" for name, value in rows.items())
 
 
+COMMANDS = {
+    "rks": RksCommand,
+    "optimize": OptimizeCommand,
+    "frequencies": FrequenciesCommand,
+    "info": Info,
+    "profile": ProfileCommand,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     # XLA's notes on loading a kept program would bury the report. It looks when it is imported.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    command = subcommand_cli_from_dict(
-        {"info": Info, "profile": ProfileCommand},
-        prog="pyscf-ipu",
-        description="Kohn-Sham DFT in one compiled function per molecular shape.",
-        args=arguments,
-        config=(OmitArgPrefixes,),
-    )
-    return exit_code("pyscf-ipu", command, ValueError, TileMemoryError, UntrustedCache)
+
+    def run() -> int:
+        return subcommand_cli_from_dict(
+            with_flowing_help(COMMANDS),
+            prog="pyscf-ipu",
+            description="Kohn-Sham DFT in one compiled function per molecular shape.",
+            args=with_json_target(arguments),
+            config=(OmitArgPrefixes,),
+        )()
+
+    mistakes = (ValueError, ConvergenceError, ImportError, TileMemoryError, UntrustedCache)
+    return exit_code("pyscf-ipu", run, *mistakes)
 
 
 if __name__ == "__main__":

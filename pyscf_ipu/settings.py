@@ -18,15 +18,15 @@ class Settings:
     """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
 
     basis: str = "sto-3g"
-    """A PySCF basis-set name (s, p and d shells)."""
+    """A PySCF basis-set name with s, p and d shells."""
     xc: str = "b3lyp"
-    """One of `pyscf_ipu.xc.FUNCTIONALS`."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
     grid_level: int = 0
-    """0 to 9, PySCF's integration grids."""
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     precision: str = "float32"
-    """"float32", "mixed" (float32 SCF, float64 energy) or "float64"."""
+    """float32, mixed (float32 SCF, float64 energy) or float64."""
     cart: bool = False
-    """Cartesian (6 d functions) instead of spherical (5)."""
+    """Cartesian d functions (6) instead of spherical ones (5)."""
     max_cycles: int = 50
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
@@ -48,6 +48,8 @@ class Settings:
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
+        if not isinstance(self.cart, bool | np.bool_):
+            raise ValueError(f"cart is {self.cart!r}: give True (6 d functions) or False (5)")
         supported_basis(self.basis)
         if self.xc.lower() not in FUNCTIONALS:
             raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")

@@ -31,9 +31,10 @@ def exit_code(name: str, run: Callable[[], int], *mistakes: type[Exception]) -> 
         if isinstance(stream, io.TextIOWrapper):  # a file name need not be valid text
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = run()
-        sys.stdout.flush()
-        return code
+        try:
+            return run()
+        finally:  # also after --help, which ends by SystemExit
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from tyro.conf import OmitArgPrefixes
 from tyro.extras import subcommand_cli_from_dict
 
+from pyscf_ipu.commands.help_text import with_flowing_help
+from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split
@@ -34,14 +36,17 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    command = subcommand_cli_from_dict(
-        COMMANDS,
-        prog="qm1b",
-        description="Quantum-chemical datasets from SMILES.",
-        args=arguments,
-        config=(OmitArgPrefixes,),
-    )
-    return exit_code("qm1b", command, UserError)
+
+    def run() -> int:
+        return subcommand_cli_from_dict(
+            with_flowing_help(COMMANDS),
+            prog="qm1b",
+            description="Quantum-chemical datasets from SMILES.",
+            args=with_json_target(arguments),
+            config=(OmitArgPrefixes,),
+        )()
+
+    return exit_code("qm1b", run, UserError)
 
 
 if __name__ == "__main__":

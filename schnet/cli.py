@@ -9,25 +9,45 @@ from collections.abc import Callable, Sequence
 from tyro.conf import OmitArgPrefixes
 from tyro.extras import subcommand_cli_from_dict
 
+from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.terminal import exit_code
-from schnet.commands.evaluate import Evaluate
-from schnet.commands.import_pyg import ImportPyg
-from schnet.commands.predict import Predict
-from schnet.commands.train import Train, from_command_line
 from schnet.errors import UserError
+
+EXTRA = ("equinox", "optax", "yaml", "cattrs", "tensorboardX", "ase")
+"""Packages of the extra `train`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code("schnet", lambda: _parsed(given)(), UserError)
+    return exit_code("schnet", lambda: _run(given), UserError)
+
+
+def _run(given: Sequence[str]) -> int:
+    """Run the command of these arguments; a missing package of the extra is a UserError."""
+    try:
+        return _parsed(given)()
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in EXTRA:
+            raise
+        raise UserError(
+            f"the package {error.name} is missing: run pip install 'pyscf-ipu[train]'"
+        ) from error
 
 
 def _parsed(given: Sequence[str]) -> Callable[[], int]:
+    # Here, so that a missing package of the extra does not end in a traceback.
+    from schnet.commands.evaluate import Evaluate
+    from schnet.commands.import_pyg import ImportPyg
+    from schnet.commands.predict import Predict
+    from schnet.commands.train import Train, from_command_line
+
+    commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "import-pyg": ImportPyg}
+    commands = with_flowing_help(commands)
     if given[:1] == ["train"]:
         return from_command_line(given[1:])
     return subcommand_cli_from_dict(
-        {"train": Train, "predict": Predict, "evaluate": Evaluate, "import-pyg": ImportPyg},
+        commands,
         prog="schnet",
         description="SchNet on datasets of qm1b and others.",
         args=given,

@@ -12,6 +12,7 @@ import pytest
 ORDER = {
     "pyscf_ipu": [
         "lazy",
+        "advice",
         "__init__",
         "units",
         "errors",
@@ -25,6 +26,7 @@ ORDER = {
         "elements",
         "settings",
         "molecule",
+        "output",
         "shapes",
         "integrals",
         "grid",
@@ -36,6 +38,7 @@ ORDER = {
         "ipu",
         "nanodft",
         "interop",
+        "commands",
         "cli",
     ],
     "qm1b": [

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
+from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
@@ -52,6 +53,7 @@ class Optimized:
     """Why it ended, as a sentence."""
 
 
+@explains_keywords
 def optimize(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,

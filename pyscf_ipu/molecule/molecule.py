@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.elements.symbols import symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
+from pyscf_ipu.molecule.conversions import Conversions
 from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.molecule.xyz import first_frame, stated_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Molecule:
+class Molecule(Conversions):
     """Atoms in space. The constructor takes lists or arrays and checks their shapes only.
 
     `check()` says whether the molecule can be computed; it is separate so that one bad molecule in

@@ -1,12 +1,14 @@
-"""What a molecule is made of, from PySCF and ASE objects."""
+"""What a molecule is made of, from objects of PySCF, ASE and RDKit; RDKit's graph of one."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.elements.symbols import symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
@@ -14,17 +16,20 @@ from pyscf_ipu.units import BOHR_TO_ANGSTROM
 if TYPE_CHECKING:
     from ase import Atoms
     from pyscf.gto import Mole
+    from rdkit.Chem import Mol
 
 CHARGE_ROUNDING = 0.1
 """Partial charges, which files round, may miss the total charge by less than this many e."""
 
 
 class Parts(NamedTuple):
-    """Atomic numbers [A], positions [A, 3] in Bohr, and the charge in e."""
+    """Atomic numbers [A], positions [A, 3] in Bohr, the charge in e, and names if there are any."""
 
     numbers: Int[np.ndarray, " A"]
     positions: Float[np.ndarray, "A 3"]
     charge: int
+    name: str = ""
+    smiles: str = ""
 
 
 def parts_of_pyscf(mole: Mole) -> Parts:
@@ -75,3 +80,83 @@ def parts_of_ase(atoms: Atoms, charge: int = 0) -> Parts:
         )
     bohr = np.asarray(atoms.positions) / BOHR_TO_ANGSTROM
     return Parts(np.asarray(atoms.numbers), bohr, charge)
+
+
+def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
+    """See `Molecule.from_rdkit`."""
+    from rdkit import Chem, rdBase
+
+    if not isinstance(graph, Chem.Mol):
+        raise TypeError(f"an RDKit molecule is needed, not a {type(graph).__name__}.")
+    with rdBase.BlockLogs():
+        smiles = Chem.MolToSmiles(Chem.RemoveHs(graph))
+    label = f"the RDKit molecule {name or smiles}"
+    if any(atom.GetNumImplicitHs() or atom.GetNumExplicitHs() for atom in graph.GetAtoms()):
+        raise InvalidMolecule(
+            f"{label} has hydrogens that are not atoms: add them with Chem.AddHs(graph, "
+            "addCoords=True)"
+        )
+    radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
+    if radicals:
+        raise InvalidMolecule(
+            f"{label} has {radicals} unpaired electron(s): the calculation is restricted (closed "
+            "shell); add the missing hydrogens or the charge"
+        )
+    try:
+        place = graph.GetConformer(conformer)
+    except ValueError as error:
+        ids = [one.GetId() for one in graph.GetConformers()]
+        raise InvalidMolecule(
+            f"{label} has no conformer {conformer}, only {ids}: make one with "
+            "rdDistGeom.EmbedMolecule(graph), or use Molecule.from_smiles"
+        ) from error
+    if graph.GetNumAtoms() > 1 and not place.Is3D():
+        raise InvalidMolecule(
+            f"{label} has a drawing in the plane, not a geometry: make one with "
+            "rdDistGeom.EmbedMolecule(graph), or use Molecule.from_smiles"
+        )
+    numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
+    charge = Chem.GetFormalCharge(graph)
+    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name, smiles)
+
+
+def parts_of_sdf(path: Path) -> Parts:
+    """See `Molecule.from_sdf`."""
+    from rdkit import Chem, rdBase
+
+    if not path.is_file():
+        raise FileNotFoundError(f"SDF file {path} does not exist or is not a file; check the path")
+    block = path.read_text(encoding="utf-8", errors="replace")
+    supplier = Chem.SDMolSupplier()
+    with rdBase.BlockLogs():
+        supplier.SetData(block, removeHs=False)
+        graph = next(iter(supplier), None)
+    if graph is None:
+        raise InvalidMolecule(
+            f"{path}: RDKit cannot read its first record: a MOL block with normal valences is "
+            "needed; check the counts line and the valences"
+        )
+    title = graph.GetProp("_Name").strip() if graph.HasProp("_Name") else ""
+    return parts_of_rdkit(graph, name=title or path.stem)
+
+
+def perceived(
+    numbers: Int[np.ndarray, " A"], positions_angstrom: Float[np.ndarray, "A 3"], charge: int
+) -> Mol:
+    """A graph with one conformer, its bonds from distances.
+
+    Raises:
+        ValueError: RDKit's, if no bonds fit.
+    """
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdDetermineBonds
+
+    lines = [str(len(numbers)), ""]
+    for number, (x, y, z) in zip(numbers, positions_angstrom, strict=True):
+        lines.append(f"{symbol_of(int(number))} {x:.9f} {y:.9f} {z:.9f}")
+    with rdBase.BlockLogs():
+        graph = Chem.MolFromXYZBlock("\n".join([*lines, ""]))
+        if graph is None:
+            raise ValueError("RDKit cannot read the atoms")
+        rdDetermineBonds.DetermineBonds(graph, charge=charge)
+    return graph

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.molecule.checks import check_electrons, check_elements
+from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
@@ -64,7 +64,27 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
             "seed=, or give a geometry with Molecule.from_xyz."
         )
     order = heavy_first(numbers)
-    return numbers[order], graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM, charge
+    positions = graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM
+    _check_fragments(graph, numbers[order], positions, smiles)
+    return numbers[order], positions, charge
+
+
+def _check_fragments(
+    graph: Mol, numbers: Int[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"], smiles: str
+) -> None:
+    """Raise InvalidMolecule if RDKit has put several fragments onto each other (Bohr)."""
+    from rdkit import Chem
+
+    count = len(Chem.GetMolFrags(graph))
+    try:
+        check_positions(numbers, positions, smiles)
+    except InvalidMolecule as error:
+        if count == 1:
+            raise
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} has {count} fragments, which RDKit puts onto each other: give a "
+            "geometry with Molecule.from_xyz, or compute one fragment at a time"
+        ) from error
 
 
 def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:

@@ -90,7 +90,7 @@ def molecule_from_text(text: str, charge: int = 0) -> Molecule:
         InvalidMolecule: the text is neither a name of GEOMETRIES nor a geometry; the message names
             the part that cannot be read.
     """
-    name = " ".join(text.lower().replace("_", " ").replace("-", " ").split())
+    name = plain_name(text)
     rows = [row.split() for row in GEOMETRIES.get(name, text).split(";") if row.strip()]
     numbers, positions = [], []
     for row in rows:
@@ -104,6 +104,11 @@ def molecule_from_text(text: str, charge: int = 0) -> Molecule:
         raise InvalidMolecule(_unknown(text, ""))
     label = name if name in GEOMETRIES else ""
     return Molecule(numbers, np.array(positions) / BOHR_TO_ANGSTROM, charge, name=label)
+
+
+def plain_name(text: str) -> str:
+    """A name as GEOMETRIES spells it: small letters, with blanks for hyphens and underscores."""
+    return " ".join(text.lower().replace("_", " ").replace("-", " ").split())
 
 
 def _unknown(text: str, part: str) -> str:

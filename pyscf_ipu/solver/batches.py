@@ -4,12 +4,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from pyscf_ipu.advice.nearest import as_molecule
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.molecule.molecule import Molecule
@@ -48,12 +49,13 @@ def molecule_list(molecules: Molecule | Sequence[Molecule]) -> list[Molecule]:
     """
     if isinstance(molecules, Molecule):
         return [molecules]
-    if not isinstance(molecules, Sequence):
-        kind = type(molecules).__name__
-        raise TypeError(f"a Molecule or a list of them is needed, not a {kind}")
+    if isinstance(molecules, str) or not isinstance(molecules, Sequence):
+        what = f"a Molecule or a list of them is needed, not a {type(molecules).__name__}"
+        raise TypeError(f"{what}: {as_molecule(molecules)}")
     for i, mol in enumerate(molecules):
         if not isinstance(mol, Molecule):
-            raise TypeError(f"entry {i} is a {type(mol).__name__}: give pyscf_ipu.Molecule objects")
+            what = f"entry {i} is a {type(mol).__name__}, not a Molecule"
+            raise TypeError(f"{what}: {as_molecule(mol)}")
     return list(molecules)
 
 
@@ -90,7 +92,8 @@ def results(
                 raise type(error)(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
-            found[i] = invalid(str(error), mol.n_atoms)
+            reason = invalid(str(error), mol.n_atoms)
+            found[i] = replace(reason, molecule=mol, settings=solver.settings)
     threads = _threads(workers, groups, solver)
     batches = _batches(groups, solver, threads)
 

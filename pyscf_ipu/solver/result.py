@@ -11,6 +11,7 @@ from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
 from pyscf_ipu.kohn_sham.program import Solution
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.two_words import to_float64
+from pyscf_ipu.output.keepable import Keepable
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes.shape import Shape, count_ao
@@ -34,8 +35,8 @@ NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class RKSResult(Generic[Number, Whole, Truth, Rows, Text]):
+@dataclass(frozen=True, repr=False)
+class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """One molecule (scalars), or a list of B molecules (leading axis B, in the order given).
 
     What has another length for every molecule is a sequence of B arrays for a list.
@@ -87,6 +88,10 @@ class RKSResult(Generic[Number, Whole, Truth, Rows, Text]):
     None; False unless the status is "converged"."""
     followed: Whole | None = None
     """Lower states that were found by following an instability, if asked for, else None."""
+    molecule: Molecule | list[Molecule | None] | None = None
+    """What was computed; a list of B for a list."""
+    settings: Settings | None = None
+    """The level of theory; None for an empty list."""
 
 
 class MoleculeResult(RKSResult[float, np.int64, np.bool_, np.ndarray, str]):
@@ -156,6 +161,8 @@ def from_solution(
         forces=forces,
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
+        molecule=mol,
+        settings=settings,
     )
 
 
@@ -206,7 +213,7 @@ def stacked(
     def column(name: str, dtype: type = np.float64) -> np.ndarray:
         return np.array([getattr(one, name) for one in results], dtype)
 
-    rows = ["status", "mo_energy", "mulliken_charges"]
+    rows = ["status", "mo_energy", "mulliken_charges", "molecule"]
     rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
     fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
     fields |= {name: column(name) for name in NUMBERS}
@@ -221,4 +228,5 @@ def stacked(
         cycles=column("cycles", np.int64),
         n_dropped=column("n_dropped", np.int64),
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
+        settings=results[0].settings if results else None,
     )

@@ -103,6 +103,11 @@ class Generate(RunSettings):
             return EXIT_INTERRUPTED
         if summary.tally.rows and share.count == 1:
             say(f"As one table: {this_command()} export {out} {out}.parquet")
+        if self.source == SAMPLE:
+            say(
+                "These are bundled molecules. For your own, give a file of SMILES: "
+                f"{this_command()} generate FILE"
+            )
         return 0
 
     def _reasons(self) -> tuple[str, ...]:

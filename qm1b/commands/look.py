@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
@@ -19,21 +20,24 @@ class StatsCommand:
     """Folder made by qm1b generate, or a .parquet, .extxyz or .extxyz.gz file."""
     plots: Path | None = None
     """Folder for histograms as PNG files."""
-    json: bool = False
-    """Print JSON instead of a table."""
+    json: JsonTarget = None
+    """Print JSON instead of a table, or write it to FILE.json."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.report.stats import as_text, collect
 
         stats = collect(self.path)
-        say(json.dumps(stats.to_dict(), indent=2) if self.json else as_text(stats))
+        if self.json is not None:
+            put_json(json.dumps(stats.to_dict(), indent=2), self.json)
+        if self.json != TO_STDOUT:
+            say(as_text(stats))
         if self.plots is not None:
             from qm1b.report import plots
 
             # Printed after the JSON they would make it invalid.
             for path in plots.distributions(stats.distributions, self.plots):
-                say(path, to_stderr=self.json)
+                say(path, to_stderr=self.json == TO_STDOUT)
         return 0
 
 
@@ -67,5 +71,10 @@ class Info:
         """Run it; returns the exit code."""
         from qm1b.report.info import describe
 
+        if self.folder.is_file():
+            raise UserError(
+                f"{self.folder} is a file: info describes a folder of qm1b generate; qm1b stats "
+                "and qm1b head read files"
+            )
         say(describe(self.folder))
         return 0

@@ -63,6 +63,7 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         (["generate", "--out", str(empty)], "cannot be written"),
         (["export", out, str(tmp_path / "a.parquet")], "does not exist"),
         (["info", str(tmp_path)], "holds no run"),
+        (["info", str(empty)], "is a file: info describes a folder"),
     ]
     for arguments, words in cases:
         assert main(arguments) == 2
@@ -98,8 +99,13 @@ def test_the_public_names_are_there_and_importing_the_package_is_light():
 
 
 def test_a_reader_that_has_seen_enough(finished):
-    """`qm1b info DIR | head -1` ends quietly."""
-    line = f"{sys.executable} -m qm1b.cli info {finished[0]} | true; exit ${{PIPESTATUS[0]}}"
+    """`qm1b info DIR | head -1` and `qm1b --help | head -1` end quietly."""
+    for arguments in (f"info {finished[0]}", "--help"):
+        line = f"{sys.executable} -m qm1b.cli {arguments} | true; exit ${{PIPESTATUS[0]}}"
+        _ends_quietly(line)
+
+
+def _ends_quietly(line):
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 141)  # 0 if all was written before the reader went
     assert done.stderr == ""

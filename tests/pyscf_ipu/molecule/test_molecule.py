@@ -96,7 +96,13 @@ def test_from_smiles_is_seeded_and_puts_hydrogens_last():
 
 @pytest.mark.parametrize(
     ("smiles", "words"),
-    [("C(C", "cannot be read"), ("", "cannot be read"), ("[CH3]", "unpaired"), ("C[Fe]", "Fe")],
+    [
+        ("C(C", "cannot be read"),
+        ("", "cannot be read"),
+        ("[CH3]", "unpaired"),
+        ("C[Fe]", "Fe"),
+        ("[Na+].[Cl-]", "2 fragments, which RDKit puts onto each other"),
+    ],
 )
 def test_from_smiles_refuses(smiles, words):
     with pytest.raises(InvalidMolecule, match=words):

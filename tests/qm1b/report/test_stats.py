@@ -84,7 +84,11 @@ def test_bins_hold_everything():
 
 def test_the_command(finished, tmp_path, capsys):
     assert main(["stats", str(finished[0]), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["converged"] == 8
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["converged"] == 8
+    assert main(["stats", "--json", str(tmp_path / "stats.json"), str(finished[0])]) == 0
+    assert json.loads((tmp_path / "stats.json").read_text()) == printed
+    assert "converged" in capsys.readouterr().out
     assert main(["stats", str(finished[0]), "--plots", str(tmp_path / "plots")]) == 0
     names = {path.stem for path in (tmp_path / "plots").glob("*.png")}
     assert names == {"overview", *(q.name for q in QUANTITIES)}

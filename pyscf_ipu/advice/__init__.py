@@ -1,0 +1,1 @@
+"""Sentences that point from what somebody asked for to the nearest thing that exists."""

@@ -1,0 +1,111 @@
+"""What is not there, and what is nearest to it: public names, keywords, kinds of molecules."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+_OPEN_SHELL = "only closed shells are computed; pyscf.dft.UKS computes open ones"
+_FORCES = "pi.forces(molecule) gives -dE/dR, rks(..., forces=True) energies and forces"
+_SECOND = "pi.frequencies(molecule) has second derivatives, from differences of forces"
+_MOLECULE = "pi.Molecule holds one; its from_smiles, from_xyz, from_pyscf and others read them"
+_GRID = "give grid_level=, 0 to 9"
+_CYCLES = "give max_cycles="
+_THRESHOLD = "the thresholds belong to the precision: precision='float64' has the tightest"
+_FITTED = "density fitting is not offered; integrals are exact"
+_FUNCTIONAL = "give the functional as xc="
+
+NAMES = {
+    **dict.fromkeys(("uks", "uhf", "UKS", "UHF", "roks", "rohf", "gks"), _OPEN_SHELL),
+    **dict.fromkeys(("hessian", "vibrations", "thermo", "ir"), _SECOND),
+    **dict.fromkeys(("grad", "gradients"), _FORCES),
+    **dict.fromkeys(("Mole", "mol", "gto", "Atoms"), _MOLECULE),
+    **dict.fromkeys(("rhf", "RHF", "hf"), "pi.rks(molecule, xc='hf') is Hartree-Fock"),
+    **dict.fromkeys(("dft", "energy", "kernel", "run"), "pi.rks(molecule) gives energies"),
+    "RKS": "pyscf_ipu.interop.RKS is PySCF's class with this SCF, pi.rks the function",
+    **dict.fromkeys(("relax", "geomopt", "minimize"), "pi.optimize(molecule) finds a minimum"),
+    **dict.fromkeys(("md", "dynamics"), "ASE's dynamics run with pi.Calculator()"),
+    **dict.fromkeys(
+        ("tddft", "tdscf", "mp2", "ccsd", "solvent"),
+        "not computed here; PySCF's own run on pyscf_ipu.interop.RKS(mole).run().to_pyscf()",
+    ),
+}
+"""Names that `pyscf_ipu` does not have, and what to use."""
+
+KEYWORDS = {
+    "charge": "the charge belongs to the molecule: Molecule(..., charge=1)",
+    **dict.fromkeys(("spin", "multiplicity", "nelectron", "unrestricted"), _OPEN_SHELL),
+    **dict.fromkeys(
+        ("solvent", "eps", "pcm"),
+        "there is no solvent model; pyscf.dft.RKS(mole).PCM() computes one",
+    ),
+    **dict.fromkeys(
+        ("disp", "dispersion", "d3"),
+        "there is no dispersion correction; add one to the energy, from dftd3 for example",
+    ),
+    **dict.fromkeys(("functional", "method", "dft"), _FUNCTIONAL),
+    **dict.fromkeys(("grid", "grids", "level"), _GRID),
+    **dict.fromkeys(("max_cycle", "max_iter", "maxiter", "max_iterations"), _CYCLES),
+    **dict.fromkeys(("conv_tol", "tol", "threshold", "conv_tol_grad"), _THRESHOLD),
+    **dict.fromkeys(("auxbasis", "density_fit", "df", "ri"), _FITTED),
+    **dict.fromkeys(("dtype", "double"), "give precision=: 'float32', 'mixed' or 'float64'"),
+    "cartesian": "give cart=True",
+    **dict.fromkeys(("gradient", "grad", "gradients"), _FORCES),
+    **dict.fromkeys(("hessian", "frequencies"), _SECOND),
+    **dict.fromkeys(("atom", "smiles", "mol", "unit"), _MOLECULE),
+    **dict.fromkeys(
+        ("ecp", "dm0", "init_guess", "symmetry", "level_shift", "damp"),
+        "not offered; see the arguments in the documentation, or use pyscf.dft.RKS",
+    ),
+}
+"""Keywords that the functions of `pyscf_ipu` do not have, and what to give."""
+
+READERS: Mapping[str, str] = {
+    "ase": "pi.Molecule.from_ase(atoms)",
+    "rdkit": "pi.Molecule.from_rdkit(graph)",
+    "pyscf": "pi.Molecule.from_pyscf(mole)",
+    "pathlib": "pi.Molecule.from_xyz(path)",
+}
+"""The package of an object that is not a Molecule, and what makes one of it."""
+
+
+def explains_keywords(
+    function: Callable[Parameters, Returned],
+) -> Callable[Parameters, Returned]:
+    """A function whose TypeError for an unknown keyword names the nearest thing that exists."""
+    known = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}: "
+                    f"{_keyword(name, known)}"
+                )
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def as_molecule(value: object) -> str:
+    """How to make a Molecule of something else, as the end of a sentence."""
+    if isinstance(value, str):
+        if value.lower().endswith((".xyz", ".extxyz")):
+            return f"pi.Molecule.from_xyz({value!r}) reads the file"
+        if value.lower().endswith((".sdf", ".mol")):
+            return f"pi.Molecule.from_sdf({value!r}) reads the file"
+        return f"pi.Molecule.from_smiles({value!r}) makes one of a SMILES"
+    package = type(value).__module__.split(".")[0]
+    return f"{READERS.get(package, 'pi.Molecule(numbers, positions_bohr)')} makes one"
+
+
+def _keyword(name: str, known: list[str]) -> str:
+    if name in KEYWORDS:
+        return KEYWORDS[name]
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"

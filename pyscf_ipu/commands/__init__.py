@@ -1,0 +1,1 @@
+"""`pyscf-ipu rks`, `optimize` and `frequencies`: one molecule from the shell."""

@@ -1,0 +1,62 @@
+"""What the argument MOLECULE means: a file, a listed name or a SMILES, tried in that order."""
+
+from pathlib import Path
+
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.molecule import Molecule
+
+SDF = (".sdf", ".mol", ".sd")
+XYZ = (".xyz", ".extxyz")
+
+
+def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecule:
+    """The molecule that a command's argument names; nothing is looked up in a network.
+
+    Args:
+        text: path of an XYZ or SDF file, a name such as benzene, or a SMILES.
+        charge: in units of e; None for that of the file or the SMILES, and 0 for a name.
+        seed: of RDKit, for the geometry of a SMILES.
+
+    Raises:
+        InvalidMolecule: it is none of the three (the message says what was tried), the file cannot
+            be read, or states another charge.
+    """
+    # Here, because --help must not wait for NumPy's friends.
+    from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text, plain_name
+
+    path = Path(text)
+    if _is_file(path):
+        if path.suffix.lower() in SDF:
+            return _with_charge(Molecule.from_sdf(path), charge, text)
+        return Molecule.from_xyz(path, charge)
+    if path.suffix.lower() in SDF + XYZ:
+        raise InvalidMolecule(f"there is no file {text}: check the path")
+    if plain_name(text) in GEOMETRIES:
+        return molecule_from_text(text, charge or 0)
+    try:
+        found = Molecule.from_smiles(text, seed=seed)
+    except InvalidMolecule as error:
+        if "cannot be read" not in str(error):
+            raise
+        raise InvalidMolecule(
+            f"{text!r} is no file, no listed name and no SMILES: give the path of an XYZ or SDF "
+            f"file, a SMILES such as CCO, or one of the names {', '.join(sorted(GEOMETRIES))}"
+        ) from error
+    return _with_charge(found, charge, text)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; a long SMILES is no file, whatever the system says of it."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _with_charge(molecule: Molecule, charge: int | None, text: str) -> Molecule:
+    if charge is not None and charge != molecule.charge:
+        raise InvalidMolecule(
+            f"{text} has charge {molecule.charge:+d}, which contradicts --charge {charge}: leave "
+            "one out"
+        )
+    return molecule

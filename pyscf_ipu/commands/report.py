@@ -1,0 +1,130 @@
+"""What the commands say of one molecule: text for people, or one record as JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyscf_ipu.commands.json_option import TO_STDOUT, put_json
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.output.entries import plain, without_nan
+from pyscf_ipu.terminal import say, text_table
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+
+if TYPE_CHECKING:
+    from pyscf_ipu.solver.result import RKSResult
+    from pyscf_ipu.solver.solver import Solver
+
+
+class Report:
+    """Text that is printed as it comes, unless JSON is; and the record for JSON.
+
+    Args:
+        target: where JSON goes: None for nowhere.
+    """
+
+    def __init__(self, target: Path | None) -> None:
+        self.target = target
+        self.record: dict[str, object] = {}
+
+    def add(self, text: str, **parts: object) -> None:
+        """Say something, and put its parts into the record."""
+        if self.target != TO_STDOUT:
+            say(text)
+        self.record |= {name: without_nan(plain(part)) for name, part in parts.items()}
+
+    def finish(self) -> None:
+        """Print or write the record, if it was asked for."""
+        if self.target is not None:
+            put_json(json.dumps(self.record, indent=2, allow_nan=False), self.target)
+
+
+def single_point(
+    molecule: Molecule,
+    solver: Solver,
+    report: Report,
+    forces: bool = False,
+    compare: bool = False,
+    molden: Path | None = None,
+) -> None:
+    """Compute one molecule and report it; see the options of the commands.
+
+    Raises:
+        ConvergenceError: the SCF does not converge.
+        InvalidMolecule: the molecule cannot be computed.
+    """
+    from pyscf_ipu.api import rks
+
+    start = time.perf_counter()
+    found = rks(molecule, solver=solver, forces=forces, orbitals=molden is not None, throw=True)
+    seconds = time.perf_counter() - start
+    record = found.to_dict()
+    for name in ("mo_coeff", "density_matrix"):  # --molden FILE has the orbitals
+        record.pop(name, None)
+    report.add(f"{found!r}\n{seconds:.1f} s, compiling included", result=record)
+    if found.forces is not None:
+        report.add(force_table(molecule, np.asarray(found.forces)))
+    if compare:
+        compare_with_pyscf(molecule, solver, found, report)
+    if molden is not None:
+        found.to_molden(molden)
+        report.add(f"orbitals in {molden}", molden=str(molden))
+
+
+def compare_with_pyscf(
+    molecule: Molecule, solver: Solver, found: RKSResult, report: Report
+) -> None:
+    """Compute the same with PySCF in float64, and report both."""
+    from pyscf_ipu.nanodft.table import pyscf_field, pyscf_forces
+
+    start = time.perf_counter()
+    field = pyscf_field(molecule, solver.settings)
+    occupied = molecule.n_electrons // 2
+    levels = np.append(np.asarray(field.mo_energy), np.nan)
+    dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
+    theirs = {
+        "energy": float(field.e_tot),
+        "homo": float(levels[occupied - 1]),
+        "gap": float(levels[occupied] - levels[occupied - 1]),
+        "dipole": np.asarray(dipole),
+    }
+    if found.forces is not None:
+        theirs["forces"] = pyscf_forces(field)
+    seconds = time.perf_counter() - start
+    rows: list[tuple[object, ...]] = [("", "here", "PySCF", "difference", "")]
+    for name in ("energy", "homo", "gap"):
+        ours, other = float(getattr(found, name)), float(theirs[name])
+        rows.append((name, f"{ours:.6f}", f"{other:.6f}", f"{ours - other:+.1e}", "Hartree"))
+    for name, unit in (("dipole", "e Bohr"), ("forces", "Hartree/Bohr")):
+        if name in theirs:
+            largest = np.abs(np.asarray(getattr(found, name)) - theirs[name]).max()
+            rows.append((name, "", "", f"{largest:.1e}", f"{unit}, largest"))
+    error = (float(found.energy) - float(field.e_tot)) * HARTREE_TO_EV
+    state = "" if field.converged else "\nPySCF did not converge: differences are not errors here"
+    report.add(
+        "\n".join(text_table(rows, "<0 >14 >14 >10 <0", gap="  "))
+        + f"\nenergy - PySCF's: {error:+.1e} eV; PySCF took {seconds:.1f} s{state}",
+        pyscf={**theirs, "converged": bool(field.converged)},
+    )
+
+
+def force_table(molecule: Molecule, forces: np.ndarray) -> str:
+    """Forces [A, 3] in Hartree/Bohr as text."""
+    rows: list[tuple[object, ...]] = [("", "x", "y", "z")]
+    for symbol, force in zip(molecule.symbols, forces, strict=True):
+        rows.append((symbol, *(f"{x:z.6f}" for x in force)))
+    return "\n".join(["forces, Hartree/Bohr", *text_table(rows, "<2 >11 >11 >11")])
+
+
+def xyz_text(molecule: Molecule, energy: float) -> str:
+    """An extended XYZ frame in Angstrom, with charge and energy (eV, as ASE reads it)."""
+    comment = f"charge={molecule.charge} energy={energy * HARTREE_TO_EV:.6f} pbc=F"
+    lines = [str(molecule.n_atoms), f"Properties=species:S:1:pos:R:3 {comment}"]
+    positions = molecule.positions * BOHR_TO_ANGSTROM
+    for symbol, (x, y, z) in zip(molecule.symbols, positions, strict=True):
+        lines.append(f"{symbol:<2} {x:14.8f} {y:14.8f} {z:14.8f}")
+    return "\n".join(lines)

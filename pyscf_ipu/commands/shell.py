@@ -1,0 +1,178 @@
+"""The commands of one molecule: their options, and what each does in turn."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import say
+
+if TYPE_CHECKING:
+    from pyscf_ipu.commands.report import Report
+    from pyscf_ipu.molecule.molecule import Molecule
+    from pyscf_ipu.solver.solver import Solver
+
+Flag = Annotated[bool, FlagCreatePairsOff]
+Level = Annotated[Settings, FlagCreatePairsOff]
+DEFAULT_LEVEL = Settings()
+FINE_LEVEL = Settings(grid_level=3, precision="float64")
+"""As in `pyscf_ipu.frequencies`: coarse grids and float32 forces are too noisy for differences."""
+
+FileName = Annotated[Path | None, arg(metavar="FILE")]
+
+
+@dataclass(frozen=True)
+class OneMolecule:
+    """The options that all three commands have."""
+
+    molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
+    """An XYZ or SDF file, a name such as benzene, or a SMILES, tried in that order."""
+    level: Level = DEFAULT_LEVEL
+    """Level of theory."""
+    charge: Annotated[int | None, arg(metavar="INT")] = None
+    """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
+    seed: int = 0
+    """RDKit's seed for the geometry of a SMILES."""
+    forces: Flag = False
+    """Also print the forces on the atoms."""
+    compare: Flag = False
+    """Also compute with PySCF in float64, and print the differences."""
+    molden: FileName = None
+    """Write the orbitals to this Molden file."""
+    json: JsonTarget = None
+    """Print JSON instead of text, or write it to FILE.json."""
+
+    def __call__(self) -> int:
+        """Run the command; returns the exit code.
+
+        Raises:
+            ValueError: the molecule or an option cannot be used.
+            ConvergenceError: the SCF does not converge.
+            ImportError: the command needs ASE, which is not installed.
+        """
+        self.check_files()
+        from pyscf_ipu.commands.molecule_argument import find_molecule
+        from pyscf_ipu.commands.report import Report
+        from pyscf_ipu.host.disk_cache import enable_disk_cache
+        from pyscf_ipu.solver.solver import Solver
+
+        settings = self.level.check()
+        report = Report(self.json)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            molecule = find_molecule(self.molecule, self.charge, self.seed)
+        for doubt in doubts:
+            say(f"pyscf-ipu: warning: {doubt.message}", to_stderr=True)
+        molecule.check(settings.precision)
+        enable_disk_cache()
+        code = self.compute(molecule, Solver(settings), report)
+        report.finish()
+        return code
+
+    def check_files(self) -> None:
+        """Raise ValueError, before anything is computed, if a file has no folder to lie in."""
+        for path in self.files():
+            if path and path != TO_STDOUT and not path.absolute().parent.is_dir():
+                raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+
+    def files(self) -> list[Path | None]:
+        """The files that the command writes."""
+        return [self.molden, self.json]
+
+    def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
+        """Compute and report; returns the exit code."""
+        raise NotImplementedError
+
+    def single_point(self, molecule: Molecule, solver: Solver, report: Report) -> None:
+        """Energy, and what the options ask for."""
+        from pyscf_ipu.commands.report import single_point
+
+        single_point(molecule, solver, report, self.forces, self.compare, self.molden)
+
+
+@dataclass(frozen=True)
+class RksCommand(OneMolecule):
+    """Compute the energy of a molecule."""
+
+    def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
+        """Compute and report; returns the exit code."""
+        if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):
+            report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
+        self.single_point(molecule, solver, report)
+        return 0
+
+
+@dataclass(frozen=True)
+class OptimizeCommand(OneMolecule):
+    """Find the geometry of least energy next to the given one; exit code 1 if it is not found."""
+
+    max_steps: int = 200
+    """Steps at most."""
+    xyz: FileName = None
+    """Write the geometry to this XYZ file instead of printing it."""
+
+    def files(self) -> list[Path | None]:
+        """The files that the command writes."""
+        return [*super().files(), self.xyz]
+
+    def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
+        """Compute and report; returns the exit code."""
+        from pyscf_ipu.commands.report import xyz_text
+        from pyscf_ipu.interop.optimize import Optimized, optimize
+
+        best = optimize(molecule, solver=solver, max_steps=self.max_steps)
+        assert isinstance(best, Optimized)  # one, for one molecule
+        gain = f"{best.energies[0] - best.energy:.6f} Hartree below the start"
+        record = {"converged": best.converged, "message": best.message, "energies": best.energies}
+        report.add(f"{best.message}; {gain}", optimization=record)
+        text = xyz_text(best.molecule, best.energy)
+        if self.xyz is not None:
+            self.xyz.write_text(f"{text}\n", encoding="utf-8")
+        report.add(text if self.xyz is None else f"geometry in {self.xyz}")
+        self.single_point(best.molecule, solver, report)
+        return 0 if best.converged else 1
+
+
+@dataclass(frozen=True)
+class FrequenciesCommand(OneMolecule):
+    """Compute vibrations, infrared intensities and thermochemistry, at the nearest minimum."""
+
+    level: Level = FINE_LEVEL
+    """Level of theory."""
+    as_given: Flag = False
+    """Keep the geometry; otherwise it is optimised first."""
+    temperature: float = 298.15
+    """Kelvin, of the ideal gas."""
+    pressure: float = 101325.0
+    """Pascal, of the ideal gas."""
+    symmetry_number: int = 1
+    """Of rotation, in the entropy: 2 for water, 12 for methane."""
+
+    def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
+        """Compute and report; returns the exit code."""
+        from pyscf_ipu.interop.frequencies import frequencies
+        from pyscf_ipu.interop.optimize import FORCE_LIMIT, Optimized, optimize
+
+        converged = True
+        if not self.as_given:
+            limit = FORCE_LIMIT if solver.settings.precision == "float32" else FORCE_LIMIT / 10
+            best = optimize(molecule, solver=solver, max_force_hartree_per_bohr=limit)
+            assert isinstance(best, Optimized)  # one, for one molecule
+            molecule, converged = best.molecule, best.converged
+            report.add(f"optimisation: {best.message}", converged=converged)
+        self.single_point(molecule, solver, report)
+        found = frequencies(
+            molecule,
+            temperature_kelvin=self.temperature,
+            pressure_pascal=self.pressure,
+            symmetry_number=self.symmetry_number,
+            solver=solver,
+        )
+        report.add(repr(found), frequencies=found.to_dict())
+        return 0 if converged else 1

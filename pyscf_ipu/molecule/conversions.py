@@ -1,0 +1,137 @@
+"""A molecule from element symbols, RDKit and SDF files, and as an object of ASE and RDKit.
+
+The readers of XYZ, SMILES, PySCF and ASE stand in `Molecule` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule import objects
+from pyscf_ipu.molecule.stated import ANGSTROM_PER_UNIT
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
+
+if TYPE_CHECKING:
+    from ase import Atoms
+    from numpy.typing import ArrayLike
+    from rdkit.Chem import Mol
+
+
+Made = TypeVar("Made", bound="Conversions")
+
+
+class Conversions:
+    """The base of Molecule: more ways in, and the ways out."""
+
+    if TYPE_CHECKING:
+        numbers: Int[np.ndarray, " A"]
+        positions: Float[np.ndarray, "A 3"]
+        charge: int
+
+        def __init__(
+            self,
+            numbers: ArrayLike,
+            positions: ArrayLike,
+            charge: int = 0,
+            name: str = "",
+            smiles: str = "",
+        ) -> None: ...
+
+    @classmethod
+    def from_symbols(
+        cls: type[Made],
+        symbols: Sequence[str],
+        positions: ArrayLike,
+        charge: int = 0,
+        unit: str = "angstrom",
+    ) -> Made:
+        """Atoms by their element symbols, such as ["O", "H", "H"].
+
+        Args:
+            symbols: one per atom, in any case.
+            positions: [A, 3], in the unit given.
+            charge: in units of e.
+            unit: "angstrom" or "bohr".
+
+        Raises:
+            ValueError: an unknown symbol or unit, or positions of another shape.
+        """
+        if isinstance(symbols, str):
+            raise ValueError(f"symbols is {symbols!r}: give a list such as ['O', 'H', 'H']")
+        factor = ANGSTROM_PER_UNIT.get(unit.lower()) if isinstance(unit, str) else None
+        if factor is None:
+            raise ValueError(f"unit is {unit!r}: give 'angstrom' or 'bohr'")
+        unknown = [s for s in symbols if str(s).capitalize() not in ATOMIC_NUMBERS]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no element symbol: give symbols such as 'C', 'Cl'")
+        numbers = [ATOMIC_NUMBERS[str(s).capitalize()] for s in symbols]
+        try:
+            bohr = np.asarray(positions, np.float64) * (factor / BOHR_TO_ANGSTROM)
+        except (TypeError, ValueError) as error:
+            raise ValueError("positions is not an array of numbers: give [A, 3]") from error
+        return cls(numbers, bohr, charge)
+
+    @classmethod
+    def from_rdkit(cls: type[Made], graph: Mol, conformer: int = -1) -> Made:
+        """The atoms of an RDKit molecule in their order, at one of its conformers.
+
+        The charge is that of the graph, `smiles` its canonical SMILES.
+
+        Args:
+            graph: with explicit hydrogens (`Chem.AddHs`) and a conformer in space.
+            conformer: its id; -1 for the first.
+
+        Raises:
+            TypeError: this is not an RDKit molecule.
+            InvalidMolecule: no such conformer, one that is flat (a drawing), hydrogens that are
+                not atoms, or unpaired electrons.
+        """
+        return cls(*objects.parts_of_rdkit(graph, conformer))
+
+    @classmethod
+    def from_sdf(cls: type[Made], path: str | Path) -> Made:
+        """The first record of an SDF or MOL file; positions there are in Angstrom.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            InvalidMolecule: the record cannot be read, or as for `from_rdkit`.
+        """
+        return cls(*objects.parts_of_sdf(Path(path)))
+
+    def to_ase(self) -> Atoms:
+        """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
+
+        ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it.
+
+        Raises:
+            ImportError: ASE is not installed.
+        """
+        try:
+            from ase import Atoms
+        except ImportError as error:
+            raise ImportError("to_ase needs ASE: run pip install 'pyscf-ipu[ase]'") from error
+        info = {"charge": self.charge} if self.charge else {}
+        return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
+
+    def to_rdkit(self) -> Mol:
+        """The same atoms in the same order as an RDKit molecule, with this geometry.
+
+        RDKit finds the bonds from distances and the charge (`rdDetermineBonds`).
+
+        Raises:
+            InvalidMolecule: no bonds can be found that fit elements, charge and distances.
+        """
+        try:
+            return objects.perceived(self.numbers, self.positions * BOHR_TO_ANGSTROM, self.charge)
+        except ValueError as error:
+            raise InvalidMolecule(
+                f"{self!r}: RDKit finds no bonds that fit its geometry and charge ({error}); check "
+                "both, or make the graph from a SMILES"
+            ) from error

@@ -1,0 +1,1 @@
+"""What becomes of a result: a table to read, records, JSON, Molden and cube files."""

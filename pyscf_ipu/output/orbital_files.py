@@ -1,0 +1,93 @@
+"""Molden and cube files, by PySCF's writers, which know the order of AOs in each format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.output.entries import Values
+from pyscf_ipu.settings import Settings
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+ORBITALS = ("density", "homo", "lumo")
+"""What a cube file can hold by name."""
+
+
+def mole_of(molecule: Molecule, settings: Settings) -> Mole:
+    """The molecule for PySCF, with the basis set of the settings."""
+    from pyscf import gto
+
+    return gto.M(
+        atom=list(zip(molecule.symbols, molecule.positions.tolist(), strict=True)),
+        unit="Bohr",
+        charge=molecule.charge,
+        basis=settings.basis,
+        cart=settings.cart,
+        verbose=0,
+    )
+
+
+def write_molden(values: Values, path: Path) -> None:
+    """Write all orbitals of one molecule; see `Keepable.to_molden`."""
+    from pyscf.tools import molden
+
+    _check(values, path)
+    energies = values["mo_energy"]
+    occupied = np.arange(len(energies)) < _n_occupied(values)
+    molden.from_mo(
+        mole_of(values["molecule"], values["settings"]),
+        str(path),
+        values["mo_coeff"],
+        ene=energies,
+        occ=np.where(occupied, 2.0, 0.0),
+    )
+
+
+def write_cube(values: Values, path: Path, what: str | int, points: int) -> None:
+    """Write the density or an orbital of one molecule; see `Keepable.to_cube`."""
+    from pyscf.tools import cubegen
+
+    _check(values, path)
+    if points < 2:
+        raise ValueError(f"points={points}: give at least 2 points per direction")
+    mole = mole_of(values["molecule"], values["settings"])
+    grid = {"nx": points, "ny": points, "nz": points}
+    if what == "density":
+        cubegen.density(mole, str(path), values["density_matrix"], **grid)
+        return
+    orbital = _orbital(values, what)
+    cubegen.orbital(mole, str(path), values["mo_coeff"][:, orbital], **grid)
+
+
+def _orbital(values: Values, what: str | int) -> int:
+    n, homo = values["mo_coeff"].shape[1], _n_occupied(values) - 1
+    index = {"homo": homo, "lumo": homo + 1}.get(what, what) if isinstance(what, str) else what
+    if not isinstance(index, int) or not 0 <= index < n:
+        raise ValueError(
+            f"there is no orbital {what!r}: give {', '.join(map(repr, ORBITALS))}, or a number "
+            f"from 0 to {n - 1}"
+        )
+    return index
+
+
+def _n_occupied(values: Values) -> int:
+    return values["molecule"].n_electrons // 2
+
+
+def _check(values: Values, path: Path) -> None:
+    """Raise ValueError where there is nothing to write, or no folder to write into."""
+    if values["molecule"] is None or values["settings"] is None:
+        raise ValueError("this result does not know its molecule: take one that rks has returned")
+    if values["status"].startswith("invalid"):
+        raise ValueError(
+            f"there are no orbitals, the molecule was not computed: {values['status']}"
+        )
+    if values["mo_coeff"] is None:
+        raise ValueError("this result has no orbitals: compute it with rks(..., orbitals=True)")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")

@@ -1,0 +1,90 @@
+"""A result as a short table: what `repr` gives, at a prompt and in a notebook."""
+
+import numpy as np
+
+from pyscf_ipu.output.entries import UNITS, Values, entries, is_list
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import text_table
+from pyscf_ipu.units import HARTREE_TO_EV
+
+MAX_ROWS = 20
+"""Molecules of a list that are shown."""
+
+DEBYE = 2.541746473
+"""Debye in one e Bohr."""
+
+ARRAYS = ("mo_energy", "mulliken_charges", "mo_coeff", "density_matrix", "forces")
+"""Fields whose numbers the table leaves out; it says their shapes."""
+
+
+def table(values: Values) -> str:
+    """The fields of a result as lines of text."""
+    return _many(values) if is_list(values) else _one(values)
+
+
+def level(settings: Settings | None) -> str:
+    """A level of theory in a few words; "" without one."""
+    if settings is None:
+        return ""
+    cart = ", cartesian" if settings.cart else ""
+    return (
+        f"{settings.xc}/{settings.basis}{cart}, grid level {settings.grid_level}, "
+        f"{settings.precision}"
+    )
+
+
+def _one(values: Values) -> str:
+    digits = _digits(values["settings"])
+    rows = [("energy", f"{values['energy']:.{digits}f}", "Hartree", "")]
+    for name in ("homo", "lumo", "gap"):
+        number = values[name]
+        if np.isfinite(number):
+            in_ev = f"{number * HARTREE_TO_EV:.3f} eV"
+            rows.append((name, f"{number:.5f}", UNITS[name], in_ev))
+    dipole = values["dipole"]
+    debye = f"{np.linalg.norm(dipole) * DEBYE:.3f} Debye"
+    rows.append(("dipole", " ".join(f"{x:z.4f}" for x in dipole), UNITS["dipole"], debye))
+    if values["forces"] is not None:
+        largest = np.linalg.norm(values["forces"], axis=1).max()
+        rows.append(("largest force", f"{largest:.2e}", UNITS["forces"], ""))
+    lines = [_title(values), *text_table(rows, "<0 >0 <0 >0", gap="  ")]
+    if values["stable"] is not None:
+        lines.append(f"stable: {bool(values['stable'])}, lower states found: {values['followed']}")
+    shapes = [f"{n} {list(values[n].shape)}" for n in ARRAYS if values[n] is not None]
+    return "\n".join([*lines, f"arrays: {', '.join(shapes)}"])
+
+
+def _many(values: Values) -> str:
+    found = entries(values)
+    digits = _digits(values["settings"])
+    rows: list[tuple[object, ...]] = [
+        ("", "molecule", "energy/Hartree", "gap/eV", "dipole/Debye", "cycles", "status")
+    ]
+    for i, one in enumerate(found[:MAX_ROWS]):
+        rows.append(
+            (
+                i,
+                one["molecule"] or "",
+                f"{one['energy']:.{digits}f}",
+                f"{one['gap'] * HARTREE_TO_EV:.3f}",
+                f"{np.linalg.norm(one['dipole']) * DEBYE:.3f}",
+                one["cycles"],
+                one["status"],
+            )
+        )
+    theory = level(values["settings"])
+    title = f"{len(found)} molecules" + (f", {theory}" if theory else "")
+    lines = [title, *text_table(rows, ">0 <0 >0 >0 >0 >0 <0", gap="  ")]
+    if len(found) > MAX_ROWS:
+        lines.append(f"... and {len(found) - MAX_ROWS} more; to_pandas() has all")
+    return "\n".join(lines)
+
+
+def _title(values: Values) -> str:
+    what = [str(values["molecule"] or "one molecule"), level(values["settings"])]
+    return f"{', '.join(filter(None, what))}: {values['status']}, {values['cycles']} cycles"
+
+
+def _digits(settings: Settings | None) -> int:
+    """Decimals of an energy in Hartree that mean something."""
+    return 6 if settings is None or settings.precision == "float32" else 8

@@ -1,0 +1,170 @@
+"""`pyscf-ipu rks`, `optimize` and `frequencies`, as somebody at a shell meets them."""
+
+import json
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from ase.io import read
+from oracle import ground_state
+from pyscf.tools import molden
+
+import pyscf_ipu as pi
+import pyscf_ipu.interop.frequencies  # before the fixture below replaces the Solver
+import pyscf_ipu.interop.optimize
+from pyscf_ipu.cli import main
+from pyscf_ipu.commands.json_option import with_json_target
+from pyscf_ipu.commands.shell import FINE_LEVEL, RksCommand
+from pyscf_ipu.nanodft.molecules import molecule_from_text
+
+LEVEL = ["--xc", "hf", "--precision", "float64"]
+
+
+@pytest.fixture(autouse=True)
+def no_other_disk_cache(monkeypatch):
+    monkeypatch.setattr("pyscf_ipu.solver.disk_cache.enable_disk_cache", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def shared_solver(solver_of, monkeypatch):
+    """The programs that other tests have compiled."""
+
+    def made(settings):
+        return solver_of(**{f.name: getattr(settings, f.name) for f in fields(settings)})
+
+    monkeypatch.setattr("pyscf_ipu.solver.solver.Solver", made)
+
+
+def test_rks_beside_pyscf(capsys, tmp_path):
+    path = tmp_path / "water.molden"
+    code = main(["rks", "water", *LEVEL, "--forces", "--compare", "--molden", str(path)])
+    out = capsys.readouterr().out
+    reference = ground_state(molecule_from_text("water"), xc="hf")
+    assert code == 0
+    assert out.startswith("Molecule(H2O, 3 atoms), hf/sto-3g, grid level 0, float64: converged")
+    assert f"{reference.e_tot:.6f}" in out
+    assert "forces, Hartree/Bohr" in out
+    assert "energy - PySCF's: " in out
+    error = float(out.split("energy - PySCF's: ")[1].split()[0])
+    assert abs(error) < 1e-6
+    energies = molden.load(str(path))[1]
+    np.testing.assert_allclose(energies, reference.mo_energy, atol=1e-5)
+
+
+def test_json_is_printed_or_written(capsys, tmp_path):
+    assert main(["rks", "--json", "water", *LEVEL, "--compare", "--forces"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["pyscf"]["energy"] == pytest.approx(printed["result"]["energy"], abs=1e-7)
+    np.testing.assert_allclose(printed["pyscf"]["forces"], printed["result"]["forces"], atol=1e-5)
+    path = tmp_path / "water.json"
+    assert main(["rks", "water", *LEVEL, "--json", str(path)]) == 0
+    assert "energy" in capsys.readouterr().out
+    written = json.loads(path.read_text())
+    assert written["result"]["energy"] == printed["result"]["energy"]
+    assert written["result"]["units"]["energy"] == "Hartree"
+
+
+def test_optimize_writes_the_geometry(capsys, tmp_path):
+    path = tmp_path / "best.xyz"
+    assert main(["optimize", "water", *LEVEL, "--xyz", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "converged after" in out
+    atoms = read(path)
+    field = ground_state(pi.Molecule.from_xyz(path), xc="hf")
+    assert np.abs(field.nuc_grad_method().set(verbose=0).kernel()).max() < 2e-4
+    assert f"{field.e_tot:.5f}" in out
+    assert atoms.get_chemical_formula() == "H2O"
+    assert main(["optimize", "water", *LEVEL, "--max-steps", "1"]) == 1
+    assert "not converged after 1 steps" in capsys.readouterr().out
+
+
+def test_frequencies_at_the_minimum(capsys):
+    assert main(["frequencies", "water", *LEVEL, "--grid-level", "0", "--symmetry-number=2"]) == 0
+    out = capsys.readouterr().out
+    assert "optimisation: converged" in out
+    assert "3 vibrations, 0 of them imaginary" in out
+    assert "symmetry number 2" in out
+    assert main(["frequencies", "water", *LEVEL, "--grid-level", "0", "--as-given", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["frequencies"]["wavenumbers"]) == 3
+    assert record["frequencies"]["largest_force"] > 0.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rks", "watr"], "no file, no listed name and no SMILES"),
+        (["rks", "O", "--xc", "m06"], "unknown functional 'm06'"),
+        (["rks", "O", "--molden", "no/folder/a"], "there is no folder no/folder"),
+        (["optimize", "O", "--xyz", "no/folder/a"], "there is no folder no/folder"),
+        (["rks", "O", "--charge", "1"], "contradicts --charge 1"),
+        (["rks", "methane", "--charge", "1"], "odd number of electrons"),
+        (["rks", "water", *LEVEL, "--max-cycles", "1"], "max_cycles=1: raise it"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments, words, capsys):
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+
+
+def test_a_doubt_about_the_unit_is_one_sentence(capsys, tmp_path):
+    path = tmp_path / "bohr.xyz"
+    path.write_text("3\n\nO 0 0 0.22\nH 0 1.43 -0.89\nH 0 -1.43 -0.89\n")
+    assert main(["rks", str(path), *LEVEL]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("pyscf-ipu: warning: ")
+    assert "in Bohr" in err
+    assert err.count("\n") == 1
+
+
+def test_without_ase(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ase", None)
+    for module in ("frequencies", "optimize", "calculator", "normal_modes"):
+        monkeypatch.delitem(sys.modules, f"pyscf_ipu.interop.{module}", raising=False)
+    for command, what in (("frequencies", "the calculator"), ("optimize", "optimize takes its")):
+        assert main([command, "water", *LEVEL]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"pyscf-ipu: {what}")
+        assert "pip install 'pyscf-ipu[ase]'" in err
+
+
+def test_every_setting_is_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["rks", "--help"])
+    text = capsys.readouterr().out
+    for field in fields(pi.Settings):
+        assert f"--{field.name.replace('_', '-')}" in text
+    assert RksCommand("water").level == pi.Settings()
+
+
+def test_frequencies_have_the_same_level_everywhere(monkeypatch):
+    made = []
+
+    def stop(*level):
+        made.append(level)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyscf_ipu.interop.frequencies.solver_for", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pi.frequencies(molecule_from_text("water"))
+    assert made[0][3:5] == (FINE_LEVEL.grid_level, FINE_LEVEL.precision)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--json"], ["--json", "-"]),
+        (["--json", "water"], ["--json", "-", "water"]),
+        (["water", "--json", "a.json"], ["water", "--json", "a.json"]),
+        (["--json", "-", "water"], ["--json", "-", "water"]),
+        (["--json", "--forces"], ["--json", "-", "--forces"]),
+        (["water"], ["water"]),
+    ],
+)
+def test_a_json_option_that_stands_alone(given, expected):
+    assert with_json_target(given) == expected
