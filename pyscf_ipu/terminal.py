@@ -1,13 +1,10 @@
 """What the commands share at a terminal: how they end, what they show, tables of aligned text."""
 
-import functools
 import io
 import os
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -63,66 +60,6 @@ def visible(text: str, keep: str = "\n") -> str:
 def say(text: object, to_stderr: bool = False) -> None:
     """Print lines for people, and show them at once: logs are read while they are written."""
     print(visible(str(text)), file=sys.stderr if to_stderr else sys.stdout, flush=True)
-
-
-@contextmanager
-def stderr_without(pattern: bytes) -> Iterator[None]:
-    """Hold back the lines that libraries in C++ write to stderr, if they match a pattern.
-
-    All others go on to stderr; so do those of a process started inside, for as long as it lives.
-    One thread at a time is inside.
-    """
-    with _one_stderr():
-        try:
-            outside = os.dup(2)
-        except OSError:  # there is none
-            yield
-            return
-        if sys.stderr:
-            sys.stderr.flush()
-        reading, writing = os.pipe()
-        os.dup2(writing, 2)
-        os.close(writing)
-        all_of_it = threading.Event()
-        task = (reading, outside, re.compile(pattern), all_of_it)
-        threading.Thread(target=_pass_on, args=task, daemon=True).start()
-        try:
-            yield
-        finally:
-            os.write(2, _END)
-            all_of_it.wait()
-            os.dup2(outside, 2)
-
-
-_END = b"\0end of the filtered text\0"
-
-
-@functools.cache
-def _one_stderr() -> threading.Lock:
-    """A process has one stderr."""
-    return threading.Lock()
-
-
-def _pass_on(
-    reading: int, outside: int, pattern: re.Pattern[bytes], all_of_it: threading.Event
-) -> None:
-    """Copy lines from a pipe to where stderr led, until nobody can write to the pipe any more."""
-    text = b""
-    while data := os.read(reading, 1 << 16):
-        if all_of_it.is_set():
-            os.write(outside, data)
-            continue
-        before, end, after = (text + data).partition(_END)
-        lines = before.splitlines(keepends=True)
-        text = b"" if end or before.endswith(b"\n") else lines.pop()
-        for line in lines:
-            if not pattern.search(line):
-                os.write(outside, line)
-        if end:
-            os.write(outside, after)
-            all_of_it.set()
-    os.close(reading)
-    os.close(outside)
 
 
 def text_table(

@@ -1,15 +1,9 @@
-"""Where compiled programs are kept on disk.
-
-Programs of this package are kept without being asked for, each in a file of its own.  Applications
-also call `enable_disk_cache`, which keeps everything else that JAX compiles in their process.
-"""
+"""Where the compiled programs of this package are kept on disk, each in a file of its own."""
 
 import hashlib
 import os
 import platform
 from pathlib import Path
-
-import jax
 
 from pyscf_ipu.host.cache_folder import checked_folder
 
@@ -18,14 +12,12 @@ PLACE = "PYSCF_IPU_CACHE"
 
 
 def kept_in() -> Path | None:
-    """The folder for this package's programs, None for none; it need not exist.
+    """The folder for programs, None for none; it need not exist.
 
-    One that was given to JAX counts first, then `default_cache_directory`.
+    Raises:
+        RuntimeError: this user has no home, and no folder is named.
     """
-    if os.environ.get(PLACE) == "off":
-        return None
-    given = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    return Path(given) if given else default_cache_directory()
+    return None if os.environ.get(PLACE) == "off" else default_cache_directory()
 
 
 def default_cache_directory() -> Path:
@@ -50,10 +42,10 @@ def processor() -> str:
 
 
 def enable_disk_cache(directory: str | Path | None = None) -> Path | None:
-    """Keep all that JAX compiles in `directory`; a setting of the whole process.
+    """Keep programs in `directory`, in this process and those that it starts.
 
-    Without it only the programs of this package are kept.  What is found in the folder is run, so
-    the folder is made for this user alone.
+    Programs are kept anyway; this names the folder, and checks it now.  What is found in it is run,
+    so it is made for this user alone.
 
     Args:
         directory: default `default_cache_directory()`, and none with PYSCF_IPU_CACHE=off.
@@ -66,11 +58,8 @@ def enable_disk_cache(directory: str | Path | None = None) -> Path | None:
         OSError: the directory cannot be made.
         ValueError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
     """
-    if os.environ.get(PLACE) == "off":
+    if directory is None and os.environ.get(PLACE) == "off":
         return None
     path = checked_folder(Path(directory) if directory is not None else default_cache_directory())
-    jax.config.update("jax_compilation_cache_dir", str(path))
-    # By default JAX skips programs that compile quickly, and a run would compile them each time.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    os.environ[PLACE] = str(path)
     return path

@@ -117,7 +117,7 @@ def scf(
         sound = before.converged & (commutator < _floor(tolerance))
         long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
         free = state.free | arrived | long
-        # The guess is no density of any orbitals, so its commutator means nothing.
+        # A guess need not be the density of any orbitals: its commutator means nothing.
         of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles, matrix)

@@ -65,7 +65,7 @@ def lowest_scf(
     """
 
     def unfinished(state: _State) -> Flag:
-        return ~state.done & (state.rounds < ROUNDS + 2 * OTHER_GUESSES)
+        return ~state.done & (state.rounds < ROUNDS + 2 * state.others)
 
     def another(state: _State) -> _State:
         now = start._replace(guess=state.guess)

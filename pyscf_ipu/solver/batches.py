@@ -97,22 +97,28 @@ def results(
     threads = _threads(workers, groups, solver)
     batches = _batches(groups, solver, threads)
 
-    def compute(batch: _Batch) -> _Done:
-        part = [mols[i] for i in batch.places]
-        return batch, solver.run(
-            batch.shape,
-            part,
-            orbitals=wanted.orbitals,
-            forces=wanted.forces,
-            stability=wanted.stability,
-        )
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
 
+    def compute(batch: _Batch) -> _Done:
+        with jax.default_device(device):  # a setting of the caller's thread alone
+            return batch, solver.run(
+                batch.shape,
+                [mols[i] for i in batch.places],
+                orbitals=wanted.orbitals,
+                forces=wanted.forces,
+                stability=wanted.stability,
+            )
+
+    if len(batches) == 1:
+        done = compute(batches[0])
+        found.update(zip(done[0].places, done[1], strict=True))
+        return [found[i] for i in range(len(mols))]
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(compute, batch) for batch in batches]
         try:
+            futures = [pool.submit(compute, batch) for batch in batches]
             for batch, rows in _followed(futures, len(mols)):
                 found.update(zip(batch.places, rows, strict=True))
-        except BaseException:  # an interrupt among them: what has not begun never begins
+        except BaseException:  # an interrupt, too: batches under way end, others never begin
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [found[i] for i in range(len(mols))]

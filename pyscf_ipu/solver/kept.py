@@ -10,21 +10,26 @@ import functools
 import hashlib
 import os
 import pickle
+import tempfile
+import threading
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.monitoring
 import jax.numpy as jnp
 from jax.experimental import serialize_executable
+from jaxlib import utils  # type: ignore[attr-defined]
 
 from pyscf_ipu.codelets.loading import library
 from pyscf_ipu.errors import UntrustedCache
 from pyscf_ipu.host.cache_folder import checked_folder, make_private
 from pyscf_ipu.host.disk_cache import kept_in, processor
-from pyscf_ipu.terminal import stderr_without
 
 DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
@@ -34,9 +39,18 @@ ROOMS = "codelets elements gradient grid integrals kohn_sham numerics scf shapes
 """The folders of this package whose source decides what a program computes."""
 FILES = "convergence.py settings.py units.py".split()
 
-UNTRUE_NOTE = rb"cpu_aot_loader\.cc.*Target machine feature \+prefer-no-(gather|scatter) is"
-"""XLA takes two preferences of its compiler for instructions, and then misses them in every
-processor (github.com/openxla/xla/issues/44565).  Missing instructions are told of as before."""
+FATAL_ALONE = 3
+"""Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
+for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
+
+UNUSABLE = (
+    jax.errors.JaxRuntimeError,
+    pickle.PickleError,
+    ValueError,
+    NotImplementedError,
+    KeyError,
+)
+"""What JAX raises where it cannot read or write a program."""
 
 
 def compiled(function: Callable, key: str, args: tuple) -> tuple[Callable[..., object], bool]:
@@ -50,34 +64,55 @@ def compiled(function: Callable, key: str, args: tuple) -> tuple[Callable[..., o
     Raises:
         UntrustedCache: (an OSError) others own the folder or may write to it.
     """
-    path, whole_key = _place(key)
-    program = _read(path, whole_key) if path else None
+    device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
+    path, whole_key = _place(key, device)
+    program = _read(path, whole_key, device) if path else None
     if program is not None:
         return program, True
+    before = _cache_hits().count
     program = jax.jit(function).lower(*args).compile()
-    if path:
+    of_jax = _cache_hits().count > before
+    if path and not of_jax:  # one that JAX's own cache holds comes without half of its code
         _write(path, whole_key, program)
-    return program, False
+    return program, of_jax
 
 
-def _place(key: str) -> tuple[Path | None, bytes]:
+class _CacheHits:
+    """Counts how often a program came from JAX's own cache, which a user may have enabled."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        jax.monitoring.register_event_listener(self._listen)
+
+    def _listen(self, event: str, **_: object) -> None:
+        if event == "/jax/compilation_cache/cache_hits":
+            self.count += 1
+
+
+@functools.cache
+def _cache_hits() -> _CacheHits:
+    """The one counter of the process: JAX offers no way to take a listener back."""
+    return _CacheHits()
+
+
+def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
     """The file of a key, None if no programs are kept; and all that it depends on."""
-    folder = kept_in()
-    if folder is None:
-        return None, b""
     try:
+        folder = kept_in()
+        if folder is None:
+            return None, b""
         folder = checked_folder(folder)
     except UntrustedCache:
         raise
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
         warnings.warn(f"programs are not kept, and compiled anew each time: {error}", stacklevel=5)
         return None, b""
-    backend, device = jax.default_backend(), jax.devices()[0].device_kind
-    versions = f"{jax.__version__} {version('jaxlib')} {_source()} {_codelets()}"
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {processor()} {jax.device_count()} {device}"
-    whole_key = f"{FORMAT} {backend} {flags} {key} {versions}".encode()
+    where = f"{device.platform} {device.device_kind} {device.id} of {jax.device_count()}"
+    versions = f"{jax.__version__} {version('jaxlib')} {version('numpy')} {_source()} {_codelets()}"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {processor()}"
+    whole_key = f"{FORMAT} {where} {flags} {key} {versions}".encode()
     name = hashlib.sha256(whole_key).hexdigest()[:40]
-    return folder / f"program-{backend}-{name}", whole_key
+    return folder / f"program-{device.platform}-{name}", whole_key
 
 
 def _digest(key: bytes, body: bytes) -> bytes:
@@ -85,7 +120,7 @@ def _digest(key: bytes, body: bytes) -> bytes:
     return hashlib.sha256(hashlib.sha256(key).digest() + body).digest()
 
 
-def _read(path: Path, key: bytes) -> jax.stages.Compiled | None:
+def _read(path: Path, key: bytes, device: Any) -> jax.stages.Compiled | None:
     """The program of a key, if the file holds it and is whole, else None: it is compiled."""
     try:
         data = path.read_bytes()
@@ -100,21 +135,51 @@ def _read(path: Path, key: bytes) -> jax.stages.Compiled | None:
         warnings.warn(f"{path} {what}", stacklevel=5)
         return None
     _register()
-    with stderr_without(UNTRUE_NOTE):
-        return serialize_executable.deserialize_and_load(*pickle.loads(zlib.decompress(body)))
+    try:
+        parts = pickle.loads(zlib.decompress(body))
+        with _quiet_xla():
+            return serialize_executable.deserialize_and_load(*parts, execution_devices=[device])
+    except UNUSABLE as error:
+        warnings.warn(f"{path} cannot be used and is made again: {error}", stacklevel=5)
+        return None
 
 
 def _write(path: Path, key: bytes, program: jax.stages.Compiled) -> None:
     """Keep a program.  A folder that cannot be written to costs time, not the run."""
-    body = zlib.compress(pickle.dumps(serialize_executable.serialize(program)), FAST)
-    # Another process may write the same program: each has its own file, the last rename wins.
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = None
     try:
+        body = zlib.compress(pickle.dumps(serialize_executable.serialize(program)), FAST)
         make_private(path.parent)
-        scratch.write_bytes(_digest(key, body) + body)
+        # Others may write the same program: each has its own file, the last rename wins.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            scratch = Path(file.name)
+            file.write(_digest(key, body) + body)
         scratch.rename(path)
-    except OSError as error:
+    except (*UNUSABLE, OSError) as error:
         warnings.warn(f"the program was not kept: {error}", stacklevel=5)
+        if scratch:
+            scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def _quiet_xla() -> Iterator[None]:
+    """Without XLA's notes, unless JAX was asked to show a level of them.  One thread at a time."""
+    if jax.config.jax_logging_level not in (None, "NOTSET"):  # type: ignore[attr-defined]
+        yield
+        return
+    with _one_at_a_time():
+        utils.absl_set_min_log_level(FATAL_ALONE)
+        try:
+            yield
+        finally:
+            utils.absl_set_min_log_level(int(os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1")))
+
+
+@functools.cache
+def _one_at_a_time() -> threading.Lock:
+    """The level of XLA's messages belongs to the process; a fork has a lock of its own."""
+    os.register_at_fork(after_in_child=_one_at_a_time.cache_clear)
+    return threading.Lock()
 
 
 @functools.cache

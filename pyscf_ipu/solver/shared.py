@@ -2,6 +2,8 @@
 
 import functools
 
+import jax
+
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.solver.solver import Solver
 
@@ -9,13 +11,17 @@ MOST = 8
 """Levels of theory whose solvers are kept: the last ones that were asked for."""
 
 
-@functools.lru_cache(maxsize=MOST)
 def shared_solver(settings: Settings) -> Solver:
-    """The solver of these settings, with all the programs it has.
+    """The solver of these settings on JAX's default device, with all the programs it has.
 
     Raises:
         ValueError: a setting cannot be used.
     """
+    return _solver(settings, jax.config.jax_default_device)  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=MOST)
+def _solver(settings: Settings, device: object) -> Solver:
     return Solver(settings)
 
 
@@ -24,4 +30,4 @@ def clear() -> None:
 
     A later call makes them ready again, from disk where they are kept there.
     """
-    shared_solver.cache_clear()
+    _solver.cache_clear()

@@ -1,13 +1,8 @@
 """How a command ends, what it shows, and tables of aligned text."""
 
-import os
-import subprocess
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from pyscf_ipu.terminal import exit_code, say, stderr_without, text_table, visible
+from pyscf_ipu.terminal import exit_code, say, text_table, visible
 
 
 @pytest.mark.parametrize(
@@ -62,38 +57,3 @@ def test_control_characters_are_made_visible(capsys):
 
     assert exit_code("x", mistake, ValueError) == 2
     assert capsys.readouterr().err == f"x: archive member {shown}\n"
-
-
-def test_matching_lines_of_stderr_are_held_back(capfd):
-    with stderr_without(rb"^noise \d+"):
-        os.write(2, b"one\nnoise 1 and more\n")
-        os.write(2, b"half ")
-        os.write(2, b"a line\nnoise 2\nno noise\n")
-        child = subprocess.Popen(["sh", "-c", "sleep 0.5; echo later >&2"])
-    os.write(2, b"after\n")
-    child.wait()
-    time.sleep(0.2)
-    assert capfd.readouterr().err.splitlines() == [
-        "one",
-        "half a line",
-        "no noise",
-        "after",
-        "later",
-    ]
-
-
-def test_stderr_is_back_after_an_error(capfd):
-    with pytest.raises(ValueError, match="inside"), stderr_without(b"noise"):
-        raise ValueError("inside")
-    os.write(2, b"noise\n")
-    assert capfd.readouterr().err == "noise\n"
-
-
-def test_threads_take_turns_at_stderr(capfd):
-    def work(i):
-        with stderr_without(b"noise"):
-            os.write(2, f"noise\n{i}\n".encode())
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(20)))
-    assert sorted(map(int, capfd.readouterr().err.split())) == [*range(20)]

@@ -23,7 +23,7 @@ LEVEL = ["--xc", "hf", "--precision", "float64"]
 
 @pytest.fixture(autouse=True)
 def no_other_disk_cache(monkeypatch):
-    monkeypatch.setattr("pyscf_ipu.solver.disk_cache.enable_disk_cache", lambda: None)
+    monkeypatch.setattr("pyscf_ipu.host.disk_cache.enable_disk_cache", lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,13 @@
 import os
 import stat
 
-import jax
 import pytest
 
 from pyscf_ipu import cli, enable_disk_cache
 from pyscf_ipu.errors import UntrustedCache
 from pyscf_ipu.host import cache_folder
 from pyscf_ipu.host.cache_folder import SHARED, checked_folder, distrust, make_private
+from pyscf_ipu.host.disk_cache import kept_in
 from pyscf_ipu.nanodft import command as nanodft
 from pyscf_ipu.settings import Settings
 from qm1b.engine import factory
@@ -30,20 +30,6 @@ def umask_of_nothing():
 
 
 @pytest.fixture
-def jax_settings():
-    """The settings of the process that `enable_disk_cache` changes."""
-    names = (
-        "jax_compilation_cache_dir",
-        "jax_persistent_cache_min_compile_time_secs",
-        "jax_persistent_cache_min_entry_size_bytes",
-    )
-    before = {name: getattr(jax.config, name) for name in names}
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-
-
-@pytest.fixture
 def open_folder(tmp_path, monkeypatch):
     """A folder that everybody may write to, as the one that the environment names."""
     path = tmp_path / "open"
@@ -54,11 +40,12 @@ def open_folder(tmp_path, monkeypatch):
     return path
 
 
-@pytest.mark.usefixtures("umask_of_nothing", "jax_settings")
-def test_a_new_folder_is_for_its_owner_alone(tmp_path):
+@pytest.mark.usefixtures("umask_of_nothing")
+def test_a_new_folder_is_for_its_owner_alone(tmp_path, monkeypatch):
     """Whatever the umask; those above it too, or others could put another in its place."""
+    monkeypatch.setenv("PYSCF_IPU_CACHE", "off")  # and as it was, afterwards
     path = enable_disk_cache(tmp_path / "a" / "b" / "cache")
-    assert jax.config.jax_compilation_cache_dir == str(path)
+    assert kept_in() == path
     for folder in (path, path.parent, path.parent.parent):
         assert mode(folder) == 0o700
 

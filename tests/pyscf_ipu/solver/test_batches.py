@@ -71,10 +71,10 @@ def test_an_interrupt_ends_it_soon(solver, monkeypatch, error):
 def test_a_long_list_shows_how_far_it_is(solver, monkeypatch, capsys):
     monkeypatch.setattr(batches, "PATIENCE_SECONDS", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the stream for a terminal
-    results([small(NAMES[0])] * 3, solver, Wanted(), workers=1)
+    results([small(NAMES[0])] * 3, solver, Wanted(), workers=2)
     assert "molecules" in capsys.readouterr().err
     monkeypatch.delenv("FORCE_COLOR")
-    results([small(NAMES[0])] * 3, solver, Wanted(), workers=1)
+    results([small(NAMES[0])] * 3, solver, Wanted(), workers=2)
     assert capsys.readouterr().err == ""
 
 

@@ -1,8 +1,10 @@
 """Compiled programs on disk: a file gives the program that its key asks for, or none."""
 
 import os
+import pickle
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import jax
@@ -21,11 +23,9 @@ def times(x):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
-    yield tmp_path
-    jax.config.update("jax_compilation_cache_dir", before)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYSCF_IPU_CACHE", str(tmp_path))
+    return tmp_path
 
 
 def run(function, key):
@@ -80,13 +80,35 @@ def test_a_program_that_cannot_be_read_is_compiled(folder):
         assert run(plus, "hf") == 3.0
 
 
-def test_a_folder_that_cannot_be_made_costs_time_alone(tmp_path):
+def test_a_folder_that_cannot_be_made_costs_time_alone(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    before = jax.config.jax_compilation_cache_dir
-    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("PYSCF_IPU_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.warns(UserWarning, match="programs are not kept"):
         assert run(plus, "hf") == 3.0
-    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch):
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PYSCF_IPU_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+    with pytest.warns(UserWarning, match="programs are not kept"):
+        assert run(plus, "hf") == 3.0
+
+
+def test_a_whole_file_that_cannot_be_used_is_made_again(folder):
+    run(plus, "hf")
+    (path,) = files(folder)
+    good = path.read_bytes()
+    key = kept._place("hf", jax.devices()[0])[1]
+    body = zlib.compress(pickle.dumps((b"of another kind", None, None)))
+    path.write_bytes(kept._digest(key, body) + body)
+    with pytest.warns(UserWarning, match="cannot be used and is made again"):
+        assert run(plus, "hf") == 3.0
+    assert len(path.read_bytes()) > len(good) // 2
+    assert run(times, "hf") == 3.0
 
 
 def test_the_key_covers_all_the_source_of_a_program():
@@ -102,27 +124,60 @@ def test_the_key_covers_all_the_source_of_a_program():
     loaded = {Path(name).relative_to(package) for name in done.stdout.split()}
     covered = {Path(name) for name in kept.FILES}
     others = {p for p in loaded - covered if p.parts[0] not in kept.ROOMS}
-    assert {p.parts[0] for p in others} <= {"__init__.py", "lazy.py", "errors.py", "molecule"}
+    assert {p.parts[0] for p in others} <= {
+        "__init__.py",
+        "lazy.py",
+        "errors.py",
+        "molecule",
+        "advice",
+    }
 
 
 TWICE = """
+import jax, sys
 import pyscf_ipu as pi
+if sys.argv[1:]:
+    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 mol = pi.Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 print(pi.rks(mol, xc="hf", grid_level=0, forces=True).energy.hex())
 """
 
 
-def test_a_second_process_loads_the_program_and_says_nothing(tmp_path):
+def twice(folder, *arguments, **environment):
+    """What the script says, in a process of its own."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=clean | {"PYSCF_IPU_CACHE": str(folder)} | environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["", "--xla_force_host_platform_device_count=2"])
+def test_a_second_process_loads_the_program_and_says_nothing(tmp_path, flags):
     """XLA takes preferences of its compiler for missing instructions, in two pages of text."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
-    environment["PYSCF_IPU_CACHE"] = str(tmp_path / "cache")
-    found = []
-    for _ in range(2):
-        command = [sys.executable, "-c", TWICE]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=300, env=environment
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        found.append(done.stdout)
-    assert found[0] == found[1]
+    first, second = (twice(tmp_path / "cache", XLA_FLAGS=flags) for _ in range(2))
+    assert first == second
+    assert first[1] == ""
     assert len(files(tmp_path / "cache")) == 2
+
+
+@pytest.mark.slow
+def test_a_program_from_jax_s_own_cache_is_not_kept(tmp_path):
+    """JAX gives it without half of its code, so that later processes would fail."""
+    cache = tmp_path / "cache"
+    first = twice(cache, tmp_path / "jax")
+    for path in files(cache):
+        path.unlink()
+    second = twice(cache, tmp_path / "jax")
+    assert files(cache) == set()
+    assert first[0] == second[0] == twice(cache)[0]
+    assert len(files(cache)) == 2
