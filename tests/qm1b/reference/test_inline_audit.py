@@ -68,7 +68,7 @@ def test_a_share_is_at_most_all(tmp_path, capsys):
 
 
 def test_an_audit_never_changes_a_row(monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise RuntimeError("no such basis")
 
     not_ours = Result("not_converged", 2, energy=-1.0)
