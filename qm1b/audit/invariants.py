@@ -172,7 +172,7 @@ def _lacks_forces(batch: Batch) -> np.ndarray:
     """Rows without a finite force on every atom, in a run with forces."""
     if "forces" not in batch:
         return np.zeros(len(batch), bool)
-    return _any(~np.isfinite(batch["forces"]).all(axis=1), batch["atom_offset"])
+    return _any(np.any(~np.isfinite(batch["forces"]), axis=1), batch["atom_offset"])
 
 
 def _net_force(batch: Batch) -> np.ndarray:
