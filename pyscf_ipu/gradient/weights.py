@@ -6,6 +6,8 @@ function has a closed form, so one loop over j suffices, and nothing of a loop i
 pass.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float
@@ -20,31 +22,45 @@ LANES = 16
 """Sums over points run in so many lanes: XLA adds along the last axis one number after another."""
 
 
+class Shares(NamedTuple):
+    """How the atoms share some points of one of them."""
+
+    distance: Float[Array, "A G"]  # Bohr
+    share: Float[Array, "A G"]  # p_i; a weight is the owner's share of the point's volume
+
+    @classmethod
+    def of(
+        cls, local: FloatG3, atom: Count, pairs: AtomPairs, present: Bool[Array, " A"]
+    ) -> "Shares":
+        """Of points relative to their owner `atom`, in Bohr."""
+        distance = distances(local, pairs.displacement[atom])
+        cells = jnp.where(present[:, None], cell_functions(distance, pairs), 0.0)
+        total = jnp.sum(cells, axis=0)
+        return cls(distance, cells / jnp.where(total > 0, total, 1.0))
+
+
 def weights_gradient(
+    shares: Shares,
     local: FloatG3,
     by_volume: Float[Array, " G"],
     atom: Count,
     pairs: AtomPairs,
-    present: Bool[Array, " A"],
 ) -> tuple[FloatA3, Float[Array, "A A"]]:
     """The derivative of sum_g by_volume_g p_g, with the shares p of the atom at its points.
 
     Args:
+        shares: at these points.
         local: points relative to the atom, Bohr.
         by_volume: what the share of every point is multiplied with; zero for padded points.
         atom: the owner of the points.
         pairs: of all atom slots.
-        present: False for empty slots.
 
     Returns:
         The derivative by `pairs.displacement[atom]`, and by `pairs.inverse`.
     """
+    distance, share = shares
     away = pairs.displacement[atom]
-    distance = distances(local, away)
-    cells = jnp.where(present[:, None], cell_functions(distance, pairs), 0.0)
-    total = jnp.sum(cells, axis=0)
-    share = cells / jnp.where(total > 0, total, 1.0)
-    index = jnp.arange(len(present), dtype=jnp.int32)
+    index = jnp.arange(len(share), dtype=jnp.int32)
     own = (index == atom)[:, None].astype(share.dtype)
     by_log = (share[atom] * by_volume) * (own - share)  # by ln P_i, [A, G]
 

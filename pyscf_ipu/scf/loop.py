@@ -121,9 +121,7 @@ def scf(
         of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
         with jax.named_scope("diis"):
             last_matrix = latest(state.diis, before.cycles, matrix)
-            diis, extrapolated = diis_step(
-                state.diis, before.cycles, matrix, error, ~of_guess
-            )
+            diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error, ~of_guess)
             aided = state.aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
             )

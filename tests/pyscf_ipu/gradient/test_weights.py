@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.gradient.weights import weights_gradient
+from pyscf_ipu.gradient.weights import Shares, weights_gradient
 from pyscf_ipu.grid.becke import AtomPairs, Cells, becke_weights_vertex
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -34,7 +34,13 @@ def test_the_derivative_of_a_sum_over_the_points_of_an_atom(atom):
 
         at = pairs.displacement[atom], pairs.inverse
         expected = jax.jit(jax.grad(total, (0, 1)))(*at)
-        found = jax.jit(weights_gradient)(local, volume * energy, jnp.int32(atom), pairs, present)
+
+        @jax.jit
+        def closed(local, by_volume):
+            shares = Shares.of(local, jnp.int32(atom), pairs, present)
+            return weights_gradient(shares, local, by_volume, jnp.int32(atom), pairs)
+
+        found = closed(local, volume * energy)
         for ours, theirs in zip(found, expected, strict=True):
             scale = np.abs(theirs).max()
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * scale)

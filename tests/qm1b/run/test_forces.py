@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import ase
 import ase.io
@@ -146,8 +147,8 @@ def test_suspect_rows_have_those_of_the_state_that_is_kept(tmp_path):
 
 def references(molecule, level):
     """PySCF's forces [A, 3] in Hartree/Bohr."""
-    who = conformer(1)
-    who = type(who)(1, "", 0, 0, 0, molecule.numbers, molecule.positions)
+    numbers = molecule.numbers.astype(np.uint8)
+    who = replace(conformer(1), numbers=numbers, positions=molecule.positions)
     field = mean_field(who, level)
     field.conv_tol, field.conv_tol_grad = 1e-12, 1e-8
     field.kernel()
