@@ -61,10 +61,10 @@ def truth():
     return rows + [solved(2, i, [("F", 0, 0, 0), ("H", 0, 0, 1.75 + 0.03 * i)]) for i in range(4)]
 
 
-def dataset(folder, rows, **level):
+def dataset(folder, rows, forces=False, **level):
     """A folder as `generate` leaves it."""
     folder.mkdir()
-    settings = RunSettings(replace(LEVEL, **level), conformers=4, seed=0, max_aos=99)
+    settings = RunSettings(replace(LEVEL, **level), conformers=4, max_aos=99, forces=forces)
     values = settings.to_dict()
     shards.write_shard(folder, 0, rows, [], {"fingerprint": "f", **values})
     tally = Tally()
@@ -262,6 +262,20 @@ def test_what_cannot_be_verified(truth, tmp_path, here):
     folder = dataset(tmp_path / "other", truth, xc="b3lyp5")
     with pytest.raises(UserError, match="verify it with a release"):
         verify(folder, 3)
+
+
+def test_forces_are_compared_if_the_run_has_them(truth, tmp_path, here):
+    rows = []
+    for row in truth[:2]:
+        forces = recompute(row.conformer, LEVEL, forces=True).forces
+        rows.append(replace(row, result=replace(row.result, forces=forces)))
+    audit = verify(dataset(tmp_path / "d", rows, forces=True), 2)
+    assert audit.missed == []
+    assert audit.to_dict()["errors"]["force_mev_angstrom"]["max"] < 1e-6
+    (x, y, z), *others = rows[0].result.forces
+    wrong = replace(rows[0], result=replace(rows[0].result, forces=((x, y + 5e-4, z), *others)))
+    missed = verify(dataset(tmp_path / "e", [wrong, rows[1]], forces=True), 2).missed
+    assert missed == ["force_max_mev_angstrom is 25.7, the bound is 0.1"]
 
 
 def test_default_bounds_are_those_of_the_readme():
