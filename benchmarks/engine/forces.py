@@ -211,8 +211,8 @@ def rate(limit: int) -> Figures:
     shape = max(groups, key=lambda one: len(groups[one]))
     batch = groups[shape][: min(solver.batch_size(shape), limit)]
     sides = {
-        forces: lambda forces=forces: harness.timed(lambda: solver.run(shape, batch, forces=forces))
-        for forces in (False, True)
+        name: lambda forces=forces: harness.timed(lambda: solver.run(shape, batch, forces=forces))
+        for name, forces in (("without", False), ("with forces", True))
     }
     found = harness.in_turn(sides, ROUNDS + 1)  # the first one compiles
     plain, both = (np.array([t for t, _ in found[side][1:]]) / len(batch) for side in sides)
