@@ -186,6 +186,7 @@ SETTINGS = Object(
         "smiles_column": _or_null(TEXT),
         "retry": FLAG,
         "stability": _text(r"none|all|suspect|[0-9.]+(e-[0-9]+)?", "none, all, suspect or a share"),
+        "forces": FLAG,
         "audit": _number(1.0),
         "unit_rows": _whole(1),
     }

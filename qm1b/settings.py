@@ -62,6 +62,8 @@ class RunSettings:
     stability: str = "none"
     """Follow instabilities of the SCF to the lowest state: all (in every row), suspect (in suspect
     rows, which are computed once more), a share of the rows from 0 to 1, or none."""
+    forces: bool = False
+    """Also compute the force on every atom, -dE/dR; rows that did not converge have none."""
     audit: float = 0.0
     """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
     the row."""

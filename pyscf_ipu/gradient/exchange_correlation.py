@@ -16,8 +16,9 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from pyscf_ipu.grid.ao_values import ao_values
-from pyscf_ipu.grid.becke import AtomPairs, Cells, becke_weights_vertex
+from pyscf_ipu.gradient.weights import Shares, weights_gradient
+from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
+from pyscf_ipu.grid.becke import AtomPairs, Cells
 from pyscf_ipu.grid.xc_matrix import xc_density_vertex
 from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG3, FloatNN, FloatTG
 from pyscf_ipu.numerics.two_words import Pair, difference
@@ -25,9 +26,13 @@ from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.xc import Functional
 
-BLOCK_POINTS = range(384, 1025, 64)
+BLOCK_POINTS = range(96, 257, 32)
 """Possible numbers of points in a block: the one with the least padding is taken, or the largest of
 those."""
+
+
+Sums = tuple[Float[Array, "A A"], FloatA3]
+"""Derivatives by the inverse distances of all pairs of nuclei, and by the nuclei themselves."""
 
 
 class AtomBlocks(NamedTuple):
@@ -69,37 +74,42 @@ def exchange_correlation_gradient(
     if functional.kind == "hf":
         return jnp.zeros_like(density, shape=nuclei.hi.shape)
     index = jnp.arange(len(present), dtype=jnp.int32)
+    pairs = AtomPairs.build(Cells(nuclei, atoms.radius, present))
+    # In the order of `stacked_ao_values`: a scatter of the AOs in every block would be slow.
+    order = np.argsort(ao_rows(atoms.layout))
+    density = density[np.ix_(order, order)]
 
-    def all_pairs(hi: FloatA3) -> AtomPairs:
-        return AtomPairs.build(Cells(Pair(hi, nuclei.lo), atoms.radius, present))
-
-    pairs, pull_pairs = jax.vjp(all_pairs, nuclei.hi)
-
-    def step(sums: tuple[AtomPairs, Array], block: AtomBlocks) -> tuple[tuple, None]:
+    def add(sums: Sums, block: AtomBlocks) -> Sums:
         owner, local, volume = block
         away = difference(nuclei.at(owner), nuclei)  # of every nucleus, [A, 3]
-        weights, pull_weights = jax.vjp(
-            lambda p: becke_weights_vertex(local, volume, owner, *p, present), pairs
-        )
+        shares = Shares.of(local, owner, pairs, present)
+        weights = volume * shares.share[owner]
         values = partial(_ao_values, atoms, local, functional.kind == "gga")
         energy, by_away = _points(functional, values, weights, away, density)
-        by_away = jnp.where((index == owner)[:, None], 0.0, by_away)
-        by_pairs = jax.tree.map(jnp.add, sums[0], pull_weights(energy)[0])
-        return (by_pairs, sums[1].at[owner].add(by_away.sum(0)) - by_away), None
+        by_share, by_inverse = weights_gradient(shares, local, volume * energy, owner, pairs)
+        by_away = jnp.where((index == owner)[:, None], 0.0, by_away + by_share)
+        return sums[0] + by_inverse, sums[1].at[owner].add(by_away.sum(0)) - by_away
 
-    start = jax.tree.map(jnp.zeros_like, pairs), jnp.zeros_like(nuclei.hi)
-    (by_pairs, direct), _ = lax.scan(step, start, atom_blocks(atoms))
-    return direct + pull_pairs(by_pairs)[0]
+    def step(sums: Sums, block: AtomBlocks) -> tuple[Sums, None]:
+        """A tenth of the blocks has only padded points."""
+        there = present[block.owner] & (block.volume != 0).any()
+        return lax.cond(there, add, lambda sums, _: sums, sums, block), None
+
+    start = jnp.zeros_like(pairs.inverse), jnp.zeros_like(nuclei.hi)
+    (by_inverse, direct), _ = lax.scan(step, start, atom_blocks(atoms))
+    # d(1/|R_ij|) = -R_ij / |R_ij|^3 dR_ij
+    by_pair = -(by_inverse * pairs.inverse**3)[..., None] * pairs.displacement
+    return direct + by_pair.sum(1) - by_pair.sum(0)
 
 
 def _ao_values(atoms: Atoms, local: FloatG3, gradient: bool, away: FloatA3) -> FloatDNG:
-    """AOs at the points of a block."""
+    """AOs at the points of a block, in the order of `stacked_ao_values`."""
     here = jnp.zeros((1, 3), away.dtype)
     centred = [
         s._replace(centre=Pair(-away[group.atom], jnp.zeros_like(away[group.atom])))
         for s, group in zip(atoms.shells, atoms.layout.groups, strict=True)
     ]
-    return ao_values(atoms.layout, tuple(centred), local, Pair(here, here), gradient)
+    return stacked_ao_values(atoms.layout, tuple(centred), local, Pair(here, here), gradient)
 
 
 def _points(

@@ -109,15 +109,21 @@ def ao_values(
 
     `owner` [G, 3] is the nucleus from which the `local` position of each point is counted.
     """
+    return stacked_ao_values(layout, shells, local, owner, gradient)[:, ao_rows(layout)]
+
+
+def stacked_ao_values(
+    layout: Layout, shells: tuple[Shells, ...], local: FloatG3, owner: Pair, gradient: bool
+) -> FloatDNG:
+    """`ao_values` group by group: the row of every AO is in `ao_rows`."""
     parts = [
         _group_values(group, s, local, owner, gradient)
         for group, s in zip(layout.groups, shells, strict=True)
     ]
-    stacked = jnp.concatenate(parts, axis=1)
-    return stacked[:, _ao_rows(layout)]
+    return jnp.concatenate(parts, axis=1)
 
 
-def _ao_rows(layout: Layout) -> Int[np.ndarray, " N"]:
+def ao_rows(layout: Layout) -> Int[np.ndarray, " N"]:
     """Row of every AO in the group-by-group stack, where a group is [function, shell]."""
     rows = np.empty(layout.shape.n_ao, np.int32)
     offset = 0

@@ -96,8 +96,8 @@ def becke_weights_vertex(
     """Weights of some points of one atom."""
     *arrays, atom_mask = pairs_and_mask
     pairs = AtomPairs(*arrays)
-    distance = _distances(local, pairs.displacement[atom])
-    cells = _cell_functions(distance, pairs)
+    distance = distances(local, pairs.displacement[atom])
+    cells = cell_functions(distance, pairs)
     cells = jnp.where(atom_mask[:, None], cells, 0.0)
     total = jnp.sum(cells, axis=0)
     # A padded point may lie where every cell function underflows.
@@ -137,7 +137,7 @@ class AtomPairs(NamedTuple):
         return cls(displacement, inverse, shift, asymmetry)
 
 
-def _distances(local: FloatG3, displacement: FloatA3) -> Float[Array, "A G"]:
+def distances(local: FloatG3, displacement: FloatA3) -> Float[Array, "A G"]:
     """|r - R_j| for points given relative to the owner; ``displacement`` is R_owner - R_j."""
     x = [local[None, :, k] + displacement[:, k, None] for k in range(3)]
     square = x[0] * x[0] + x[1] * x[1] + x[2] * x[2]
@@ -145,7 +145,7 @@ def _distances(local: FloatG3, displacement: FloatA3) -> Float[Array, "A G"]:
     return jnp.sqrt(jnp.maximum(square, jnp.finfo(square.dtype).tiny))
 
 
-def _cell_functions(distance: Float[Array, "A G"], pairs: AtomPairs) -> Float[Array, "A G"]:
+def cell_functions(distance: Float[Array, "A G"], pairs: AtomPairs) -> Float[Array, "A G"]:
     """Unnormalised P_i = prod_j s(nu_ij), Becke eqs. 19-22 and A2-A4.
 
     Becke iterates p(nu) = nu (3 - nu^2) / 2 and takes s = (1 - p) / 2 at the end.  The same map

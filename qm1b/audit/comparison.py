@@ -6,15 +6,20 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.audit.picking import Picked
 from qm1b.reference.recompute import Reference
 
 MEV = 1e3 * HARTREE_TO_EV
+MEV_PER_ANGSTROM = MEV / BOHR_TO_ANGSTROM
+"""Of a force of 1 Hartree/Bohr."""
 OTHER_STATE_MEV = 10.0
 """A difference in energy above this is no rounding error: the SCF solutions differ."""
 
-QUANTITIES = ("energy_mev", "homo_mev", "lumo_mev", "gap_mev", "dipole_e_bohr", "charge_e")
+QUANTITIES = (
+    *("energy_mev", "homo_mev", "lumo_mev", "gap_mev"),
+    *("dipole_e_bohr", "charge_e", "force_mev_angstrom"),
+)
 PERCENTILES = (50, 90, 95, 99)
 
 SAME, LOWER, HIGHER, NOT_COMPARED = "same", "lower", "higher", "not compared"
@@ -43,6 +48,8 @@ class Compared:
     """Norm of the difference."""
     charge_e: float
     """The largest difference among the atoms."""
+    force_mev_angstrom: float | None
+    """The largest difference among the components, in meV/Angstrom; None without forces."""
     state: str
     """Same as PySCF's, lower or higher; or not compared, if PySCF has not converged or failed."""
     deviation_ev: float
@@ -67,6 +74,7 @@ class Bounds:
     homo_max_mev: float
     lumo_mae_mev: float
     lumo_max_mev: float
+    force_max_mev_angstrom: float
     higher_percent: float = 0.5
     """Rows of the sample in a higher state than PySCF's."""
     lower_percent: float = 0.5
@@ -84,12 +92,16 @@ def default_bounds(level: Settings) -> Bounds:
         energy = (0.01, 0.1)  # the orbital energies are those of float32
     if level.precision == "float64":
         energy, orbitals, gap_mae = (3e-3, 3e-3), (0.06, 0.6), 0.06
-    return Bounds(*energy, gap_mae, 1e-3, 1e-3, *orbitals, *orbitals)
+    force_max = 0.1 if level.precision == "float64" else 5.0
+    return Bounds(*energy, gap_mae, 1e-3, 1e-3, *orbitals, *orbitals, force_max)
 
 
 def compare(picked: Picked, found: Reference) -> Compared:
     """A row minus its reference."""
     row = picked.row
+    force = None
+    if found.forces is not None and "forces" in row:
+        force = MEV_PER_ANGSTROM * float(np.abs(row["forces"] - np.array(found.forces)).max())
     energy = MEV * (row["energy"] - found.energy)
     homo, lumo = MEV * (row["homo"] - found.homo), MEV * (row["lumo"] - found.lumo)
     state = SAME if abs(energy) < OTHER_STATE_MEV else LOWER if energy < 0 else HIGHER
@@ -103,6 +115,7 @@ def compare(picked: Picked, found: Reference) -> Compared:
         gap_mev=lumo - homo,
         dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], found.dipole))),
         charge_e=float(np.abs(row["mulliken_charges"] - np.array(found.mulliken_charges)).max()),
+        force_mev_angstrom=force,
         state=state if found.converged else NOT_COMPARED,
         deviation_ev=picked.deviation_ev,
         seconds=found.seconds,
@@ -118,7 +131,7 @@ def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, int | float]]:
     """
     found: dict[str, dict[str, int | float]] = {}
     for name in QUANTITIES:
-        values = np.array([getattr(row, name) for row in rows if row.state == SAME])
+        values = np.array([getattr(row, name) for row in rows if row.state == SAME], np.float64)
         values = values[np.isfinite(values)]
         if not values.size:
             continue
@@ -181,5 +194,5 @@ def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bou
 
 def worst(rows: Sequence[Compared], name: str, count: int) -> list[Compared]:
     """The rows with the largest errors of a quantity, the largest first."""
-    finite = [row for row in rows if np.isfinite(getattr(row, name))]
+    finite = [row for row in rows if np.isfinite(np.float64(getattr(row, name)))]
     return sorted(finite, key=lambda row: -abs(getattr(row, name)))[:count]

@@ -20,6 +20,7 @@ EXAMPLES = 5
 MOST_LEFT_OUT = 0.1  # of the AOs: orbitals that a row may lack
 ORBITAL_TOLERANCE_HARTREE = 1e-6
 CHARGE_TOLERANCE_E = 1e-3
+NET_FORCE_HARTREE_PER_BOHR = 1e-3
 
 
 @dataclass
@@ -132,6 +133,7 @@ def _not_finite(batch: Batch) -> np.ndarray:
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
     bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
+    bad |= _lacks_forces(batch)
     bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
     bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
     return _converged(batch) & bad
@@ -166,6 +168,20 @@ def _wrong_charges(batch: Batch) -> np.ndarray:
     return _converged(batch) & (off > CHARGE_TOLERANCE_E)
 
 
+def _lacks_forces(batch: Batch) -> np.ndarray:
+    """Rows without a finite force on every atom, in a run with forces."""
+    if "forces" not in batch:
+        return np.zeros(len(batch), bool)
+    return _any(np.any(~np.isfinite(batch["forces"]), axis=1), batch["atom_offset"])
+
+
+def _net_force(batch: Batch) -> np.ndarray:
+    """Converged rows whose forces do not add up to zero."""
+    forces = np.nan_to_num(batch.columns.get("forces", np.zeros((len(batch["numbers"]), 3))))
+    net = np.abs([_sums(one, batch["atom_offset"]) for one in forces.T]).max(axis=0)
+    return _converged(batch) & ~_lacks_forces(batch) & (net > NET_FORCE_HARTREE_PER_BOHR)
+
+
 ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "not_finite": _not_finite,
     "positions_not_finite": lambda b: _any(
@@ -176,6 +192,8 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
     "orbital_energies_inconsistent": _wrong_orbitals,
     "charges_do_not_add_up": _wrong_charges,
+    "forces_do_not_add_up": _net_force,
+    "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
 }
 """Functions that return a mask [R] of the rows that break each invariant."""
 
@@ -190,10 +208,11 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
     with h5py.File(path, "r") as file:
         for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
             for f in fields:
-                if file[f"{group}/{f.name}"].attrs.get("units") != f.unit:
-                    problems["units"].append(f"{group}/{f.name} is not in {f.unit}")
+                name = f"{group}/{f.name}"  # an earlier version, or another run, may lack it
+                if name in file and file[name].attrs.get("units") != f.unit:
+                    problems["units"].append(f"{name} is not in {f.unit}")
     for kind in ("atom", "orbital"):
-        values = [f.name for f in FIELDS if f.ragged == kind]
+        values = [f.name for f in FIELDS if f.ragged == kind and f.name in batch]
         offsets = batch[f"{kind}_offset"]
         right = (
             len(offsets) == len(batch) + 1

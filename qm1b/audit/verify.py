@@ -33,6 +33,8 @@ class Effort:
     """Look for a state below PySCF's first one for every row, not only where the energy differs."""
     progress: Callable[[int, int], None] = lambda done, total: None
     """Called with the number of finished rows and of all rows."""
+    forces: bool = False
+    """Also compute forces; `verify` sets it if the run has them."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def verify(
     if not checks.rows:
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify")
     violations = checks.finish()
+    effort = replace(effort, forces=bool(source.manifest.settings.get("forces")))
     compared = _recompute([*picks.suspects, *picks.sample], level, effort)
     given = {name: value for name, value in (bounds or {}).items() if value is not None}
     return Audit(
@@ -150,7 +153,7 @@ def write(audit: Audit, out: Path) -> list[Path]:
 def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> list[Compared]:
     """All rows compared with their references; those in another state a second time, thoroughly."""
     conformers = [picked.conformer for picked in wanted]
-    results = recompute_many(conformers, level, effort.workers, effort.thorough)
+    results = recompute_many(conformers, level, effort.workers, effort.thorough, effort.forces)
     found: dict[int, Compared] = {}
     for done, (i, result) in enumerate(results, start=1):
         found[i] = comparison.compare(wanted[i], result)
@@ -186,8 +189,8 @@ def as_text(audit: Audit, count: int = 3) -> str:
     ]
     everything = [*audit.suspects, *audit.sample]
     for name in comparison.QUANTITIES if count else ():
-        lines.append(f"worst rows, {name}:")
         found = comparison.worst(everything, name, count)
+        lines += [f"worst rows, {name}:"] if found else []
         table = [(f"{getattr(r, name):.3g}", f"{_place(r)}, {r.state} state") for r in found]
         lines += text_table(table, ">10 <", gap="  ", indent="  ")
     failed = [row for row in everything if row.problem][:count]

@@ -19,7 +19,7 @@ from qm1b.engine.ladder import LADDER
 from qm1b.errors import UserError
 from qm1b.folder.manifest import Manifest
 from qm1b.report.stats import counts
-from qm1b.rows.schema import DROP_REASONS, FIELDS, Json
+from qm1b.rows.schema import DROP_REASONS, Json, fields_of
 
 NOT_STATED = "not stated"
 
@@ -55,7 +55,8 @@ def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
         elements=counts(stats.elements),
         statuses=table(("status", "rows"), texts),
         fields=table(
-            ("field", "unit", "meaning"), [(f"`{f.name}`", f.unit, f.description) for f in FIELDS]
+            ("field", "unit", "meaning"),
+            [(f"`{f.name}`", f.unit, f.description) for f in fields_of(settings)],
         ),
         method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
         functions="cartesian" if settings.get("cart") else "spherical",

@@ -52,6 +52,8 @@ class Verify:
     """Bound on the mean absolute error of the LUMO, in meV."""
     lumo_max_mev: float | None = None
     """Bound on the largest error of the LUMO, in meV."""
+    force_max_mev_angstrom: float | None = None
+    """Bound on the largest error of a component of the forces, in meV/Angstrom."""
     higher_percent: float | None = None
     """Bound on the rows in a higher SCF state than PySCF's, in percent of the sample."""
     lower_percent: float | None = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from qm1b.errors import UserError
 from qm1b.rows.batch import OFFSETS, Batch
-from qm1b.rows.schema import DROP_FIELDS, FIELDS, Drop, Field, Json
+from qm1b.rows.schema import DROP_FIELDS, Drop, Field, Json, fields_of
 
 DIGESTS = "digests"
 """Entry in the metadata of a file with everything: a digest of each of NAMES."""
@@ -29,12 +29,14 @@ class RowDigest:
     lengths. Not-a-numbers count as equal, but -0 is not 0.
     """
 
-    def __init__(self) -> None:
-        self._fields = {f.name: hashlib.sha256() for f in FIELDS}
+    def __init__(self, settings: Json) -> None:
+        """Of no row yet, of a run with these settings."""
+        self._of = fields_of(settings)
+        self._fields = {f.name: hashlib.sha256() for f in self._of}
 
     def add(self, batch: Batch) -> None:
-        """Count the next rows, which have all fields."""
-        for f in FIELDS:
+        """Count the next rows, which have all fields of the run."""
+        for f in self._of:
             # Of ragged rows the lengths count: offsets depend on where a batch begins.
             values = np.diff(batch[f.name]) if f.name in OFFSETS else batch[f.name]
             self._fields[f.name].update(_bytes(f, values))

@@ -79,7 +79,8 @@ class _Told:
     """All rows of a run, and the digests of what was read so far."""
 
     def __init__(self, source: ShardFolder) -> None:
-        self.source, self.rows, self.drops = source, RowDigest(), DropDigest()
+        self.source, self.drops = source, DropDigest()
+        self.rows = RowDigest(source.metadata["settings"])
 
     def batches(self) -> Iterator[Batch]:
         """The rows, a shard at a time."""
@@ -111,6 +112,9 @@ def is_good(batch: Batch) -> np.ndarray:
     good = (batch["status"] == CONVERGED) & batch["converged"]
     for name in ("energy", "homo", "lumo", "energy_std"):
         good &= np.isfinite(batch[name])
+    if "forces" in batch:
+        row = np.repeat(np.arange(len(batch)), np.diff(batch["atom_offset"]))
+        good[row[~np.isfinite(batch["forces"]).all(axis=1)]] = False
     return good
 
 

@@ -108,9 +108,10 @@ class _Content:
     """By unit, the attributes in which its shard differs from the manifest."""
     told: Mapping[str, str]
     """The digests in the file; empty if an earlier version wrote it."""
+    rows: RowDigest
+    """The digest of the rows that were read."""
     dropped: DropDigest = field(default_factory=DropDigest)
-    rows: RowDigest = field(default_factory=RowDigest)
-    """The digests of what was read."""
+    """The digest of the dropped lines that were read."""
 
     @classmethod
     def of(cls, source: Dataset) -> _Content:
@@ -127,7 +128,7 @@ class _Content:
         except UserError as error:
             raise UserError(f"{source.path}: {error}") from None
         drops = defaultdict[int, list[Drop]](list)
-        content = cls(source, manifest, plan, drops, own, told)
+        content = cls(source, manifest, plan, drops, own, told, RowDigest(manifest["settings"]))
         content._compare("manifest", whole)
         for drop in dropped.read(dropped.beside(source.path)):
             drops[plan.unit_of(drop.line)].append(drop)
@@ -242,7 +243,7 @@ def _own(path: Path, found: object) -> dict[int, Json]:
 def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
     """All rows; refuses a file that lacks a field."""
     for batch in source.batches():
-        if lacking := missing(batch):
+        if lacking := missing(batch, source.metadata["settings"]):
             raise UserError(
                 f"{source.path} does not hold {', '.join(lacking)}; "
                 "write it with qm1b export --all of this version"

@@ -55,6 +55,10 @@ class Engine(Protocol):
         """Make the program of a shape ready; None if it was."""
         ...
 
+    def compile_gradient(self, shape: Shape, /) -> CompileEvent | None:
+        """Make the program that forces need besides ready; None if it was."""
+        ...
+
     def run(
         self,
         shape: Shape,
@@ -62,9 +66,13 @@ class Engine(Protocol):
         /,
         *,
         convergence: Convergence = ...,
+        forces: bool = ...,
         stability: bool = ...,
     ) -> Sequence[MoleculeResult]:
-        """Compute a batch of molecules of one shape; with stability, the lowest states."""
+        """Compute a batch of molecules of one shape; with stability, the lowest states.
+
+        With forces, each result has those of the state that it describes.
+        """
         ...
 
 

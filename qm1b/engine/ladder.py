@@ -119,7 +119,10 @@ def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[
 
 
 def run_of(
-    shape: Hashable, engine_at: Callable[[str | None], Engine], stability: bool = False
+    shape: Hashable,
+    engine_at: Callable[[str | None], Engine],
+    stability: bool = False,
+    forces: bool = False,
 ) -> Run:
     """A function that computes molecules of a shape.
 
@@ -127,6 +130,7 @@ def run_of(
         shape: theirs.
         engine_at: as of `factory.at_precisions`.
         stability: whether to follow instabilities, whichever rung it is.
+        forces: whether to compute forces too.
     """
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
@@ -135,6 +139,7 @@ def run_of(
             engine.shape(molecules[0])  # raises if it is too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
         aids["stability"] = stability or (rung is not None and rung.stability)
+        aids["forces"] = forces
         found = engine.run(shape, list(molecules), **aids)
         return [
             _result(one, engine.n_ao(m.numbers)) for one, m in zip(found, molecules, strict=True)
@@ -159,6 +164,7 @@ def _result(found: MoleculeResult, n_ao: int) -> Result:
         commutator_norm=float(found.commutator_norm),
         mo_energy=tuple(float(e) for e in found.mo_energy),
         mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
+        forces=() if found.forces is None else tuple(map(tuple, found.forces.tolist())),
         stable=int(found.stable) if found.stable is not None and found.converged else -1,
         followed=int(found.followed or 0),
     )

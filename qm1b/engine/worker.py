@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from qm1b.engine import factory as engine_factory
+from qm1b.engine.factory import Engine
 from qm1b.engine.ladder import climb, ladder_for, run_of
 from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
 from qm1b.process.worker import Connection, Ready
@@ -40,12 +41,13 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
             for stability, members in _parts(job, settings).items():
                 if (job.shape, stability) not in compiled:
                     conn.send(Compiling(job.shape))
-                    event = engine.compile(job.shape, stability=stability)
+                    ready = _ready(engine, job.shape, stability, settings.forces)
                     compiled.add((job.shape, stability))
-                    if event is not None:
-                        conn.send(Compiled(job.shape, float(event.seconds), bool(event.cached)))
+                    if ready is not None:
+                        conn.send(ready)
                 molecules = [_molecule(job.conformers[i]) for i in members]
-                found = climb(run_of(job.shape, engine_at, stability), molecules, ladder)
+                run = run_of(job.shape, engine_at, stability, settings.forces)
+                found = climb(run, molecules, ladder)
                 results |= dict(zip(members, found, strict=True))
             in_order = [results[i] for i in range(len(job.conformers))]
             conn.send(Done(audited(job.conformers, in_order, level, settings.audit, settings.seed)))
@@ -54,6 +56,15 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())
             conn.send(Failed(text[:ERROR_CHARACTERS]))
+
+
+def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> Compiled | None:
+    """Make all programs of a shape ready; None if they were."""
+    events = [engine.compile(shape, stability=stability)]
+    events += [engine.compile_gradient(shape)] if forces else []
+    made = [event for event in events if event is not None]
+    seconds = sum(float(event.seconds) for event in made)
+    return Compiled(shape, seconds, all(event.cached for event in made)) if made else None
 
 
 def _parts(job: Job, settings: RunSettings) -> dict[bool, list[int]]:

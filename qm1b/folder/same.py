@@ -41,7 +41,11 @@ def _folder_differences(first: Path, second: Path) -> Iterator[str]:
 
 def _unit_differences(first: Path, second: Path) -> Iterator[str]:
     (_, rows, drops), (_, other_rows, other_drops) = map(shards.read_whole, (first, second))
-    yield from (f"{name} differs" for name in rows if not _same(rows[name], other_rows[name]))
+    for name in {**rows, **other_rows}:
+        if name not in rows or name not in other_rows:
+            yield f"{name} is in one of them only"
+        elif not _same(rows[name], other_rows[name]):
+            yield f"{name} differs"
     if drops != other_drops:
         yield "dropped lines differ"
 

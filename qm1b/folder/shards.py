@@ -22,7 +22,7 @@ from qm1b.manifest_schema import MEND, complete
 from qm1b.process.files import atomic_write, not_written, write_json
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, row_of
-from qm1b.rows.schema import DROP_FIELDS, FIELDS, VERSION, Drop, Field, Json, Row
+from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
 
 MANIFEST = "manifest.json"
@@ -53,14 +53,18 @@ def unit_of(path: Path) -> int:
 def write_shard(
     folder: Path, index: int, rows: list[Row], drops: list[Drop], attributes: Mapping[str, object]
 ) -> Path:
-    """Write one work unit; rows and drops in the order given."""
+    """Write one work unit; rows and drops in the order given.
+
+    Among the attributes are the settings, which decide the fields (`schema.fields_of`).
+    """
     image = io.BytesIO()  # in memory: HDF5 takes a full disk badly, and the checksum needs it all
     with h5py.File(image, "w", userblock_size=checksum.BLOCK) as file:
         file.attrs["schema_version"] = VERSION
         for key, value in attributes.items():
             plain = isinstance(value, bool | int | str)
             file.attrs[key] = value if plain else json.dumps(value)
-        _write_group(file.create_group("rows"), FIELDS, columns_of(rows))
+        fields = fields_of(attributes)
+        _write_group(file.create_group("rows"), fields, columns_of(rows, fields))
         columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
         _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
     path = shard_path(folder, index)
@@ -76,7 +80,7 @@ def read_shard(path: Path) -> Shard:
         UserError: it cannot be read.
     """
     with _opened(path) as file:
-        return _columns(file, "rows", FIELDS)
+        return _columns(file, "rows", fields_of(file.attrs))
 
 
 def read_drops(path: Path) -> list[Drop]:
@@ -94,7 +98,7 @@ def read_attributes(path: Path) -> Json:
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
     with _opened(path) as file:
-        return dict(file.attrs), _columns(file, "rows", FIELDS), _drops(file)
+        return dict(file.attrs), _columns(file, "rows", fields_of(file.attrs)), _drops(file)
 
 
 def read_unit(path: Path) -> Unit:

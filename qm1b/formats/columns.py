@@ -1,20 +1,90 @@
 """The columns of a Parquet file: their Arrow types, and the field that each one holds."""
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
-from qm1b.rows.schema import COLUMNS, FIELDS, Field, Json
+from qm1b.rows.schema import Field, Json, fields_of
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the Parquet export; `arrow` is its Arrow type."""
+
+    name: str
+    arrow: str
+    unit: str
+    description: str
+    only_with: str = ""
+    """As of a `Field`."""
+
+
+# QM1B's own columns, in its order and with its types, then ours.
+COLUMNS: tuple[Column, ...] = (
+    Column("smile", "string", "text", "canonical SMILES"),
+    Column("atoms", "string", "text", "element symbols, heavy atoms first"),
+    Column("z", "list<uint8>", "1", "atomic numbers, in the order of atoms"),
+    Column("energy", "double", "eV", "total energy"),
+    Column("homo", "float", "eV", "energy of the highest occupied orbital"),
+    Column("lumo", "float", "eV", "energy of the lowest unoccupied orbital"),
+    Column("N", "uint8", "1", "number of atomic orbitals"),
+    Column("std", "float", "eV", "standard deviation of the last five cycle energies"),
+    Column("y", "double", "eV", "gap, lumo - homo"),
+    Column("pos", "list<float>", "bohr", "positions x, y, z, flat, in the order of atoms"),
+    Column("status", "string", "text", "how the calculation ended"),
+    Column("converged", "bool", "1", "whether the self-consistent field converged"),
+    Column("cycles", "int32", "1", "self-consistent-field cycles"),
+    Column("commutator_norm", "float", "hartree", "largest element of the last commutator [F, D]"),
+    Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
+    Column("mulliken_charges", "list<float>", "e", "Mulliken charges, in the order of atoms"),
+    Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
+    Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
+    Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
+    Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
+    Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
+    Column(
+        "stable", "int8", "1", "1: no rotation of the orbitals lowers the energy, 0, -1: unknown"
+    ),
+    Column("followed", "int8", "1", "lower states found by following an instability"),
+    Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
+    Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Column("charge", "int8", "e", "total charge"),
+    Column(
+        "forces",
+        "list<float>",
+        "eV/angstrom",
+        "forces x, y, z, flat, in the order of atoms",
+        only_with="forces",
+    ),
+)
 
 RENAMED = {"smiles": "smile", "numbers": "z", "positions": "pos", "n_ao": "N"}
 """Fields that QM1B's columns hold without loss, under these other names."""
 
-FROM_EV = {"energy": "energy", "homo": "homo", "lumo": "lumo", "energy_std": "std"}
-"""Fields that a file without exact columns has only in eV."""
+
+class Converted(NamedTuple):
+    """A column with the values of a field in another unit."""
+
+    column: str
+    factor: float
+    """Of the field's values."""
+
+
+CONVERTED = {
+    "energy": Converted("energy", HARTREE_TO_EV),
+    "homo": Converted("homo", HARTREE_TO_EV),
+    "lumo": Converted("lumo", HARTREE_TO_EV),
+    "energy_std": Converted("std", HARTREE_TO_EV),
+    "forces": Converted("forces", HARTREE_TO_EV / BOHR_TO_ANGSTROM),
+}
+"""Fields that a file without exact columns has only in eV, or eV/Angstrom."""
 
 
 def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
@@ -22,13 +92,15 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
 
     N is uint8, as in QM1B, unless the run allowed molecules of more than 255 orbitals.
     """
-    found = [(c.name, _type_named(c.arrow), c) for c in COLUMNS]
-    found += [(name, arrow_type(f), f) for f, name in exact_columns() if exact]
+    settings = manifest["settings"]
+    columns = [c for c in COLUMNS if not c.only_with or settings.get(c.only_with)]
+    found = [(c.name, _type_named(c.arrow), c) for c in columns]
+    found += [(name, arrow_type(f), f) for f, name in exact_columns(fields_of(settings)) if exact]
     fields = [
         pa.field(name, arrow, metadata={"unit": of.unit, "description": of.description})
         for name, arrow, of in found
     ]
-    if manifest["settings"]["max_aos"] > np.iinfo(np.uint8).max:
+    if settings["max_aos"] > np.iinfo(np.uint8).max:
         fields = [f.with_type(pa.uint16()) if f.name == "N" else f for f in fields]
     metadata = {key: _text(manifest[key]) for key in LEVEL_KEYS}
     if exact:
@@ -38,12 +110,12 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     return pa.schema(fields, metadata=metadata)
 
 
-def exact_columns() -> list[tuple[Field, str]]:
-    """Fields that the ordinary columns do not hold bit for bit, with the names of their columns."""
+def exact_columns(fields: Iterable[Field]) -> list[tuple[Field, str]]:
+    """Those that the ordinary columns do not hold bit for bit, with the names of their columns."""
     ordinary = {(c.name, c.unit, _type_named(c.arrow)) for c in COLUMNS}
     return [
         (f, unit_name(f))
-        for f in FIELDS
+        for f in fields
         if f.name not in (*OFFSETS, *RENAMED) and (f.name, f.unit, arrow_type(f)) not in ordinary
     ]
 

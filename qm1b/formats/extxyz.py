@@ -1,4 +1,5 @@
-"""Extended XYZ, as ASE reads it: positions in Angstrom, `energy` in eV, `dipole` in e*Angstrom.
+"""Extended XYZ, as ASE reads it: positions in Angstrom, `energy` in eV, `dipole` in e*Angstrom, and
+`forces` in eV/Angstrom if the rows have them.
 
 Fields of atoms are columns; every other field of a row is in the comment line. Both have names with
 units, and enough digits to restore every bit. ASE reads the file but does not write it, because it
@@ -35,6 +36,8 @@ ENDINGS = (".extxyz", ".extxyz.gz")
 _DAMAGE = (OSError, EOFError, zlib.error, ArithmeticError, AttributeError, LookupError)
 _DAMAGE += (TypeError, ValueError, RuntimeError)
 """What gzip, ASE and NumPy raise for damaged text."""
+_EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
+"""Of a force of 1 Hartree/Bohr."""
 _OF_ATOMS = [f for f in FIELDS if f.ragged == "atom" and f.name not in ("numbers", "positions")]
 
 
@@ -62,16 +65,18 @@ def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool) -> int:
 def frame(row: Record) -> str:
     """A row as a frame of the file."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
-    columns = [f for f in _OF_ATOMS if f.name in row]
+    columns = {f"{unit_name(f)}:R:{f.width}": row[f.name] for f in _OF_ATOMS if f.name in row}
+    if "forces" in row:
+        columns["forces:R:3"] = row["forces"] * _EV_PER_ANGSTROM
     values: dict[str, object] = {
-        "Properties": ":".join(["species:S:1:pos:R:3", *(f"{unit_name(f)}:R:1" for f in columns)]),
+        "Properties": ":".join(["species:S:1:pos:R:3", *columns]),
         "pbc": np.array([False, False, False]),
         "energy": row["energy"] * HARTREE_TO_EV,
         "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
     }
     values |= {unit_name(f): row[f.name] for f in FIELDS if _in_comment(f) and f.name in row}
     lines = [str(len(positions)), " ".join(f"{k}={_written(v)}" for k, v in values.items())]
-    numbers = np.column_stack([positions, *(row[f.name] for f in columns)])
+    numbers = np.column_stack([positions, *columns.values()])
     for z, entries in zip(row["numbers"], numbers.tolist(), strict=True):
         lines.append(f"{SYMBOLS[z]:2} {' '.join(map(repr, entries))}")
     return "\n".join(lines) + "\n"
@@ -137,7 +142,7 @@ def _frames(stream: Iterable[str]) -> Iterator[str]:
 
 
 def record(atoms: Atoms) -> Record:
-    """The fields of a frame; without ours, energy and dipole moment are ASE's own."""
+    """The fields of a frame; without ours, energy, dipole moment and forces are ASE's own."""
     info = dict(atoms.info)
     bohr = atoms.get_positions() / BOHR_TO_ANGSTROM
     found: Record = {"numbers": atoms.numbers, "positions": bohr.astype(np.float32)}
@@ -153,6 +158,8 @@ def record(atoms: Atoms) -> Record:
         found["energy"] = results["energy"] / HARTREE_TO_EV
     if "dipole" not in found and "dipole" in results:
         found["dipole"] = np.asarray(results["dipole"]) / BOHR_TO_ANGSTROM
+    if "forces" not in found and "forces" in results:
+        found["forces"] = np.asarray(results["forces"]) / _EV_PER_ANGSTROM
     return found
 
 

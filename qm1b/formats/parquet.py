@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
-from qm1b.formats.columns import FROM_EV, RENAMED, arrow_type, exact_columns
+from qm1b.formats.columns import CONVERTED, RENAMED, arrow_type, exact_columns
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
 from qm1b.rows.dataset import Indexed
-from qm1b.rows.schema import FIELDS, Field, Json
+from qm1b.rows.schema import FIELDS, Field, Json, fields_of
 
 ROWS_PER_GROUP = 100_000
 """Rows per row group: DuckDB and polars divide the work on a file by row groups, and small groups
@@ -33,7 +33,7 @@ WHOLE_KEYS = ("manifest", "digests")
 """Entries in the metadata of an exact file, as JSON."""
 
 _SYMBOLS = np.array(SYMBOLS, dtype=object)
-_EXACT = {field.name: name for field, name in exact_columns()}
+_EXACT = {field.name: name for field, name in exact_columns(FIELDS)}
 _DAMAGE = (OSError, pa.ArrowException, ArithmeticError, AttributeError, LookupError, MemoryError)
 _DAMAGE += (TypeError, ValueError, RecursionError)
 """What a damaged file may raise: a footer has no checksum, so a column may be of any kind."""
@@ -91,19 +91,23 @@ def _add_metadata(writer: pq.ParquetWriter, schema: pa.Schema, found: Mapping[st
 def table(batch: Batch, schema: pa.Schema) -> pa.Table:
     """Rows as an Arrow table with the columns of the schema."""
     symbols = _SYMBOLS[batch["numbers"]]
-    ev = {name: batch[field] * HARTREE_TO_EV for field, name in FROM_EV.items()}
-    found = {name: pa.array(values) for name, values in ev.items()}
-    found["y"] = pa.array(ev["lumo"] - ev["homo"])
+    found = {
+        name: _arrow(batch[field] * factor, BY_NAME[field], batch)
+        for field, (name, factor) in CONVERTED.items()
+        if name in schema.names
+    }
+    found["y"] = pa.array(batch["lumo"] * HARTREE_TO_EV - batch["homo"] * HARTREE_TO_EV)
     found["atoms"] = pa.array(
         ["".join(symbols[a:b]) for a, b in pairwise(batch["atom_offset"])], pa.string()
     )
     for name in set(schema.names) - set(found):
-        found[name] = _arrow(batch, BY_NAME[_FIELD_OF.get(name) or name])
+        field = BY_NAME[_FIELD_OF.get(name) or name]
+        found[name] = _arrow(batch[field.name], field, batch)
     return pa.table([found[f.name].cast(f.type) for f in schema], schema=schema)
 
 
 def batch_of(found: pa.Table) -> Batch:
-    """The fields that an Arrow table holds; exact columns are preferred to those in eV."""
+    """The fields that an Arrow table holds; exact columns are preferred to others."""
     names, columns = set(found.column_names), {}
     for f in FIELDS:
         if f.name in OFFSETS:
@@ -111,10 +115,10 @@ def batch_of(found: pa.Table) -> Batch:
         same = RENAMED.get(f.name, f.name)
         if _EXACT.get(f.name) in names:
             _take(columns, f, found[_EXACT[f.name]])
-        elif f.name in FROM_EV and FROM_EV[f.name] in names:
-            ev = found[FROM_EV[f.name]].to_numpy().astype(np.float64)
-            columns[f.name] = column(f, ev / HARTREE_TO_EV, len(found))
-        elif same in names and f.name not in FROM_EV:
+        elif f.name in CONVERTED and CONVERTED[f.name].column in names:
+            _take(columns, f, found[CONVERTED[f.name].column])
+            columns[f.name] = columns[f.name] / CONVERTED[f.name].factor
+        elif same in names and f.name not in CONVERTED:
             _take(columns, f, found[same])
     return Batch(in_order(columns), len(found))
 
@@ -128,6 +132,7 @@ class ParquetFile(Indexed):
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
             schema = self._file.schema_arrow
             self.metadata = _manifest(schema.metadata or {})
+            exact = exact_columns(fields_of(self.metadata.get("settings", {})))
         except _DAMAGE as error:
             raise UserError(f"{path} is not a whole Parquet file ({_words(error)})") from None
         if not {"smile", "z", "pos", "energy"} <= set(schema.names):
@@ -135,8 +140,8 @@ class ParquetFile(Indexed):
                 f"{path} lacks QM1B's columns smile, z, pos and energy; give a file of "
                 "qm1b export or of QM1B"
             )
-        self.exact = set(_EXACT.values()) <= set(schema.names)
-        """Whether every field can be read bit for bit."""
+        self.exact = {name for _, name in exact} <= set(schema.names)
+        """Whether every field of the run can be read bit for bit."""
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -160,14 +165,13 @@ class ParquetFile(Indexed):
         return [
             name
             for f in self.fields
-            for name in (f, _EXACT.get(f, f), RENAMED.get(f, f), FROM_EV.get(f, f))
+            for name in (f, _EXACT.get(f, f), RENAMED.get(f, f), CONVERTED.get(f, (f,))[0])
             if name in self._file.schema_arrow.names
         ]
 
 
-def _arrow(batch: Batch, field: Field) -> pa.Array:
-    """A field as an Arrow array; lists are made from the flat values without a loop."""
-    values = batch[field.name]
+def _arrow(values: np.ndarray, field: Field, batch: Batch) -> pa.Array:
+    """The values of a field as an Arrow array; lists are made from flat values without a loop."""
     if not field.ragged and field.width == 1:
         return pa.array(values, arrow_type(field))
     rows = batch[f"{field.ragged}_offset"] if field.ragged else np.arange(len(values) + 1)

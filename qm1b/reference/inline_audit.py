@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pyscf_ipu.settings import Settings
 from qm1b.reference.recompute import recompute
 from qm1b.rows.identity import is_drawn
@@ -43,11 +45,15 @@ def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Re
     if result.status != CONVERGED:
         return result
     try:
-        found = recompute(conformer, level)
+        found = recompute(conformer, level, forces=bool(result.forces))
     except Exception:
         traceback.print_exc()  # into workers.log
         return result
     if not found.converged:
         return result
     names = ("energy", "homo", "lumo", "dipole")
-    return replace(result, **{f"reference_{name}": getattr(found, name) for name in names})
+    result = replace(result, **{f"reference_{name}": getattr(found, name) for name in names})
+    if found.forces is None:
+        return result
+    error = np.abs(np.subtract(result.forces, found.forces)).max()
+    return replace(result, reference_forces_error=float(error))

@@ -46,9 +46,14 @@ class Reference:
     converged: bool = False
     problem: str = ""
     """PySCF's error, if it raised one."""
+    forces: tuple[tuple[float, float, float], ...] | None = None
+    """[A, 3] in Hartree/Bohr, with the response of the grid; None if it raised an error,
+    or if they were not asked for."""
 
 
-def recompute(conformer: Conformer, level: Settings, thorough: bool = False) -> Reference:
+def recompute(
+    conformer: Conformer, level: Settings, thorough: bool = False, forces: bool = False
+) -> Reference:
     """Recompute one conformer, in this process.
 
     Args:
@@ -56,6 +61,7 @@ def recompute(conformer: Conformer, level: Settings, thorough: bool = False) -> 
         level: basis, functional, grid level, cartesian functions or not.
         thorough: follow internal instabilities of the solution to a lower one. This shows which of
             two different energies is the better one.
+        forces: also compute the forces.
     """
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -69,6 +75,7 @@ def recompute(conformer: Conformer, level: Settings, thorough: bool = False) -> 
             field = _newton(field, orbitals)
         dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
         _, charges = field.mulliken_pop(verbose=0)
+        on_atoms = _forces(field) if forces else None
     occupied = field.mol.nelectron // 2
     orbital_energies = np.sort(field.mo_energy)
     lumo = orbital_energies[occupied] if occupied < len(orbital_energies) else np.nan
@@ -80,15 +87,18 @@ def recompute(conformer: Conformer, level: Settings, thorough: bool = False) -> 
         dipole=(x, y, z),
         mulliken_charges=tuple(charges.tolist()),
         converged=bool(field.converged),
+        forces=on_atoms,
         seconds=time.perf_counter() - start,
     )
 
 
-def attempt(conformer: Conformer, level: Settings, thorough: bool = False) -> Reference:
+def attempt(
+    conformer: Conformer, level: Settings, thorough: bool = False, forces: bool = False
+) -> Reference:
     """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit."""
     start = time.perf_counter()
     try:
-        return recompute(conformer, level, thorough)
+        return recompute(conformer, level, thorough, forces)
     except Exception as error:
         unknown = (float("nan"),) * len(conformer.numbers)
         seconds = time.perf_counter() - start
@@ -96,7 +106,11 @@ def attempt(conformer: Conformer, level: Settings, thorough: bool = False) -> Re
 
 
 def recompute_many(
-    conformers: Sequence[Conformer], level: Settings, workers: int = 0, thorough: bool = False
+    conformers: Sequence[Conformer],
+    level: Settings,
+    workers: int = 0,
+    thorough: bool = False,
+    forces: bool = False,
 ) -> Iterator[tuple[int, Reference]]:
     """Recompute conformers in single-threaded processes.
 
@@ -105,6 +119,7 @@ def recompute_many(
         level: as for `recompute`.
         workers: processes; 0 for one per core.
         thorough: as for `recompute`.
+        forces: as for `recompute`.
 
     Yields:
         The number of a conformer and its reference, as they are finished.
@@ -119,7 +134,7 @@ def recompute_many(
         pool = ProcessPoolExecutor(count, mp_context=mp.get_context("spawn"))
         try:
             futures = {
-                pool.submit(attempt, conformer, level, thorough): i
+                pool.submit(attempt, conformer, level, thorough, forces): i
                 for i, conformer in enumerate(conformers)
             }
             for future in as_completed(futures):
@@ -152,6 +167,13 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
     field = dft.RKS(mole, xc=functional(level.xc).pyscf_name)
     field.grids.level = level.grid_level
     return field
+
+
+def _forces(field: MeanField) -> tuple[tuple[float, float, float], ...]:
+    """[A, 3] -dE/dR in Hartree/Bohr; grid points move with the nuclei."""
+    method = field.nuc_grad_method()
+    method.verbose, method.grid_response = 0, True
+    return tuple((float(x), float(y), float(z)) for x, y, z in -method.kernel())
 
 
 def _converged(field: MeanField) -> MeanField:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.rows.batch import Record
@@ -18,8 +18,9 @@ from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
 
 MEV = 1e3 * HARTREE_TO_EV
+MEV_PER_ANGSTROM = MEV / BOHR_TO_ANGSTROM
 
-_FIELDS = tuple("line smiles conformer n_ao energy homo lumo dipole cycles status".split())
+_FIELDS = tuple("line smiles conformer n_ao energy homo lumo dipole cycles status forces".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
@@ -31,6 +32,9 @@ _COLUMNS: dict[str, Callable[[Record], object]] = {
     " lumo [eV]": lambda row: _decimal(row["lumo"] * HARTREE_TO_EV),
     " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),
     " dipole norm [e bohr]": lambda row: _decimal(np.linalg.norm(row["dipole"])),
+    " largest force [eV/A]": lambda row: _decimal(
+        np.linalg.norm(row["forces"], axis=1).max() * HARTREE_TO_EV / BOHR_TO_ANGSTROM
+    ),
     " cycles": lambda row: row["cycles"],
     "status": lambda row: row["status"],
 }
@@ -64,7 +68,7 @@ def describe(folder: Path) -> str:
     manifest, settings = source.manifest, source.manifest.settings
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    gaps, sizes, errors = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)]
+    gaps, sizes, errors, forces = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
     molecules = set[int]()
     for number in range(len(source.shards)):
         shard, drops = source.unit(number)
@@ -74,6 +78,8 @@ def describe(folder: Path) -> str:
         gaps.append((shard["lumo"] - shard["homo"])[good] * HARTREE_TO_EV)
         sizes.append(shard["n_ao"])
         errors.append((shard["energy"] - shard["reference_energy"])[good] * MEV)
+        if "forces" in shard:
+            forces.append(shard["reference_forces_error"][good] * MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
     facts = [
         ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),
@@ -91,7 +97,7 @@ def describe(folder: Path) -> str:
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),
         *text_table(dropped, "<18 <8 <", indent="    "),
-        *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors)))),
+        *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]
     return "\n".join(lines)
 
@@ -101,9 +107,10 @@ def _aligned(facts: Iterable[tuple[str, object]]) -> list[str]:
 
 
 def _ranges(
-    gaps: np.ndarray, sizes: np.ndarray, errors: np.ndarray
+    gaps: np.ndarray, sizes: np.ndarray, errors: np.ndarray, forces: np.ndarray
 ) -> Iterator[tuple[str, object]]:
-    """Gaps of the converged rows in eV, AOs of all rows, errors of the audited rows in meV."""
+    """Gaps of the converged rows in eV, AOs of all rows, errors of the audited rows in meV and
+    meV/Angstrom."""
     if gaps.size:
         yield "gap", _gap(gaps)
         yield "size", f"{sizes.min()} to {sizes.max()} AOs"
@@ -116,6 +123,10 @@ def _ranges(
                 f"largest {found.max():.3f} meV"
             ),
         )
+    found = forces[np.isfinite(forces)]
+    if found.size:
+        worst = found.max()
+        yield "", f"forces against PySCF: largest difference {worst:.3f} meV/A in {found.size} rows"
 
 
 def _gap(gaps: np.ndarray) -> str:

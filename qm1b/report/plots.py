@@ -21,6 +21,7 @@ ERRORS = {
     "gap_mev": ("gap error (meV)", 1.0),
     "dipole_e_bohr": ("dipole error (0.001 e bohr)", 1e3),
     "charge_e": ("charge error (0.001 e)", 1e3),
+    "force_mev_angstrom": ("force error (meV/Å)", 1.0),
 }
 """Title of each difference in a picture, and the factor to the unit of the title."""
 
@@ -49,17 +50,17 @@ def errors(rows: Sequence[object], path: Path) -> Path:
     found = []
     for name, (title, factor) in ERRORS.items():
         found.append(Distribution(name, title))
-        found[-1].add(factor * np.array([getattr(row, name) for row in rows]))
+        found[-1].add(factor * np.array([getattr(row, name) for row in rows], np.float64))
     return save(_panels(found, columns=3, width=3.2), path)
 
 
 def _panels(found: Sequence[Distribution], columns: int, width: float) -> Figure:
-    """A histogram per distribution, `width` inches wide; an empty one leaves a gap."""
+    """A histogram per distribution that has values, `width` inches wide."""
+    found = [one for one in found if one.count]
     lines = -(-len(found) // columns)
     figure = Figure(figsize=(width * columns, 2.8 * max(lines, 1)), layout="constrained")
     for place, one in enumerate(found, start=1):
-        if one.count:
-            histogram(figure.add_subplot(lines, columns, place), one)
+        histogram(figure.add_subplot(lines, columns, place), one)
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.formats.load import load
 from qm1b.report.distribution import Distribution
 from qm1b.rows.batch import Batch
@@ -27,6 +27,12 @@ class Quantity:
     of: Callable[[Batch], np.ndarray]
     """Its values [R]; raises KeyError if the dataset lacks a field."""
     whole: bool = False
+
+
+def largest_forces(batch: Batch) -> np.ndarray:
+    """[R] The largest force on an atom of each row, in eV/Angstrom."""
+    norms = np.linalg.norm(batch["forces"], axis=1) * (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
+    return np.maximum.reduceat(norms, batch["atom_offset"][:-1])
 
 
 QUANTITIES = (
@@ -46,10 +52,11 @@ QUANTITIES = (
         "dipole moment (e bohr)",
         lambda b: np.linalg.norm(b["dipole"], axis=1),
     ),
+    Quantity("max_force_ev_angstrom", "largest force on an atom (eV/Å)", largest_forces),
 )
 
 _LABELS = ("embedding", "relaxation", "suspect")
-_FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts".split()
+_FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts forces".split()
 _STABILITY = ("stable", "followed")
 
 

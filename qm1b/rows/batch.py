@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from qm1b.rows.schema import FIELDS, Conformer, Field, Result, Row
+from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Result, Row, fields_of
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
 OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
@@ -101,7 +101,7 @@ def unit_name(field: Field) -> str:
     """The name of a field with its unit, as files of other formats have it."""
     if field.unit in ("1", "text"):
         return field.name
-    return f"{field.name}_{field.unit}".replace("*", "_")
+    return f"{field.name}_{field.unit}".replace("*", "_").replace("/", "_")
 
 
 def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -138,9 +138,9 @@ def column(field: Field, values: Values, rows: int) -> np.ndarray:
     return array.reshape((first, field.width) if field.width > 1 else (first,))
 
 
-def missing(batch: Batch) -> list[str]:
-    """The fields of the schema that a batch lacks."""
-    return [name for name in BY_NAME if name not in batch]
+def missing(batch: Batch, settings: Json) -> list[str]:
+    """The fields that the rows of a run have, by its settings, and a batch lacks."""
+    return [f.name for f in fields_of(settings) if f.name not in batch]
 
 
 def conformer_of(record: Record) -> Conformer:
@@ -151,19 +151,19 @@ def conformer_of(record: Record) -> Conformer:
 
 def row_of(record: Record) -> Row:
     """A row that was read, in the form in which a run writes it."""
-    values: Record = {f.name: record[f.name] for f in fields(Result)}
-    values |= {n: tuple(v.tolist()) for n, v in values.items() if isinstance(v, np.ndarray)}
+    values: Record = {f.name: record[f.name] for f in fields(Result) if f.name in record}
+    values |= {n: _tuples(v.tolist()) for n, v in values.items() if isinstance(v, np.ndarray)}
     return Row(conformer_of(record), Result(**values))
 
 
-def columns_of(rows: Sequence[Row]) -> dict[str, Values]:
-    """The rows of a run as columns, all fields of the schema: lists and arrays by name."""
+def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values]:
+    """The chosen fields of a run's rows as columns: lists and arrays by name."""
     found: dict[str, Values] = {}
     lengths: dict[str, list[int]] = {}
-    for f in FIELDS:
+    for f in chosen:
         if f.name in OFFSETS:
             continue
-        values = [_value(row, f.name) for row in rows]
+        values = [_value(row, f) for row in rows]
         if f.ragged:
             lengths.setdefault(f.ragged, [len(v) for v in values])
             found[f.name] = np.concatenate(values) if rows else []
@@ -172,8 +172,15 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Values]:
     return found | {f"{kind}_offset": offsets_of(n) for kind, n in lengths.items()}
 
 
-def _value(row: Row, name: str) -> Any:
-    """A field of a row; if the calculation gave no charges, NaN for each atom."""
-    if name == "mulliken_charges" and not row.result.mulliken_charges:
-        return [float("nan")] * len(row.conformer.numbers)
-    return getattr(row.conformer if hasattr(row.conformer, name) else row.result, name)
+def _value(row: Row, field: Field) -> Any:
+    """A field of a row; if the calculation gave nothing for the atoms, NaN for each of them."""
+    of = row.conformer if hasattr(row.conformer, field.name) else row.result
+    value = getattr(of, field.name)
+    if field.ragged == "atom" and not len(value):
+        shape = (len(row.conformer.numbers), field.width)
+        return np.full(shape if field.width > 1 else shape[:1], np.nan)
+    return value
+
+
+def _tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(_tuples(v) if isinstance(v, list) else v for v in values)

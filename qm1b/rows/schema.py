@@ -3,14 +3,16 @@
 Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 3
-"""Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability."""
+VERSION = 4
+"""Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
+of runs that wanted them."""
 
 CONVERGED = "converged"
 ILL_CONDITIONED = "ill_conditioned"
@@ -60,6 +62,8 @@ class Result:
     """[N], or empty if the calculation gave none."""
     mulliken_charges: tuple[float, ...] = ()
     """[A] in e; empty if the calculation gave none, which is stored as NaN for every atom."""
+    forces: tuple[tuple[float, float, float], ...] = ()
+    """[A, 3] in Hartree/Bohr; empty if there are none, which is stored as NaN for every atom."""
     attempts: str = ""
     """Every attempt as name:status:cycles; see `qm1b.engine.ladder`."""
     stable: int = -1
@@ -74,6 +78,8 @@ class Result:
     reference_homo: float = float("nan")
     reference_lumo: float = float("nan")
     reference_dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
+    reference_forces_error: float = float("nan")
+    """The largest component of forces minus PySCF's, if the row was audited, in Hartree/Bohr."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,8 @@ class Field:
     """Numbers per entry: 3 for a vector."""
     earlier: int | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
+    only_with: str = ""
+    """The setting without which a run's rows do not have the field; "" if all have it."""
 
 
 FIELDS: tuple[Field, ...] = (
@@ -160,13 +168,35 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "reference_dipole", "float64", "e*bohr", "PySCF's dipole, NaN in rows not audited", width=3
     ),
+    Field(
+        "reference_forces_error",
+        "float64",
+        "hartree/bohr",
+        "largest component of the forces minus PySCF's, NaN in rows not audited",
+        only_with="forces",
+    ),
     Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
     Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
     Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
     Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
+    Field(
+        "forces",
+        "float64",
+        "hartree/bohr",
+        "forces on the atoms, -dE/dR, NaN in rows that did not converge",
+        "atom",
+        width=3,
+        only_with="forces",
+    ),
     Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
     Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
 )
+
+
+def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
+    """The fields that the rows of a run have, by its settings."""
+    return tuple(f for f in FIELDS if not f.only_with or settings.get(f.only_with))
+
 
 DROP_FIELDS: tuple[Field, ...] = (
     Field("line", "int64", "1", "line number in the input file, from 1"),
@@ -202,46 +232,3 @@ DROP_REASONS: dict[str, str] = {
 
 RETRIABLE = ("embed_crash", "embed_timeout", "too_large")
 """Reasons that also depend on the machine: another try may end otherwise (--retry-dropped)."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the Parquet export; `arrow` is its Arrow type."""
-
-    name: str
-    arrow: str
-    unit: str
-    description: str
-
-
-# QM1B's own columns, in its order and with its types, then ours.
-COLUMNS: tuple[Column, ...] = (
-    Column("smile", "string", "text", "canonical SMILES"),
-    Column("atoms", "string", "text", "element symbols, heavy atoms first"),
-    Column("z", "list<uint8>", "1", "atomic numbers, in the order of atoms"),
-    Column("energy", "double", "eV", "total energy"),
-    Column("homo", "float", "eV", "energy of the highest occupied orbital"),
-    Column("lumo", "float", "eV", "energy of the lowest unoccupied orbital"),
-    Column("N", "uint8", "1", "number of atomic orbitals"),
-    Column("std", "float", "eV", "standard deviation of the last five cycle energies"),
-    Column("y", "double", "eV", "gap, lumo - homo"),
-    Column("pos", "list<float>", "bohr", "positions x, y, z, flat, in the order of atoms"),
-    Column("status", "string", "text", "how the calculation ended"),
-    Column("converged", "bool", "1", "whether the self-consistent field converged"),
-    Column("cycles", "int32", "1", "self-consistent-field cycles"),
-    Column("commutator_norm", "float", "hartree", "largest element of the last commutator [F, D]"),
-    Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
-    Column("mulliken_charges", "list<float>", "e", "Mulliken charges, in the order of atoms"),
-    Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
-    Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
-    Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
-    Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
-    Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
-    Column(
-        "stable", "int8", "1", "1: no rotation of the orbitals lowers the energy, 0, -1: unknown"
-    ),
-    Column("followed", "int8", "1", "lower states found by following an instability"),
-    Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
-    Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
-    Column("charge", "int8", "e", "total charge"),
-)

@@ -57,7 +57,7 @@ class Run:
         part = f", shard {self.share}" if self.share.count > 1 else ""
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
-            f"{in_words(self.settings.level)}{part}"
+            f"{in_words(self.settings.level)}{', with forces' * self.settings.forces}{part}"
         )
 
 

@@ -16,7 +16,7 @@ from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.folder import completeness
 from qm1b.folder.checksum import BLOCK
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.formats.columns import FROM_EV
+from qm1b.formats.columns import CONVERTED
 from qm1b.formats.parquet import ParquetFile
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
@@ -145,5 +145,6 @@ class ParquetSource(TableSource):
         """Units of QM1B's columns: energies in eV."""
         found = {"pos": "bohr"}
         for name in self._of_target:
-            found[FROM_EV.get(name, name)] = "eV" if name in FROM_EV else "e*bohr"
+            energy = CONVERTED.get(name)
+            found[energy.column if energy else name] = "eV" if energy else "e*bohr"
         return found

@@ -40,7 +40,9 @@ def main() -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    run = Run(source, out, settings(), factory="fake_engine:Slow", cluster=cluster.address)
+    run = Run(
+        source, out, settings(forces=True), factory="fake_engine:Slow", cluster=cluster.address
+    )
     summary = generate(run, Plain(1.0))
     killer.join()
     print(f"{summary.tally.units} units, {len(cluster.list_all_nodes())} nodes left", flush=True)

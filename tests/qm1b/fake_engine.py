@@ -65,15 +65,20 @@ class Solver:
         self.compiled.add((shape, stability))
         return SimpleNamespace(shape=shape, seconds=0.01, cached=False)
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def compile_gradient(self, shape):
+        return None
+
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         assert 1 <= len(molecules) <= self.batch_size(shape)
         if any(list(m.numbers) == [2] for m in molecules):
             os._exit(3)
         if any(list(m.numbers) == [10] for m in molecules):
             raise RuntimeError("neon lights")
-        return [self.result(m, self.stays_out(m, convergence), stability) for m in molecules]
+        return [
+            self.result(m, self.stays_out(m, convergence), forces, stability) for m in molecules
+        ]
 
-    def result(self, molecule, stays_out, stability):
+    def result(self, molecule, stays_out, forces, stability):
         n_atoms = len(molecule.numbers)
         boron = 5 in molecule.numbers
         return SimpleNamespace(
@@ -89,17 +94,23 @@ class Solver:
             status="not_converged" if stays_out else "converged",
             mo_energy=np.linspace(-10, 1, self.n_ao(molecule.numbers)),
             mulliken_charges=np.full(n_atoms, molecule.charge / n_atoms),
+            forces=self.forces(molecule, stays_out) if forces else None,
             stable=not stays_out if stability else None,
             followed=int(boron) if stability else None,
         )
+
+    def forces(self, molecule, stays_out):
+        """Towards the centre, so that they add up to zero."""
+        found = molecule.positions.mean(axis=0) - molecule.positions
+        return np.full_like(found, np.nan) if stays_out else 1e-2 * found
 
 
 class Slow(Solver):
     """Takes its time, so that there is something to interrupt."""
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         time.sleep(0.02)
-        return super().run(shape, molecules, convergence, stability)
+        return super().run(shape, molecules, convergence, forces, stability)
 
 
 class NoAnions(Solver):
@@ -114,33 +125,33 @@ class NoAnions(Solver):
 class Outage(Solver):
     """A machine on which every calculation ends its process, from the second one on."""
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         try:  # one step: of two workers that start at the same moment only one may be the first
             Path(os.environ["FAKE_OUTAGE"]).touch(exist_ok=False)
         except FileExistsError:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(shape, molecules, convergence, stability)
+        return super().run(shape, molecules, convergence, forces, stability)
 
 
 class KilledOnce(Solver):
     """Somebody kills the process at every first try of a molecule."""
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         for m in molecules:
             mark = Path(f"{os.environ['FAKE_OUTAGE']}-{m.positions.tobytes().hex()[:40]}")
             if len(molecules) == 1 and not mark.exists():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(shape, molecules, convergence, stability)
+        return super().run(shape, molecules, convergence, forces, stability)
 
 
 class NoSecondLook(Solver):
     """Raises where instabilities are to be followed."""
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         if stability and any(5 in m.numbers for m in molecules):
             raise RuntimeError("no such eigenvalue")
-        return super().run(shape, molecules, convergence, stability)
+        return super().run(shape, molecules, convergence, forces, stability)
 
 
 class Fragile64(Solver):
@@ -157,10 +168,10 @@ class Fragile64(Solver):
     def memory_bytes(self, shape):
         return 2 if self.precision == "float64" else 1
 
-    def run(self, shape, molecules, convergence=None, stability=False):
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         if self.precision == "float64" and any(16 in m.numbers for m in molecules):
             raise RuntimeError("no such eigenvalue")
-        return super().run(shape, molecules, convergence, stability)
+        return super().run(shape, molecules, convergence, forces, stability)
 
 
 def refuse(**level):

@@ -12,6 +12,7 @@ from qm1b.rows.schema import FIELDS, Conformer, Result, Row
 from qm1b.rows.suspects import OUTLIER_EV
 
 WATER = np.array([8, 1, 1], np.uint8)
+FORCES = ((0.0, 0.1, 0.2), (-0.1, -0.1, 0.0), (0.1, 0.0, -0.2))
 ORBITALS = (-20.0, -1.0, -0.6, -0.5, -0.4, 0.3, 0.5)
 
 
@@ -29,7 +30,8 @@ def row(line=1, conformer=0, energy=-75.0, **changes):
 
 def broken(folder, rows, fingerprint="f", damage=None):
     """The invariants that some rows break, and how often."""
-    path = shards.write_shard(folder, 0, rows, [], {"fingerprint": fingerprint})
+    attributes = {"fingerprint": fingerprint, "forces": any(r.result.forces for r in rows)}
+    path = shards.write_shard(folder, 0, rows, [], attributes)
     columns = shards.read_shard(path)
     found = Invariants("f")
     if damage:
@@ -73,10 +75,16 @@ def test_a_sound_dataset_breaks_none(tmp_path):
         ("orbital_energies_inconsistent", {"mo_energy": ORBITALS[:6]}),
         ("not_finite", {"mulliken_charges": (-0.3, float("nan"), 0.3)}),
         ("charges_do_not_add_up", {"mulliken_charges": (-0.3, 0.2, 0.2)}),
+        ("not_finite", {"forces": (*FORCES[:2], (0.1, 0.0, float("nan")))}),
+        ("not_finite", {"forces": ()}),
+        ("forces_do_not_add_up", {"forces": (*FORCES[:2], (0.1, 0.0, 0.2))}),
+        ("forces_without_convergence", {"status": "nan", "converged": False}),
     ],
 )
 def test_a_broken_row_is_seen(tmp_path, name, changes):
-    found, violations = broken(tmp_path, [*SOUND, row(7, 3, **changes)])
+    forces = {"forces": FORCES} if "force" in name or "forces" in changes else {}
+    sound = [row(*place, **forces) for place in ((1, 0), (1, 1), (2, 0))]
+    found, violations = broken(tmp_path, [*sound, row(7, 3, **forces | changes)])
     assert found == {name: 1}
     assert violations[name].examples == ["line 7, conformer 3"]
 

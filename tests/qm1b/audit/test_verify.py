@@ -61,10 +61,10 @@ def truth():
     return rows + [solved(2, i, [("F", 0, 0, 0), ("H", 0, 0, 1.75 + 0.03 * i)]) for i in range(4)]
 
 
-def dataset(folder, rows, **level):
+def dataset(folder, rows, forces=False, **level):
     """A folder as `generate` leaves it."""
     folder.mkdir()
-    settings = RunSettings(replace(LEVEL, **level), conformers=4, seed=0, max_aos=99)
+    settings = RunSettings(replace(LEVEL, **level), conformers=4, max_aos=99, forces=forces)
     values = settings.to_dict()
     shards.write_shard(folder, 0, rows, [], {"fingerprint": "f", **values})
     tally = Tally()
@@ -88,10 +88,10 @@ def here(monkeypatch):
     """Recompute in this process: starting others costs more than these molecules."""
     order = []
 
-    def recompute_many(conformers, level, workers, thorough):
+    def recompute_many(conformers, level, workers, thorough, forces):
         for i, conformer in enumerate(conformers):
             order.append((conformer.line, conformer.conformer, thorough))
-            yield i, recompute(conformer, level, thorough)
+            yield i, recompute(conformer, level, thorough, forces)
 
     monkeypatch.setattr(audit_verify, "recompute_many", recompute_many)
     return order
@@ -238,10 +238,10 @@ def test_a_shift_of_both_frontier_orbitals_is_seen(truth, tmp_path, here):
 
 
 def test_a_molecule_that_pyscf_cannot_do_is_named_and_not_the_end(truth, tmp_path, monkeypatch):
-    def recompute_many(conformers, level, workers, thorough):
+    def recompute_many(conformers, level, workers, thorough, forces):
         for i, conformer in enumerate(conformers):
             wrong = replace(level, basis="nonsense") if conformer.line == 2 else level
-            yield i, attempt(conformer, wrong, thorough)
+            yield i, attempt(conformer, wrong, thorough, forces)
 
     monkeypatch.setattr(audit_verify, "recompute_many", recompute_many)
     audit = verify(dataset(tmp_path / "d", truth), 8)
@@ -264,10 +264,25 @@ def test_what_cannot_be_verified(truth, tmp_path, here):
         verify(folder, 3)
 
 
+def test_forces_are_compared_if_the_run_has_them(truth, tmp_path, here):
+    rows = []
+    for row in truth[:2]:
+        forces = recompute(row.conformer, LEVEL, forces=True).forces
+        rows.append(replace(row, result=replace(row.result, forces=forces)))
+    audit = verify(dataset(tmp_path / "d", rows, forces=True), 2)
+    assert audit.missed == []
+    assert audit.to_dict()["errors"]["force_mev_angstrom"]["max"] < 1e-6
+    (x, y, z), *others = rows[0].result.forces
+    wrong = replace(rows[0], result=replace(rows[0].result, forces=((x, y + 5e-4, z), *others)))
+    missed = verify(dataset(tmp_path / "e", [wrong, rows[1]], forces=True), 2).missed
+    assert missed == ["force_max_mev_angstrom is 25.7, the bound is 0.1"]
+
+
 def test_default_bounds_are_those_of_the_readme():
     assert default_bounds(PRESETS["qm1b"]) == Bounds(
         energy_mae_mev=1.0, energy_max_mev=5.0, gap_mae_mev=0.1, dipole_max_e_bohr=1e-3,
         charge_max_e=1e-3, homo_mae_mev=1.0, homo_max_mev=5.0, lumo_mae_mev=1.0, lumo_max_mev=5.0,
+        force_max_mev_angstrom=5.0,
         higher_percent=0.5, lower_percent=0.5, not_compared_percent=5.0,
     )  # fmt: skip
     assert default_bounds(Settings("6-31g*", "b3lyp", 0, "float32")).energy_mae_mev == 3.0

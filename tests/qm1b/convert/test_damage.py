@@ -99,7 +99,7 @@ def test_a_file_that_was_written_again_in_other_pieces_keeps_its_digests(finishe
 
 def test_the_digest_of_rows_does_not_depend_on_batches(finished):
     batches = list(ShardFolder(finished[0]).batches())
-    one, many, other = RowDigest(), RowDigest(), RowDigest()
+    one, many, other = (RowDigest({}) for _ in range(3))
     one.add(concatenate(batches))
     for batch in batches:
         many.add(batch)

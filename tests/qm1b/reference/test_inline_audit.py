@@ -1,5 +1,7 @@
 """The in-line audit: which rows, and what stands in them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_runs import fake_run
@@ -7,6 +9,7 @@ from fake_runs import fake_run
 from qm1b.cli import main
 from qm1b.folder import shards
 from qm1b.reference.inline_audit import audited, is_audited
+from qm1b.reference.recompute import recompute
 from qm1b.rows.schema import Conformer, Result
 from qm1b.settings import PRESETS
 
@@ -36,6 +39,18 @@ def test_pyscf_stands_beside_the_result():
     assert found.reference_homo < 0 < found.reference_lumo
     assert np.abs(found.reference_dipole).max() < 1e-6
     assert audited(conformers(1), [result], LEVEL, 0.0, seed=0) == (result,)
+
+
+def test_forces_are_compared_if_there_are_any():
+    level = replace(LEVEL, xc="hf")
+    expected = recompute(conformers(1)[0], level, forces=True).forces
+    (x, y, z), other = expected
+    result = Result("converged", 2, energy=-1.0, forces=((x + 1e-3, y, z), other))
+    (found,) = audited(conformers(1), [result], level, 1.0, seed=0)
+    assert found.reference_forces_error == pytest.approx(1e-3, abs=1e-9)
+    assert found.forces == result.forces
+    (without,) = audited(conformers(1), [replace(result, forces=())], level, 1.0, seed=0)
+    assert np.isnan(without.reference_forces_error)
 
 
 def test_a_run_says_what_it_has_audited(tmp_path, capsys):
@@ -68,7 +83,7 @@ def test_a_share_is_at_most_all(tmp_path, capsys):
 
 
 def test_an_audit_never_changes_a_row(monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise RuntimeError("no such basis")
 
     not_ours = Result("not_converged", 2, energy=-1.0)
