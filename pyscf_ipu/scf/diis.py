@@ -62,5 +62,6 @@ def diis_step(
     inverse = jnp.where(used, smallest / jnp.where(used, history.norm, 1.0), 0.0)
     weights = jnp.linalg.solve(matrix, inverse) * inverse
     weights = weights / jnp.sum(weights)
-    kept = history._replace(norm=history.norm.at[place].multiply(jnp.where(lasting, 1.0, -1.0)))
+    norm = jnp.where(lasting, size + tiny, -(size + tiny))
+    kept = history._replace(norm=history.norm.at[place].set(norm))
     return kept, jnp.tensordot(weights, history.fock, 1, precision="highest")

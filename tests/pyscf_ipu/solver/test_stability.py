@@ -49,13 +49,13 @@ def test_pyscf_finds_it_stable(tetraone):
 
 @pytest.mark.long
 def test_a_saddle_in_float64():
-    """F2 at 3.5 Angstrom: a plain SCF converges in four cycles, 35 meV above the ground state."""
+    """N2 at 2.75 Angstrom: a plain SCF converges in six cycles, 0.5 eV above the lowest state."""
     plain, found = (
-        rks(diatomic([9, 9], 3.5), precision="float64", stability=stability)
+        rks(diatomic([7, 7], 2.75), precision="float64", stability=stability)
         for stability in (False, True)
     )
     assert plain.converged
-    assert (plain.energy - found.energy) * HARTREE_TO_EV > 0.03
+    assert (plain.energy - found.energy) * HARTREE_TO_EV > 0.3
     assert found.stable
 
 
