@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import jax
 from rich.console import Console
@@ -151,17 +152,27 @@ def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> li
 
 def _followed(futures: Iterable[Future[_Done]], n_molecules: int) -> Iterator[_Done]:
     """Results as they come; where somebody watches and has waited for a while, with a bar."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), "molecules", TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task("", total=n_molecules)
-    begun, pending = time.monotonic(), set(futures)
+    begun, pending, finished = time.monotonic(), set(futures), 0
+    console, bar = Console(stderr=True), None
     with ExitStack() as until_the_end:
         while pending:
             done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
             waited = time.monotonic() - begun > PATIENCE_SECONDS
-            if waited and not bar.live.is_started and (console.is_terminal or console.is_jupyter):
-                until_the_end.enter_context(bar)
+            if bar is None and waited and _is_watched(console):
+                columns = (BarColumn(), MofNCompleteColumn(), "molecules", TimeRemainingColumn())
+                bar = until_the_end.enter_context(
+                    Progress(*columns, console=console, transient=True)
+                )
+                bar.add_task("", total=n_molecules)
             for future in done:
-                bar.advance(task, len(future.result()[1]))
+                finished += len(future.result()[1])
                 yield future.result()
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=finished)
+
+
+def _is_watched(console: Console) -> bool:
+    """Whether a bar would be seen moving: in a notebook rich needs ipywidgets for it."""
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal
