@@ -1,4 +1,4 @@
-"""The only two unit constants of the project (CODATA 2018).
+"""The only unit constants of the project (CODATA 2018).
 
 Everything inside the packages is in atomic units (Hartree, Bohr, e); these constants are used where
 numbers enter (Angstrom files, RDKit) and leave (electronvolt columns of a dataset).
@@ -9,3 +9,6 @@ HARTREE_TO_EV = 27.211386245988
 
 BOHR_TO_ANGSTROM = 0.529177210903
 """Angstroms in one Bohr; divide by it to go from Angstrom to Bohr."""
+
+E_BOHR_TO_DEBYE = 2.541746473
+"""Debye in one e Bohr."""

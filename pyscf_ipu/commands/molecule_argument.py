@@ -18,8 +18,8 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
         seed: of RDKit, for the geometry of a SMILES.
 
     Raises:
-        InvalidMolecule: it is none of the three (the message says what was tried), the file cannot
-            be read, or states another charge.
+        InvalidMolecule: it is neither a file, a name nor a SMILES; the file cannot be read, or
+            states another charge.
     """
     # Here, because --help must not wait for NumPy's friends.
     from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text, plain_name

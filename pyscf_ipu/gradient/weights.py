@@ -19,7 +19,7 @@ LEAST = 1e-20
 """Of half of 1 - nu: where it is smaller, P_i is zero."""
 
 LANES = 16
-"""Sums over points run in so many lanes: XLA adds along the last axis one number after another."""
+"""Sums over points run in this many lanes: XLA adds along the last axis number by number."""
 
 
 class Shares(NamedTuple):

@@ -58,8 +58,9 @@ def enable_disk_cache(directory: str | Path | None = None) -> Path | None:
         OSError: the directory cannot be made.
         ValueError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
     """
-    if directory is None and os.environ.get(PLACE) == "off":
+    folder = kept_in() if directory is None else Path(directory)
+    if folder is None:
         return None
-    path = checked_folder(Path(directory) if directory is not None else default_cache_directory())
+    path = checked_folder(folder)
     os.environ[PLACE] = str(path)
     return path

@@ -178,7 +178,7 @@ def frequencies(
     forces = atoms.get_forces() / (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
     energy = atoms.get_potential_energy()
     with TemporaryDirectory() as folder:
-        # ASE keeps every displacement in a file, to go on after an interruption.
+        # ASE keeps every displacement in a file, to resume after an interruption.
         infrared = Infrared(atoms, name=f"{folder}/ir", delta=step_bohr * BOHR_TO_ANGSTROM)
         infrared.run()
         energies_ev = infrared.get_energies()

@@ -11,7 +11,7 @@ from jaxtyping import Complex, Float
 
 TRANSLATIONS = 3
 RIGID = 1e-3
-"""A rotation that moves the atoms by less than this part of the largest one is none."""
+"""A rotation that moves the atoms by less than this part of the largest one does not count."""
 
 
 def rigid_motions(atoms: Atoms) -> Float[np.ndarray, "M B"]:

@@ -5,13 +5,10 @@ import numpy as np
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.units import E_BOHR_TO_DEBYE, HARTREE_TO_EV
 
 MAX_ROWS = 20
 """Molecules of a list that are shown."""
-
-DEBYE = 2.541746473
-"""Debye in one e Bohr."""
 
 ARRAYS = ("mo_energy", "mulliken_charges", "mo_coeff", "density_matrix", "forces")
 """Fields whose numbers the table leaves out; it says their shapes."""
@@ -42,7 +39,7 @@ def _one(values: Values) -> str:
             in_ev = f"{number * HARTREE_TO_EV:.3f} eV"
             rows.append((name, f"{number:.5f}", UNITS[name], in_ev))
     dipole = values["dipole"]
-    debye = f"{np.linalg.norm(dipole) * DEBYE:.3f} Debye"
+    debye = f"{np.linalg.norm(dipole) * E_BOHR_TO_DEBYE:.3f} Debye"
     rows.append(("dipole", " ".join(f"{x:z.4f}" for x in dipole), UNITS["dipole"], debye))
     if values["forces"] is not None:
         largest = np.linalg.norm(values["forces"], axis=1).max()
@@ -67,7 +64,7 @@ def _many(values: Values) -> str:
                 one["molecule"] or "",
                 f"{one['energy']:.{digits}f}",
                 f"{one['gap'] * HARTREE_TO_EV:.3f}",
-                f"{np.linalg.norm(one['dipole']) * DEBYE:.3f}",
+                f"{np.linalg.norm(one['dipole']) * E_BOHR_TO_DEBYE:.3f}",
                 one["cycles"],
                 one["status"],
             )

@@ -1,7 +1,7 @@
 """The lowest state: an SCF, a look at its stability, another SCF from where the energy falls.
 
 A minimum of the energy need not be the lowest one.  Torn bonds have many, all of them soft: some
-rotation of the orbitals costs next to nothing.  Only there the search goes on from other guesses.
+rotation of the orbitals costs next to nothing.  Only there other guesses are tried.
 """
 
 from typing import NamedTuple

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 from schnet.errors import UserError
 
 Quantity = Literal["energy", "dipole"]
@@ -30,8 +30,8 @@ _ENERGY_UNITS = {
 _DIPOLE_UNITS = {
     "au": 1.0,
     "e_bohr": 1.0,
-    "debye": 2.541746473,
-    "mdebye": 2541.746473,
+    "debye": E_BOHR_TO_DEBYE,
+    "mdebye": 1e3 * E_BOHR_TO_DEBYE,
     "e_angstrom": BOHR_TO_ANGSTROM,
 }
 
