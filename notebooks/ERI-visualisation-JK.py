@@ -35,7 +35,7 @@ from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
 plt.rcParams.update({"figure.dpi": 90})
-settings = pi.Settings(basis="sto-3g", precision="float64")
+settings = pi.Settings(basis="sto-3g", precision="float64", grid_level=0)
 
 # %% [markdown]
 # ## 1. Four indices

@@ -42,7 +42,7 @@ from pyscf_ipu.units import HARTREE_TO_EV
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 pi.enable_disk_cache()
 MEV = 1e3 * HARTREE_TO_EV
-WIDE, NARROW = (pi.Settings(precision=name) for name in ("float64", "float32"))
+WIDE, NARROW = (pi.Settings(precision=name, grid_level=0) for name in ("float64", "float32"))
 
 # %% [markdown]
 # ## 1. The size of the problem

@@ -43,7 +43,7 @@ from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 pi.enable_disk_cache()  # a program that was compiled once is loaded the next time
-settings = pi.Settings(basis="6-31g", xc="b3lyp", precision="float64")
+settings = pi.Settings(basis="6-31g", xc="b3lyp", precision="float64", grid_level=0)
 water = molecule_from_text("water")
 water
 
@@ -200,7 +200,7 @@ plt.show()
 # %%
 from pyscf_ipu.interop import RKS
 
-mole = mole_of(molecule_from_text("benzene"), pi.Settings(basis="sto-3g"))
+mole = mole_of(molecule_from_text("benzene"), pi.Settings(basis="sto-3g", grid_level=0))
 field = RKS(mole, xc="b3lyp")
 field.grids.level = 0
 field.kernel()
@@ -352,7 +352,7 @@ def bond(positions, i, j):
     return np.linalg.norm(positions[i] - positions[j]) * BOHR_TO_ANGSTROM
 
 
-for name, frame in (("start", walk.positions[0]), ("end", walk.positions[-1])):
+for name, frame in (("start", walk.trajectory[0]), ("end", walk.trajectory[-1])):
     print(
         f"{name:5} C-O {bond(frame, 0, 1):.3f} Å, O-H {bond(frame, 1, 5):.3f} Å, C-H {bond(frame, 0, 2):.3f} Å"
     )
@@ -399,7 +399,7 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(5.2, 2.4), dpi=70, layout="cons
 
 def frame(k):
     left.clear()
-    draw(left, walk.positions[k])
+    draw(left, walk.trajectory[k])
     right.clear()
     right.semilogy(np.maximum(above[: k + 1], 1e-6), "o-", ms=3)
     right.set(
@@ -417,7 +417,7 @@ fig, axes = plt.subplots(1, 4, figsize=(8, 2), layout="constrained")
 for ax, k in zip(
     axes, np.unique(np.linspace(0, len(above) ** 0.5 - 1e-9, 4) ** 2 // 1).astype(int), strict=True
 ):
-    draw(ax, walk.positions[k])
+    draw(ax, walk.trajectory[k])
     ax.set_title(f"step {k}: {above[k]:+.4f} eV", fontsize=9)
 plt.show()
 

@@ -95,7 +95,7 @@ plt.show()
 
 # %%
 mol = molecule_from_text("water")
-settings = pi.Settings(basis="sto-3g", xc="b3lyp")
+settings = pi.Settings(basis="sto-3g", xc="b3lyp", grid_level=0)
 
 
 def careless(shape):

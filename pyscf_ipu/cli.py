@@ -42,7 +42,7 @@ class ProfileCommand:
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = Settings.xc
     """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
-    grid_level: int = Settings.grid_level
+    grid_level: int = 0
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles
     """Maximum number of SCF cycles."""

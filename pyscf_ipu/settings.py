@@ -21,8 +21,8 @@ class Settings:
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
-    grid_level: int = 0
-    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
+    grid_level: int = 3
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); PySCF's default is 3, too."""
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
     cart: bool = False

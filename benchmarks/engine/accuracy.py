@@ -51,7 +51,7 @@ class Case:
 def functionals(limit: int) -> list[Case]:
     """float64, STO-3G, every functional; cations and chlorine compounds among the molecules."""
     mols = molecules.embed(molecules.SMALL[:limit])
-    levels = [Settings(xc=xc, precision="float64") for xc in FUNCTIONALS]
+    levels = [Settings(xc=xc, precision="float64", grid_level=0) for xc in FUNCTIONALS]
     return [Case("functionals", level, mols, EXACT) for level in levels]
 
 
@@ -61,10 +61,10 @@ def bases(limit: int) -> list[Case]:
     more = few + molecules.embed(molecules.CHLORINE[:limit])
     levels = [(basis, xc, mols) for basis in BASES for xc, mols in (("hf", few), ("b3lyp", more))]
     cases = [
-        Case("bases", Settings(basis=basis, xc=xc, precision="float64"), mols, EXACT)
+        Case("bases", Settings(basis=basis, xc=xc, precision="float64", grid_level=0), mols, EXACT)
         for basis, xc, mols in levels
     ]
-    cartesian = Settings(basis="6-31g*", xc="b3lyp", precision="float64", cart=True)
+    cartesian = Settings(basis="6-31g*", xc="b3lyp", precision="float64", cart=True, grid_level=0)
     return [*cases, Case("bases", cartesian, few, EXACT)]
 
 
@@ -72,14 +72,17 @@ def sto_3g(limit: int) -> list[Case]:
     """float32 and mixed on 220 molecules of 5 to 9 heavy atoms."""
     mols = molecules.mixed(limit)
     bounds = {"float32": SINGLE, "mixed": MIXED}
-    return [Case("sto-3g", Settings(precision=name), mols, bounds[name]) for name in bounds]
+    return [
+        Case("sto-3g", Settings(precision=name, grid_level=0), mols, bounds[name])
+        for name in bounds
+    ]
 
 
 def pople_d(limit: int) -> list[Case]:
     """float32 with d shells, on 24 molecules of 5 and 6 heavy atoms."""
     five_and_six = [s for i, s in enumerate(molecules.smiles_of(molecules.GDB)) if i % 4 < 2]
     mols = molecules.embed(five_and_six[: min(limit, 24)])
-    return [Case("6-31g*", Settings(basis="6-31g*"), mols, SINGLE_D)]
+    return [Case("6-31g*", Settings(basis="6-31g*", grid_level=0), mols, SINGLE_D)]
 
 
 SETS = {"functionals": functionals, "bases": bases, "sto-3g": sto_3g, "6-31g*": pople_d}

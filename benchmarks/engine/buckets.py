@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--xc", default="b3lyp")
     parser.add_argument("--precision", default="float32")
     args = parser.parse_args()
-    settings = Settings(basis=args.basis, xc=args.xc, precision=args.precision)
+    settings = Settings(basis=args.basis, xc=args.xc, precision=args.precision, grid_level=0)
     mols = molecules.mixed(args.limit, n_gdb=200)
     shapes = harness.grouped(mols, Solver(settings).shape)
     print(f"{len(mols)} molecules, {len(shapes)} programs (at most {MAX_PROGRAMS})")

@@ -186,7 +186,7 @@ def aligned_rmsd(a: np.ndarray, b: np.ndarray) -> float:
 def timing(limit: int) -> Figures:
     """Seconds for one molecule when everything is compiled; one core, float32, grid 0."""
     found = []
-    level = Settings()
+    level = Settings(grid_level=0)
     for smiles in ["CCO", molecules.smiles_of(molecules.QM9)[0]][:limit]:
         mol, solver = molecules.embed([smiles])[0], Solver(level)
         rks(mol, solver=solver, forces=True)

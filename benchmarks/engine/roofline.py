@@ -107,7 +107,7 @@ def eri_classes(basis: str) -> list[dict[str, Any]]:
     """ns per primitive quartet of every pair of shell-pair classes, and the flops counted."""
     rng = np.random.default_rng(0)
     numbers = [6] * 12 + [1] * 12
-    settings = Settings(basis=basis)
+    settings = Settings(basis=basis, grid_level=0)
     mol = Molecule(numbers, 0.05 * rng.normal(size=(len(numbers), 3)))
     shape = shape_of(mol.numbers, basis, False, 0, pad=False)
     plan = tile_plan(shape, strip_primitives=strip_primitives())

@@ -47,9 +47,11 @@ class Case:
 
 
 CASES = {
-    "qm1b": Case(Settings(xc="b3lyp5"), (9,), 32, 10.0, target_fastest=8.0),
-    "mixed": Case(Settings(xc="b3lyp5", precision="mixed"), (9,), 32, 6.0, error=0.01),
-    "small": Case(Settings(xc="b3lyp5"), (5, 6, 7), 48, 10.0),
+    "qm1b": Case(Settings(xc="b3lyp5", grid_level=0), (9,), 32, 10.0, target_fastest=8.0),
+    "mixed": Case(
+        Settings(xc="b3lyp5", precision="mixed", grid_level=0), (9,), 32, 6.0, error=0.01
+    ),
+    "small": Case(Settings(xc="b3lyp5", grid_level=0), (5, 6, 7), 48, 10.0),
     "6-31g*": Case(
         Settings(xc="b3lyp5", basis="6-31g*", grid_level=1),
         (9,),

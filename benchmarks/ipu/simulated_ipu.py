@@ -54,7 +54,9 @@ def validation() -> Figures:
 
 def pentane() -> Figures:
     """Our design, scaled to 20 cycles, beside a sketch of PySCF-IPU's."""
-    profile = profile_rks(Molecule.from_smiles(PENTANE, seed=0), Settings(xc="b3lyp"), "bow")
+    profile = profile_rks(
+        Molecule.from_smiles(PENTANE, seed=0), Settings(xc="b3lyp", grid_level=0), "bow"
+    )
     once, cycle = split(profile)
     print("  ours: cycles of a conformer, by stage")
     found: dict[str, Cycles] = {}
@@ -140,7 +142,9 @@ def capacity() -> Figures:
     found = {}
     for basis, measured in (("sto-3g", PENTANE), ("6-31g*", "CC")):
         mol = Molecule.from_smiles(measured, seed=0)
-        core, args = rks_core(mol, Settings(basis=basis), lambda shape: machine_of(BOW, 1, shape))
+        core, args = rks_core(
+            mol, Settings(basis=basis, grid_level=0), lambda shape: machine_of(BOW, 1, shape)
+        )
         memory = memory_of(core, BOW, 1, *args)
         of = shape_of(mol.numbers, basis, False, 0)
         for ipus in (1, 4, 16):
@@ -163,7 +167,7 @@ def alkane(n: int, basis: str) -> Shape:
 def overhead() -> Figures:
     """Simulated over plain, once both are compiled."""
     mol = Molecule.from_smiles(FIFTY_AOS, seed=0)
-    core, args = rks_core(mol, Settings(), lambda shape: machine_of(BOW, 1, shape))
+    core, args = rks_core(mol, Settings(grid_level=0), lambda shape: machine_of(BOW, 1, shape))
     run, plain = simulate(core, BOW), jax.jit(core)
     first, _ = harness.timed(lambda: jax.block_until_ready(run(*args)[0]))
     jax.block_until_ready(plain(*args))

@@ -38,7 +38,7 @@ def main() -> int:
 
     def judge(precision: str) -> tuple[Any, list[str]]:
         found = [
-            row(name, Settings(basis=basis, precision=precision))
+            row(name, Settings(basis=basis, precision=precision, grid_level=0))
             for name in args.molecules
             for basis in args.sets
         ]

@@ -24,11 +24,11 @@ from pyscf_ipu.scf.loop import OWN_DENSITY
 from pyscf_ipu.units import HARTREE_TO_EV
 
 LEVELS = {
-    "b3lyp": Settings(),
-    "mixed": Settings(precision="mixed"),
-    "pbe": Settings(xc="pbe"),
-    "hf": Settings(xc="hf"),
-    "6-31g*": Settings(basis="6-31g*"),
+    "b3lyp": Settings(grid_level=0),
+    "mixed": Settings(precision="mixed", grid_level=0),
+    "pbe": Settings(xc="pbe", grid_level=0),
+    "hf": Settings(xc="hf", grid_level=0),
+    "6-31g*": Settings(basis="6-31g*", grid_level=0),
 }
 WRONG_EV = 0.010
 LEAST_CONVERGED = 0.88

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Flag = Annotated[bool, FlagCreatePairsOff]
 Level = Annotated[Settings, FlagCreatePairsOff]
 DEFAULT_LEVEL = Settings()
-FINE_LEVEL = Settings(grid_level=3, precision="float64")
-"""As in `pyscf_ipu.frequencies`: coarse grids and float32 forces are too noisy for differences."""
+FREQUENCIES_LEVEL = Settings(precision="float64")
+"""As in `pyscf_ipu.frequencies`: float32 forces are too noisy for differences."""
 
 FileName = Annotated[Path | None, arg(metavar="FILE")]
 
@@ -143,7 +143,7 @@ class OptimizeCommand(OneMolecule):
 class FrequenciesCommand(OneMolecule):
     """Compute vibrations, infrared intensities and thermochemistry, at the nearest minimum."""
 
-    level: Level = FINE_LEVEL
+    level: Level = FREQUENCIES_LEVEL
     """Level of theory."""
     as_given: Flag = False
     """Keep the geometry; otherwise it is optimised first."""

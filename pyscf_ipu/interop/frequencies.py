@@ -148,7 +148,7 @@ def frequencies(
     Args:
         molecule: one Molecule.
         basis, xc: as for `rks`.
-        grid_level: 3 unless given; on level 0 the stretches of water are off by 150 cm^-1.
+        grid_level: as for `rks`; on level 0 the stretches of water are off by 150 cm^-1.
         precision: "float64" unless given; float32 forces are too noisy for differences.
         temperature_kelvin: of the thermochemistry.
         pressure_pascal: of the thermochemistry.
@@ -170,7 +170,7 @@ def frequencies(
     if symmetry_number < 1:
         raise ValueError(f"symmetry_number is {symmetry_number}: it must be at least 1")
     if solver is None:
-        precision, grid_level = precision or "float64", 3 if grid_level is None else grid_level
+        precision = precision or "float64"
     solver = solver_for(solver, basis, xc, grid_level, precision, None, None)
     molecule.check(solver.settings.precision)
     atoms = molecule.to_ase()

@@ -43,14 +43,19 @@ class Optimized:
     """There, in Hartree; NaN if it could not be computed."""
     forces: Float[np.ndarray, "A 3"]
     """There, in Hartree/Bohr."""
-    positions: Float[np.ndarray, "K A 3"]
-    """Bohr: the start and every step."""
+    trajectory: Float[np.ndarray, "K A 3"]
+    """Positions in Bohr: the start and every step."""
     energies: Float[np.ndarray, " K"]
-    """Hartree, at these positions."""
+    """Hartree, along the trajectory."""
     converged: bool
     """Whether the largest force on an atom fell below the limit."""
     message: str
     """Why it ended, as a sentence."""
+
+    @property
+    def positions(self) -> Float[np.ndarray, "A 3"]:
+        """Bohr: the last geometry's, as `trajectory[-1]`."""
+        return self.molecule.positions
 
 
 @explains_keywords
@@ -114,7 +119,7 @@ class _Walk:
     message: str = ""
     converged: bool = False
     rows: list[MoleculeResult] = field(default_factory=list)
-    positions: list[Float[np.ndarray, "A 3"]] = field(default_factory=list)
+    trajectory: list[Float[np.ndarray, "A 3"]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # By number: ASE has no symbol for every number that a list may hold.
@@ -124,7 +129,7 @@ class _Walk:
     def take(self, row: MoleculeResult, max_steps: int) -> None:
         """Record the energy and forces here, and take a step or end."""
         self.rows.append(row)
-        self.positions.append(self.here.positions)
+        self.trajectory.append(self.here.positions)
         steps = len(self.rows) - 1
         if not row.converged:
             invalid = row.status.startswith("invalid")
@@ -159,7 +164,7 @@ class _Walk:
             self.here,
             last.energy,
             last.forces,
-            np.array(self.positions),
+            np.array(self.trajectory),
             np.array([row.energy for row in self.rows]),
             self.converged,
             self.message,

@@ -43,7 +43,7 @@ from pyscf_ipu.nanodft.integrals import INTEGRALS, Integrals, mole_of
 from pyscf_ipu.solver.memory import available_bytes
 from pyscf_ipu.xc import functional
 
-DEFAULT = Settings(precision="float64")  # B3LYP/STO-3G, grid level 0
+DEFAULT = Settings(grid_level=0, precision="float64")  # B3LYP/STO-3G
 # When the loop stops: change of the energy, and largest element of the commutator (Hartree).
 THRESHOLDS = {"float64": (1e-9, 1e-6), "float32": (1e-4, 1e-4)}
 

@@ -13,7 +13,7 @@ def solver_of() -> Callable[..., Solver]:
     made: dict[Settings, Solver] = {}
 
     def find(**changes) -> Solver:
-        settings = Settings(**changes)
+        settings = Settings(**{"grid_level": 0, **changes})
         return made.setdefault(settings, Solver(settings))
 
     return find

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pyscf import dft, gto
 
 from pyscf_ipu import Settings
 from pyscf_ipu.errors import UnknownBasis
@@ -28,6 +29,10 @@ def test_defaults_are_usable_and_hashable():
 def test_what_is_not_offered_names_what_is(changes, words):
     with pytest.raises(ValueError, match=words):
         Settings(**changes).check()
+
+
+def test_the_default_grid_is_pyscf_s():
+    assert Settings().grid_level == dft.gen_grid.Grids(gto.M(atom="He")).level
 
 
 def test_numpy_s_integers_are_integers():

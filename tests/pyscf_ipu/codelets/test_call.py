@@ -64,7 +64,7 @@ WATER = """
 import pyscf_ipu as pi
 from pyscf_ipu.codelets import describe
 mol = pi.Molecule([8, 1, 1], [[0, 0, 0], [0, 1.4, 1.1], [0, -1.4, 1.1]])
-found = pi.rks(mol, basis="6-31g*", xc="pbe", precision="float64")
+found = pi.rks(mol, basis="6-31g*", xc="pbe", grid_level=0, precision="float64")
 print(describe())
 print(repr(float(found.energy)))
 """

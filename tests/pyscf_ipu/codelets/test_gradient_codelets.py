@@ -24,7 +24,7 @@ EXCHANGE = 0.2
 
 def problem(numbers, basis, precision, strip):
     """(plan, tables, conformer, symmetric density) of random atoms."""
-    settings = Settings(basis=basis, precision=precision)
+    settings = Settings(basis=basis, precision=precision, grid_level=0)
     mol = random_molecule(numbers, 2.5)
     shape = shape_of(mol.numbers, basis, False, 0)
     plan = tile_plan(shape, 1, strip)

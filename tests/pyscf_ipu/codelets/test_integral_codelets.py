@@ -42,7 +42,7 @@ def test_shell_pairs(case):
     name, precision = case
     cart = name == "cartesian d"
     numbers, basis, strip = SYSTEMS["d shells" if cart else name]
-    settings = Settings(basis=basis, precision=precision, cart=cart)
+    settings = Settings(basis=basis, precision=precision, cart=cart, grid_level=0)
     mol = random_molecule(numbers, 2.5)
     shape = shape_of(mol.numbers, basis, cart, 0)
     plan, dtype = tile_plan(shape, 1, strip), settings.numerics.scf_dtype
@@ -70,7 +70,7 @@ def integrals(request):
     """(plan, native results, portable results, names of the codelets, tolerance)."""
     name, precision = request.param
     numbers, basis, strip = SYSTEMS[name]
-    settings = Settings(basis=basis, precision=precision)
+    settings = Settings(basis=basis, precision=precision, grid_level=0)
     mol = random_molecule(numbers, 15.0 if name == "far apart" else 2.5)
     shape = shape_of(mol.numbers, basis, False, 0)
     plan = tile_plan(shape, 1, strip)
@@ -110,7 +110,7 @@ def test_nuclear_attraction(integrals):
 def test_supermatrix_and_repulsion(precision, x, n_hydrogen):
     shape = shape_of([1] * n_hydrogen, "sto-3g", False, 0)
     plan = tile_plan(shape, 1, WHOLE)
-    settings = Settings(precision=precision)
+    settings = Settings(precision=precision, grid_level=0)
     rng = np.random.default_rng(n_hydrogen)
     with settings.numerics.scope():
         dtype = settings.numerics.scf_dtype

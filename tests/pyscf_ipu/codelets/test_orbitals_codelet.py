@@ -59,7 +59,7 @@ def both(settings, n_points, gradient, reach=0.7):
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("n_points", [17, 64])
 def test_native_is_portable(basis, n_points, precision, tolerance):
-    settings = Settings(precision=precision, **BASES[basis])
+    settings = Settings(precision=precision, grid_level=0, **BASES[basis])
     native, portable = both(settings, n_points, gradient=True)
     assert native.shape == portable.shape
     assert native.dtype == settings.numerics.scf_dtype
@@ -70,20 +70,22 @@ def test_native_is_portable(basis, n_points, precision, tolerance):
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("n_points", [1, 15])
 def test_points_that_fill_no_vector(n_points, gradient):
-    native, portable = both(Settings(precision="float64"), n_points, gradient)
+    native, portable = both(Settings(precision="float64", grid_level=0), n_points, gradient)
     np.testing.assert_allclose(native, portable, atol=1e-13)
 
 
 @pytest.mark.parametrize(("precision", "floor"), [("float32", 1e-15), ("float64", 1e-30)])
 def test_far_points_lose_nothing_that_matters(precision, floor):
-    native, portable = both(Settings(precision=precision), 200, gradient=True, reach=1.5)
+    native, portable = both(
+        Settings(precision=precision, grid_level=0), 200, gradient=True, reach=1.5
+    )
     dropped = (native == 0) & (portable != 0)
     assert dropped.any()
     assert not np.any(np.abs(portable[dropped]) > floor)
 
 
 def test_the_table_of_shells_covers_all_orbitals():
-    settings = Settings(basis="cc-pvdz")
+    settings = Settings(basis="cc-pvdz", grid_level=0)
     layout = layout_of(shape_of(METHYL_CHLORIDE.numbers, settings.basis, settings.cart, 0))
     table = shell_table(layout)
     functions = table[:, 5:] @ np.array([1, 3, 5])

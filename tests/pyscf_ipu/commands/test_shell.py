@@ -15,7 +15,7 @@ import pyscf_ipu.interop.frequencies  # before the fixture below replaces the So
 import pyscf_ipu.interop.optimize
 from pyscf_ipu.cli import main
 from pyscf_ipu.commands.json_option import with_json_target
-from pyscf_ipu.commands.shell import FINE_LEVEL, RksCommand
+from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, RksCommand
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
@@ -152,7 +152,7 @@ def test_frequencies_have_the_same_level_everywhere(monkeypatch):
     monkeypatch.setattr("pyscf_ipu.interop.frequencies.solver_for", stop)
     with pytest.raises(KeyboardInterrupt):
         pi.frequencies(molecule_from_text("water"))
-    assert made[0][3:5] == (FINE_LEVEL.grid_level, FINE_LEVEL.precision)
+    assert made[0][3:5] == (FREQUENCIES_LEVEL.grid_level, FREQUENCIES_LEVEL.precision)
 
 
 @pytest.mark.parametrize(

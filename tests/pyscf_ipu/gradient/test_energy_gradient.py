@@ -62,7 +62,7 @@ LEVELS = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", LEVELS)
 def test_forces_at_other_levels(name):
-    level = Settings(**{"precision": "float64", **LEVELS[name]})
+    level = Settings(**{"precision": "float64", "grid_level": 0, **LEVELS[name]})
     field = ground_state(WATER, level.basis, level.xc, level.grid_level, level.cart)
     expected = gradient(field)
     assert np.abs(expected).max() > 1e-2
@@ -128,7 +128,7 @@ def test_mulliken_charges(double):
 
 
 def test_forces_of_a_density_that_did_not_converge_are_not_numbers():
-    hurried = Solver(Settings(xc="hf", max_cycles=2))
+    hurried = Solver(Settings(xc="hf", max_cycles=2, grid_level=0))
     found = rks(HYDROGEN, solver=hurried, forces=True)
     assert found.status == "not_converged"
     assert np.isnan(found.forces).all()

@@ -46,11 +46,11 @@ def values(settings, owner_atom, local, gradient):
 @pytest.mark.parametrize(
     ("settings", "tolerance"),
     [
-        (Settings(precision="float64"), 1e-12),
-        (Settings(precision="float32"), 3e-6),
-        (Settings(precision="float64", basis="6-31g*"), 1e-12),
-        (Settings(precision="float64", basis="6-31g*", cart=True), 1e-12),
-        (Settings(precision="float64", basis="cc-pvdz"), 1e-12),
+        (Settings(precision="float64", grid_level=0), 1e-12),
+        (Settings(precision="float32", grid_level=0), 3e-6),
+        (Settings(precision="float64", basis="6-31g*", grid_level=0), 1e-12),
+        (Settings(precision="float64", basis="6-31g*", cart=True, grid_level=0), 1e-12),
+        (Settings(precision="float64", basis="cc-pvdz", grid_level=0), 1e-12),
     ],
     ids=["sto-3g", "float32", "6-31g*", "cartesian", "cc-pvdz"],
 )
@@ -68,7 +68,7 @@ def test_values_and_gradients(settings, tolerance):
 
 
 def test_values_alone_are_the_first_of_four():
-    settings = Settings(precision="float64")
+    settings = Settings(precision="float64", grid_level=0)
     local = np.random.default_rng(1).normal(size=(20, 3))
     alone = values(settings, 0, local, gradient=False)
     assert alone.shape[0] == 1

@@ -23,7 +23,7 @@ from pyscf_ipu.shapes.tile_plan import tile_plan
 @pytest.fixture(scope="module")
 def system():
     """Exact integrals of water in the row order of a plan without padding."""
-    settings = Settings(precision="float64", basis="6-31g")
+    settings = Settings(precision="float64", basis="6-31g", grid_level=0)
     shape = shape_of(WATER.numbers, settings.basis, False, 0, pad=False)
     plan = tile_plan(shape, 1, 40)
     order = np.argsort(conformer.ao_order(WATER, shape, settings))

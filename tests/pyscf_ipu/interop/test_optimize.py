@@ -50,9 +50,9 @@ def test_a_list_is_optimised_together(solver):
         assert np.abs(method.kernel()).max() < 1.5e-4
         assert end.energy == pytest.approx(field.e_tot, abs=1e-4)
         assert end.energy < end.energies[0] - 1e-3
-        np.testing.assert_array_equal(end.positions[0], start.positions)
-        np.testing.assert_array_equal(end.positions[-1], end.molecule.positions)
-        assert end.energies.shape == end.positions.shape[:1]
+        np.testing.assert_array_equal(end.trajectory[0], start.positions)
+        np.testing.assert_array_equal(end.trajectory[-1], end.positions)
+        assert end.energies.shape == end.trajectory.shape[:1]
         assert np.linalg.norm(end.forces, axis=1).max() < 1e-4
         assert "converged after" in end.message
 

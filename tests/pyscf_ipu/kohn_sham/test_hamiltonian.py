@@ -74,7 +74,7 @@ def supermatrix(repulsion, n_pairs, dtype):
 
 
 def build(mol, bounds, **changes):
-    settings = Settings(**changes)
+    settings = Settings(**{"grid_level": 0, **changes})
     mol = Molecule(mol.numbers, mol.positions - mol.positions.mean(0), mol.charge)
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
     mole = mole_of(mol, settings.basis, settings.cart)

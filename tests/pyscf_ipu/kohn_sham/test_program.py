@@ -18,7 +18,7 @@ from pyscf_ipu.xc import FUNCTIONALS
 
 def trace(driver=sequential, mol=METHYL_CHLORIDE, **changes):
     """The jaxpr of a batch driver, nothing compiled."""
-    settings = Settings(**changes)
+    settings = Settings(**{"grid_level": 0, **changes})
     shape = Solver(settings).shape(mol)
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), conformer.empty_batch(shape, settings, 2)
@@ -74,7 +74,7 @@ def test_every_dot_product_has_the_highest_precision(level):
 
 
 def test_derivatives_keep_to_float32_and_the_highest_precision():
-    settings = Settings()
+    settings = Settings(grid_level=0)
     shape = Solver(settings).shape(METHYL_CHLORIDE)
     arrays = tables.shape_tables(shape, settings), empty_states(shape, settings, 2)
     driver = sequential(gradients(shape, settings))
@@ -90,7 +90,7 @@ def test_derivatives_keep_to_float32_and_the_highest_precision():
 @pytest.mark.parametrize("xc", ["b3lyp", "pbe0"])
 def test_float32_holds_no_float64(xc, driver):
     """Read off with 64-bit types allowed, where a forgotten dtype would show."""
-    settings = Settings(xc=xc)
+    settings = Settings(xc=xc, grid_level=0)
     shape = Solver(settings).shape(METHYL_CHLORIDE)
     arrays = tables.shape_tables(shape, settings), conformer.empty_batch(shape, settings, 2)
     jaxpr = jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2)).jaxpr
@@ -112,7 +112,7 @@ def test_no_step_calls_the_host(xc):
 
 
 def test_the_compiled_program_calls_no_python():
-    solver = Solver(Settings(xc="lda"))
+    solver = Solver(Settings(xc="lda", grid_level=0))
     shape = solver.shape(HYDROGEN)
     solver.compile(shape)
     (program,) = solver._programs.values()
@@ -134,7 +134,7 @@ def test_there_is_a_driver_for_each_kind_of_device():
 
 @pytest.mark.slow
 def test_both_drivers_agree():
-    settings = Settings(xc="lda")
+    settings = Settings(xc="lda", grid_level=0)
     solver = Solver(settings)
     shape = solver.shape(HYDROGEN)
     class_tables = tables.shape_tables(shape, settings)

@@ -28,7 +28,7 @@ CENTRED = Molecule(WATER.numbers, WATER.positions - WATER.positions.mean(0))
     ],
 )
 def test_response(xc, precision, bound):
-    settings = Settings(xc=xc, precision=precision)
+    settings = Settings(xc=xc, precision=precision, grid_level=0)
     dtype = settings.numerics.scf_dtype
     field = ground_state(CENTRED, xc=xc)
     change = np.random.default_rng(2).normal(size=field.mo_coeff.shape)

@@ -115,7 +115,7 @@ def test_every_functional_of_the_engine_has_its_place():
 
 
 def test_float32_is_float32(water):
-    found = scf(WATER, Settings(precision="float32"), "pyscf")
+    found = scf(WATER, Settings(precision="float32", grid_level=0), "pyscf")
     assert {x.dtype for x in (found.density, found.fock, found.mo_coeff)} == {np.dtype("float32")}
     assert found.energy == pytest.approx(water.energy, abs=1e-3)
     assert found.gap == pytest.approx(water.gap, abs=1e-3)
@@ -162,10 +162,14 @@ def test_diis_without_any_error_keeps_the_matrix():
 @pytest.mark.parametrize(
     ("settings", "integrals", "words"),
     [
-        (Settings(precision="mixed"), "engine", "float32 and float64"),
-        (Settings(precision="half"), "engine", "'half': nanoDFT has float32 and float64"),
+        (Settings(precision="mixed", grid_level=0), "engine", "float32 and float64"),
+        (
+            Settings(precision="half", grid_level=0),
+            "engine",
+            "'half': nanoDFT has float32 and float64",
+        ),
         (DEFAULT, "libcint", "one of engine, pyscf"),
-        (Settings(xc="m06", precision="float64"), "engine", "unknown functional"),
+        (Settings(xc="m06", precision="float64", grid_level=0), "engine", "unknown functional"),
     ],
 )
 def test_settings_that_are_refused(settings, integrals, words):
@@ -175,7 +179,7 @@ def test_settings_that_are_refused(settings, integrals, words):
 
 def test_not_converged_and_too_large(monkeypatch):
     with pytest.raises(ConvergenceError, match=r"after 2 cycles .* raise max_cycles"):
-        scf(WATER, Settings(precision="float64", max_cycles=2), "pyscf")
+        scf(WATER, Settings(precision="float64", max_cycles=2, grid_level=0), "pyscf")
     monkeypatch.setattr(dft, "available_bytes", lambda: 24 * 7**4 - 1)
     with pytest.raises(TooLarge, match="7 AOs"):
         scf(WATER)
@@ -223,7 +227,7 @@ def test_the_command_prints_every_cycle_beside_pyscf(command):
     assert [int(row[0]) for row in cycles] == list(range(1, len(cycles) + 1))
     assert abs(float(cycles[0][-1])) > 1e-2 > 1e-6 > abs(float(cycles[-1][-1]))
     (reference,) = (row for row in rows if row and row[0] == "P")
-    _, expected = pyscf_result(WATER, Settings(precision="float64", xc="hf"))
+    _, expected = pyscf_result(WATER, Settings(precision="float64", xc="hf", grid_level=0))
     assert float(reference[1]) == pytest.approx(expected.energy, abs=1e-6)
     assert cycles[-1][1:8] == reference[1:8]
     assert "STO-3G" in out.upper()

@@ -11,7 +11,7 @@ from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.shape import shape_of
 
-FLOAT32 = Settings()
+FLOAT32 = Settings(grid_level=0)
 
 
 def shape(mol, settings=FLOAT32):
@@ -66,7 +66,7 @@ def test_padding_rows_hold_nothing():
 def test_tables_carry_float64_numbers_in_float32_words():
     for single, double in zip(
         tables.shape_tables(shape(WATER), FLOAT32),
-        tables.shape_tables(shape(WATER), Settings(precision="float64")),
+        tables.shape_tables(shape(WATER), Settings(precision="float64", grid_level=0)),
         strict=True,
     ):
         for a, b in zip(single.exponents, double.exponents, strict=True):
@@ -87,7 +87,11 @@ def test_free_atoms_are_spherical_and_hold_their_electrons(number, basis):
 
 @pytest.mark.parametrize(
     "settings",
-    [FLOAT32, Settings(basis="6-31g*", cart=True), Settings(basis="cc-pvdz")],
+    [
+        FLOAT32,
+        Settings(basis="6-31g*", cart=True, grid_level=0),
+        Settings(basis="cc-pvdz", grid_level=0),
+    ],
     ids=lambda s: s.basis,
 )
 def test_ao_order_is_a_permutation_that_keeps_atoms_together(settings):

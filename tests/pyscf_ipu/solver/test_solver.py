@@ -17,7 +17,7 @@ from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.solver import solver as solver_module
 from pyscf_ipu.solver.memory import program_bytes
 
-LEVEL = Settings(xc="hf")
+LEVEL = Settings(xc="hf", grid_level=0)
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -91,7 +91,7 @@ def test_a_full_batch_and_a_part_of_one_agree(solver):
 
 def test_number_of_aos(solver):
     assert solver.n_ao([6, 1, 1, 1, 1]) == 9
-    assert Solver(Settings(basis="6-31g*")).n_ao([6, 1, 1, 1, 1]) == 22
+    assert Solver(Settings(basis="6-31g*", grid_level=0)).n_ao([6, 1, 1, 1, 1]) == 22
 
 
 def test_too_large_for_the_memory(monkeypatch, solver):
@@ -109,7 +109,7 @@ def test_the_memory_estimate_grows_with_the_work():
     small_shape = Solver(LEVEL).shape(small("methanol"))
     large_shape = Solver(LEVEL).shape(Molecule([6] * 9 + [1] * 20, np.random.rand(29, 3) * 9))
     assert program_bytes(large_shape, LEVEL) > program_bytes(small_shape, LEVEL)
-    doubled = Settings(xc="hf", precision="float64")
+    doubled = Settings(xc="hf", precision="float64", grid_level=0)
     assert program_bytes(large_shape, doubled) > 1.5 * program_bytes(large_shape, LEVEL) - 3e8
 
 
@@ -147,14 +147,14 @@ def test_a_nan_is_a_status_of_its_own(solver):
 
 def test_unusable_settings_are_refused_before_anything_is_compiled():
     with pytest.raises(ValueError, match="unknown functional"):
-        Solver(Settings(xc="m06"))
+        Solver(Settings(xc="m06", grid_level=0))
 
 
 CACHED = """
 import sys
 from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
 print(enable_disk_cache(sys.argv[1]))
-solver = Solver(Settings(xc="hf"))
+solver = Solver(Settings(xc="hf", grid_level=0))
 mol = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 event = solver.compile(solver.shape(mol))
 print(event.cached, solver.run(event.shape, [mol])[0].energy.hex())

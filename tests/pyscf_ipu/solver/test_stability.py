@@ -23,8 +23,8 @@ def tetraone():
 
 @pytest.mark.parametrize("precision", ["float32", pytest.param("mixed", marks=pytest.mark.long)])
 def test_cyclobutanetetraone(tetraone, precision):
-    plain = rks(tetraone, precision=precision)
-    found = rks(tetraone, precision=precision, stability=True)
+    plain = rks(tetraone, grid_level=0, precision=precision)
+    found = rks(tetraone, grid_level=0, precision=precision, stability=True)
     assert plain.stable is None
     assert plain.followed is None
     assert found.status == plain.status == "converged"
@@ -37,7 +37,7 @@ def test_cyclobutanetetraone(tetraone, precision):
 @pytest.mark.long
 def test_pyscf_finds_it_stable(tetraone):
     """And lower than where its own default ends."""
-    ours = rks(tetraone, precision="float64", stability=True, orbitals=True)
+    ours = rks(tetraone, grid_level=0, precision="float64", stability=True, orbitals=True)
     field = dft.RKS(mole_of(tetraone), xc="b3lypg")
     field.grids.level = 0
     default = field.kernel()
@@ -51,7 +51,7 @@ def test_pyscf_finds_it_stable(tetraone):
 def test_a_saddle_in_float64():
     """N2 at 2.75 Angstrom: a plain SCF converges in six cycles, 0.5 eV above the lowest state."""
     plain, found = (
-        rks(diatomic([7, 7], 2.75), precision="float64", stability=stability)
+        rks(diatomic([7, 7], 2.75), grid_level=0, precision="float64", stability=stability)
         for stability in (False, True)
     )
     assert plain.converged
@@ -64,7 +64,7 @@ def test_a_list(tetraone):
     carbon_monoxide = diatomic([6, 8], 3.0)
     broken = Molecule([8, 1, 1], [[0, 0, 0], [0, 0, 0.1], [0, 0, 2]])
     mols = [WATER, broken, carbon_monoxide, diatomic([9, 9], 1.4)]
-    plain, found = rks(mols), rks(mols, stability=True)
+    plain, found = rks(mols, grid_level=0), rks(mols, grid_level=0, stability=True)
     assert found.stable.tolist() == [True, False, True, True]
     assert found.followed.tolist() == [0, 0, 1, 0]
     assert found.stable.dtype == bool

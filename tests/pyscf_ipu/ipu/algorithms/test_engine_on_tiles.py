@@ -21,7 +21,7 @@ COMMAND = Path(sys.executable).parent / "pyscf-ipu"
 def fluoride():
     mol = pi.Molecule([9, 1], [[0, 0, 0], [0, 0.3, 1.7]])
     core, args = pi.rks_core(
-        mol, pi.Settings(), lambda shape: machine_of(BOW, 1, shape, run_vertices=True)
+        mol, pi.Settings(grid_level=0), lambda shape: machine_of(BOW, 1, shape, run_vertices=True)
     )
     run = simulate(core, BOW)
     return mol, core, args, run, *run(*args)
@@ -32,7 +32,7 @@ def fluoride():
 def test_the_energy_is_the_engine_s(fluoride):
     mol, _, _, _, solution, _ = fluoride
     energy = sum(float(to_float64(t)) for t in solution.terms)
-    expected = pi.rks(mol)
+    expected = pi.rks(mol, grid_level=0)
     assert bool(solution.converged)
     assert abs(energy - float(expected.energy)) * HARTREE_TO_EV < 5e-4
     found = np.asarray(solution.orbital_energy)[:6]
@@ -54,7 +54,7 @@ def test_the_price_is_of_the_vertices_whichever_way_they_are_computed():
 
     def priced(run_vertices):
         core, args = pi.rks_core(
-            mol, pi.Settings(), lambda shape: machine_of(BOW, 1, shape, run_vertices)
+            mol, pi.Settings(grid_level=0), lambda shape: machine_of(BOW, 1, shape, run_vertices)
         )
         solution, profile = simulate(core, BOW)(*args)
         cycles = profile.total_by("name")

@@ -56,7 +56,7 @@ class System:
 
     def __init__(self, name, precision):
         mol, basis, cart, self.x, n_tiles, every = SYSTEMS[name]
-        self.settings = Settings(precision=precision, basis=basis, cart=cart)
+        self.settings = Settings(precision=precision, basis=basis, cart=cart, grid_level=0)
         self.numerics = self.settings.numerics
         self.dtype = self.numerics.scf_dtype
         self.shape = shape_of(mol.numbers, basis, cart, 0)
