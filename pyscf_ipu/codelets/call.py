@@ -31,6 +31,7 @@ def codelet(
     portable: Callable[..., Result],
     *args: HostArray,
     shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    by_rows: bool = False,
     **attributes: Constant,
 ) -> Result:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
@@ -42,6 +43,7 @@ def codelet(
         portable: pure function of arrays; returns an array or a tuple of arrays.
         args: the arrays.
         shape: of the result, or a tuple of shapes; the dtype is that of the first argument.
+        by_rows: the native function takes any number of leading axes, so that it serves batches.
         attributes: constants that the native function reads and the portable one has already.
 
     Raises:
@@ -50,9 +52,8 @@ def codelet(
     frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
     several = bool(shape) and isinstance(shape[0], tuple)
     avals = tuple(ShapedArray(s, args[0].dtype) for s in (shape if several else (shape,)))
-    outs = codelet_p.bind(
-        *args, name=name, portable=Portable(name, portable, avals), attributes=frozen
-    )
+    form = Portable(name, portable, avals)
+    outs = codelet_p.bind(*args, name=name, portable=form, attributes=frozen, by_rows=by_rows)
     return tuple(outs) if several else outs[0]  # type: ignore[return-value]
 
 
@@ -81,7 +82,9 @@ def _portable(*operands: Array, portable: Portable, **_: object) -> list[Array]:
     return portable(*operands)
 
 
-def _native(*operands: Array, name: str, portable: Portable, attributes: tuple) -> list[Array]:
+def _native(
+    *operands: Array, name: str, portable: Portable, attributes: tuple, **_: object
+) -> list[Array]:
     if library() is None:
         return portable(*operands)
     results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in portable.out_avals]
@@ -90,9 +93,16 @@ def _native(*operands: Array, name: str, portable: Portable, attributes: tuple) 
 
 
 def _batch(
-    args: Operands, dims: Axes, *, portable: Portable, **_: object
+    args: Operands, dims: Axes, *, name: str, portable: Portable, by_rows: bool, **params: object
 ) -> tuple[list[Array], list[int]]:
-    outs = jax.vmap(portable, in_axes=tuple(dims))(*args)
+    if not by_rows:
+        outs = jax.vmap(portable, in_axes=tuple(dims))(*args)
+        return outs, [0] * len(outs)
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    rows = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    avals = tuple(a.update(shape=(size, *a.shape)) for a in portable.out_avals)
+    form = Portable(name, jax.vmap(portable), avals)
+    outs = codelet_p.bind(*rows, name=name, portable=form, by_rows=True, **params)
     return outs, [0] * len(outs)
 
 

@@ -23,8 +23,8 @@ there, or the name of an instruction set."""
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 NAMES = (
-    "ao_values attraction_gradient becke_weights eri eri_gradient nuclear_attraction pair_gradient "
-    "repulsion shell_pairs supermatrix xc_density xc_potential"
+    "ao_values attraction_gradient becke_weights compensated_dot compensated_sum eri eri_gradient "
+    "nuclear_attraction pair_gradient repulsion shell_pairs supermatrix xc_density xc_potential"
 ).split()
 
 

@@ -25,8 +25,14 @@ from pyscf_ipu.numerics.arrays import (
     FloatTDNG,
     Scalar,
 )
-from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
-from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded, tile_total
+from pyscf_ipu.numerics.two_words import Pair, two_product
+from pyscf_ipu.tiles import (
+    tile_map,
+    tile_put_replicated,
+    tile_put_sharded,
+    tile_total,
+    vertex_total,
+)
 from pyscf_ipu.xc import Functional
 from pyscf_ipu.xc.variables import cbrt, density_cutoff
 
@@ -112,7 +118,7 @@ def xc_functional_vertex(
     rho, slope = moments[0], moments[1:]
     sigma = _along(slope, slope)
     e, v_rho, v_sigma = functional.energy_and_potential(rho, sigma)
-    energy = compensated_sum(two_product(e, weights))
+    energy = vertex_total(two_product(e, weights))
     factors = [0.5 * weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
     return energy.hi, energy.lo, jnp.stack(factors)
 

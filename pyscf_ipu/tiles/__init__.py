@@ -13,7 +13,7 @@ from pyscf_ipu.tiles.array import (
 )
 from pyscf_ipu.tiles.map import tile_map
 from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
-from pyscf_ipu.tiles.total import tile_dot, tile_total
+from pyscf_ipu.tiles.total import tile_dot, tile_total, vertex_total
 
 __all__ = [
     "TilePrimitive",
@@ -26,4 +26,5 @@ __all__ = [
     "tile_put_replicated",
     "tile_put_sharded",
     "tile_total",
+    "vertex_total",
 ]

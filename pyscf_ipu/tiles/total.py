@@ -2,12 +2,14 @@
 
 On a machine of tiles, a tree of two-sums over a whole array takes a step per level, and an exchange
 after each.  Here a vertex adds up some twenty terms, another those sums, and so on.
+On a CPU each sum is one native codelet, and not a hundred small steps for the compiler.
 """
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.numerics.arrays import Floats
 from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
 from pyscf_ipu.tiles.array import WORKERS, tile_put_sharded
@@ -19,21 +21,46 @@ LEVELS = 3  # of equal fan-in: more would cost more in exchanges than they save
 
 def tile_total(terms: Pair) -> Pair:
     """Sum over every element: [...] -> scalar Pair."""
-    fan_in = _fan_in(terms.hi.size)
-    hi, lo = terms
-    while hi.size > 1:
-        hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
-    return Pair(hi.reshape(()), lo.reshape(()))
+    return _sum(_total, terms)
+
+
+def vertex_total(terms: Pair) -> Pair:
+    """The same inside a vertex, which has all terms."""
+    return _sum(lambda hi, lo: compensated_sum(Pair(hi, lo)), terms)
 
 
 def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
     """sum a b over every element -> scalar Pair; b in one word or two."""
-    words = b if isinstance(b, Pair) else (b,)
+    one_word = not isinstance(b, Pair)
+    hi, lo = (b, jnp.zeros_like(b)) if one_word else b
+
+    def portable(a: Floats, hi: Floats, lo: Floats) -> tuple[Floats, Floats]:
+        return _dot(a, hi) if one_word else _dot(a, hi, lo)
+
+    words = (x.ravel() for x in (a, hi, lo))
+    return Pair(*codelet("compensated_dot", portable, *words, shape=((), ()), by_rows=True))
+
+
+def _sum(portable: Callable[[Floats, Floats], tuple[Floats, Floats]], terms: Pair) -> Pair:
+    words = (x.ravel() for x in terms)
+    return Pair(*codelet("compensated_sum", portable, *words, shape=((), ()), by_rows=True))
+
+
+def _total(hi: Floats, lo: Floats) -> tuple[Floats, Floats]:
+    """The portable form of `tile_total`: level by level."""
+    fan_in = _fan_in(hi.size)
+    while hi.size > 1:
+        hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
+    return hi.reshape(()), lo.reshape(())
+
+
+def _dot(a: Floats, *words: Floats) -> tuple[Floats, Floats]:
+    """The portable form of `tile_dot`: products and their sums in the first level."""
     fan_in = _fan_in(a.size)
     hi, lo = _level(_dot_vertex, "dot", fan_in, a, *words)
     while hi.size > 1:
         hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
-    return Pair(hi[0], lo[0])
+    return hi.reshape(()), lo.reshape(())
 
 
 def _fan_in(size: int) -> int:

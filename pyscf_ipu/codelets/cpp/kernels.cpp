@@ -12,6 +12,7 @@
 #include "integrals/repulsion.hpp"
 #include "integrals/shell_pairs.hpp"
 #include "integrals/supermatrix.hpp"
+#include "totals.hpp"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -22,7 +23,8 @@ template <class T>
 Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
-          becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>};
+          becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>,
+          compensated_sum<T>,     compensated_dot<T>};
 }
 
 InstructionSet kernels() {

@@ -140,6 +140,11 @@ struct Kernels {
   // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
   void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
                        std::int64_t n, std::int64_t points, T* out);
+  // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
+  void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
+                          T* out_high, T* out_low);
+  void (*compensated_dot)(const T* a, const T* high, const T* low, std::int64_t rows,
+                          std::int64_t count, T* out_high, T* out_low);
 };
 
 struct InstructionSet {

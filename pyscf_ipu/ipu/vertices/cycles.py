@@ -23,7 +23,7 @@ from jax.extend.core import Jaxpr, JaxprEqn
 from pyscf_ipu.ipu.chip.popops import GATHER_OFFSET, VECTOR, WORKER_CYCLES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64, size
-from pyscf_ipu.ipu.vertices.trip_counts import called
+from pyscf_ipu.ipu.vertices.trip_counts import opened
 
 FREE = frozenset(
     "reshape squeeze expand_dims broadcast_in_dim transpose slice concatenate pad rev iota copy "
@@ -95,7 +95,7 @@ def count(jaxpr: Jaxpr, known: Sequence[bool] = ()) -> VertexCost:
 
 def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     name = eqn.primitive.name
-    inner = called(eqn)
+    inner = opened(eqn)
     if inner is not None:
         return count(inner.jaxpr, known)
     if name == "scan":

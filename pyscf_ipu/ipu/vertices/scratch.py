@@ -15,7 +15,7 @@ from jax.extend.core import Jaxpr, Literal, Var, jaxprs_in_params
 from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS
 from pyscf_ipu.ipu.vertices.equation import aval
-from pyscf_ipu.ipu.vertices.trip_counts import called
+from pyscf_ipu.ipu.vertices.trip_counts import opened
 
 STREAMED = frozenset(WORKER_CYCLES) | FREE | REDUCTIONS
 
@@ -71,7 +71,7 @@ def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:
     """The equations in order; fills `env` with what each variable shows."""
     for eqn in jaxpr.eqns:
         shown = [_shown(x, env) for x in eqn.invars]
-        inner = called(eqn)
+        inner = opened(eqn)
         if inner is not None:
             # A call of its own each time: one jaxpr may be called more than once.
             local = dict(zip(inner.jaxpr.invars, shown, strict=True))

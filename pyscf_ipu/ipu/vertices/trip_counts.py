@@ -37,6 +37,14 @@ def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     return None
 
 
+def opened(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The same, and the portable form of a codelet, which a vertex runs in its place."""
+    if eqn.primitive.name != "codelet":
+        return called(eqn)
+    rows = (jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars)
+    return jax.make_jaxpr(eqn.params["portable"])(*rows)
+
+
 def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
     """Every loop and branch whose count is only known when the program runs."""
     for i, eqn in enumerate(jaxpr.eqns):

@@ -45,7 +45,10 @@ def test_dot(shape):
 def test_few_compute_sets():
     def sets(size):
         zeros = jax.numpy.zeros(size, "float32")
-        jaxpr = jax.make_jaxpr(lambda x: tile_total(Pair(x, x)))(zeros)
+        portable = (
+            jax.make_jaxpr(lambda x: tile_total(Pair(x, x)))(zeros).eqns[-1].params["portable"]
+        )
+        jaxpr = jax.make_jaxpr(portable)(zeros, zeros)
         return [e.params["tiles"] for e in jaxpr.eqns if e.primitive.name == "tile_map"]
 
     assert len(sets(20)) == 1

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simd.hpp"
+#include "totals.hpp"
 
 namespace pyscf_ipu::ISA {
 
@@ -38,28 +39,6 @@ inline void four_rows(const T* l, std::int64_t pairs, std::int64_t width, const 
       partial[k] += l[r * pairs + k] * own[r];
     }
     y[r] += rest;
-  }
-}
-
-// Keeps a product rounded: contracted into an fma, it would enter a two-sum twice.
-template <class T>
-inline T rounded(T x) {
-#if defined(__x86_64__)
-  asm("" : "+x"(x));
-#else
-  asm("" : "+m"(x));
-#endif
-  return x;
-}
-
-// (high, low) += sum of a * b, exact up to twice the precision (Dekker's product by fma).
-template <class T>
-void add_dot(const T* a, const T* b, std::int64_t n, T& high, T& low) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T p = rounded(a[i] * b[i]), error = std::fma(a[i], b[i], -p);
-    const T s = high + p, t = s - high;
-    low += ((high - (s - t)) + (p - t)) + error;
-    high = s;
   }
 }
 
