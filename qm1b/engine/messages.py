@@ -1,4 +1,4 @@
-"""What the parent and the compute workers tell each other."""
+"""What the parent and the compute workers tell each other, and what the run hears of programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from qm1b.rows.schema import Conformer, Result
+
+PROGRAM_SECONDS = 5.0
+"""What a program takes on a core, where no other has been compiled yet; measured for STO-3G."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,19 @@ class Failed:
     """The worker's job raised an error; the worker can take another."""
 
     error: str
+
+
+@dataclass(frozen=True)
+class ProgramEvent:
+    """A program is being made on a worker, or is ready there."""
+
+    worker: int
+    shape: Hashable
+    seconds: float | None = None
+    """Time that it took; None while it is being made."""
+    cached: bool = False
+
+    @property
+    def label(self) -> str:
+        """The shape in words."""
+        return str(getattr(self.shape, "label", self.shape))

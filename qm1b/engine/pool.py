@@ -9,7 +9,6 @@ import functools
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from qm1b.engine import worker as engine_worker
@@ -17,7 +16,7 @@ from qm1b.engine.buckets import Buckets
 from qm1b.engine.deaths import Deaths, probe
 from qm1b.engine.factory import Engine, ao_counter
 from qm1b.engine.ladder import memory_of
-from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
+from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job, ProgramEvent
 from qm1b.errors import UserError
 from qm1b.process.suspicion import how_it_died
 from qm1b.process.worker import Ready, Worker, environment, last_words
@@ -32,22 +31,6 @@ MEMORY_SHARE = 0.8
 
 MAX_FAILURES = 8
 """Failures of a shape without any success, after which its conformers are given up."""
-
-
-@dataclass(frozen=True)
-class ProgramEvent:
-    """A program is being made on a worker, or is ready there."""
-
-    worker: int
-    shape: Hashable
-    seconds: float | None = None
-    """Time that it took; None while it is being made."""
-    cached: bool = False
-
-    @property
-    def label(self) -> str:
-        """The shape in words."""
-        return str(getattr(self.shape, "label", self.shape))
 
 
 class ComputePool:
@@ -95,7 +78,7 @@ class ComputePool:
     @property
     def running(self) -> int:
         """Conformers that are on a worker or wait for a second try."""
-        jobs = [worker.job for worker in self.workers if worker.job] + list(self._retries)
+        jobs = [*(worker.job for worker in self.workers if worker.job), *self._retries]
         return sum(len(job.conformers) for job in jobs)
 
     @property
@@ -103,6 +86,10 @@ class ComputePool:
         """Shapes whose programs are being made, and the seconds since they were begun."""
         now = time.monotonic()
         return [(label, now - since) for label, since in self._compiling.values()]
+
+    def unmade(self, shapes: Iterable[Hashable]) -> list[Hashable]:
+        """Those whose programs nobody has or makes."""
+        return [s for s in shapes if not any(s in have for have in self._have)]
 
     def dispatch(self, buckets: Buckets, flush: Callable[[], Iterable[Hashable]]) -> Iterator[Row]:
         """Give every idle worker a batch; yields rows for conformers of given-up shapes.
@@ -139,7 +126,7 @@ class ComputePool:
                     self._died(index, hung=True)
 
     def abandon_retries(self) -> None:
-        """Forget the batches that wait for a second try, and the conformers under suspicion."""
+        """Forget batches that wait for a second try, and conformers under suspicion."""
         self._retries.clear()
         self._deaths.forget()
 
@@ -153,10 +140,11 @@ class ComputePool:
     ) -> Job | None:
         if self._retries:
             retry = self._retries[0]
-            busy = any(worker.job for worker in self.workers)
-            may = not (retry.alone and busy) and self._fits(retry.shape)
+            alone = not any(worker.job for worker in self.workers)
+            may = (alone or not retry.alone) and self._fits(retry.shape)
             return self._retries.popleft() if may else None
-        for shapes in (buckets.full(), flush()):
+        # To make a program takes longer than to fill a batch: begin before the batch is full.
+        for shapes in (buckets.full(), flush(), self.unmade(buckets.fullest())):
             shape = self._choose(index, [s for s in shapes if self._fits(s)])
             if shape is not None:
                 return Job(shape, buckets.take(shape))
@@ -164,15 +152,15 @@ class ComputePool:
 
     def _choose(self, index: int, shapes: list[Hashable]) -> Hashable | None:
         mine = [s for s in shapes if s in self._have[index]]
-        new = [s for s in shapes if not any(s in have for have in self._have)]
         free = [s for s in shapes if s in self._on_disk]
-        return next(iter(mine + new + free), None)
+        return next(iter([*mine, *self.unmade(shapes), *free]), None)
 
     def _fits(self, shape: Hashable) -> bool:
         """Whether a batch fits into memory beside those that run; one alone always may."""
-        if any(worker.job and worker.job.alone for worker in self.workers):
+        jobs = [worker.job for worker in self.workers if worker.job]
+        if any(job.alone for job in jobs):
             return False
-        used = sum(self.memory_bytes(worker.job.shape) for worker in self.workers if worker.job)
+        used = sum(self.memory_bytes(job.shape) for job in jobs)
         return not used or used + self.memory_bytes(shape) <= self._memory_limit
 
     def _handle(self, index: int, message: object) -> Iterator[Row | ProgramEvent]:
@@ -245,6 +233,5 @@ class ComputePool:
         return self._failures[shape] >= MAX_FAILURES and shape not in self._worked
 
     def _errors(self, job: Job, error: str) -> Iterator[Row]:
-        for conformer in job.conformers:
-            n_ao = self._n_ao(conformer.numbers)
-            yield Row(conformer, Result(status=f"error: {error}", n_ao=n_ao))
+        for c in job.conformers:
+            yield Row(c, Result(status=f"error: {error}", n_ao=self._n_ao(c.numbers)))

@@ -41,11 +41,11 @@ class Shown(Protocol):
         ...
 
 
-def time_left(rows: int, rate: float) -> str:
-    """Time for these rows as h:mm:ss, or -:--:-- while the rate, in rows per second, is 0."""
-    if not rate:
+def time_left(seconds: float | None) -> str:
+    """As h:mm:ss; -:--:-- while nobody knows."""
+    if seconds is None:
         return "-:--:--"
-    left = int(rows / rate)
+    left = int(seconds)
     return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyscf_ipu.terminal import text_table
+from qm1b.engine.messages import PROGRAM_SECONDS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
@@ -24,7 +25,12 @@ class Rate:
     seconds: float
     """Time from start to end."""
     program_seconds: float
-    """Time to make programs ready, spread over the workers; spent once, however long the run."""
+    """Time in which programs were made ready, spread over the workers."""
+    new_machine_seconds: float
+    """The same where no program is in a disk cache: spent once, however long the run."""
+    programs: int
+    cached: int
+    """Programs that were needed, and those that came from the disk cache."""
     workers: int
     bytes_per_row: float
     level: str
@@ -77,10 +83,16 @@ def rate_of(folder: Path) -> Rate:
             f"folder {folder}: by the manifest a run gave {run['rows']} rows, but the shards hold "
             f"{rows}; measure with another qm1b generate, or leave --measured out"
         )
+    made = [p["seconds"] for p in run["programs"] if not p["cached"]]
+    taken = sum(p["seconds"] for p in run["programs"])
+    typical = sum(made) / len(made) if made else PROGRAM_SECONDS
     return Rate(
         rows=run["rows"],
         seconds=run["seconds"],
-        program_seconds=sum(p.get("seconds", 0.0) for p in run["programs"]) / run["workers"],
+        program_seconds=taken / run["workers"],
+        new_machine_seconds=typical * len(run["programs"]) / run["workers"],
+        programs=len(run["programs"]),
+        cached=len(run["programs"]) - len(made),
         workers=run["workers"],
         bytes_per_row=size / rows,
         level=in_words(manifest.level),
@@ -95,7 +107,7 @@ def estimate(rate: Rate, rows: float, price_per_hour: float | None) -> list[Line
     """
     lines = []
     for machines in MACHINES:
-        seconds = rows / machines / rate.steady + rate.program_seconds
+        seconds = rows / machines / rate.steady + rate.new_machine_seconds
         hours = seconds / HOUR
         cost = None if price_per_hour is None else hours * machines * price_per_hour
         lines.append(Line(machines, hours, cost))
@@ -115,7 +127,8 @@ def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float
         f"measured: {rate.rows:,} rows in {rate.seconds:.0f} s by {rate.workers} compute processes"
         f" ({rate.level}; {rate.mean_atoms:.1f} atoms per molecule)",
         f"          {rate.steady:.2f} rows/s without the {rate.program_seconds:.0f} s in which "
-        "programs were made ready",
+        f"{rate.programs} programs were made ready, {rate.cached} of them from the disk cache",
+        f"          on a new machine these programs take about {rate.new_machine_seconds:.0f} s",
         "",
         *text_table(table, ">8 >14 >16", gap=""),
         "",

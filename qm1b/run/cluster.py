@@ -18,7 +18,7 @@ from typing import Any
 
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
-from qm1b.engine.pool import ProgramEvent
+from qm1b.engine.messages import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder import manifest
 from qm1b.process.display import Display

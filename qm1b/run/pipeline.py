@@ -15,7 +15,8 @@ from qm1b.conformers.embed import Embedded
 from qm1b.conformers.embed_pool import CORES_PER_WORKER, EmbedPool
 from qm1b.engine.buckets import Buckets
 from qm1b.engine.factory import Engine
-from qm1b.engine.pool import ComputePool, ProgramEvent
+from qm1b.engine.messages import ProgramEvent
+from qm1b.engine.pool import ComputePool
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
@@ -84,6 +85,7 @@ class Pipeline:
         After that, running batches are finished; units that are incomplete then are lost.
         """
         embed, compute = pools.embed, pools.compute
+        self.stats.workers = len(compute.workers)
         flush = functools.partial(self._flush, embed)
         while not interrupt.count or (compute.running and interrupt.count == 1):
             more = False
@@ -127,6 +129,7 @@ class Pipeline:
             else:
                 self._row(event)
         self.stats.compiling = compute.compiling
+        self.stats.pending_programs = len(compute.unmade(self.buckets.fullest()))
 
     def _close(self) -> None:
         """Write the units that are finished; suspect rows may have to be looked at once more."""

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from qm1b.engine.pool import ProgramEvent
+from qm1b.engine.messages import PROGRAM_SECONDS, ProgramEvent
 from qm1b.folder.tally import Counts, Tally
 from qm1b.process.display import time_left
 from qm1b.rows.schema import Drop, Row
@@ -35,10 +35,14 @@ class Stats(Counts):
     """Programs that are ready."""
     compiling: list[tuple[str, float]] = field(default_factory=list)
     """Programs that are being made, and the seconds since they were begun."""
+    pending_programs: int = 0
+    """Programs that conformers wait for and nobody has begun."""
+    workers: int = 1
+    """Compute processes, which make programs at the same time."""
     starved_seconds: float = 0.0
     """Time that compute processes waited for conformers, summed over the processes."""
     start: float = field(default_factory=time.monotonic)
-    _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
+    _recent: deque[tuple[float, int, float]] = field(default_factory=deque, init=False)
 
     @classmethod
     def after(cls, tally: Tally, n_lines: int, conformers: int) -> Stats:
@@ -72,7 +76,7 @@ class Stats(Counts):
 
     def _tick(self) -> None:
         """Remember the rows of the last minute."""
-        self._recent.append((time.monotonic(), self.rows))
+        self._recent.append((time.monotonic(), self.rows, self._program_seconds))
         while self._recent[0][0] < self._recent[-1][0] - WINDOW_SECONDS:
             self._recent.popleft()
 
@@ -86,12 +90,39 @@ class Stats(Counts):
         return time.monotonic() - self.start
 
     @property
+    def _program_seconds(self) -> float:
+        """Time that the programs took which are ready, spread over the workers."""
+        return sum(event.seconds or 0.0 for event in self.compiles) / self.workers
+
+    @property
     def rate(self) -> float:
         """Conformers per second over the last minute."""
+        return self._rate(0.0)
+
+    def _rate(self, idle_seconds: float) -> float:
+        """The same, without so many seconds in which no rows could come."""
         if len(self._recent) < 2:
             return 0.0
-        (t0, n0), (_, n1) = self._recent[0], self._recent[-1]
-        return max(0, n1 - n0) / max(time.monotonic() - t0, 1e-3)
+        (t0, n0, _), (_, n1, _) = self._recent[0], self._recent[-1]
+        return max(0, n1 - n0) / max(time.monotonic() - t0 - idle_seconds, 1e-3)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate: the missing rows at the rate between programs, and the missing programs.
+
+        None while there is no rate.
+        """
+        under_way = [seconds for _, seconds in self.compiling]
+        idle = self._program_seconds - (self._recent[0][2] if self._recent else 0.0)
+        rate = self._rate(idle + sum(under_way) / self.workers)
+        if not rate:
+            return None
+        typical = PROGRAM_SECONDS
+        if self.compiles:
+            typical = self._program_seconds * self.workers / len(self.compiles)
+        programs = self.pending_programs * typical
+        programs += sum(max(0.0, typical - seconds) for seconds in under_way)
+        return (self.expected - self.rows) / rate + programs / self.workers
 
     @property
     def expected(self) -> int:
@@ -103,7 +134,7 @@ class Stats(Counts):
     @property
     def eta(self) -> str:
         """Time left as h:mm:ss, or -:--:-- while there is no rate."""
-        return time_left(self.expected - self.rows, self.rate)
+        return time_left(self.seconds_left)
 
     @property
     def pace(self) -> str:

@@ -89,11 +89,12 @@ class TrainingReport:
     def _shown(self, progress: Progress) -> _Shown:
         prepared, epochs = self.prepared, self.prepared.settings.schedule.max_epochs
         rows, expected = self._rows(progress), prepared.rows * epochs
-        rate = (rows - self._rows_before) / max(time.monotonic() - self._began, 1e-3)
+        new, seconds = rows - self._rows_before, time.monotonic() - self._began
+        left = time_left((expected - rows) * seconds / new if new else None)
         scale = prepared.references.scale * prepared.target.display_per_atomic
         mae = scale * progress.absolute_error / progress.molecules
         pace = (
             f"epoch {progress.place.epoch + 1}/{epochs}, {rows}/{expected} rows, "
-            f"MAE {mae:.1f} {prepared.target.display_unit}, ETA {time_left(expected - rows, rate)}"
+            f"MAE {mae:.1f} {prepared.target.display_unit}, ETA {left}"
         )
         return _Shown(rows, expected, pace)

@@ -36,6 +36,20 @@ def test_what_does_not_fit_waits(pool):
     assert running(pool, "large", "large", "small", "small") == ["large", "small"]
 
 
+def test_a_program_is_begun_before_its_batch_is_full(pool):
+    buckets = Buckets(lambda shape: 8)
+    buckets.add("small", conformer(1))
+    assert pool.unmade(["small", "large"]) == ["small", "large"]
+    assert list(pool.dispatch(buckets, lambda: ())) == []
+    assert [worker.job and worker.job.shape for worker in pool.workers] == ["small", None, None]
+    assert pool.unmade(["small", "large"]) == ["large"]
+    for worker in pool.workers:
+        worker.job = None
+    buckets.add("small", conformer(2))  # its program is there or on its way: the batch may fill
+    assert list(pool.dispatch(buckets, lambda: ())) == []
+    assert not any(worker.job for worker in pool.workers)
+
+
 def test_alone_everything_may_run(pool):
     assert running(pool, "huge", "small") == ["huge"]
 

@@ -18,11 +18,11 @@ class State:
 
 
 @pytest.mark.parametrize(
-    ("rows", "rate", "expected"),
-    [(5, 0.0, "-:--:--"), (0, 2.0, "0:00:00"), (7322, 2.0, "1:01:01"), (10**6, 1.0, "277:46:40")],
+    ("seconds", "expected"),
+    [(None, "-:--:--"), (0.0, "0:00:00"), (3661.9, "1:01:01"), (1e6, "277:46:40")],
 )
-def test_time_left(rows, rate, expected):
-    assert time_left(rows, rate) == expected
+def test_time_left(seconds, expected):
+    assert time_left(seconds) == expected
 
 
 def test_a_log_gets_a_line_when_it_is_time(capsys):

@@ -13,14 +13,25 @@ from qm1b.report.estimate import Rate, as_text, estimate, rate_of
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
 
-RATE = Rate(1000, 110.0, 10.0, 2, 500.0, "b3lyp5/sto-3g, grid level 0, float32", 16.0)
+RATE = Rate(
+    rows=1000,
+    seconds=110.0,
+    program_seconds=10.0,
+    new_machine_seconds=40.0,
+    programs=9,
+    cached=8,
+    workers=2,
+    bytes_per_row=500.0,
+    level="b3lyp5/sto-3g, grid level 0, float32",
+    mean_atoms=16.0,
+)
 
 
 def test_hours_and_cost():
     one, four, *_ = estimate(RATE, 3.6e5, price_per_hour=2.0)
-    assert one.hours == pytest.approx(10 + 10 / 3600)  # 10 rows/s, and the programs once
+    assert one.hours == pytest.approx(10 + 40 / 3600)  # 10 rows/s, and the programs once
     assert one.cost == pytest.approx(2 * one.hours)
-    assert four.hours == pytest.approx(2.5 + 10 / 3600)
+    assert four.hours == pytest.approx(2.5 + 40 / 3600)
     assert four.cost == pytest.approx(2 * 4 * four.hours)
 
 
@@ -40,6 +51,26 @@ def test_the_rate_is_that_of_the_run(tmp_path):
     assert rate.workers == 2
     assert 5 < rate.mean_atoms < 40
     assert rate.bytes_per_row > 100
+    assert rate.cached == 0
+    assert rate.new_machine_seconds == pytest.approx(rate.program_seconds)
+
+
+def test_programs_from_the_cache_count_where_there_is_none(tmp_path):
+    out, _ = fake_run(tmp_path, MANY, conformers=6)
+    record = shards.read_manifest(out)
+    programs = [
+        {"shape": name, "seconds": seconds, "cached": cached}
+        for name, seconds, cached in [("a", 8.0, False), ("b", 0.5, True), ("c", 0.5, True)]
+    ]
+    shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"programs": programs}]))
+    rate = rate_of(out)
+    assert (rate.programs, rate.cached) == (3, 2)
+    assert rate.program_seconds == pytest.approx(9 / 2)
+    assert rate.new_machine_seconds == pytest.approx(3 * 8 / 2)
+    shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"programs": programs[1:]}]))
+    assert (
+        rate_of(out).new_machine_seconds > 1
+    )  # nothing was compiled: what a program usually takes
 
 
 def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(tmp_path):

@@ -9,6 +9,7 @@ from fake_runs import fake_run, settings
 
 from qm1b import inputs
 from qm1b.cli import main
+from qm1b.engine.messages import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process.display import Display
@@ -102,6 +103,23 @@ def test_the_estimate_counts_only_what_will_come():
     stats.lines, stats.kept_lines, stats.missing = 50, 25, 3
     assert stats.expected == 497
     assert stats.eta == "-:--:--"
+
+
+def test_the_time_left_counts_programs(monkeypatch):
+    """Two workers: 10 rows/s between programs, which take 8 s, and five of them are missing."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stats = Stats(n_lines=10, conformers=100, lines=10, kept_lines=10, workers=2)
+    stats._tick()
+    now, stats.rows = 14.0, 100  # 4 s of these 14 went into the program that is ready ...
+    stats.compiles = [ProgramEvent(0, "a", 8.0)]
+    stats._tick()
+    assert stats.seconds_left == pytest.approx(90)
+    stats.pending_programs = 5
+    assert stats.seconds_left == pytest.approx(90 + 5 * 8 / 2)
+    now, stats.compiling = 16.0, [("b", 3.0), ("c", 1.0)]  # ... and 2 s since into two others
+    assert stats.seconds_left == pytest.approx(90 + (5 * 8 + 5 + 7) / 2)
+    assert stats.eta == "0:01:56"
 
 
 def test_the_screen_says_what_it_waits_for():
