@@ -1,6 +1,5 @@
 """The `pyscf-ipu` command."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -137,8 +136,6 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    # XLA's notes on loading a kept program would bury the report. It looks when it is imported.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
     def run() -> int:
         return subcommand_cli_from_dict(

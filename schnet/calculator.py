@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.network.model import SchNet
@@ -27,7 +28,7 @@ try:
     from ase.calculators.calculator import Calculator, all_changes
 except ImportError as error:
     raise ImportError(
-        "schnet.calculator needs ASE, which is not installed: pip install 'pyscf-ipu[ase]'."
+        f"schnet.calculator needs ASE, which is not installed: run {how_to_install('ase')}"
     ) from error
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from tyro.conf import OmitArgPrefixes
 from tyro.extras import subcommand_cli_from_dict
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.terminal import exit_code
 from schnet.errors import UserError
@@ -31,7 +32,7 @@ def _run(given: Sequence[str]) -> int:
         if (error.name or "").split(".")[0] not in EXTRA:
             raise
         raise UserError(
-            f"the package {error.name} is missing: run pip install 'pyscf-ipu[train]'"
+            f"the package {error.name} is missing: run {how_to_install('train')}"
         ) from error
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.api import ill_conditioned, rks, solver_for
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.checks import whole_charge
@@ -22,7 +23,7 @@ try:
     from ase import Atoms
     from ase.calculators import calculator
 except ImportError as error:
-    raise ImportError("the calculator is ASE's: run pip install 'pyscf-ipu[ase]'") from error
+    raise ImportError(f"the calculator is ASE's: run {how_to_install('ase')}") from error
 
 
 class Calculator(calculator.Calculator):

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from jaxtyping import Float
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
 from pyscf_ipu.interop.calculator import Calculator
@@ -29,7 +30,7 @@ try:
     from pyscf_ipu.interop.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
     raise ImportError(
-        "frequencies takes its displacements from ASE: run pip install 'pyscf-ipu[ase]'"
+        f"frequencies takes its displacements from ASE: run {how_to_install('ase')}"
     ) from error
 
 KM_PER_MOL = 42.255

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
 from pyscf_ipu.molecule.molecule import Molecule
@@ -24,9 +25,7 @@ try:
     from ase.calculators.singlepoint import SinglePointCalculator
     from ase.optimize import BFGS
 except ImportError as error:
-    raise ImportError(
-        "optimize takes its steps from ASE: run pip install 'pyscf-ipu[ase]'"
-    ) from error
+    raise ImportError(f"optimize takes its steps from ASE: run {how_to_install('ase')}") from error
 
 
 FORCE_LIMIT = 1e-4

@@ -10,6 +10,7 @@ from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.simulate import simulate
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.two_words import to_float64
+from pyscf_ipu.output.printed import level
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.solver.rks_core import rks_core
 
@@ -27,5 +28,10 @@ def profile_rks(
     solution, profile = simulate(core, chip, num_ipus, strict)(*arguments)
     energy = float(np.sum([to_float64(t) for t in solution.terms]))
     converged = "converged" if bool(solution.converged) else "not converged"
-    note = f"{mol.smiles or 'molecule'}: {int(solution.cycles)} SCF cycles, {converged}"
-    return dataclasses.replace(profile, energy_hartree=energy, notes=(note, *profile.notes))
+    note = f"{int(solution.cycles)} SCF cycles, {converged}"
+    return dataclasses.replace(
+        profile,
+        energy_hartree=energy,
+        subject=f"{mol.smiles or repr(mol)}, {level(settings or Settings())}",
+        notes=(note, *profile.notes),
+    )

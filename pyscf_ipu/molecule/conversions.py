@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule import objects
@@ -116,7 +117,7 @@ class Conversions:
         try:
             from ase import Atoms
         except ImportError as error:
-            raise ImportError("to_ase needs ASE: run pip install 'pyscf-ipu[ase]'") from error
+            raise ImportError(f"to_ase needs ASE: run {how_to_install('ase')}") from error
         info = {"charge": self.charge} if self.charge else {}
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 

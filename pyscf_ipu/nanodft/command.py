@@ -84,7 +84,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before NumPy is imported: matrices so small make threads wait for each other.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's notes on kept programs
     return exit_code("nanodft", command, ValueError, ConvergenceError, UntrustedCache)
 
 

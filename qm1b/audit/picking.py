@@ -24,6 +24,11 @@ class Picked:
     """Energy of a suspect minus the median of the molecule's conformers; else 0."""
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Line and conformer: the row's identity."""
+        return self.row["line"], self.row["conformer"]
+
+    @property
     def conformer(self) -> Conformer:
         """The conformer of the row; positions in Bohr."""
         return conformer_of(self.row)

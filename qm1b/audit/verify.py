@@ -66,9 +66,15 @@ class Audit:
         ]
         return broken + comparison.missed(self.sample, self.suspects, self.bounds)
 
+    @property
+    def recomputed(self) -> list[Compared]:
+        """Suspects, then the sample; each row once."""
+        rows = {(row.line, row.conformer): row for row in [*self.suspects, *self.sample]}
+        return [*rows.values()]
+
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
-        everything = [*self.suspects, *self.sample]
+        everything = self.recomputed
         plain = asdict(self)
         del plain["folder"]
         return {
@@ -120,7 +126,8 @@ def verify(
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify")
     violations = checks.finish()
     effort = replace(effort, forces=bool(source.manifest.settings.get("forces")))
-    compared = _recompute([*picks.suspects, *picks.sample], level, effort)
+    wanted = {row.place: row for row in [*picks.suspects, *picks.sample]}  # some are both
+    compared = dict(zip(wanted, _recompute([*wanted.values()], level, effort), strict=True))
     given = {name: value for name, value in (bounds or {}).items() if value is not None}
     return Audit(
         folder=folder,
@@ -132,8 +139,8 @@ def verify(
         invariants=violations,
         coinciding=checks.coinciding,
         suspected=picks.suspected,
-        sample=compared[len(picks.suspects) :],
-        suspects=compared[: len(picks.suspects)],
+        sample=[compared[row.place] for row in picks.sample],
+        suspects=[compared[row.place] for row in picks.suspects],
         bounds=replace(default_bounds(level), **given),
     )
 
@@ -187,7 +194,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
         f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",
         *text_table(errors, "<18 >10 >10 >10 >10 >10 >10", gap="", indent="  "),
     ]
-    everything = [*audit.suspects, *audit.sample]
+    everything = audit.recomputed
     for name in comparison.QUANTITIES if count else ():
         found = comparison.worst(everything, name, count)
         lines += [f"worst rows, {name}:"] if found else []

@@ -27,6 +27,7 @@ from qm1b.work_units import WHOLE, Share
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
 DEFAULT_CONFORMERS = 4
+EXIT_NOTHING = 1
 MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
 
@@ -101,7 +102,10 @@ class Generate(RunSettings):
         if summary.interrupted:
             say(how_to_go_on(summary, out, self.out is not None))
             return EXIT_INTERRUPTED
-        if summary.tally.rows and share.count == 1:
+        if share.count == 1 and not summary.tally.rows:
+            say(f"qm1b: {self.source} gave no rows; dropped.csv says why", to_stderr=True)
+            return EXIT_NOTHING
+        if share.count == 1:
             say(f"As one table: {this_command()} export {out} {out}.parquet")
         if self.source == SAMPLE:
             say(

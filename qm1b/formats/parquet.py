@@ -4,6 +4,8 @@ An exact file has further columns, each named by field and unit, from which ever
 rebuilt bit for bit. That is impossible from float32 columns and energies in eV.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -142,6 +144,10 @@ class ParquetFile(Indexed):
             )
         self.exact = {name for _, name in exact} <= set(schema.names)
         """Whether every field of the run can be read bit for bit."""
+
+    def __reduce__(self) -> tuple[type[ParquetFile], tuple[Path, list[str] | None]]:
+        """Pickled by its path, as a data loader's processes need it."""
+        return type(self), (self.path, self.fields)
 
     @cached_property
     def sizes(self) -> list[int]:

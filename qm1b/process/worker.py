@@ -212,16 +212,12 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """Variables that make NumPy, its BLAS and XLA single-threaded, if set before the import.
-
-    They also keep XLA's remarks on the CPU features of cached programs out of the log.
-    """
+    """Variables that make NumPy, its BLAS and XLA single-threaded, if set before the import."""
     flags = os.environ.get("XLA_FLAGS", "")
     return {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "NPROC": "1",
-        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3"),
         "XLA_FLAGS": f"{flags} --xla_cpu_multi_thread_eigen=false".strip(),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import overload
 
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, Record
 from qm1b.rows.schema import Json
@@ -76,8 +77,20 @@ class Indexed(Dataset):
         """Number of rows."""
         return self._ends[-1] if self._ends else 0
 
-    def __getitem__(self, index: int) -> Record:
-        """A row by its number, from 0 or, if negative, from the end; raises IndexError."""
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        """A row by its number, from 0 or, if negative, from the end; a list of rows for a slice.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
         at = index + len(self) if index < 0 else index
         if not 0 <= at < len(self):
             raise IndexError(f"row {index} of a dataset with {len(self)} rows")

@@ -16,6 +16,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from pyscf_ipu.advice.extras import how_to_install
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.messages import ProgramEvent
@@ -180,9 +181,7 @@ def _connected(address: str) -> Ray:
     try:
         import ray
     except ImportError:
-        raise UserError(
-            "--cluster needs Ray; install it with: pip install 'pyscf-ipu[cluster]'"
-        ) from None
+        raise UserError(f"--cluster needs Ray: run {how_to_install('cluster')}") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         _must_answer(address)

@@ -58,8 +58,12 @@ def read(record: Record, limits: Limits) -> Given:
         Dropped: it cannot be read, or does not pass.
     """
     with rdBase.BlockLogs():
-        given = {"sdf": _sdf, "xyz": _xyz}[record.format](record.block, limits)
-    _check_positions(given.geometry, given.charge)
+        try:
+            given = {"sdf": _sdf, "xyz": _xyz}[record.format](record.block, limits)
+            _check_positions(given.geometry, given.charge)
+        except Dropped as dropped:
+            dropped.smiles = _smiles_of_dropped(record)
+            raise
     return given
 
 
@@ -72,6 +76,17 @@ def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
     """Positions as they are stored and computed: float32 values in a float64 array."""
     with np.errstate(over="ignore"):
         return positions.astype(np.float32).astype(np.float64)
+
+
+def _smiles_of_dropped(record: Record) -> str:
+    """That of an SDF entry that does not pass, with all its faults; "" if it cannot be read."""
+    if record.format != "sdf":
+        return ""
+    try:
+        graph = Chem.MolFromMolBlock(record.block, sanitize=False, removeHs=False)
+        return "" if graph is None else Chem.MolToSmiles(Chem.RemoveHs(graph, sanitize=False))
+    except (RuntimeError, ValueError):
+        return ""
 
 
 def _geometry(

@@ -17,6 +17,9 @@ MAX_CHARGE = 8
 class Dropped(Exception):
     """A record is left out; `reason` is a key of `schema.DROP_REASONS`."""
 
+    smiles = ""
+    """That of a record without one, as far as its atoms and bonds could be read."""
+
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.reason = reason

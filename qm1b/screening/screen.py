@@ -60,7 +60,7 @@ class Screen:
                 raise Dropped(record.reason, record.detail)
             return self._geometry(record) if record.block else self._screen(record)
         except Dropped as dropped:
-            text = record.smiles[:SHOWN].replace("\0", "\\0")
+            text = (record.smiles or dropped.smiles)[:SHOWN].replace("\0", "\\0")
             return Drop(record.number, text, dropped.reason, " ".join(dropped.detail.split()))
 
     @property

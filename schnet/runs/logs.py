@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from pyscf_ipu.advice.extras import how_to_install
 from qm1b.process.files import write_text
 from schnet.errors import UserError
 
@@ -85,7 +86,7 @@ def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line
         from tensorboardX import SummaryWriter
     except ImportError:
         raise UserError(
-            "training needs the packages of the extra `train`: pip install 'pyscf-ipu[train]'"
+            f"training needs the packages of the extra `train`: run {how_to_install('train')}"
         ) from None
     writer = SummaryWriter(str(folder), purge_step=epochs + 1 if epochs else None)
 

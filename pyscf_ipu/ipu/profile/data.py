@@ -136,6 +136,8 @@ class ProfileData:
     """Notes for the reader: scaled energies, fitted constants, assumptions."""
     energy_hartree: float | None = None
     """The energy, if the program is an SCF and its caller gave it."""
+    subject: str = ""
+    """What was computed: the molecule and the level of theory, if the caller gave them."""
 
     def steps(self) -> Iterator[tuple[Step, float | int]]:
         """Every step of the program with the number of times that it ran."""
@@ -222,6 +224,7 @@ def figures(profile: ProfileData) -> dict[str, object]:
         "unknown_ops": profile.unknown_ops,
         "provenance": _plain_totals(profile, "how"),
         "notes": list(profile.notes),
+        "subject": profile.subject,
     }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from pyscf_ipu.ipu.profile.data import NOTHING, Memory, ProfileData
 from pyscf_ipu.ipu.profile.text import clip, data_size, duration, table, whole
-from pyscf_ipu.ipu.profile.totals import title
+from pyscf_ipu.ipu.profile.totals import chips
 
 _NAME = 34
 
@@ -48,7 +48,7 @@ def compare(a: ProfileData, b: ProfileData) -> Comparison:
     pairs = [(name, x.get(name, NOTHING), y.get(name, NOTHING)) for name in x | y]
     pairs.append(("total", a.cycles, b.cycles))
     return Comparison(
-        names=(title(a), title(b)),
+        names=(chips(a), chips(b)),
         low=tuple(Row(name, x.low, y.low) for name, x, y in pairs),
         high=tuple(Row(name, x.high, y.high) for name, x, y in pairs),
         seconds=(

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, Step
 
 
-def title(profile: ProfileData) -> str:
+def chips(profile: ProfileData) -> str:
     """The target and how many of it: "GC200, 1 IPU"."""
     return f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
+
+
+def title(profile: ProfileData) -> str:
+    """What was computed, if the profile says so, and the chips."""
+    return f"{profile.subject} on {chips(profile)}" if profile.subject else chips(profile)
 
 
 @dataclass(frozen=True)

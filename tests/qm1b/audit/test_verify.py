@@ -12,7 +12,7 @@ from pyscf import gto, scf
 
 from pyscf_ipu.settings import Settings
 from qm1b.audit import verify as audit_verify
-from qm1b.audit.comparison import Bounds, default_bounds
+from qm1b.audit.comparison import QUANTITIES, Bounds, default_bounds
 from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS
 from qm1b.audit.verify import Effort, as_text, verify
 from qm1b.audit.verify import write as write_audit
@@ -186,6 +186,17 @@ def test_a_wrong_state_is_suspected_checked_first_and_named(truth, tmp_path, her
     assert suspect.energy_mev == pytest.approx(3000, rel=1e-4)
     assert suspect.deviation_ev == pytest.approx(3.0, abs=0.2)
     assert "1 of 1 suspects are in a higher state than PySCF's" in audit.missed
+
+
+def test_a_row_that_is_suspect_and_drawn_is_computed_and_listed_once(truth, tmp_path, here):
+    rows = [*truth[:2], shifted(truth[2], 3.0 / HARTREE_TO_EV), *truth[3:]]
+    audit = verify(dataset(tmp_path / "d", rows), 99)
+    assert [(row.line, row.conformer) for row in audit.suspects] == [(1, 2)]
+    assert len(audit.sample) == len(truth)
+    places = [(row.line, row.conformer) for row in audit.recomputed]
+    assert len(places) == len(set(places)) == len(truth)
+    assert sorted(here) == sorted([*((*place, False) for place in places), (1, 2, True)])
+    assert as_text(audit, 9).count("line 1, conformer 2,") == len(QUANTITIES) - 1  # no forces
 
 
 def test_a_lower_state_than_pyscfs_first_one_is_no_error(tmp_path, here):

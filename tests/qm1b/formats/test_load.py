@@ -1,5 +1,6 @@
 """`qm1b.load`: the same rows from a folder, Parquet and extended XYZ, none of them read whole."""
 
+import pickle
 import subprocess
 import sys
 
@@ -70,6 +71,24 @@ def test_rows_by_number(files):
             np.testing.assert_array_equal(data[i]["positions"], rows[i]["positions"])
         with pytest.raises(IndexError):
             data[14]
+
+
+def test_slices(files):
+    for path in files:
+        data = qm1b.load(path)
+        if hasattr(data, "__len__"):
+            for part in (slice(2, 5), slice(-3, None), slice(None, None, -4), slice(9, 2)):
+                wanted = [str(row["energy"]) for row in list(data)[part]]
+                assert [str(row["energy"]) for row in data[part]] == wanted
+
+
+def test_data_loaders_can_pickle(files):
+    for path in files:
+        data = qm1b.load(path, fields=["energy", "positions"])
+        again = pickle.loads(pickle.dumps(data))
+        assert again.fields == data.fields
+        rows = zip(data, again, strict=True)
+        assert all(str(a["energy"]) == str(b["energy"]) for a, b in rows)
 
 
 def test_only_some_fields(files):

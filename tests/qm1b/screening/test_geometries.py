@@ -220,6 +220,11 @@ def test_entries_that_are_left_out(tmp_path, content, reason):
     assert reason in DROP_REASONS
 
 
+def test_an_entry_that_is_left_out_still_has_its_smiles(tmp_path):
+    found = sdf(tmp_path, block("[CH3]"), block("O.O"), block("CBr"), "nothing\n")
+    assert [drop.smiles for drop in found] == ["[CH3]", "O.O", "CBr", ""]
+
+
 def test_copies_of_a_geometry_are_displaced_each_for_itself(tmp_path):
     path = tmp_path / "a.xyz"
     path.write_text(f"3\n\n{WATER}3\n\n{WATER.replace('0.76', '0.78')}")
