@@ -1,7 +1,9 @@
 # Sourced by generate.sh and test.sh: makes a virtual environment for both if needed, and sets `venv`
 # to its path.
-#   PYTHON          interpreter to make it with (3.11 or newer; default python3)
-#   PYSCF_IPU_VENV  path of the environment (default: .venv beside this file)
+#   PYTHON               interpreter to make it with (3.11 or newer; default python3)
+#   PYSCF_IPU_VENV       path of the environment (default: .venv beside this file)
+#   PYSCF_IPU_INSTALLER  uv or pip (default: uv if it is there)
+#   PYSCF_IPU_LOCKED=1   exactly the versions in constraints.txt
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${PYSCF_IPU_VENV:-$checkout/.venv}
 
@@ -12,23 +14,48 @@ stale() {
     [ -n "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
         "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
 }
+
+# make_venv: pip is in it in any case, for further extras.
+make_venv() {
+    if [ "$installer" = uv ]; then
+        uv venv --quiet --seed --python "${PYTHON:-python3}" "$venv"
+    else
+        "${PYTHON:-python3}" -m venv "$venv"
+    fi
+}
+
+install_packages() {
+    local locked=()
+    [ "${PYSCF_IPU_LOCKED:-0}" = 1 ] && locked=(--constraint "$checkout/constraints.txt")
+    if [ "$installer" = uv ]; then
+        uv pip install --quiet --python "$venv/bin/python" "${locked[@]}" --editable "$checkout[test]"
+    else
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${locked[@]}" \
+            --editable "$checkout[test]"
+    fi
+}
+
 if stale; then
     if ! "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         echo "error: '${PYTHON:-python3}' is missing or older than Python 3.11: set PYTHON to a newer one" >&2
         exit 2
     fi
-    echo "Setting up $venv (once: a few minutes, 1.5 GB) ..."
+    installer=${PYSCF_IPU_INSTALLER:-$(command -v uv >/dev/null && echo uv || echo pip)}
+    if [ "$installer" != pip ] && { [ "$installer" != uv ] || ! command -v uv >/dev/null; }; then
+        echo "error: PYSCF_IPU_INSTALLER is '$installer': give pip, or uv if it is installed" >&2
+        exit 2
+    fi
+    echo "Setting up $venv with $installer (once: a few minutes, 1.5 GB) ..."
     fresh=1
     [ -e "$venv" ] && fresh=0 # the user's folder: never remove it
-    if [ ! -x "$venv/bin/python" ] && ! "${PYTHON:-python3}" -m venv "$venv"; then
+    if [ ! -x "$venv/bin/python" ] && ! make_venv; then
         [ "$fresh" = 1 ] && rm -rf "$venv"
         echo "error: no virtual environment could be made in $venv: check that the folder is writable" \
             "and that Python has its venv module (Debian, Ubuntu: apt install python3-venv)" >&2
         exit 2
     fi
-    if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --editable "$checkout[test]"; then
-        echo "error: the packages could not be installed into $venv (pip's message is above):" \
+    if ! install_packages; then
+        echo "error: the packages could not be installed into $venv ($installer's message is above):" \
             "check the network and run the command again" >&2
         exit 2
     fi

@@ -1,8 +1,12 @@
 """The software that a run uses."""
 
+import hashlib
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
 
 PACKAGES = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "h5py")
 
@@ -10,9 +14,39 @@ PORTABLE = "portable, version 2"
 """The version counts changes of the last digits: 2 has another rounding of Boys functions."""
 
 
+CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+"""The versions of all packages that `PYSCF_IPU_LOCKED=1` installs; only in a checkout."""
+
+
 def versions() -> dict[str, str]:
-    """Python, the packages that matter, and which form of the codelets computes."""
-    return package_versions(PACKAGES) | {"codelets": _codelets()}
+    """Python, the packages that matter, the form of the codelets, the constraints of a checkout."""
+    found = package_versions(PACKAGES) | {"codelets": _codelets()}
+    return found | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
+
+
+def constraints(path: Path) -> str:
+    """The hash of a file of constraints, and how many installed packages differ from it."""
+    text = path.read_text()
+    differing = sum(1 for line in _pins(text) if not _is_kept(line))
+    kept = f"{differing} packages differ" if differing else "all kept"
+    return f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}, {kept}"
+
+
+def _pins(text: str) -> Iterator[Requirement]:
+    """The lines that hold for this Python and machine."""
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            pin = Requirement(line)
+            if pin.marker is None or pin.marker.evaluate():
+                yield pin
+
+
+def _is_kept(pin: Requirement) -> bool:
+    """Whether a package has its version, or is not installed at all."""
+    try:
+        return pin.specifier.contains(metadata.version(pin.name), prereleases=True)
+    except metadata.PackageNotFoundError:
+        return True
 
 
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
