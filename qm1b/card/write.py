@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
-from qm1b.audit.verify import VERIFY_PNG
+from qm1b.card import parts
 from qm1b.card.croissant import croissant
 from qm1b.card.facts import Statements, gather
 from qm1b.card.text import card, summary
+from qm1b.errors import UserError
+from qm1b.folder.shards import VERIFY_PNG
 from qm1b.process import files
 
 CARD = "README.md"
@@ -15,11 +17,12 @@ FIGURES = "figures"
 
 
 def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None) -> list[Path]:
-    """Write `README.md`, its figures and, for a Parquet file, `croissant.json`.
+    """Write `README.md`, its figures and, for Parquet files, `croissant.json`.
 
     Args:
         folder: the `--out` of a run.
-        out: folder for the card; it is made if it does not exist.
+        out: folder for the card; it is made if it does not exist. The card of a folder for a
+            hub describes the files in it.
         said: what only people know.
         parquet: an exported file to be published with the card, or None.
 
@@ -31,15 +34,23 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
 
     facts = gather(folder)
     texts = {}
+    tables = parts.tables(out)
     if parquet is not None:
-        about = croissant(parquet, said, summary(facts))
+        if tables:
+            raise UserError(f"{out} is a folder for a hub, of which the card describes all files")
+        published, root = {"rows": parquet}, parquet.parent
+    else:
+        published, root = tables, out
+    if published:
+        about = croissant(published, root, said, summary(facts))
         texts[CROISSANT] = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     figures = [plots.overview(facts.stats.distributions, out / FIGURES)]
     if facts.audit and (folder / VERIFY_PNG).exists():
         picture = (folder / VERIFY_PNG).read_bytes()
         figures.append(out / FIGURES / VERIFY_PNG)
         files.atomic_write(figures[-1], lambda stream: stream.write(picture))
-    texts[CARD] = card(facts, said, [f"{FIGURES}/{path.name}" for path in figures]) + "\n"
+    names = [f"{FIGURES}/{path.name}" for path in figures]
+    texts[CARD] = card(facts, said, names, parts.CONFIGS if tables else "") + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]
