@@ -1,7 +1,7 @@
 """A folder for a dataset hub: Parquet in parts, a small sample, the card and Croissant metadata.
 
 `datasets.load_dataset(folder)` reads it, because the card's front matter says which files belong
-to which configuration (`qm1b.card.parts`).
+to which configuration (`qm1b.card.write`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from qm1b.card import parts
+from qm1b.card import write as card
 from qm1b.card.facts import Statements
-from qm1b.card.write import write as write_card
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import parquet
@@ -49,18 +48,18 @@ def write_hub(
     """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
-    for name in (parts.DATA, parts.SAMPLE):
+    for name in (card.DATA, card.SAMPLE):
         files.make_folder(out / name)
     schema = arrow_schema(source.metadata)
     share = min(1.0, SAMPLE_ROWS / max(1, sum(source.sizes)))
     sample: list[Batch] = []
     stream = _drawing(batches, share, sample)
     for number, first in enumerate(stream):
-        _write(out / parts.part_name(number), _until(rows_per_part, first, stream), schema)
+        _write(out / card.part_name(number), _until(rows_per_part, first, stream), schema)
     if not sample:
         raise UserError(f"{source.path} has no row that converged; there is nothing to publish")
-    _write(out / parts.SAMPLE_FILE, sample, schema)
-    return write_card(source.path, out, Statements(source.path.resolve().name))
+    _write(out / card.SAMPLE_FILE, sample, schema)
+    return card.write(source.path, out, Statements(source.path.resolve().name))
 
 
 def _write(path: Path, batches: Iterable[Batch], schema: pa.Schema) -> None:

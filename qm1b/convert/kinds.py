@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from qm1b.consumers import ace, aselmdb, schnetpack, spice
+from qm1b.consumers import aselmdb, layouts, schnetpack
 from qm1b.convert import hub
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
@@ -69,8 +69,8 @@ KINDS: dict[str, FileKind] = {
     "extxyz": FileKind(_extxyz, extxyz.ENDINGS, _extxyz),
     "aselmdb": FileKind(aselmdb.write_aselmdb, (aselmdb.ENDING,)),
     "schnetpack": FileKind(schnetpack.write_schnetpack, (schnetpack.ENDING,)),
-    "ace": FileKind(ace.write_ace, (".h5", ".hdf5")),
-    "spice": FileKind(spice.write_spice, (".h5", ".hdf5")),
+    "ace": FileKind(layouts.write_ace, (".h5", ".hdf5")),
+    "spice": FileKind(layouts.write_spice, (".h5", ".hdf5")),
     "hub": FileKind(hub.write_hub),
 }
 """By name, as of `--format`."""

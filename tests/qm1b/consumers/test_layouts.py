@@ -11,7 +11,6 @@ from ase.data import chemical_symbols
 from fake_runs import FREE_ATOMS, frames, give_free_atoms
 from rdkit import Chem
 
-from qm1b.consumers.hdf5 import write_hdf5
 from qm1b.convert.export import export
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
@@ -133,11 +132,11 @@ def test_an_element_without_a_free_atom(tmp_path):
         export(few, tmp_path / "mine.h5", kind="ace")
 
 
-def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
+def test_a_full_disk_is_a_sentence(with_forces, tmp_path, monkeypatch):
     def full(stream):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="No space left"):
-        write_hdf5(tmp_path / "mine.h5", lambda file: None)
+        export(with_forces, tmp_path / "mine.h5", kind="ace")
     assert list(tmp_path.iterdir()) == []
