@@ -47,8 +47,8 @@ class Export:
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
     out: tyro.conf.Positional[Path]
-    """File to write. Its ending decides the format: .parquet (QM1B's columns), .extxyz, .extxyz.gz,
-    .aselmdb (fairchem, MACE) or .db (SchNetPack)."""
+    """File to write, or the folder of --format hub. A file's ending decides the format: .parquet
+    (QM1B's columns), .extxyz, .extxyz.gz, .aselmdb (fairchem, MACE) or .db (SchNetPack)."""
     all: bool = False
     """Also write rows that did not converge or are not finite, and all that qm1b import needs; only
     in Parquet and extended XYZ."""
