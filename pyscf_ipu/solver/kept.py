@@ -43,8 +43,9 @@ FATAL_ALONE = 3
 """Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
 for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
-OPTIONS = {"cpu": {"xla_cpu_use_fusion_emitters": False}}
-"""Of the compiler, by platform: XLA's earlier emitter of fused steps, which takes half the time."""
+OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  jaxlib 0.11.2 no longer
+has the choice."""
 
 UNUSABLE = (
     jax.errors.JaxRuntimeError,
@@ -73,7 +74,7 @@ def compiled(function: Callable, key: str, args: tuple) -> tuple[Callable[..., o
     if program is not None:
         return program, True
     before = _cache_hits().count
-    program = jax.jit(function).lower(*args).compile(OPTIONS.get(device.platform))
+    program = jax.jit(function).lower(*args).compile(_options(device.platform))
     of_jax = _cache_hits().count > before
     if path and not of_jax:  # one that JAX's own cache holds comes without half of its code
         _write(path, whole_key, program)
@@ -98,6 +99,22 @@ def _cache_hits() -> _CacheHits:
     return _CacheHits()
 
 
+@functools.cache
+def _options(platform: str) -> dict[str, bool]:
+    """OPTIONS, where they are of use and this jaxlib knows them."""
+    if platform != "cpu":
+        return {}
+    with jax.default_device(jax.devices("cpu")[0]):
+        trial = jax.jit(jnp.negative).lower(jnp.zeros(()))
+        try:
+            trial.compile(OPTIONS)
+        except jax.errors.JaxRuntimeError as error:
+            if "No such compile option" in str(error):
+                return {}
+            raise
+    return OPTIONS
+
+
 def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
     """The file of a key, None if no programs are kept; and all that it depends on."""
     try:
@@ -112,7 +129,7 @@ def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
         return None, b""
     where = f"{device.platform} {device.device_kind} {device.id} of {jax.device_count()}"
     versions = f"{jax.__version__} {version('jaxlib')} {version('numpy')} {_source()} {_codelets()}"
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {OPTIONS} {processor()}"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {_options(device.platform)} {processor()}"
     whole_key = f"{FORMAT} {where} {flags} {key} {versions}".encode()
     name = hashlib.sha256(whole_key).hexdigest()[:40]
     return folder / f"program-{device.platform}-{name}", whole_key

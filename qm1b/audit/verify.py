@@ -14,13 +14,11 @@ from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.process import files
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
 from qm1b.settings import in_words
-
-VERIFY_JSON = "verify.json"
-VERIFY_PNG = "verify.png"
 
 
 @dataclass(frozen=True)

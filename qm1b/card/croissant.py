@@ -1,4 +1,4 @@
-"""Croissant metadata (JSON-LD, version 1.0) of an exported Parquet file.
+"""Croissant metadata (JSON-LD, version 1.0) of exported Parquet files.
 
 The format: M. Akhtar et al., "Croissant: A Metadata Format for ML-Ready Datasets", DEEM 2024,
 doi:10.1145/3650203.3663326. `croissant_context.json` has the terms of
@@ -7,6 +7,7 @@ http://mlcommons.org/croissant/1.0.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,23 +21,21 @@ VERSION = "http://mlcommons.org/croissant/1.0"
 CONTEXT = "croissant_context.json"
 
 
-def croissant(parquet: Path, said: Statements, description: str) -> dict[str, object]:
-    """The metadata of a Parquet file in the folder of `croissant.json`.
+def croissant(
+    tables: Mapping[str, Path], root: Path, said: Statements, description: str
+) -> dict[str, object]:
+    """The metadata of Parquet files for a `croissant.json`.
 
     Args:
-        parquet: a file of `qm1b export`.
+        tables: files of `qm1b export` by the names of their record sets.
+        root: the folder that their addresses are relative to.
         said: name and address of the dataset; its licence and creators, if they are stated.
         description: one or two sentences on the dataset.
 
     Raises:
-        UserError: the file cannot be read.
+        UserError: a file cannot be read.
     """
-    try:
-        schema = pq.read_schema(parquet)
-        with open(parquet, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{parquet} is not a whole Parquet file ({error})") from None
+    of_files = {path.relative_to(root).as_posix(): path for path in tables.values()}
     found: dict[str, object] = {
         "@context": json.loads(files("qm1b.card").joinpath(CONTEXT).read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
@@ -44,25 +43,10 @@ def croissant(parquet: Path, said: Statements, description: str) -> dict[str, ob
         "description": description,
         "conformsTo": VERSION,
         "url": said.url,
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": parquet.name,
-                "name": parquet.name,
-                "contentUrl": parquet.name,
-                "contentSize": f"{parquet.stat().st_size} B",
-                "encodingFormat": "application/x-parquet",
-                "sha256": digest,
-            }
-        ],
+        "distribution": [_file_object(name, path) for name, path in of_files.items()],
         "recordSet": [
-            {
-                "@type": "cr:RecordSet",
-                "@id": "rows",
-                "name": "rows",
-                "description": "One row for each conformer.",
-                "field": [_field(column, parquet.name) for column in schema],
-            }
+            _record_set(table, name, path)
+            for table, (name, path) in zip(tables, of_files.items(), strict=True)
         ],
     }
     if said.license:
@@ -72,13 +56,44 @@ def croissant(parquet: Path, said: Statements, description: str) -> dict[str, ob
     return found
 
 
-def _field(column: pa.Field, file: str) -> dict[str, object]:
+def _file_object(name: str, path: Path) -> dict[str, object]:
+    try:
+        with open(path, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error})") from None
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{path.stat().st_size} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": digest,
+    }
+
+
+def _record_set(table: str, name: str, path: Path) -> dict[str, object]:
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path} is not a whole Parquet file ({error})") from None
+    return {
+        "@type": "cr:RecordSet",
+        "@id": table,
+        "name": table,
+        "description": "One row for each conformer.",
+        "field": [_field(column, table, name) for column in schema],
+    }
+
+
+def _field(column: pa.Field, table: str, file: str) -> dict[str, object]:
     metadata = {k.decode(): v.decode() for k, v in (column.metadata or {}).items()}
     unit = metadata.get("unit", "1")
     words = metadata.get("description", column.name)
     found: dict[str, object] = {
         "@type": "cr:Field",
-        "@id": f"rows/{column.name}",
+        "@id": f"{table}/{column.name}",
         "name": column.name,
         "description": words if unit in ("1", "text") else f"{words}, in {unit}",
         "dataType": _data_type(column.type),

@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qm1b.audit.verify import VERIFY_JSON
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.completeness import notice
@@ -67,7 +66,7 @@ def gather(folder: Path) -> Facts:
         for package, version in json.loads(attributes.get("versions", "{}")).items():
             versions.setdefault(package, []).append(str(version))
     found = {package: ", ".join(dict.fromkeys(names)) for package, names in versions.items()}
-    path = folder / VERIFY_JSON
+    path = folder / shards.VERIFY_JSON
     try:
         audit = json.loads(path.read_text()) if path.exists() else None
     except (OSError, ValueError, RecursionError) as error:

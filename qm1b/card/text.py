@@ -31,8 +31,8 @@ _PRECISIONS = {
 _ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
 
 
-def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
-    """The whole text; `figures` are paths relative to it."""
+def card(facts: Facts, said: Statements, figures: Sequence[str], configs: str = "") -> str:
+    """The whole text; `figures` are paths relative to it, `configs` lines of the front matter."""
     settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
     told = {k: v for k, v in asdict(said).items() if k != "creators"}
     stated = {name: without_html(value) or NOT_STATED for name, value in told.items()}
@@ -50,6 +50,7 @@ def card(facts: Facts, said: Statements, figures: Sequence[str]) -> str:
         name=json_text(said.name),  # a JSON string is a YAML string
         license=json_text(said.license.lower() or "unknown"),
         size=_size(stats.rows),
+        configs=configs,
         said=stated,
         summary=summary(facts),
         elements=counts(stats.elements),

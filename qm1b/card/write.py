@@ -1,25 +1,44 @@
-"""A dataset card with its figures, and Croissant metadata of the file published with it."""
+"""A dataset card with its figures, and Croissant metadata of the files published with it.
+
+These are one Parquet file, or the parts and the sample in a folder for a dataset hub.
+"""
 
 import json
 from pathlib import Path
 
-from qm1b.audit.verify import VERIFY_PNG
 from qm1b.card.croissant import croissant
 from qm1b.card.facts import Statements, gather
 from qm1b.card.text import card, summary
+from qm1b.errors import UserError
+from qm1b.folder.shards import VERIFY_PNG
 from qm1b.process import files
 
 CARD = "README.md"
 CROISSANT = "croissant.json"
 FIGURES = "figures"
 
+DATA, SAMPLE = "data", "sample"
+"""Folders of the parts with all rows, and of the sample."""
+
+SAMPLE_FILE = f"{SAMPLE}/{SAMPLE}.parquet"
+
+CONFIGS = f"""configs:
+- config_name: default
+  default: true
+  data_files: {DATA}/*.parquet
+- config_name: {SAMPLE}
+  data_files: {SAMPLE_FILE}
+"""
+"""Front matter of the card: what `datasets.load_dataset` reads by default, and by name."""
+
 
 def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None) -> list[Path]:
-    """Write `README.md`, its figures and, for a Parquet file, `croissant.json`.
+    """Write `README.md`, its figures and, for Parquet files, `croissant.json`.
 
     Args:
         folder: the `--out` of a run.
-        out: folder for the card; it is made if it does not exist.
+        out: folder for the card; it is made if it does not exist. The card of a folder for a
+            hub describes the files in it.
         said: what only people know.
         parquet: an exported file to be published with the card, or None.
 
@@ -31,15 +50,34 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
 
     facts = gather(folder)
     texts = {}
+    tables = tables_in(out)
     if parquet is not None:
-        about = croissant(parquet, said, summary(facts))
+        if tables:
+            raise UserError(f"{out} is a folder for a hub, of which the card describes all files")
+        published, root = {"rows": parquet}, parquet.parent
+    else:
+        published, root = tables, out
+    if published:
+        about = croissant(published, root, said, summary(facts))
         texts[CROISSANT] = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     figures = [plots.overview(facts.stats.distributions, out / FIGURES)]
     if facts.audit and (folder / VERIFY_PNG).exists():
         picture = (folder / VERIFY_PNG).read_bytes()
         figures.append(out / FIGURES / VERIFY_PNG)
         files.atomic_write(figures[-1], lambda stream: stream.write(picture))
-    texts[CARD] = card(facts, said, [f"{FIGURES}/{path.name}" for path in figures]) + "\n"
+    names = [f"{FIGURES}/{path.name}" for path in figures]
+    texts[CARD] = card(facts, said, names, CONFIGS if tables else "") + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]
+
+
+def part_name(number: int) -> str:
+    """The file of a part, from 0, relative to the folder."""
+    return f"{DATA}/part-{number:05d}.parquet"
+
+
+def tables_in(folder: Path) -> dict[str, Path]:
+    """The Parquet files of a folder for a hub by the name of their record set; else empty."""
+    found = {path.stem: path for path in sorted((folder / DATA).glob("part-*.parquet"))}
+    return {SAMPLE: folder / SAMPLE_FILE, **found} if found else {}

@@ -9,6 +9,9 @@ import tyro
 from pyscf_ipu.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 
+FormatName = Literal["parquet", "extxyz", "aselmdb", "schnetpack", "ace", "spice", "hub"]
+"""Names of `qm1b.convert.kinds.KINDS`, which is not imported for the help."""
+
 
 @dataclass(frozen=True)
 class Merge:
@@ -39,26 +42,32 @@ class Merge:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a dataset as one file: .parquet with QM1B's columns, .extxyz or .extxyz.gz."""
+    """Write a dataset in another format: one file for a reader, or a folder for a dataset hub."""
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
     out: tyro.conf.Positional[Path]
-    """File to write; its ending decides the format."""
+    """File to write, or the folder of --format hub. A file's ending decides the format: .parquet
+    (QM1B's columns), .extxyz, .extxyz.gz, .aselmdb (fairchem, MACE) or .db (SchNetPack)."""
     all: bool = False
-    """Also write rows that did not converge or are not finite, and all that qm1b import needs."""
+    """Also write rows that did not converge or are not finite, and all that qm1b import needs; only
+    in Parquet and extended XYZ."""
+    format: FormatName | None = None
+    """Format, where the ending does not decide: ace (TorchMD-Net) and spice are HDF5 files, hub is
+    a folder of Parquet files with a card."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.convert.export import export
 
-        done = export(self.folder, self.out, self.all)
+        done = export(self.folder, self.out, self.all, self.format)
         why = ""
         if done.left_out:
             why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
         say(f"{self.out}: {done.rows} rows{why}")
         if done.beside:
-            say(f"beside it: {', '.join(path.name for path in done.beside)}")
+            where = "in" if self.out.is_dir() else "beside"
+            say(f"{where} it: {', '.join(path.name for path in done.beside)}")
         warn_if_incomplete(self.folder)
         return 0
 

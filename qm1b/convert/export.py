@@ -1,20 +1,19 @@
-"""A dataset folder as one file, Parquet or extended XYZ, and the files beside it."""
+"""A dataset folder as one file or folder of another format, and the files beside it."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from qm1b.convert import digests
 from qm1b.convert.digests import DropDigest, RowDigest
+from qm1b.convert.kinds import FileKind, kind_of
 from qm1b.errors import UserError
 from qm1b.folder import completeness, shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.formats import extxyz, parquet
-from qm1b.formats.columns import arrow_schema
+from qm1b.formats import extxyz
 from qm1b.process import files
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch
@@ -36,28 +35,35 @@ class Exported:
     left_out: int = 0
     """Rows that are not converged or not finite."""
     beside: list[Path] = field(default_factory=list)
-    """Further files: the dropped lines, the manifest."""
+    """Further files: the dropped lines, the manifest, what the format wants beside it."""
 
 
-def export(folder: Path, out: Path, everything: bool = False) -> Exported:
-    """Write the rows of a run as one file in the format of its ending.
+def export(folder: Path, out: Path, everything: bool = False, kind: str | None = None) -> Exported:
+    """Write the rows of a run in another format.
 
     Args:
         folder: the `--out` of a run.
-        out: a `.parquet`, `.extxyz` or `.extxyz.gz` file; replaced if it exists.
+        out: a file, which is replaced if it exists; for `hub` a new folder.
         everything: also rows that did not converge or are not finite, and whatever `import_file`
-            needs to make the folder again.
+            needs to make the folder again; only in Parquet and extended XYZ.
+        kind: `parquet`, `extxyz`, `aselmdb`, `schnetpack`, `ace`, `spice` or `hub`; None for that
+            of the ending of `out`.
 
     Raises:
-        UserError: no run there, a lost or damaged shard, or `out` is of an unknown kind or cannot
-            be written.
+        UserError: no run there, a lost or damaged shard, a run without what the format must have,
+            a package that is not installed, or `out` is of an unknown kind or cannot be written.
     """
     source = ShardFolder(folder)
     if everything:
         source.metadata |= _differing(source)
     if not source.shards:
         raise UserError(f"folder {folder} holds no shards; run qm1b generate to its end first")
-    check_target(out)
+    target = check_target(out, kind)
+    if everything and target.write_all is None:
+        raise UserError(
+            f"{out} cannot hold everything (--all): use .parquet, .extxyz or .extxyz.gz, which "
+            "qm1b import reads"
+        )
     completeness.notice(source)  # raises if a shard is lost
     done = Exported()
 
@@ -67,11 +73,14 @@ def export(folder: Path, out: Path, everything: bool = False) -> Exported:
         for batch in told.batches() if everything else source.batches():
             good = is_good(batch) | everything
             done.left_out += int((~good).sum())
+            done.rows += int(good.sum())
             yield batch if good.all() else batch.take(np.flatnonzero(good))
 
-    done.rows = write_rows(out, batches(), source, told.closing if everything else None)
-    if everything:
+    if everything and target.write_all:
+        target.write_all(out, batches(), source, told.closing)
         done.beside = _write_beside(source, out, told.entry())
+    else:
+        done.beside = target.write(out, batches(), source)
     return done
 
 
@@ -99,12 +108,12 @@ class _Told:
         return {digests.DIGESTS: json.dumps(self.entry())}
 
 
-def check_target(out: Path) -> None:
-    """Refuse a file that cannot be written or is of an unknown kind."""
-    if out.suffix != ".parquet" and not extxyz.is_extxyz(out):
-        raise UserError(f"{out} is of an unknown kind: use .parquet, .extxyz or .extxyz.gz")
+def check_target(out: Path, kind: str | None = None) -> FileKind:
+    """The format of a file; refuses one that cannot be written or is of an unknown kind."""
+    found = kind_of(out, kind)
     if not out.parent.is_dir():
         raise UserError(f"folder {out.parent} does not exist; make it first")
+    return found
 
 
 def is_good(batch: Batch) -> np.ndarray:
@@ -116,35 +125,6 @@ def is_good(batch: Batch) -> np.ndarray:
         row = np.repeat(np.arange(len(batch)), np.diff(batch["atom_offset"]))
         good[row[~np.isfinite(batch["forces"]).all(axis=1)]] = False
     return good
-
-
-def write_rows(
-    out: Path,
-    batches: Iterator[Batch],
-    source: ShardFolder,
-    closing: Callable[[], Mapping[str, str]] | None = None,
-) -> int:
-    """Write rows of a run as a file in the format of its ending; returns the number of rows.
-
-    Args:
-        out: the file; replaced if it exists.
-        batches: the rows.
-        source: the run.
-        closing: gives metadata of a Parquet file with the exact columns, after the last row; None
-            for a file without them.
-    """
-    rows = 0
-
-    def write(stream: IO[bytes]) -> None:
-        nonlocal rows
-        if extxyz.is_extxyz(out):
-            rows = extxyz.write(stream, batches, out.suffix == ".gz")
-        else:
-            schema = arrow_schema(source.metadata, exact=closing is not None)
-            rows = parquet.write(stream, batches, schema, closing=closing or dict)
-
-    files.atomic_write(out, write)
-    return rows
 
 
 def _differing(source: ShardFolder) -> Json:

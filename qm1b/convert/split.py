@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qm1b.convert.export import check_target, is_good, write_rows
+from qm1b.convert.export import check_target, is_good
+from qm1b.convert.kinds import kind_of
 from qm1b.errors import UserError
 from qm1b.folder import completeness
 from qm1b.folder.shard_folder import ShardFolder
@@ -89,6 +90,8 @@ def split(
             written.
     """
     fractions.check()
+    if ending not in ENDINGS:
+        raise UserError(f"{ending} is of an unknown kind for a split: use {', '.join(ENDINGS)}")
     source = ShardFolder(folder)
     completeness.notice(source)  # raises if a shard is lost
     files.make_folder(out)
@@ -134,8 +137,9 @@ def _write(path: Path, source: ShardFolder, name: str, seed: int, fractions: Fra
             ours = np.array([side(one, seed, fractions) == name for one in who], dtype=bool)
             keep = np.flatnonzero(ours[inverse] & is_good(batch))
             seen.update(who[np.unique(inverse[keep])].tolist())
+            part.rows += len(keep)
             yield batch.take(keep)
 
-    part.rows = write_rows(path, batches(), source)
+    kind_of(path).write(path, batches(), source)
     part.molecules = len(seen)
     return part

@@ -28,6 +28,8 @@ from qm1b.rows.unit import Unit
 MANIFEST = "manifest.json"
 DROPPED = "dropped.csv"
 LOG = "workers.log"
+VERIFY_JSON, VERIFY_PNG = "verify.json", "verify.png"
+"""What `qm1b verify` writes."""
 
 Shard = dict[str, np.ndarray]
 """The datasets of a shard by name (ragged ones flat); text as arrays of str."""

@@ -38,6 +38,12 @@ class Dataset(ABC):
         names = BY_NAME if self.fields is None else self.fields
         return {name: BY_NAME[name].unit for name in names if name not in OFFSETS}
 
+    @property
+    def free_atom_energies(self) -> dict[str, float]:
+        """Energies of the free atoms at the run's level in Hartree, by symbol; empty if the run has
+        none."""
+        return self.metadata.get("free_atom_energies_hartree") or {}
+
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """All rows in the order of the file, some thousands at a time."""

@@ -1,7 +1,7 @@
 """Runs that several of the generator's tests look at."""
 
 import pytest
-from fake_runs import MANY, fake_run
+from fake_runs import MANY, fake_run, give_free_atoms
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +24,11 @@ def partial(whole, tmp_path):
     for path in whole.iterdir():
         (out / path.name).write_bytes(path.read_bytes())
     return out
+
+
+@pytest.fixture(scope="session")
+def with_forces(tmp_path_factory):
+    """A run of the fake engine with forces, ions and energies of free atoms (minus Z / 4)."""
+    text = "O\nC[N+](=O)[O-]\nC/C=C/C\nCCl\n[NH4+]\nCO\n"
+    out, _ = fake_run(tmp_path_factory.mktemp("forces"), text, forces=True, keep_charged=True)
+    return give_free_atoms(out)

@@ -1,5 +1,6 @@
 """Runs of the fake engine, and their inputs."""
 
+import json
 import subprocess
 import sys
 
@@ -75,6 +76,18 @@ def frames(folder, **changes):
     out = folder / "out"
     generate(Run(source, out, settings(conformers=1, **changes), 1, "fake_engine:Solver"))
     return out
+
+
+FREE_ATOMS = {"H": -0.25, "C": -1.5, "N": -1.75, "O": -2.0, "Cl": -4.25}
+"""Hartree, by symbol."""
+
+
+def give_free_atoms(folder, energies=FREE_ATOMS):
+    """Put energies of free atoms into a run's manifest; returns the folder."""
+    path = folder / shards.MANIFEST
+    values = json.loads(path.read_text()) | {"free_atom_energies_hartree": energies}
+    path.write_text(json.dumps(values))
+    return folder
 
 
 def command(*arguments, **options):

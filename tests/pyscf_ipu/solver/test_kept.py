@@ -181,3 +181,13 @@ def test_a_program_from_jax_s_own_cache_is_not_kept(tmp_path):
     assert files(cache) == set()
     assert first[0] == second[0] == twice(cache)[0]
     assert len(files(cache)) == 2
+
+
+def test_options_that_a_jaxlib_does_not_know_are_left_out(folder, monkeypatch):
+    monkeypatch.setattr(kept, "OPTIONS", {"xla_cpu_no_such_choice": True})
+    kept._options.cache_clear()
+    assert kept._options("cpu") == {}
+    assert run(plus, "unknown option") == 3.0
+    monkeypatch.undo()
+    kept._options.cache_clear()
+    assert kept._options("gpu") == {}

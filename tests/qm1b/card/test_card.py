@@ -172,7 +172,8 @@ def test_the_measured_error_is_that_of_this_dataset(small):
 def test_croissant_describes_the_parquet_file(finished, tmp_path):
     path = tmp_path / "data.parquet"
     export(finished[0], path, everything=True)
-    found = croissant(path, Statements("x", "CC0-1.0", "", ["A"], "", "https://x"), "words")
+    said = Statements("x", "CC0-1.0", "", ["A"], "", "https://x")
+    found = croissant({"rows": path}, tmp_path, said, "words")
     assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0"
     (file,) = found["distribution"]
     assert len(file["sha256"]) == 64
@@ -187,7 +188,7 @@ def test_croissant_describes_the_parquet_file(finished, tmp_path):
     assert (fields["z"]["dataType"], fields["z"]["repeated"]) == ("sc:Integer", True)
     assert "repeated" not in fields["N"]
     assert all(f["source"]["fileObject"]["@id"] == file["@id"] for f in fields.values())
-    bare = croissant(path, Statements("x"), "words")
+    bare = croissant({"rows": path}, tmp_path, Statements("x"), "words")
     assert not {"license", "creator"} & set(bare)
 
 

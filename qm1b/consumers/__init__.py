@@ -1,0 +1,1 @@
+"""Files in the layouts of the programs that train on datasets: written here, read only there."""

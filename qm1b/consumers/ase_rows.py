@@ -1,0 +1,82 @@
+"""A row as ASE's databases hold it: energies in eV, positions in Angstrom, forces in eV/Angstrom.
+
+Shape legend: A atoms of a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from qm1b.rows.batch import Batch, Record
+from qm1b.rows.dataset import Dataset
+
+EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
+"""Of a force of 1 Hartree/Bohr."""
+
+MULTIPLICITY = 1
+"""2S + 1: every row is a closed shell."""
+
+
+@dataclass(frozen=True)
+class AseRow:
+    """A conformer in ASE's units, and what tells it from others."""
+
+    numbers: Int64[np.ndarray, " A"]
+    positions: Float64[np.ndarray, "A 3"]
+    """Angstrom."""
+    results: dict[str, float | np.ndarray]
+    """By ASE's names: energy (eV), dipole (e*Angstrom) [3], charges (Mulliken, e) [A] and, if the
+    run has them, forces (eV/Angstrom) [A, 3]."""
+    orbitals: dict[str, float]
+    """homo, lumo and gap in eV."""
+    charge: int
+    smiles: str
+    line: int
+    conformer: int
+
+    @property
+    def unique_id(self) -> str:
+        """32 hexadecimal digits, which ASE wants; the same for the same row."""
+        parts = (self.smiles, self.line, self.conformer, self.charge)
+        told = repr(parts).encode() + self.numbers.tobytes() + self.positions.tobytes()
+        return hashlib.blake2b(told, digest_size=16).hexdigest()
+
+
+def ase_rows(batch: Batch) -> Iterator[AseRow]:
+    """The rows of a batch in ASE's units."""
+    return map(_ase_row, batch.rows())
+
+
+def _ase_row(row: Record) -> AseRow:
+    homo, lumo = row["homo"] * HARTREE_TO_EV, row["lumo"] * HARTREE_TO_EV
+    results: dict[str, float | np.ndarray] = {
+        "energy": row["energy"] * HARTREE_TO_EV,
+        "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
+        "charges": row["mulliken_charges"],
+    }
+    if "forces" in row:
+        results["forces"] = row["forces"] * EV_PER_ANGSTROM
+    return AseRow(
+        row["numbers"].astype(np.int64),
+        row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
+        results,
+        {"homo": homo, "lumo": lumo, "gap": lumo - homo},
+        *(row[name] for name in ("charge", "smiles", "line", "conformer")),
+    )
+
+
+def free_atoms_by_number(source: Dataset) -> list[float]:
+    """Energies of the free atoms in eV at the index of their atomic number, 0 where there is none.
+
+    Empty if the run has none.
+    """
+    known = source.free_atom_energies
+    last = max(map(SYMBOLS.index, known), default=-1)
+    return [known.get(symbol, 0.0) * HARTREE_TO_EV for symbol in SYMBOLS[: last + 1]]
