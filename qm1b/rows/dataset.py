@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, Record
-from qm1b.rows.schema import Json
+from qm1b.rows.schema import FREE_ATOMS, Json
 
 
 class Dataset(ABC):
@@ -36,6 +36,15 @@ class Dataset(ABC):
         """The unit of each field that the rows may have."""
         names = BY_NAME if self.fields is None else self.fields
         return {name: BY_NAME[name].unit for name in names if name not in OFFSETS}
+
+    @property
+    def free_atom_energies(self) -> dict[str, float]:
+        """The energy of each element's free atom in Hartree, by symbol, at the rows' level.
+
+        PySCF's, unrestricted and in the ground state's multiplicity; see
+        `qm1b.reference.free_atoms`. Empty if the file does not have them.
+        """
+        return dict(self.metadata.get(FREE_ATOMS, {}))
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:

@@ -18,6 +18,9 @@ CONVERGED = "converged"
 ILL_CONDITIONED = "ill_conditioned"
 """AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
 
+FREE_ATOMS = "free_atom_energies_hartree"
+"""The part of a manifest with the energy of each element's free atom, by symbol."""
+
 Json = dict[str, Any]
 """A JSON object."""
 
