@@ -15,6 +15,7 @@ from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.process import files
+from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
 from qm1b.settings import in_words
@@ -111,7 +112,8 @@ def verify(
     source.check()
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
-    checks, picks = Invariants(source.manifest.fingerprint), Picks(size, seed)
+    checks = Invariants(source.manifest.fingerprint, source.free_atom_energies)
+    picks = Picks(size, seed)
     for path, batch in zip(source.shards, source.batches(), strict=True):
         if checks.add(path, batch):
             picks.add(batch)
@@ -119,6 +121,8 @@ def verify(
     if not checks.rows:
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify")
     violations = checks.finish()
+    atoms = disagreements(source.free_atom_energies, level)
+    violations["free_atoms"].add(len(atoms), atoms)
     effort = replace(effort, forces=bool(source.manifest.settings.get("forces")))
     compared = _recompute([*picks.suspects, *picks.sample], level, effort)
     given = {name: value for name, value in (bounds or {}).items() if value is not None}

@@ -8,6 +8,7 @@ from typing import Any
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
+from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import Drop
@@ -29,6 +30,8 @@ class ShardFolder(Indexed):
     def unit(self, number: int) -> tuple[Batch, list[Drop]]:
         """The rows and dropped lines of a shard.
 
+        Rows that an earlier version wrote get the atomisation energy that the manifest gives.
+
         Raises:
             Damaged: the file is not what was written.
             UserError: it cannot be read, or the manifest says something else than the shard.
@@ -36,14 +39,19 @@ class ShardFolder(Indexed):
         path = self.shards[number]
         attributes, rows, drops = shards.read_whole(path)
         lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
+        batch, free_atoms = Batch(rows), self.manifest.free_atom_energies_hartree
         found = contradiction(self.manifest, shards.unit_of(path), attributes, sorted(lines))
+        if not found and atomisation.contradicts(batch, free_atoms):
+            found = atomisation.CONTRADICTION
         if found:
             raise UserError(
                 f"folder {self.path}: the manifest contradicts {path.name}: in the manifest "
                 f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
-        return Batch(rows), drops
+        if attributes["schema_version"] < atomisation.SINCE_VERSION:
+            rows["atomisation_energy"] = atomisation.of_batch(batch, free_atoms)
+        return batch, drops
 
     def check(self) -> None:
         """Compare the manifest with a shard before anything in it is used; `unit` does with all."""
