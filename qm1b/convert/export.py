@@ -138,7 +138,9 @@ def write_rows(
     def write(stream: IO[bytes]) -> None:
         nonlocal rows
         if extxyz.is_extxyz(out):
-            rows = extxyz.write(stream, batches, out.suffix == ".gz")
+            forces = bool(source.metadata["settings"].get("forces"))
+            first = extxyz.free_atoms(source.free_atoms_of_rows, forces)
+            rows = extxyz.write(stream, batches, out.suffix == ".gz", first)
         else:
             schema = arrow_schema(source.metadata, exact=closing is not None)
             rows = parquet.write(stream, batches, schema, closing=closing or dict)

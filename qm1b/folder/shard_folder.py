@@ -1,10 +1,13 @@
 """The shards of a run's folder as one dataset."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+
+from pyscf_ipu.elements.symbols import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
@@ -12,6 +15,8 @@ from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import Drop
+
+Found = TypeVar("Found")
 
 
 class ShardFolder(Indexed):
@@ -61,14 +66,24 @@ class ShardFolder(Indexed):
     @cached_property
     def sizes(self) -> list[int]:
         """Rows of each shard."""
+        return self._each("rows/line", len)
+
+    @cached_property
+    def free_atoms_of_rows(self) -> dict[str, float]:
+        """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
+        found = {int(z) for numbers in self._each("rows/numbers", np.unique) for z in numbers}
+        symbols = [SYMBOLS[z] for z in sorted(found)]
+        return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
+
+    def _each(self, name: str, of: Callable[[Any], Found]) -> list[Found]:
+        """A function of one of the datasets of each shard, which need not be read whole."""
         import h5py
 
         found = []
         for path in self.shards:
             try:
                 with h5py.File(path, "r") as file:
-                    data: Any = file["rows/line"]
-                    found.append(len(data))
+                    found.append(of(file[name]))
             except (OSError, KeyError) as error:
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "

@@ -1,0 +1,1 @@
+"""Exported files in the hands of the programs that they are for."""
