@@ -43,7 +43,7 @@ class Invariants:
 
     fingerprint: str
     free_atoms: Mapping[str, float] = field(default_factory=dict)
-    """The manifest's energies of free atoms, in Hartree by symbol."""
+    """Energies in Hartree by symbol."""
     violations: dict[str, Violation] = field(
         default_factory=lambda: {name: Violation() for name in (*ROW_CHECKS, *FILE_CHECKS)}
     )
@@ -67,12 +67,11 @@ class Invariants:
             self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
         if problems["offsets"]:
             return False
-        for name, check in ROW_CHECKS.items():
-            bad = np.flatnonzero(check(batch))
+        masks = {name: check(batch) for name, check in ROW_CHECKS.items()}
+        masks["atomisation_energy"] = atomisation.wrong(batch, self.free_atoms)
+        for name, mask in masks.items():
+            bad = np.flatnonzero(mask)
             self.violations[name].add(len(bad), [_place(batch, i) for i in bad[:EXAMPLES].tolist()])
-        bad = np.flatnonzero(atomisation.wrong(batch, self.free_atoms))
-        where = [_place(batch, i) for i in bad[:EXAMPLES].tolist()]
-        self.violations["atomisation_energy"].add(len(bad), where)
         self._seen.append((batch["line"], batch["conformer"], geometry_hashes(batch)))
         return True
 
