@@ -183,11 +183,11 @@ class _Generation:
 
     def _know_atoms(self) -> None:
         """Wait for the free atoms, and put their energies into the manifest before any row."""
-        if self.out.identity.free_atom_energies_hartree or not self.atoms.energies:
-            return
-        self.out.know(self.atoms.energies)
-        self._write_manifest(RUNNING)
-        for symbol, problem in self.atoms.problems.items():
+        if self.atoms.energies != self.out.identity.free_atom_energies_hartree:
+            self.out.know(self.atoms.energies)
+            self._write_manifest(RUNNING)
+        while self.atoms.problems:  # each is said once
+            symbol, problem = self.atoms.problems.popitem()
             self.display.say(
                 f"PySCF gave no energy of the free atom of {symbol} ({problem}): rows with it have "
                 "no atomisation energy"

@@ -19,6 +19,7 @@ from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.process.display import Display
 from qm1b.reference import free_atoms
 from qm1b.reference.free_atoms import disagreements, free_atom_energy
 from qm1b.report.info import describe
@@ -146,3 +147,16 @@ def test_commands_show_them(finished, capsys):
     assert f"free atoms   {shown} eV" in capsys.readouterr().out
     assert main(["stats", str(finished[0]), "--json"]) == 0
     assert "atomisation_per_atom_ev" in json.loads(capsys.readouterr().out)["distributions"]
+
+
+def test_a_run_without_free_atoms_says_so_once(tmp_path, monkeypatch):
+    def fail(number, level):
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(free_atoms, "free_atom_energy", fail)
+    said = []
+    monkeypatch.setattr(Display, "say", lambda self, text: said.append(text))
+    out, _ = fake_run(tmp_path, "O\nC\nCC\nCCO\nCCC\n")
+    assert sum("free atom of O (RuntimeError: out of order)" in text for text in said) == 1
+    assert load(out).free_atom_energies == {}
+    assert np.isnan([row["atomisation_energy"] for row in load(out)]).all()
