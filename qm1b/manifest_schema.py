@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
 from qm1b.errors import UserError
-from qm1b.rows.schema import Json
+from qm1b.rows.schema import FREE_ATOMS, Json
 from qm1b.work_units import WHOLE
 
 SCHEMA = "qm1b run, version 2"
@@ -140,9 +141,11 @@ def _list_of(spec: Kind | Object, words: str) -> Kind:
     return Kind(f"a list of {words}", fits)
 
 
-def _map_to(kind: Kind) -> Kind:
+def _map_to(kind: Kind, names: Iterable[str] = ()) -> Kind:
     def fits(value: object) -> bool:
-        return isinstance(value, dict) and all(map(kind.fits, value.values()))
+        if not isinstance(value, dict) or (names and not set(value) <= set(names)):
+            return False
+        return all(map(kind.fits, value.values()))
 
     return Kind(f"an object whose values are each {kind.words}", fits)
 
@@ -159,8 +162,9 @@ def _is_workers(value: object) -> bool:
 TEXT, FLAG = _text(), Kind("true or false", lambda value: isinstance(value, bool))
 NAME = _text(r".+", "a name")
 COUNT = _whole(0)
+ENERGY = Kind("a decimal number below zero", lambda e: isinstance(e, float) and -math.inf < e < 0)
 
-LEVEL = Object(
+SETTINGS = Object(
     {
         "basis": NAME,
         "xc": NAME,
@@ -168,12 +172,6 @@ LEVEL = Object(
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": FLAG,
         "max_cycles": _whole(1),
-    }
-)
-
-SETTINGS = Object(
-    {
-        **LEVEL.parts,
         "conformers": _whole(1),
         "seed": _whole(0, 2**63 - 1),
         "max_aos": _whole(1, 2**63 - 1),
@@ -237,6 +235,7 @@ MANIFEST = Object(
         "unit_lines": _whole(1),
         "shard": Kind(f"i/n with 0 <= i < n, as in {WHOLE}", _is_share),
         "versions": _map_to(TEXT),
+        FREE_ATOMS: _map_to(ENERGY, ATOMIC_NUMBERS),
         "status": _one_of(*STATUSES),
         "counts": COUNTS,
         "runs": _list_of(RUN, "records of runs"),

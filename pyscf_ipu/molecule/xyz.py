@@ -28,6 +28,9 @@ from pyscf_ipu.molecule.stated import (
 HYDROGENS = {"D": 1, "T": 1}
 """Isotopes with a symbol of their own; electronic energies do not depend on nuclear masses."""
 
+FREE_ATOM = "IsolatedAtom"
+"""The `config_type` of a frame that gives the energy of a free atom, and is not a molecule."""
+
 _PAIR = re.compile(r"""(?<![^\s="'}])([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\S+)""")
 _QUOTES = {'"': '"', "'": "'", "{": "}"}
 _JSON = "_JSON "
@@ -102,8 +105,19 @@ def comment_keys(comment: str) -> dict[str, str]:
     return {key: _value(text) for key, text in _PAIR.findall(comment)}
 
 
+def is_free_atom(comment: str) -> bool:
+    """Whether the comment of a frame says `config_type=IsolatedAtom`, as MACE wants it.
+
+    Such a frame gives an energy to subtract; readers of molecules skip it.
+    """
+    if FREE_ATOM not in comment:
+        return False
+    keys = {key.lower(): value for key, value in comment_keys(comment).items()}
+    return keys.get("config_type") == FREE_ATOM
+
+
 def first_frame(path: Path) -> Frame:
-    """The first frame of a file.
+    """The first frame of a file that is not a free atom's.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -113,9 +127,12 @@ def first_frame(path: Path) -> Frame:
     if not path.is_file():
         raise FileNotFoundError(f"XYZ file {path} does not exist or is not a file; check the path.")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    skipped = 0
+    while lines[3:] and is_free_atom(lines[1]):
+        lines, skipped = lines[3:], skipped + 3
     first = lines[0].strip() if lines else ""
     if not first.isdecimal() or int(first) < 1:
-        raise _not_xyz(path, 1, f"is {first[:40]!r}", "the number of atoms")
+        raise _not_xyz(path, skipped + 1, f"is {first[:40]!r}", "the number of atoms")
     n_atoms = int(first)
     rows = lines[2 : 2 + n_atoms]
     try:
@@ -127,10 +144,10 @@ def first_frame(path: Path) -> Frame:
     except Unreadable as error:
         needed = "an element symbol and x, y, z in Angstrom"
         line = rows[error.atom].strip()[:60]
-        raise _not_xyz(path, error.atom + 3, f"is {line!r}", needed) from error
+        raise _not_xyz(path, skipped + error.atom + 3, f"is {line!r}", needed) from error
     if len(rows) < n_atoms:
         what = f"is missing: the file ends after {len(rows)} of {n_atoms} atoms"
-        raise _not_xyz(path, len(rows) + 3, what, "an atom")
+        raise _not_xyz(path, skipped + len(rows) + 3, what, "an atom")
     return frame
 
 

@@ -43,7 +43,7 @@ FATAL_ALONE = 3
 """Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
 for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
-OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+OPTIONS: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  jaxlib 0.11.2 has no
 such choice any more."""
 
@@ -100,7 +100,7 @@ def _cache_hits() -> _CacheHits:
 
 
 @functools.cache
-def _options(platform: str) -> dict[str, bool]:
+def _options(platform: str) -> dict[str, str | bool]:
     """OPTIONS, where they are of use and this jaxlib knows them."""
     if platform != "cpu":
         return {}

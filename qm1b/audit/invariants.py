@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
 from qm1b.folder.manifest import Manifest
 from qm1b.manifest_schema import RUNNING
+from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED, DROP_FIELDS, FIELDS
 
@@ -41,6 +42,8 @@ class Invariants:
     """Checks of all rows, shard by shard. Keeps 20 bytes per row to find duplicates."""
 
     fingerprint: str
+    free_atoms: Mapping[str, float] = field(default_factory=dict)
+    """Energies in Hartree by symbol."""
     violations: dict[str, Violation] = field(
         default_factory=lambda: {name: Violation() for name in (*ROW_CHECKS, *FILE_CHECKS)}
     )
@@ -64,8 +67,10 @@ class Invariants:
             self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
         if problems["offsets"]:
             return False
-        for name, check in ROW_CHECKS.items():
-            bad = np.flatnonzero(check(batch))
+        masks = {name: check(batch) for name, check in ROW_CHECKS.items()}
+        masks["atomisation_energy"] = atomisation.wrong(batch, self.free_atoms)
+        for name, mask in masks.items():
+            bad = np.flatnonzero(mask)
             self.violations[name].add(len(bad), [_place(batch, i) for i in bad[:EXAMPLES].tolist()])
         self._seen.append((batch["line"], batch["conformer"], geometry_hashes(batch)))
         return True
@@ -199,7 +204,7 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
 
 FILE_CHECKS = (
     *("missing_shard", "counts", "units", "offsets", "foreign_shard"),
-    *("duplicate_row", "duplicate_geometry"),
+    *("duplicate_row", "duplicate_geometry", "atomisation_energy", "free_atoms"),
 )
 
 

@@ -16,6 +16,7 @@ from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.process import files
+from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
 from qm1b.settings import in_words
@@ -115,7 +116,8 @@ def verify(
     source.check()
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
-    checks, picks = Invariants(source.manifest.fingerprint), Picks(size, seed)
+    checks = Invariants(source.manifest.fingerprint, source.free_atom_energies)
+    picks = Picks(size, seed)
     for path, batch in zip(source.shards, source.batches(), strict=True):
         if checks.add(path, batch):
             picks.add(batch)
@@ -123,6 +125,8 @@ def verify(
     if not checks.rows:
         raise UserError(f"folder {folder} holds no rows: there is nothing to verify")
     violations = checks.finish()
+    atoms = disagreements(source.free_atom_energies, level)
+    violations["free_atoms"].add(len(atoms), atoms)
     effort = replace(effort, forces=bool(source.manifest.settings.get("forces")))
     wanted = {row.place: row for row in [*picks.suspects, *picks.sample]}  # some are both
     compared = dict(zip(wanted, _recompute([*wanted.values()], level, effort), strict=True))

@@ -61,6 +61,7 @@ def card(facts: Facts, said: Statements, figures: Sequence[str], configs: str = 
         ),
         method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
         functions="cartesian" if settings.get("cart") else "spherical",
+        free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
@@ -143,6 +144,13 @@ def _size(rows: int) -> str:
 
 def _is_minimal(basis: str) -> bool:
     return re.fullmatch(r"sto-?\dg|minao", basis.lower()) is not None
+
+
+def _free_atoms(facts: Facts) -> str:
+    """The energies of the free atoms of the elements that the rows have."""
+    energies = facts.manifest.free_atom_energies_hartree
+    shown = [f"{s} {energies[s]:.6f}" for s in sorted(facts.stats.elements) if s in energies]
+    return f"{', '.join(shown)} hartree" if shown else NOT_STATED
 
 
 def _precision(facts: Facts) -> str:

@@ -55,10 +55,12 @@ def _exact_parquet(
 def _extxyz(
     out: Path, batches: Iterator[Batch], source: ShardFolder, closing: Closing = dict
 ) -> list[Path]:
-    del source, closing  # the file holds every field in any case, and the manifest lies beside it
+    del closing  # the file holds every field in any case, and the manifest lies beside it
+    forces = bool(source.metadata["settings"].get("forces"))
+    first = extxyz.free_atoms(source.free_atoms_of_rows, forces)
 
     def write(stream: IO[bytes]) -> None:
-        extxyz.write(stream, batches, out.suffix == ".gz")
+        extxyz.write(stream, batches, out.suffix == ".gz", first)
 
     files.atomic_write(out, write)
     return []

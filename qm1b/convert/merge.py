@@ -53,6 +53,8 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
         missing = whole.missing
         for unit in missing:
             _adopt(whole, unit, paths[unit], other_versions)
+        if whole.mended:
+            raise UserError(f"{whole.mended}; run the qm1b generate of each folder again")
         whole.write_dropped()
         whole.write_manifest(COMPLETE, this_run)
         return Merged(whole.tally, len(missing))
@@ -80,7 +82,8 @@ def _common(
                 "the same input, settings and software (the last: or --allow-other-versions):\n"
                 f"{manifest.table(found)}"
             )
-    return first
+    known = [each.free_atom_energies_hartree for each in manifests]
+    return replace(first, free_atom_energies_hartree=next(filter(None, known), {}))
 
 
 def _units(folders: Iterable[Path], plan: WorkPlan) -> dict[int, list[Path]]:

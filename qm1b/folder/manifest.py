@@ -66,6 +66,8 @@ class Manifest:
     shard: str = str(WHOLE)
     """The share of the work units, as "i/n"."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    free_atom_energies_hartree: Mapping[str, float] = field(default_factory=dict)
+    """Of each element that the run may meet, by symbol; empty in a run of an earlier version."""
     status: str = ""
     """COMPLETE, RUNNING, interrupted or failed; "" before the run has begun."""
     counts: Tally = field(default_factory=Tally)

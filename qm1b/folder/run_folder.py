@@ -21,6 +21,7 @@ from qm1b.inputs.detect import SMILES
 from qm1b.manifest_schema import RUNNING
 from qm1b.process import files
 from qm1b.process.lock import locked
+from qm1b.reference import atomisation
 from qm1b.rows import identity as rows_identity
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import Conformer, Json
@@ -50,6 +51,10 @@ class RunFolder:
     """Units whose shard is there and good, and their dropped lines that are to be tried again."""
     taken_out: Tally = field(default_factory=Tally)
     """What those lines count for in the tally."""
+
+    def know(self, free_atoms: Mapping[str, float]) -> None:
+        """Take energies of free atoms, in Hartree by symbol, into the manifest."""
+        self.identity = replace(self.identity, free_atom_energies_hartree=free_atoms)
 
     @property
     def missing(self) -> list[int]:
@@ -88,6 +93,9 @@ class RunFolder:
             there = shards.read_unit(path)
             before, unit = self._tally_of(there), there.renewed(unit)
             told = manifest.both(shards.read_attributes(path), told)
+        unit.rows = atomisation.with_atomisation(
+            unit.rows, self.identity.free_atom_energies_hartree
+        )
         attributes = manifest.shard_attributes(
             replace(self.identity, versions=told).to_dict(), unit.index
         )
@@ -167,6 +175,7 @@ def opened(
         if there is not None:
             _must_agree(path, there, identity)
             folder.earlier = [_ended(run) for run in there.runs]
+            folder.know(there.free_atom_energies_hartree)
         _survey(folder, other_versions)
         if retry:
             _take_out(folder, retry)
@@ -247,6 +256,9 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
     must_belong(folder.identity, path, unit, attributes, rows["line"].tolist())
     if not other_versions:
         same_software(folder.identity, path, attributes)
+    if atomisation.contradicts(Batch(rows), folder.identity.free_atom_energies_hartree):
+        folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"
+        folder.know({})
     folder.done.add(unit)
     folder.tally.add(
         folder.plan.lines_of(unit),

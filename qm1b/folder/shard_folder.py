@@ -1,16 +1,22 @@
 """The shards of a run's folder as one dataset."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+
+from pyscf_ipu.elements.symbols import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
+from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import Drop
+
+Found = TypeVar("Found")
 
 
 class ShardFolder(Indexed):
@@ -29,6 +35,8 @@ class ShardFolder(Indexed):
     def unit(self, number: int) -> tuple[Batch, list[Drop]]:
         """The rows and dropped lines of a shard.
 
+        Rows that an earlier version wrote get the atomisation energy that the manifest gives.
+
         Raises:
             Damaged: the file is not what was written.
             UserError: it cannot be read, or the manifest says something else than the shard.
@@ -36,14 +44,19 @@ class ShardFolder(Indexed):
         path = self.shards[number]
         attributes, rows, drops = shards.read_whole(path)
         lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
+        batch, free_atoms = Batch(rows), self.manifest.free_atom_energies_hartree
         found = contradiction(self.manifest, shards.unit_of(path), attributes, sorted(lines))
+        if not found and atomisation.contradicts(batch, free_atoms):
+            found = atomisation.CONTRADICTION
         if found:
             raise UserError(
                 f"folder {self.path}: the manifest contradicts {path.name}: in the manifest "
                 f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
-        return Batch(rows), drops
+        if attributes["schema_version"] < atomisation.SINCE_VERSION:
+            rows["atomisation_energy"] = atomisation.of_batch(batch, free_atoms)
+        return batch, drops
 
     def check(self) -> None:
         """Compare the manifest with a shard before anything in it is used; `unit` does with all."""
@@ -53,14 +66,24 @@ class ShardFolder(Indexed):
     @cached_property
     def sizes(self) -> list[int]:
         """Rows of each shard."""
+        return self._each("rows/line", len)
+
+    @cached_property
+    def free_atoms_of_rows(self) -> dict[str, float]:
+        """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
+        found = {int(z) for numbers in self._each("rows/numbers", np.unique) for z in numbers}
+        symbols = [SYMBOLS[z] for z in sorted(found)]
+        return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
+
+    def _each(self, name: str, of: Callable[[Any], Found]) -> list[Found]:
+        """A function of one of the datasets of each shard, which need not be read whole."""
         import h5py
 
         found = []
         for path in self.shards:
             try:
                 with h5py.File(path, "r") as file:
-                    data: Any = file["rows/line"]
-                    found.append(len(data))
+                    found.append(of(file[name]))
             except (OSError, KeyError) as error:
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "

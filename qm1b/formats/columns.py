@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
-from qm1b.rows.schema import Field, Json, fields_of
+from qm1b.rows.schema import FREE_ATOMS, Field, Json, fields_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
     Column("charge", "int8", "e", "total charge"),
     Column(
+        "atomisation_energy",
+        "double",
+        "eV",
+        "energy minus the free atoms' energies, negative if bound; NaN if these are not known",
+    ),
+    Column(
         "forces",
         "list<float>",
         "eV/angstrom",
@@ -79,6 +85,7 @@ class Converted(NamedTuple):
 
 CONVERTED = {
     "energy": Converted("energy", HARTREE_TO_EV),
+    "atomisation_energy": Converted("atomisation_energy", HARTREE_TO_EV),
     "homo": Converted("homo", HARTREE_TO_EV),
     "lumo": Converted("lumo", HARTREE_TO_EV),
     "energy_std": Converted("std", HARTREE_TO_EV),
@@ -103,6 +110,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     if settings["max_aos"] > np.iinfo(np.uint8).max:
         fields = [f.with_type(pa.uint16()) if f.name == "N" else f for f in fields]
     metadata = {key: _text(manifest[key]) for key in LEVEL_KEYS}
+    metadata[FREE_ATOMS] = json.dumps(manifest.get(FREE_ATOMS, {}))
     if exact:
         metadata["manifest"] = json.dumps(manifest)
     metadata["units"] = json.dumps({f.name: f.metadata[b"unit"].decode() for f in fields})

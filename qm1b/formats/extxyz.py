@@ -1,9 +1,13 @@
-"""Extended XYZ, as ASE reads it: positions in Angstrom, `energy` in eV, `dipole` in e*Angstrom, and
-`forces` in eV/Angstrom if the rows have them.
+"""Extended XYZ, in the words of the programs that train on it, and every field of ours.
 
-Fields of atoms are columns; every other field of a row is in the comment line. Both have names with
-units, and enough digits to restore every bit. ASE reads the file but does not write it, because it
-would round positions to eight decimals.
+ASE, NequIP and fairchem read `energy` (eV), `forces` (eV/Angstrom) and `dipole` (e*Angstrom) as the
+results of a calculation, fairchem also `charge` and `spin`. MACE reads REF_energy, REF_forces,
+REF_charges (e), REF_dipole (Debye), total_charge and total_spin, and the energies of free atoms
+from frames that are marked as such, which come first. Our readers skip these.
+
+Our fields have names with units, and enough digits to restore every bit: those of atoms as columns,
+the others in the comment line. ASE reads the file but does not write it, because it would round
+positions to eight decimals.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -21,9 +25,11 @@ from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
+from pyscf_ipu.molecule.xyz import FREE_ATOM, is_free_atom
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 from qm1b.errors import UserError
+from qm1b.reference.free_atoms import multiplicity
 from qm1b.rows.batch import OFFSETS, Batch, Record, column, in_order, offsets_of, unit_name
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import FIELDS, Field, Json
@@ -51,28 +57,55 @@ def manifest_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.manifest.json")
 
 
-def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool) -> int:
-    """Write rows as frames, with gzip if `packed`; returns the number of rows."""
+def write(stream: IO[bytes], batches: Iterable[Batch], packed: bool, first: str = "") -> int:
+    """Write `first` and rows as frames, with gzip if `packed`; returns the number of rows."""
     # Without file name and time in the header, the same rows give the same bytes.
     total = 0
     with gzip.GzipFile("", "wb", 6, stream, mtime=0) if packed else nullcontext(stream) as out:
+        out.write(first.encode())
         for batch in batches:
             out.write("".join(map(frame, batch.rows())).encode())
             total += len(batch)
     return total
 
 
-def frame(row: Record) -> str:
-    """A row as a frame of the file."""
+def free_atoms(energies: Mapping[str, float], forces: bool) -> str:
+    """The frames of free atoms.
+
+    Args:
+        energies: in Hartree, by symbol.
+        forces: whether the rows have forces; those on a free atom are zero.
+    """
+    zero = np.zeros((1, 3))
+    still = {"forces": zero} if forces else {}
+    frames = []
+    for symbol, energy in energies.items():
+        atom: Record = {"numbers": np.array([ATOMIC_NUMBERS[symbol]]), "positions": zero}
+        atom |= {"energy": energy, "dipole": zero[0], "charge": 0, "mulliken_charges": zero[0, :1]}
+        frames.append(frame(atom | still, FREE_ATOM, multiplicity(ATOMIC_NUMBERS[symbol])))
+    return "".join(frames)
+
+
+def frame(row: Record, config_type: str = "Default", spin: int = 1) -> str:
+    """A row as a frame of the file; `spin` is its multiplicity 2S + 1."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
     columns = {f"{unit_name(f)}:R:{f.width}": row[f.name] for f in _OF_ATOMS if f.name in row}
     if "forces" in row:
-        columns["forces:R:3"] = row["forces"] * _EV_PER_ANGSTROM
+        columns["forces:R:3"] = columns["REF_forces:R:3"] = row["forces"] * _EV_PER_ANGSTROM
+    columns["REF_charges:R:1"] = row["mulliken_charges"]
+    energy, charge = row["energy"] * HARTREE_TO_EV, row["charge"]
     values: dict[str, object] = {
         "Properties": ":".join(["species:S:1:pos:R:3", *columns]),
         "pbc": np.array([False, False, False]),
-        "energy": row["energy"] * HARTREE_TO_EV,
+        "config_type": config_type,
+        "energy": energy,
+        "REF_energy": energy,
         "dipole": row["dipole"] * BOHR_TO_ANGSTROM,
+        "REF_dipole": row["dipole"] * E_BOHR_TO_DEBYE,
+        "charge": charge,
+        "total_charge": charge,
+        "spin": spin,
+        "total_spin": spin,
     }
     values |= {unit_name(f): row[f.name] for f in FIELDS if _in_comment(f) and f.name in row}
     lines = [str(len(positions)), " ".join(f"{k}={_written(v)}" for k, v in values.items())]
@@ -126,7 +159,7 @@ def _manifest(path: Path) -> Json:
 
 
 def _frames(stream: Iterable[str]) -> Iterator[str]:
-    """The text of each frame.
+    """The text of each frame but those of free atoms.
 
     ASE's own streaming reader (3.29) reads only the first digit of the number of atoms, and its
     other reader needs the whole file.
@@ -138,7 +171,8 @@ def _frames(stream: Iterable[str]) -> Iterator[str]:
         lines = [first, *islice(source, int(first) + 1)]
         if len(lines) != int(first) + 2:
             raise EOFError("its last frame is cut off")
-        yield "".join(lines)
+        if not is_free_atom(lines[1]):
+            yield "".join(lines)
 
 
 def record(atoms: Atoms) -> Record:

@@ -25,7 +25,7 @@ from qm1b.formats.columns import CONVERTED, RENAMED, arrow_type, exact_columns
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
 from qm1b.rows.dataset import Indexed
-from qm1b.rows.schema import FIELDS, Field, Json, fields_of
+from qm1b.rows.schema import FIELDS, FREE_ATOMS, Field, Json, fields_of
 
 ROWS_PER_GROUP = 100_000
 """Rows per row group: DuckDB and polars divide the work on a file by row groups, and small groups
@@ -204,7 +204,8 @@ def _manifest(metadata: dict[bytes, bytes]) -> Json:
         if not isinstance(manifest, dict):
             raise ValueError(f"its manifest is {str(manifest)[:40]!r}")
         return manifest | found
-    found = {key: metadata[key.encode()].decode() for key in LEVEL_KEYS if key.encode() in metadata}
+    there = [key for key in (*LEVEL_KEYS, FREE_ATOMS) if key.encode() in metadata]
+    found = {key: metadata[key.encode()].decode() for key in there}
     return {key: json.loads(text) if text[:1] == "{" else text for key, text in found.items()}
 
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 
+from pyscf_ipu.molecule.xyz import is_free_atom
 from qm1b.inputs.lines import bounded_lines
 from qm1b.inputs.records import Record
 
@@ -13,7 +14,10 @@ MAX_ATOMS = 2000
 
 
 def entries(text: io.TextIOWrapper) -> Iterator[Record]:
-    """A record per frame. Anything else up to the next number of atoms becomes one record."""
+    """A record per frame. Anything else up to the next number of atoms becomes one record.
+
+    Frames of free atoms, which an exported file begins with, do not count.
+    """
     lines = bounded_lines(text, MAX_LINE)
     line = next(lines, None)
     while line is not None:
@@ -26,7 +30,8 @@ def entries(text: io.TextIOWrapper) -> Iterator[Record]:
             yield Record(reason="unparsable", detail=detail)
         else:
             entry, line = _frame(line, lines)
-            yield entry
+            if not is_free_atom(entry.block.partition("\n")[2].partition("\n")[0]):
+                yield entry
 
 
 def _frame(count: str, lines: Iterator[str]) -> tuple[Record, str | None]:

@@ -66,7 +66,7 @@ def recompute(
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF's remarks about its own interfaces
-        field = _converged(mean_field(conformer, level))
+        field = converged(mean_field(conformer, level))
         # Without empty orbitals there is one determinant, and PySCF's analysis divides by zero.
         for _ in range(STABILITY_ROUNDS if thorough and (field.mo_occ == 0).any() else 0):
             orbitals, _, stable, _ = field.stability(return_status=True)
@@ -149,9 +149,7 @@ def recompute_many(
 
 def mean_field(conformer: Conformer, level: Settings) -> MeanField:
     """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
-    from pyscf import dft, gto, scf
-
-    from pyscf_ipu.xc import functional
+    from pyscf import gto
 
     atoms = zip(conformer.numbers.tolist(), conformer.positions.tolist(), strict=True)
     mole = gto.M(
@@ -162,9 +160,19 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
         cart=level.cart,
         verbose=0,
     )
+    return method_of(mole, level)
+
+
+def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanField:
+    """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds."""
+    from pyscf import dft, scf
+
+    from pyscf_ipu.xc import functional
+
     if level.xc == "hf":
-        return scf.RHF(mole)
-    field = dft.RKS(mole, xc=functional(level.xc).pyscf_name)
+        return scf.UHF(mole) if unrestricted else scf.RHF(mole)
+    method = dft.UKS if unrestricted else dft.RKS
+    field = method(mole, xc=functional(level.xc).pyscf_name)
     field.grids.level = level.grid_level
     return field
 
@@ -176,7 +184,7 @@ def _forces(field: MeanField) -> tuple[tuple[float, float, float], ...]:
     return tuple((float(x), float(y), float(z)) for x, y, z in -method.kernel())
 
 
-def _converged(field: MeanField) -> MeanField:
+def converged(field: MeanField) -> MeanField:
     """The self-consistent field by DIIS, else by second-order steps."""
     field.conv_tol, field.conv_tol_grad = CONV_TOL_HARTREE, CONV_TOL_GRADIENT
     field.max_cycle = MAX_CYCLES

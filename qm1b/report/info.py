@@ -1,18 +1,19 @@
 """The content of a dataset as text: what a run holds, and the first rows."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.terminal import text_table
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
-from qm1b.rows.batch import Record
+from qm1b.rows.batch import Batch, Record
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
@@ -20,7 +21,8 @@ from qm1b.settings import in_words
 MEV = 1e3 * HARTREE_TO_EV
 MEV_PER_ANGSTROM = MEV / BOHR_TO_ANGSTROM
 
-_FIELDS = tuple("line smiles conformer n_ao energy homo lumo dipole cycles status forces".split())
+_FIELDS = tuple("line smiles conformer n_ao energy atomisation_energy homo lumo".split())
+_FIELDS += tuple("dipole cycles status forces".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
@@ -28,6 +30,7 @@ _COLUMNS: dict[str, Callable[[Record], object]] = {
     " conformer": lambda row: row["conformer"],
     " N [AOs]": lambda row: row["n_ao"],
     " energy [eV]": lambda row: _decimal(row["energy"] * HARTREE_TO_EV),
+    " atomisation [eV]": lambda row: _decimal(row["atomisation_energy"] * HARTREE_TO_EV),
     " homo [eV]": lambda row: _decimal(row["homo"] * HARTREE_TO_EV),
     " lumo [eV]": lambda row: _decimal(row["lumo"] * HARTREE_TO_EV),
     " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),
@@ -69,9 +72,10 @@ def describe(folder: Path) -> str:
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     gaps, sizes, errors, forces = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
-    molecules = set[int]()
+    molecules, elements = set[int](), set[int]()
     for number in range(len(source.shards)):
         shard, drops = source.unit(number)
+        elements |= _compared_elements(shard)
         good = shard["status"] == CONVERGED
         statuses.update(s.split(":")[0] for s in shard["status"])
         reasons.update(drop.reason for drop in drops)
@@ -86,6 +90,7 @@ def describe(folder: Path) -> str:
         ("level", in_words(manifest.level)),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
+        *_free_atoms(source.free_atom_energies, elements),
         ("fingerprint", manifest.fingerprint),
         ("molecules", len(molecules)),
         ("rows", statuses.total()),
@@ -100,6 +105,23 @@ def describe(folder: Path) -> str:
         *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]
     return "\n".join(lines)
+
+
+def _compared_elements(shard: Batch) -> set[int]:
+    """Atomic numbers in rows with an atomisation energy, which confirms those of their atoms."""
+    row = np.repeat(np.arange(len(shard)), np.diff(shard["atom_offset"]))
+    return set(shard["numbers"][np.isfinite(shard["atomisation_energy"])[row]].tolist())
+
+
+def _free_atoms(energies: Mapping[str, float], elements: set[int]) -> Iterator[tuple[str, object]]:
+    """The energies of the free atoms that rows have, in eV."""
+    shown = [
+        f"{SYMBOLS[z]} {energies[SYMBOLS[z]] * HARTREE_TO_EV:.4f}"
+        for z in sorted(elements)
+        if SYMBOLS[z] in energies
+    ]
+    if shown:
+        yield "free atoms", f"{', '.join(shown)} eV"
 
 
 def _aligned(facts: Iterable[tuple[str, object]]) -> list[str]:

@@ -44,6 +44,11 @@ QUANTITIES = (
         "total energy per atom (eV)",
         lambda b: b["energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
     ),
+    Quantity(
+        "atomisation_per_atom_ev",
+        "atomisation energy per atom (eV)",
+        lambda b: b["atomisation_energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
+    ),
     Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
     Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
     Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
@@ -56,7 +61,8 @@ QUANTITIES = (
 )
 
 _LABELS = ("embedding", "relaxation", "suspect")
-_FIELDS = "smiles seed status energy homo lumo dipole n_ao cycles numbers attempts forces".split()
+_FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
+_FIELDS += "cycles numbers attempts forces".split()
 _STABILITY = ("stable", "followed")
 
 
@@ -159,7 +165,7 @@ def as_text(stats: Statistics) -> str:
         *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),
         *([f"stability: {counts(stats.stability)}"] if stats.stability else []),
         f"rows with element: {counts(stats.elements)}",
-        *text_table(table, "<20 >12 >11 >12 >12 >12 >12 >12", gap=""),
+        *text_table(table, "<24 >12 >11 >12 >12 >12 >12 >12", gap=""),
     ]
     return "\n".join(lines)
 

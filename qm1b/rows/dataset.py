@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, Record
-from qm1b.rows.schema import Json
+from qm1b.rows.schema import FREE_ATOMS, Json
 
 
 class Dataset(ABC):
@@ -40,9 +40,12 @@ class Dataset(ABC):
 
     @property
     def free_atom_energies(self) -> dict[str, float]:
-        """Energies of the free atoms at the run's level in Hartree, by symbol; empty if the run has
-        none."""
-        return self.metadata.get("free_atom_energies_hartree") or {}
+        """The energy of each element's free atom in Hartree, by symbol, at the rows' level.
+
+        PySCF's, unrestricted and in the ground state's multiplicity; see
+        `qm1b.reference.free_atoms`. Empty if the file does not have them.
+        """
+        return dict(self.metadata.get(FREE_ATOMS, {}))
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:

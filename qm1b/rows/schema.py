@@ -10,13 +10,16 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 4
+VERSION = 5
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
-of runs that wanted them."""
+of runs that wanted them, 5 atomisation energies."""
 
 CONVERGED = "converged"
 ILL_CONDITIONED = "ill_conditioned"
 """AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
+
+FREE_ATOMS = "free_atom_energies_hartree"
+"""The part of a manifest with the energy of each element's free atom, by symbol."""
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -73,6 +76,8 @@ class Result:
     """Lower states that were found by following an instability."""
     suspect: str = ""
     """Why the result may belong to another state; see `qm1b.rows.suspects`."""
+    atomisation_energy: float = float("nan")
+    """The energy minus that of the free atoms; set when the row is written."""
     reference_energy: float = float("nan")
     """PySCF's energy in float64, if the row was audited; likewise the next three."""
     reference_homo: float = float("nan")
@@ -118,7 +123,7 @@ class Field:
     and `<ragged>_offset[r + 1]`."""
     width: int = 1
     """Numbers per entry: 3 for a vector."""
-    earlier: int | None = None
+    earlier: int | float | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
     """The setting without which a run's rows do not have the field; "" if all have it."""
@@ -158,6 +163,13 @@ FIELDS: tuple[Field, ...] = (
     Field("followed", "int8", "1", "lower states found by following an instability", earlier=0),
     Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
     Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
+    Field(
+        "atomisation_energy",
+        "float64",
+        "hartree",
+        "energy minus the free atoms' energies, negative if bound; NaN if these are not known",
+        earlier=float("nan"),
+    ),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
     Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),

@@ -19,6 +19,7 @@ from qm1b.inputs import InputSummary
 from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
+from qm1b.reference.free_atoms import FreeAtoms
 from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
@@ -120,6 +121,10 @@ class _Generation:
         self.stats = Stats.after(left, out.plan.lines, run.settings.conformers)
         self.workers = run.workers or n_cores()
         self.started = run_folder.started_now()
+        settings, n_ao = run.settings, engine_factory.ao_counter(engine)
+        self.limits = Limits(n_ao, settings.max_aos, settings.keep_charged)
+        known = out.identity.free_atom_energies_hartree
+        self.atoms = FreeAtoms(settings.level, self.limits.elements(), known)
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
@@ -132,10 +137,14 @@ class _Generation:
                 if self.out.to_do:
                     self._compute(interrupt)
                 self.out.write_dropped()
+                if not interrupt.count:
+                    self._know_atoms()
             except BaseException:
                 with suppress(UserError):  # a full disk; the first error counts
                     self._write_manifest("failed")
                 raise
+            finally:
+                self.atoms.stop()
             status = "interrupted" if self.out.to_do else COMPLETE
             self._write_manifest(status)
         return Summary(self.stats, self.out.tally, status == "interrupted")
@@ -164,9 +173,7 @@ class _Generation:
             UserError: the input is not what it was when the run began.
         """
         settings, wanted = self.run.settings, self.out.wanted()
-        n_ao = engine_factory.ao_counter(self.engine)
-        limits = Limits(n_ao, settings.max_aos, settings.keep_charged)
-        screen = Screen(limits, settings.conformers)
+        screen = Screen(self.limits, settings.conformers)
         last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
         for line in inputs.read(self.run.source, settings, last, self.source):
             found = screen(line)
@@ -174,7 +181,20 @@ class _Generation:
         for doubt in screen.doubts:
             self.display.say(f"Warning: {self.run.source}: {doubt}")
 
+    def _know_atoms(self) -> None:
+        """Wait for the free atoms, and put their energies into the manifest before any row."""
+        if self.atoms.energies != self.out.identity.free_atom_energies_hartree:
+            self.out.know(self.atoms.energies)
+            self._write_manifest(RUNNING)
+        while self.atoms.problems:  # each is said once
+            symbol, problem = self.atoms.problems.popitem()
+            self.display.say(
+                f"PySCF gave no energy of the free atom of {symbol} ({problem}): rows with it have "
+                "no atomisation energy"
+            )
+
     def _write(self, unit: Unit, versions: Mapping[str, str] | None = None) -> None:
+        self._know_atoms()
         self.out.add(unit, versions)
         self._write_manifest(RUNNING)
 

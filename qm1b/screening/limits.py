@@ -1,6 +1,7 @@
 """The limits of what is computed: elements, size, charge, closed shells."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rdkit import Chem
@@ -63,6 +64,15 @@ class Limits:
         n_ao = self.n_ao(numbers)
         if n_ao > self.max_aos:
             raise Dropped("too_large", f"at least {n_ao} AOs, more than --max-aos {self.max_aos}")
+
+    def elements(self) -> list[int]:
+        """Atomic numbers that molecules may have: those that the basis has, within --max-aos."""
+        found = []
+        for number in range(1, MAX_ATOMIC_NUMBER + 1):
+            with suppress(Dropped):
+                self.check_size([number])
+                found.append(number)
+        return found
 
     def check_electrons(self, graph: Chem.Mol) -> int:
         """Radicals, charge, parity and the size with hydrogens; returns the charge.

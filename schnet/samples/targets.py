@@ -109,6 +109,14 @@ class Target:
 _TARGETS = (
     Target("gap", "energy", "meV", ("gap",), ("homo", "lumo")),
     Target("energy", "energy", "meV", ("energy", "u0"), ("energy",), extensive=True),
+    Target(
+        "atomisation_energy",
+        "energy",
+        "meV",
+        ("atomisation_energy",),
+        ("atomisation_energy",),
+        extensive=True,
+    ),
     Target("homo", "energy", "meV", ("homo",), ("homo",)),
     Target("lumo", "energy", "meV", ("lumo",), ("lumo",)),
     Target("dipole_norm", "dipole", "mdebye", ("dipole_norm", "dipole", "mu"), ("dipole",)),

@@ -21,7 +21,7 @@ from typing import IO
 import numpy as np
 
 from pyscf_ipu.molecule.stated import Refused
-from pyscf_ipu.molecule.xyz import Unreadable, comment_keys, parse_frame
+from pyscf_ipu.molecule.xyz import Unreadable, comment_keys, is_free_atom, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.samples.samples import Sample, Samples, without_atoms
@@ -41,7 +41,8 @@ class XyzSource(Source):
 
     The first frame decides about the key and unit of the target (`lookup`). Frames without the key,
     those that `pyscf_ipu` refuses (periodic, open shells) and those whose target is not finite are
-    dropped and counted; in a prediction they stay, with the reason.
+    dropped and counted; in a prediction they stay, with the reason. Frames of free atoms are
+    skipped and do not count.
     """
 
     def __init__(
@@ -60,23 +61,25 @@ class XyzSource(Source):
 
     def _index(self) -> tuple[list[int], int]:
         """Where every PART_FRAMES-th frame begins and the last one ends, and how many there are."""
-        starts, n_frames, at = [], 0, 0
+        starts, n_frames, at, where = [], 0, 0, f"{self.path}, frame"
         with self._opened() as stream:
             while line := stream.readline():
                 if line.strip():
-                    if n_frames % PART_FRAMES == 0:
-                        starts.append(at)
-                    n_frames += 1
                     if not line.strip().isdigit():
                         raise UserError(
-                            f"{self.path}, frame {n_frames}: {line.strip()[:40]!r} is not a number "
+                            f"{where} {n_frames + 1}: {line.strip()[:40]!r} is not a number "
                             "of atoms; give XYZ or extended XYZ"
                         )
                     rest = list(itertools.islice(stream, int(line) + 1))
                     if len(rest) != int(line) + 1:
                         raise UserError(
-                            f"{self.path} ends within frame {n_frames}; copy or download it again"
+                            f"{self.path} ends within frame {n_frames + 1}; copy or download it "
+                            "again"
                         )
+                    if not is_free_atom(rest[0].decode(errors="replace")):
+                        if n_frames % PART_FRAMES == 0:
+                            starts.append(at)
+                        n_frames += 1
                     at += sum(map(len, rest))
                 at += len(line)
         if not n_frames:
@@ -137,7 +140,7 @@ class XyzSource(Source):
         return Sample(found.numbers.astype(np.uint8), bohr, value, smiles, key)
 
     def _frames(self, number: int) -> Iterator[str]:
-        """The text of each frame of a part."""
+        """The text of each frame of a part, without those of free atoms."""
         start, stop = self._starts[number : number + 2]
         with self._opened() as stream:
             stream.seek(start)
@@ -148,7 +151,9 @@ class XyzSource(Source):
             raise UserError(f"{self.path} is not UTF-8 text ({error}); save it as UTF-8") from None
         for count in lines:
             if count.strip():
-                rest = itertools.islice(lines, int(count) + 1)
+                rest = list(itertools.islice(lines, int(count) + 1))
+                if is_free_atom(rest[0]):
+                    continue
                 yield "\n".join([count.strip(), *(line.rstrip("\r\n") for line in rest)])
 
     def _opened(self) -> AbstractContextManager[IO[bytes]]:

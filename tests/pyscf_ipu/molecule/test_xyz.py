@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyscf_ipu import InvalidMolecule, Molecule
-from pyscf_ipu.molecule.xyz import comment_keys, is_periodic, parse_frame
+from pyscf_ipu.molecule.xyz import comment_keys, is_free_atom, is_periodic, parse_frame
 from qm1b.formats import extxyz
 from qm1b.inputs import Record
 from qm1b.screening.limits import Limits
@@ -108,3 +108,17 @@ def test_isotopes_labels_and_numbers_are_elements():
 
 def test_a_long_comment_takes_linear_time():
     assert comment_keys("a" * 200_000 + " b=1 c = 3") == {"b": "1", "c": "3"}
+
+
+@pytest.mark.parametrize(
+    ("comment", "free"),
+    [
+        ("config_type=IsolatedAtom energy=-13.6", True),
+        ('energy=-13.6 Config_Type="IsolatedAtom"', True),
+        ("config_type=Default name=IsolatedAtom", False),
+        ("IsolatedAtom", False),
+        ("", False),
+    ],
+)
+def test_free_atoms_are_those_that_say_so(comment, free):
+    assert is_free_atom(comment) is free

@@ -112,3 +112,13 @@ def test_the_bundled_sample_is_clean():
     found = [check(line) for line in inputs.read(BUNDLED, settings())]
     assert len(found) == 300
     assert all(isinstance(each, Candidate) for each in found)
+
+
+def test_the_elements_that_molecules_may_have():
+    def n_ao(numbers):
+        if 3 in numbers:
+            raise ValueError("the basis lacks lithium")
+        return Solver(basis="sto-3g").n_ao(numbers)
+
+    assert Limits(n_ao, 128).elements() == [1, 2, *range(4, 18)]
+    assert Limits(n_ao, 5).elements() == [1, 2, *range(4, 11)]

@@ -181,7 +181,9 @@ def run(tmp_path_factory):
     return fake_run(folder, "O\nC\nCCl\nCC\nCCO\n", workers=1, conformers=3)[0]
 
 
-@pytest.mark.parametrize("target", ["gap", "energy", "homo", "lumo", "dipole_norm"])
+@pytest.mark.parametrize(
+    "target", ["gap", "energy", "atomisation_energy", "homo", "lumo", "dipole_norm"]
+)
 def test_a_run_and_its_exports_give_the_same(run, tmp_path, target):
     source = open_source(run, target)
     good = [row for row in qm1b.load(run) if row["converged"]]

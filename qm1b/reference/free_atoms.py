@@ -1,0 +1,133 @@
+"""Energies of free atoms, by which total energies become atomisation energies.
+
+PySCF computes the neutral atom of each element at a run's level of theory: unrestricted, in
+float64, in the multiplicity of its ground state.  Its p orbitals stay on the axes, because each
+irreducible representation of D2h keeps its number of electrons.  Left to themselves they turn on
+the grid, which has no sphere's symmetry: many a calculation does not converge, and machines differ.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
+from pyscf_ipu.settings import Settings
+from qm1b.reference.recompute import converged, method_of
+
+DECIMALS = 8
+"""Of an energy in Hartree: rounding differs between machines in later ones."""
+
+TOLERANCE_HARTREE = 1e-5
+"""Between releases of PySCF and libxc."""
+
+_SHELLS = "s s p s p".split()
+"""In the order in which they are filled, up to argon."""
+_ORBITALS = {"s": ("Ag",), "p": ("B1u", "B2u", "B3u")}
+"""The irreducible representations of a shell's orbitals in D2h: of a p shell those of z, y, x."""
+
+
+def occupation(number: int) -> dict[str, tuple[int, int]]:
+    """Electrons of each spin, the more numerous first, by irreducible representation of D2h.
+
+    By Hund's rule every orbital of an open shell gets one electron before any gets two.  Of
+    elements up to argon this is the ground state.
+
+    Args:
+        number: atomic number, 1 to 18.
+    """
+    up, down = dict.fromkeys(sum(_ORBITALS.values(), ()), 0), {}
+    down |= up
+    left = number
+    for shell in _SHELLS:
+        places = _ORBITALS[shell]
+        here = min(left, 2 * len(places))
+        for spin, count in ((up, min(here, len(places))), (down, max(here - len(places), 0))):
+            for name in places[:count]:
+                spin[name] += 1
+        left -= here
+    return {name: (up[name], down[name]) for name in up}
+
+
+def multiplicity(number: int) -> int:
+    """2S + 1 of an element's free atom, by its atomic number (1 to 18)."""
+    return 1 + sum(a - b for a, b in occupation(number).values())
+
+
+@functools.cache
+def free_atom_energy(number: int, level: Settings) -> float:
+    """The energy of an element's free atom in Hartree, to DECIMALS digits.
+
+    Args:
+        number: atomic number, 1 to 18.
+        level: basis, functional, grid level, cartesian functions or not.
+
+    Raises:
+        RuntimeError: PySCF did not converge, or has no such basis.
+    """
+    from pyscf import gto, lib
+
+    with lib.with_omp_threads(1):
+        mole = gto.M(
+            atom=[(number, (0.0, 0.0, 0.0))],
+            basis=level.basis,
+            spin=multiplicity(number) - 1,
+            cart=level.cart,
+            symmetry="D2h",
+            verbose=0,
+        )
+        field = method_of(mole, level, unrestricted=True)
+        wanted = occupation(number).items()
+        field.irrep_nelec = {name: n for name, n in wanted if name in (mole.irrep_name or ())}
+        field = converged(field)
+    if not field.converged:
+        raise RuntimeError(f"the free atom of {SYMBOLS[number]} did not converge")
+    return round(float(field.e_tot), DECIMALS)
+
+
+class FreeAtoms:
+    """The free atoms of a run, computed in a thread while the run begins::
+
+    atoms = FreeAtoms(level, [1, 6, 8], {})
+    ...
+    atoms.energies  # waits for what is missing
+    """
+
+    def __init__(self, level: Settings, numbers: Iterable[int], known: Mapping[str, float]) -> None:
+        """Begin with the atoms of some atomic numbers, unless energies are known (by symbol)."""
+        self._known = dict(known)
+        self._coming: dict[str, Future[float]] = {}
+        self.problems: dict[str, str] = {}
+        """By symbol, why PySCF gave no energy; known when `energies` is."""
+        if not known:
+            pool = ThreadPoolExecutor(1, "free-atoms")
+            self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, level) for z in numbers}
+            pool.shutdown(wait=False)
+
+    @functools.cached_property
+    def energies(self) -> dict[str, float]:
+        """The energies in Hartree by symbol, without those that PySCF could not compute."""
+        found = dict(self._known)
+        for symbol, energy in self._coming.items():
+            try:
+                found[symbol] = energy.result()
+            except Exception as error:  # of PySCF: one atom must not end a run
+                self.problems[symbol] = " ".join(f"{type(error).__name__}: {error}".split())
+        return found
+
+    def stop(self) -> None:
+        """Begin no further atom."""
+        for energy in self._coming.values():
+            energy.cancel()
+
+
+def disagreements(said: Mapping[str, float], level: Settings) -> list[str]:
+    """Where energies in a manifest (Hartree, by symbol) are not what PySCF gives here, in words."""
+    atoms = FreeAtoms(level, [ATOMIC_NUMBERS[symbol] for symbol in said], {})
+    here = atoms.energies
+    return [
+        f"{symbol} is {here.get(symbol, float('nan')):.6f} hartree, the manifest has {energy:.6f}"
+        for symbol, energy in said.items()
+        if not abs(here.get(symbol, float("nan")) - energy) <= TOLERANCE_HARTREE
+    ]

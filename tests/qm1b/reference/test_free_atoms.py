@@ -1,0 +1,69 @@
+"""Free atoms: against spectroscopy, the Hartree-Fock limit, and PySCF left to itself."""
+
+import pytest
+
+from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.settings import Settings
+from qm1b.reference.free_atoms import (
+    FreeAtoms,
+    disagreements,
+    free_atom_energy,
+    multiplicity,
+    occupation,
+)
+
+HF = Settings("sto-3g", "hf", 0)
+TERMS = dict(zip(SYMBOLS[1:18], [2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1, 2, 3, 4, 3, 2], strict=True))
+"""Multiplicities of the ground states: NIST Atomic Spectra Database."""
+
+
+def test_the_multiplicities_are_those_of_spectroscopy():
+    assert {SYMBOLS[z]: multiplicity(z) for z in range(1, 18)} == TERMS
+    for z in range(1, 18):
+        assert sum(map(sum, occupation(z).values())) == z
+
+
+def test_the_hartree_fock_limit():
+    """Of hydrogen it is exact; of helium C. Froese Fischer, The Hartree-Fock Method (1977)."""
+    large = Settings("cc-pvqz", "hf", 0)
+    assert free_atom_energy(1, large) == pytest.approx(-0.5, abs=1e-4)
+    assert free_atom_energy(2, large) == pytest.approx(-2.86168, abs=3e-4)
+
+
+@pytest.mark.parametrize("number", [1, 7, 8, 16])
+def test_the_same_as_pyscf_without_symmetry(number):
+    """Where the orientation does not matter: Hartree-Fock, which needs no grid."""
+    from pyscf import gto, scf
+
+    mole = gto.M(atom=[(number, (0, 0, 0))], basis="6-31g*", spin=TERMS[SYMBOLS[number]] - 1)
+    found = scf.UHF(mole.set(verbose=0)).run(conv_tol=1e-11)
+    level = Settings("6-31g*", "hf", 0)
+    assert free_atom_energy(number, level) == pytest.approx(found.e_tot, abs=2e-8)
+
+
+def test_functional_and_grid_are_those_of_the_level():
+    from pyscf import dft, gto
+
+    mole = gto.M(atom="N", basis="6-31g", spin=3, verbose=0)
+    field = dft.UKS(mole, xc="b3lypg")
+    field.grids.level = 1
+    level = Settings("6-31g", "b3lyp", 1)
+    assert free_atom_energy(7, level) == pytest.approx(field.kernel(), abs=1e-7)
+    assert abs(free_atom_energy(7, Settings("6-31g", "b3lyp5", 1)) - field.e_tot) > 1e-3
+
+
+def test_what_is_known_is_not_computed():
+    atoms = FreeAtoms(Settings("no-such-basis"), [1, 6], {"H": -0.5})
+    assert (atoms.energies, atoms.problems) == ({"H": -0.5}, {})
+
+
+def test_an_atom_that_fails_is_left_out_and_said():
+    atoms = FreeAtoms(Settings("no-such-basis"), [1], {})
+    assert atoms.energies == {}
+    assert list(atoms.problems) == ["H"]
+
+
+def test_disagreements_are_said():
+    there = {"H": free_atom_energy(1, HF), "He": free_atom_energy(2, HF) + 1e-3}
+    (said,) = disagreements(there, HF)
+    assert said == "He is -2.807784 hartree, the manifest has -2.806784"
