@@ -1,6 +1,6 @@
 """Native C++ codelets for the CPU, each beside a portable JAX vertex of the same name."""
 
-from pyscf_ipu.codelets.call import codelet, codelet_p
+from pyscf_ipu.codelets.call import codelet, codelet_p, row_codelet
 from pyscf_ipu.codelets.loading import (
     Library,
     describe,
@@ -17,6 +17,7 @@ __all__ = [
     "describe",
     "library",
     "native_in_use",
+    "row_codelet",
     "strip_primitives",
     "warn_if_missing",
 ]

@@ -5,7 +5,7 @@ and other platforms use that form; only the CPU's lowering replaces it by a call
 native function of the same name, and then the portable form is not even traced.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import jax
@@ -31,7 +31,6 @@ def codelet(
     portable: Callable[..., Result],
     *args: HostArray,
     shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
-    by_rows: bool = False,
     **attributes: Constant,
 ) -> Result:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
@@ -43,12 +42,36 @@ def codelet(
         portable: pure function of arrays; returns an array or a tuple of arrays.
         args: the arrays.
         shape: of the result, or a tuple of shapes; the dtype is that of the first argument.
-        by_rows: the native function takes any number of leading axes, so that it serves batches.
         attributes: constants that the native function reads and the portable one has already.
 
     Raises:
         TypeError: the portable form is used, and returns something else.
     """
+    return _bind(name, portable, args, shape, attributes, by_rows=False)
+
+
+def row_codelet(
+    name: str,
+    portable: Callable[..., Result],
+    *args: HostArray,
+    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+) -> Result:
+    """The same for a native function that takes any number of leading axes, so serves batches, too.
+
+    Raises:
+        TypeError: as for `codelet`.
+    """
+    return _bind(name, portable, args, shape, {}, by_rows=True)
+
+
+def _bind(
+    name: str,
+    portable: Callable[..., Result],
+    args: tuple[HostArray, ...],
+    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    attributes: Mapping[str, Constant],
+    by_rows: bool,
+) -> Result:
     frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
     several = bool(shape) and isinstance(shape[0], tuple)
     avals = tuple(ShapedArray(s, args[0].dtype) for s in (shape if several else (shape,)))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from pyscf_ipu.codelets import codelet
+from pyscf_ipu.codelets import row_codelet
 from pyscf_ipu.numerics.arrays import Floats
 from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
 from pyscf_ipu.tiles.array import WORKERS, tile_put_sharded
@@ -38,12 +38,12 @@ def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
         return _dot(a, hi) if one_word else _dot(a, hi, lo)
 
     words = (x.ravel() for x in (a, hi, lo))
-    return Pair(*codelet("compensated_dot", portable, *words, shape=((), ()), by_rows=True))
+    return Pair(*row_codelet("compensated_dot", portable, *words, shape=((), ())))
 
 
 def _sum(portable: Callable[[Floats, Floats], tuple[Floats, Floats]], terms: Pair) -> Pair:
     words = (x.ravel() for x in terms)
-    return Pair(*codelet("compensated_sum", portable, *words, shape=((), ()), by_rows=True))
+    return Pair(*row_codelet("compensated_sum", portable, *words, shape=((), ())))
 
 
 def _total(hi: Floats, lo: Floats) -> tuple[Floats, Floats]:

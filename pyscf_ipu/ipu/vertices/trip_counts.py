@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
 
+from pyscf_ipu.ipu.vertices.equation import aval
+
 Path = tuple[int, ...]
 """An equation: its place in the program, then the branch, its place there, and so on."""
 
@@ -41,7 +43,7 @@ def opened(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The same, and the portable form of a codelet, which a vertex runs in its place."""
     if eqn.primitive.name != "codelet":
         return called(eqn)
-    rows = (jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in eqn.invars)
+    rows = (jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
     return jax.make_jaxpr(eqn.params["portable"])(*rows)
 
 
