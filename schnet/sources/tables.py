@@ -58,16 +58,14 @@ class TableSource(Source):
         missing = sorted(name for name in needed if name not in batch)
         if missing:
             raise UserError(f"{self.path} has no {', '.join(missing)}; {self._needs(missing)}")
-        if int(batch["atom_offset"][-1]) != len(batch["numbers"]):
-            raise UserError(
-                f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
-                f"numbers (z) but {len(batch['positions'])} positions (pos)"
-            )
-        if FORCES in self._of_target and len(batch[FORCES]) != len(batch["numbers"]):
-            raise UserError(
-                f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
-                f"numbers (z) but {len(batch[FORCES])} forces"
-            )
+        of_atoms = {"positions (pos)": batch["positions"]}
+        of_atoms |= {FORCES: batch[FORCES]} if FORCES in self._of_target else {}
+        for what, values in of_atoms.items():
+            if len(values) != len(batch["numbers"]):
+                raise UserError(
+                    f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
+                    f"numbers (z) but {len(values)} {what}"
+                )
         samples = self._samples(batch, sum(self.sizes[:number]))
         return kept(samples, self._tests(batch), self.target is not None)
 
