@@ -42,11 +42,8 @@ def energies_and_forces(model: SchNet, pack: Pack) -> Outputs:
 
 
 predict_with_forces = eqx.filter_jit(energies_and_forces)
-"""The same, compiled, for predictions.
-
-It computes the filters: those interpolated from a table (`filter_tables`) have kinks at the knots,
-and the derivative of the table is a digit less accurate than the table.
-"""
+"""The same, compiled, for predictions. It computes the filters: the slope of interpolated ones
+(`filter_tables`) has kinks at the knots."""
 
 
 def shares(pack: Pack) -> Float[Array, " A"]:
