@@ -367,6 +367,23 @@ def test_forces_are_predicted(forces_run, tmp_path, capsys):
     assert atoms.get_potential_energy() == pytest.approx(float(rows[0]["energy_ev"]), rel=1e-6)
 
 
+def test_a_training_of_forces_that_was_stopped_resumes_bit_for_bit(forces_run, tmp_path):
+    whole, data, options = forces_run
+    out = tmp_path / "stopped"
+    options = ["train", "--data", str(data), *options[:-1], str(out)]
+    assert main([*options, "--max-minutes", "1e-6"]) == 0  # one call of the step
+    assert not (out / "best.ckpt").exists()
+    assert main(options) == 0
+    for one, other in zip(weights_of(out), weights_of(whole), strict=True):
+        np.testing.assert_array_equal(one, other)
+    lines = zip(logs.read(out / "log.csv"), logs.read(whole / "log.csv"), strict=True)
+    for one, other in lines:
+        same = one._replace(seconds=0.0, graphs_per_s=0.0, valid_mae=0.0, valid_forces_mae=0.0)
+        assert same == other._replace(
+            seconds=0.0, graphs_per_s=0.0, valid_mae=0.0, valid_forces_mae=0.0
+        )
+
+
 def test_data_without_forces_are_refused(tmp_path, capsys):
     assert train(tmp_path / "run", "--target", "forces+energy") == 2
     assert "`qm1b generate --forces`" in capsys.readouterr().err
