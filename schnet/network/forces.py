@@ -36,9 +36,8 @@ def energies_and_forces(model: SchNet, pack: Pack) -> Outputs:
         energies = model(replace(pack, positions_bohr=positions))
         return jnp.sum(jnp.where(pack.there, energies, 0.0)), energies
 
-    positions = jnp.asarray(pack.positions_bohr)
-    gradient, energies = jax.grad(total, has_aux=True)(positions)
-    return Outputs(energies, -gradient)
+    gradient, energies = jax.grad(total, has_aux=True)(jnp.asarray(pack.positions_bohr))
+    return Outputs(energies, jnp.negative(gradient))
 
 
 predict_with_forces = eqx.filter_jit(energies_and_forces)

@@ -13,7 +13,6 @@ They do not have the same initial weights and order of molecules.
 import argparse
 import functools
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -48,9 +47,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    default = parser.get_default("out")
-    if args.out == default:  # engine.forces has the same name
-        args.out = default.with_name("training_forces.json")
     parts = {name: functools.partial(part, args, settings(args)) for name, part in PARTS.items()}
     return harness.run_parts(parts, args.parts, args.out)
 
