@@ -37,7 +37,7 @@ def energies_and_forces(model: SchNet, pack: Pack) -> Outputs:
         return jnp.sum(jnp.where(pack.there, energies, 0.0)), energies
 
     gradient, energies = jax.grad(total, has_aux=True)(jnp.asarray(pack.positions_bohr))
-    return Outputs(energies, jnp.negative(gradient))
+    return Outputs(energies, -gradient)
 
 
 predict_with_forces = eqx.filter_jit(energies_and_forces)
@@ -47,6 +47,6 @@ predict_with_forces = eqx.filter_jit(energies_and_forces)
 
 def shares(pack: Pack) -> Float[Array, " A"]:
     """What a component counts in the mean over those of its molecule; zero in empty slots."""
-    there = (pack.numbers > 0).astype(jnp.float32)
+    there = jnp.asarray(pack.numbers > 0, jnp.float32)
     atoms = jax.ops.segment_sum(there, pack.molecule, num_segments=pack.n_molecules)
     return there / (3.0 * jnp.maximum(atoms, 1.0)[pack.molecule])
