@@ -123,12 +123,11 @@ def rates(args: argparse.Namespace, chosen: TrainSettings) -> tuple[Any, list[st
     scale, optimizer = prepared.references.scale, chosen.optimizer
     data = pyg.graphs(some, prepared.references.subtract(some), scale)
     model, ours = pyg.network(chosen.model), Ours(prepared, samples)
-    predictor = ours.training.predictor()
     n = len(some)
     sides = {
         "train": lambda: ours.train(CALLS),
         "pyg_train": lambda: n / next(pyg.epochs(model, data, optimizer, 1, BATCH, 0))[0],
-        "predict": lambda: n / harness.timed(predictor.with_forces, some)[0],
+        "predict": lambda: n / harness.timed(ours.training.predictor().with_forces, some)[0],
         "pyg_predict": lambda: n / harness.timed(pyg.predict_forces, model, data, BATCH)[0],
     }
     for side in sides.values():
