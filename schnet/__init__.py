@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from schnet.errors import UserError
     from schnet.network.config import ModelConfig, Optimizer, Schedule, preset
     from schnet.network.model import SchNet
-    from schnet.network.predictor import Errors, Predictor
+    from schnet.network.predictor import Predictor
     from schnet.runs.run_folder import RunFolder
     from schnet.runs.settings import Data, TrainSettings
+    from schnet.samples.accuracy import Errors, ForceErrors, Predicted
     from schnet.samples.samples import Sample, Samples
     from schnet.samples.targets import Target, target_of
     from schnet.sources import Source, open_source
@@ -35,9 +36,10 @@ _NAMES = {
     ".errors": "UserError",
     ".network.config": "ModelConfig Optimizer Schedule preset",
     ".network.model": "SchNet",
-    ".network.predictor": "Errors Predictor",
+    ".network.predictor": "Predictor",
     ".runs.run_folder": "RunFolder",
     ".runs.settings": "Data TrainSettings",
+    ".samples.accuracy": "Errors ForceErrors Predicted",
     ".samples.samples": "Sample Samples",
     ".samples.targets": "Target target_of",
     ".sources": "Source open_source",
@@ -47,9 +49,11 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 __all__ = [
     "Data",
     "Errors",
+    "ForceErrors",
     "Interrupt",
     "ModelConfig",
     "Optimizer",
+    "Predicted",
     "Predictor",
     "RunFolder",
     "Sample",

@@ -4,25 +4,22 @@ Energies are smooth as long as no atom has more than `neighbours` others within 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jaxtyping import Float
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.errors import UserError
-from schnet.network.model import SchNet
+from schnet.network.forces import predict_with_forces
 from schnet.network.pack import Pack, PackShape, fill
 from schnet.network.predictor import Predictor
 from schnet.runs.run_folder import RunFolder
 from schnet.samples.samples import Sample, Samples
+from schnet.samples.targets import UNITS
 
 try:
     from ase.calculators.calculator import Calculator, all_changes
@@ -33,7 +30,8 @@ except ImportError as error:
 
 
 class SchNetCalculator(Calculator):
-    """Energies (eV) and forces (eV/Angstrom) of a run that was trained on energies.
+    """Energies (eV) and forces (eV/Angstrom) of a run that was trained on energies, or better on
+    both (`--target forces+energy`).
 
     atoms.calc = SchNetCalculator("runs/energy")
     """
@@ -52,11 +50,7 @@ class SchNetCalculator(Calculator):
         """
         super().__init__(**keywords)
         predictor = run if isinstance(run, Predictor) else RunFolder(Path(run)).predictor()
-        if predictor.target.name != "energy":
-            raise UserError(
-                f"the run predicts {predictor.target.name}: forces need one of the energy "
-                "(`schnet train --target energy`)"
-            )
+        predictor.check_forces()
         self.predictor = predictor
 
     def calculate(
@@ -79,11 +73,11 @@ class SchNetCalculator(Calculator):
         samples = Samples.of([Sample(numbers, positions, float("nan"), "", "the atoms")])
         references = self.predictor.references
         baseline = float(references.baseline(samples)[0])
-        value, gradient = energy_and_gradient(self.predictor.model, self._pack(samples))
-        self.results["energy"] = (baseline + references.scale * float(value)) * HARTREE_TO_EV
-        forces = -np.asarray(gradient, np.float64)[: len(numbers)]
-        per_angstrom = HARTREE_TO_EV / BOHR_TO_ANGSTROM
-        self.results["forces"] = references.scale * forces * per_angstrom
+        found = predict_with_forces(self.predictor.model, self._pack(samples))
+        value = baseline + references.scale * float(found.energies[0])
+        self.results["energy"] = value * HARTREE_TO_EV
+        forces = references.forces(np.asarray(found.forces)[: len(numbers)])
+        self.results["forces"] = forces * UNITS["force"]["ev_angstrom"]
 
     def _pack(self, samples: Samples) -> Pack:
         # Slots for all possible pairs: atoms move without a new compilation.
@@ -91,14 +85,3 @@ class SchNetCalculator(Calculator):
         shape = PackShape(n, 1, max(1, n * (n - 1) // 2))
         pack = fill(shape, self.predictor.graphs, samples, [0], np.zeros(1))
         return jax.tree.map(jnp.asarray, pack)
-
-
-@eqx.filter_jit
-def energy_and_gradient(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Float[Array, "A 3"]]:
-    """The sum of the network's outputs for a pack, and its gradient by the positions (Bohr)."""
-
-    def total(positions: Float[Array, "A 3"]) -> Float[Array, ""]:
-        moved = replace(pack, positions_bohr=positions)
-        return jnp.sum(jnp.where(pack.there, model(moved), 0.0))
-
-    return jax.value_and_grad(total)(pack.positions_bohr)

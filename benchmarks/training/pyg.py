@@ -53,13 +53,15 @@ def _schnet(sizes: tuple[int, int, int, int], cutoff: float, readout: str, seed:
     )
 
 
-def graphs(samples: Samples, residuals: np.ndarray) -> list[Data]:
-    """Molecules as it takes them: Angstrom, and the same numbers to learn."""
+def graphs(samples: Samples, residuals: np.ndarray, scale: float = 1.0) -> list[Data]:
+    """Molecules as it takes them: Angstrom, and the same numbers to learn; forces, if there are
+    any, in units of `scale` per Bohr."""
     return [
         Data(
             z=torch.tensor(row.numbers.astype(np.int64)),
             pos=torch.tensor(row.positions_bohr * np.float32(BOHR_TO_ANGSTROM)),
             y=torch.tensor([value], dtype=torch.float32),
+            **({} if row.forces is None else {"forces": torch.tensor(row.forces / scale)}),
         )
         for row, value in zip(samples, residuals.tolist(), strict=True)
     ]
@@ -98,13 +100,38 @@ def epochs(
         model.train()
         for one in loader:
             rule.zero_grad()
-            loss = (model(one.z, one.pos, one.batch)[:, 0] - one.y).abs().mean()
-            loss.backward()
+            loss_of(model, one, config.forces_weight).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
             rule.step()
             schedule.step()
             mean.update_parameters(model)
         yield time.perf_counter() - begun, mean.module
+
+
+def loss_of(model: SchNet, one: Data, weight: float):
+    """The loss of a batch, as ours: a molecule's components of forces share its weight."""
+    if "forces" not in one:
+        return (model(one.z, one.pos, one.batch)[:, 0] - one.y).abs().mean()
+    energies, forces = with_forces(model, one, training=True)
+    sizes = torch.bincount(one.batch)[one.batch]
+    of_forces = ((forces - one.forces).abs().mean(1) / sizes).sum() / one.num_graphs
+    return ((energies - one.y).abs().mean() + weight * of_forces) / (1.0 + weight)
+
+
+def with_forces(model: SchNet, one: Data, training: bool):
+    """Energies of a batch, and forces per Bohr by its derivative."""
+    positions = one.pos.requires_grad_(True)
+    energies = model(one.z, positions, one.batch)[:, 0]
+    (slope,) = torch.autograd.grad(energies.sum(), positions, create_graph=training)
+    return energies, -slope * BOHR_TO_ANGSTROM
+
+
+def predict_forces(model: SchNet, data: list[Data], batch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Energies and forces of all molecules."""
+    model.eval()
+    found = [with_forces(model, one, training=False) for one in DataLoader(data, batch_size=batch)]
+    energies, forces = (torch.cat(parts).detach().numpy() for parts in zip(*found, strict=True))
+    return energies, forces
 
 
 def predict(model: SchNet, data: list[Data], batch: int) -> np.ndarray:

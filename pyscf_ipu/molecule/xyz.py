@@ -40,8 +40,9 @@ _FIRST = slice(0, 1)
 class Unreadable(ValueError):
     """An atom of a frame cannot be read; `atom` is its number from 0."""
 
-    def __init__(self, atom: int, line: str) -> None:
-        needed = "an element and x, y, z in Angstrom are needed"
+    def __init__(
+        self, atom: int, line: str, needed: str = "an element and x, y, z in Angstrom are needed"
+    ) -> None:
         super().__init__(f"atom {atom + 1} is {line.strip()[:60]!r}: {needed}")
         self.atom = atom
 
@@ -56,6 +57,8 @@ class Frame:
     """Keys of the comment in lower case, and their values as `comment_keys` gives them."""
     moments: tuple[str, ...] = ()
     """Magnetic moments, if the atoms have a column of them."""
+    vectors: Float[np.ndarray, "A 3"] | None = None
+    """The column that was asked for, in its own unit; None if the atoms do not have it."""
 
     def check(self) -> None:
         """Raise Refused if the frame is periodic, or states that it is not a closed shell."""
@@ -70,13 +73,17 @@ class Frame:
         return charge_of(self.keys)
 
 
-def parse_frame(block: str) -> Frame:
+def parse_frame(block: str, vectors: str | None = None) -> Frame:
     """Read a frame: the number of atoms, the comment, and one line per atom.
 
     `Frame.check` says whether what it states can be computed.
 
+    Args:
+        block: the text of the frame.
+        vectors: a further column of three numbers per atom, such as forces, in lower case.
+
     Raises:
-        Unreadable: an atom without an element or three coordinates.
+        Unreadable: an atom without an element or three coordinates, or whose vector is none.
         Refused: an unknown unit, or a key that is stated twice.
     """
     _, comment, *atoms = block.split("\n")
@@ -84,7 +91,7 @@ def parse_frame(block: str) -> Frame:
     check_stated_once(pairs)
     keys = dict(pairs)
     unit = angstrom_per_unit(keys)
-    columns = _columns(keys.get("properties", ""))
+    columns = columns_of(keys.get("properties", ""))
     element, at = columns.get("species", columns.get("z", _FIRST)).start, columns["pos"].start
     numbers, positions, moments = [], [], []
     for i, line in enumerate(atoms):
@@ -97,7 +104,8 @@ def parse_frame(block: str) -> Frame:
         positions.append((x, y, z))
         moments += fields[columns[MOMENTS]] if MOMENTS in columns else []
     angstrom = np.array(positions, dtype=float).reshape(-1, 3) * unit
-    return Frame(np.array(numbers, dtype=np.int64), angstrom, keys, tuple(moments))
+    found = _vectors(atoms, columns[vectors]) if vectors in columns else None
+    return Frame(np.array(numbers, dtype=np.int64), angstrom, keys, tuple(moments), found)
 
 
 def comment_keys(comment: str) -> dict[str, str]:
@@ -194,7 +202,20 @@ def _words(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _columns(properties: str) -> dict[str, slice]:
+def _vectors(atoms: list[str], column: slice) -> Float[np.ndarray, "A 3"]:
+    """Three numbers of every atom; raises Unreadable."""
+    found = []
+    for i, line in enumerate(atoms):
+        try:
+            x, y, z = (float(text) for text in line.split()[column])
+        except ValueError:
+            needed = f"three numbers are needed in columns {column.start + 1} to {column.stop}"
+            raise Unreadable(i, line, needed) from None
+        found.append((x, y, z))
+    return np.array(found, dtype=float).reshape(-1, 3)
+
+
+def columns_of(properties: str) -> dict[str, slice]:
     """Columns of the atoms by name in lower case, from the value of Properties."""
     columns: dict[str, slice] = {}
     at = 0

@@ -8,7 +8,10 @@ from rich.console import Console
 
 from qm1b.process.display import Bar, Display, Plain, time_left
 from schnet.network.model import count_parameters
-from schnet.training.loop import Progress, Training
+from schnet.runs.logs import Line
+from schnet.samples.targets import FORCE_DISPLAY_UNIT
+from schnet.training.batches import Progress
+from schnet.training.loop import Training
 from schnet.training.prepare import Prepared
 
 
@@ -78,7 +81,8 @@ class TrainingReport:
                 line = log.lines[-1]
                 self._display.say(
                     f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  valid "
-                    f"{line.valid_mae:8.1f} {unit}  {line.graphs_per_s:6.0f} rows/s"
+                    f"{line.valid_mae:8.1f} {unit}  {_of_forces(line)}"
+                    f"{line.graphs_per_s:6.0f} rows/s"
                 )
         if progress.molecules:
             self._display.update(self._shown(progress))
@@ -91,10 +95,20 @@ class TrainingReport:
         rows, expected = self._rows(progress), prepared.rows * epochs
         new, seconds = rows - self._rows_before, time.monotonic() - self._began
         left = time_left((expected - rows) * seconds / new if new else None)
-        scale = prepared.references.scale * prepared.target.display_per_atomic
-        mae = scale * progress.absolute_error / progress.molecules
+        mae, of_forces = progress.maes(prepared.target, prepared.references.scale)
+        also = "" if math.isnan(of_forces) else f", forces {of_forces:.1f} {FORCE_DISPLAY_UNIT}"
         pace = (
             f"epoch {progress.place.epoch + 1}/{epochs}, {rows}/{expected} rows, "
-            f"MAE {mae:.1f} {prepared.target.display_unit}, ETA {left}"
+            f"MAE {mae:.1f} {prepared.target.display_unit}{also}, ETA {left}"
         )
         return _Shown(rows, expected, pace)
+
+
+def _of_forces(line: Line) -> str:
+    """The errors of the forces, if they are learned."""
+    if not line.has_forces:
+        return ""
+    return (
+        f"forces: train {line.train_forces_mae:7.1f}, valid {line.valid_forces_mae:7.1f} "
+        f"{FORCE_DISPLAY_UNIT}  "
+    )

@@ -12,6 +12,7 @@ from schnet.network.pyg import Imported
 from schnet.runs import checkpoint, plots, results
 from schnet.runs.run_folder import RunFolder, description
 from schnet.runs.settings import TrainSettings, read_yaml
+from schnet.samples.accuracy import Predicted
 from schnet.samples.references import HIGHEST, AtomReferences
 from schnet.samples.targets import target_of
 from schnet.sources import Source, open_source
@@ -107,10 +108,12 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     target, errors = predictor.target, judged.errors
     if keep:
         results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
-        plots.parity(folder.parity, judged.samples.targets, judged.predicted, target, errors)
+        known = Predicted.in_file(judged.samples)
+        plots.parity(folder.parity, known, judged.predicted, target, errors)
+        results.write_errors(folder.results, target, errors)
     if errors.left_out:
         print(f"left out {errors.left_out} rows with an element that no training row had")
-    print(f"RMSE {errors.rmse:.2f} {target.display_unit}")
+    print(results.rmse_sentence(target, errors))
     print(results.sentence(name, target, errors))
     return judged
 

@@ -1,5 +1,6 @@
 """Settings of the network, the optimizer and the schedule: sections of config.yaml, and options."""
 
+import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -66,6 +67,9 @@ class Optimizer:
     loss: Literal["l1", "huber", "mse"] = "l1"
     """Loss of an error in units of the target's standard deviation; huber turns from quadratic to
     linear at 1."""
+    forces_weight: float = 10.0
+    """For --target forces+energy: weight of the loss of a component of the forces, in the same unit
+    per Bohr, beside 1 for that of the energy of a molecule."""
 
     def check(self) -> None:
         """Raise UserError for values that cannot train."""
@@ -75,6 +79,11 @@ class Optimizer:
             )
         if not (0 <= self.ema < 1 and 0 <= self.warmup_fraction < 1):
             raise UserError("--ema and --warmup-fraction must be at least 0 and below 1")
+        if not 0 <= self.forces_weight < math.inf:
+            raise UserError(
+                f"--forces-weight {self.forces_weight}: give 0 or more; --target energy learns no "
+                "forces at all"
+            )
         if not 0 <= self.final_fraction <= 1:
             raise UserError(f"--final-fraction {self.final_fraction}: give a number from 0 to 1")
 

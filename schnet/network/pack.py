@@ -63,6 +63,8 @@ class Pack:
     """Centres of mass."""
     target: Float[AnyArray, "*lead M"]
     """In units of the standard deviation, references subtracted; float32."""
+    forces: Float[AnyArray, "*lead A 3"]
+    """In the same units per Bohr; zeros if the target has none."""
     there: Bool[AnyArray, "*lead M"]
     """Whether a molecule slot is taken."""
 
@@ -85,6 +87,7 @@ def empty(shape: PackShape) -> Pack:
         to_j=np.zeros(e, bool),
         centre_bohr=np.zeros((m, 3), np.float32),
         target=np.zeros(m, np.float32),
+        forces=np.zeros((a, 3), np.float32),
         there=np.zeros(m, bool),
     )
 
@@ -95,6 +98,7 @@ def fill(
     samples: Samples,
     chosen: Sequence[int],
     targets: Float[np.ndarray, " R"],
+    forces_scale: float | None = None,
 ) -> Pack:
     """A pack of the chosen molecules, in that order.
 
@@ -104,6 +108,8 @@ def fill(
         samples: molecules, positions in Bohr.
         chosen: indices into `samples`.
         targets: outputs that the network learns, of all samples.
+        forces_scale: unit of the forces that it learns, in hartree/bohr (`AtomReferences.scale`);
+            None if it learns none.
     """
     rows = np.asarray(chosen, np.int64)
     picked = samples.take(rows)
@@ -120,6 +126,8 @@ def fill(
         "target": targets[rows],
         "there": np.ones(len(picked), bool),
     }
+    if forces_scale is not None and picked.forces is not None:
+        columns["forces"] = picked.forces / np.float32(forces_scale)
     pack = empty(shape)
     for name, values in columns.items():
         getattr(pack, name)[: len(values)] = values

@@ -4,37 +4,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Shaped
 
+from qm1b.rows.batch import gather
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.filter_tables import FilterTables, predict, tabulate
+from schnet.network.forces import predict_with_forces
 from schnet.network.model import SchNet
 from schnet.network.pack import Graphs, Pack, PackShape, fill
 from schnet.network.packing import deal, shape_for
+from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.prefetch import prefetch
 from schnet.samples.references import AtomReferences
 from schnet.samples.samples import Samples
 from schnet.samples.targets import Target
-
-
-class Errors(NamedTuple):
-    """Errors of predictions on rows with a known target, in the target's display unit."""
-
-    mae: float
-    rmse: float
-    mean_predictor: float
-    """MAE without the network's output: of the constant or sum over atoms that it is added to, or,
-    if there is none (a dipole's length, an imported network), of the mean of these rows."""
-    molecules: int
-    """Number of rows."""
-    left_out: int = 0
-    """Rows with an element that no training row had."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +58,52 @@ class Predictor:
             UserError: a row has an element that no training row had, or a reason of its own why it
                 cannot be predicted; `known` has the others.
         """
+        self._check(samples)
         if not len(samples):
             return np.zeros(0)
+        return self.references.add(samples, self.residuals(samples, shape or self.shape(samples)))
+
+    def with_forces(self, samples: Samples, shape: PackShape | None = None) -> Predicted:
+        """Predict energies in hartree and the forces on all atoms in hartree/bohr.
+
+        Args:
+            samples: the rows.
+            shape: slots of the packs, as in `__call__`.
+
+        Raises:
+            UserError: the target is no energy, or as `__call__`.
+        """
+        self.check_forces()
+        self._check(samples)
+        residuals, forces = np.zeros(len(samples)), np.zeros(samples.positions_bohr.shape)
+        if not len(samples):
+            return Predicted(residuals, forces)
+        for chosen, pack in prefetch(self.packs(samples, shape or self.shape(samples))):
+            found = predict_with_forces(self.model, pack)
+            residuals[chosen] = np.asarray(found.energies)[: len(chosen)]
+            index, _ = gather(samples.atom_offset[chosen], samples.atom_offset[1:][chosen])
+            forces[index] = self.references.forces(np.asarray(found.forces)[: len(index)])
+        return Predicted(self.references.add(samples, residuals), forces)
+
+    def predicted(self, samples: Samples, shape: PackShape | None = None) -> Predicted:
+        """All that the target has, the forces included; raises as `__call__`."""
+        if self.target.has_forces:
+            return self.with_forces(samples, shape)
+        return Predicted(self(samples, shape))
+
+    def check_forces(self) -> None:
+        """Raise UserError if the network has no forces."""
+        if not self.target.extensive:
+            raise UserError(
+                f"the run predicts {self.target.name}: forces need one of the energy "
+                "(`schnet train --target energy`, or `forces+energy` to learn them, too)"
+            )
+
+    def _check(self, samples: Samples) -> None:
         bad = np.flatnonzero(samples.reasons != "")
         if len(bad):
             row = samples[int(bad[0])]
             raise UserError(f"{row.key} ({row.smiles or 'no SMILES'}): {row.reason}")
-        return self.references.add(samples, self.residuals(samples, shape or self.shape(samples)))
 
     def known(self, samples: Samples) -> Samples:
         """The rows that can be predicted: those without a reason of `reasons`."""
@@ -108,9 +135,7 @@ class Predictor:
             pack = fill(shape, self.graphs, samples, chosen, zeros)
             yield chosen, jax.tree.map(jnp.asarray, pack)
 
-    def stream(
-        self, parts: Iterable[Samples]
-    ) -> Iterator[tuple[Samples, Samples, Float64[np.ndarray, " known"]]]:
+    def stream(self, parts: Iterable[Samples]) -> Iterator[tuple[Samples, Samples, Predicted]]:
         """Predict part by part; a part uses the program of those before unless it is larger.
 
         Yields:
@@ -122,40 +147,17 @@ class Predictor:
             if len(samples):
                 own = self.shape(samples)
                 shape = PackShape(*map(max, own, shape or own))
-            yield everything, samples, self(samples, shape)
+            yield everything, samples, self.predicted(samples, shape)
 
     def errors(self, parts: Iterable[Samples]) -> Errors:
         """Errors over all rows of a stream; raises UserError if there are none."""
-        predicted, baselines, truths = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
-        left_out = 0
-        for everything, samples, values in self.stream(parts):
+        predictions: list[Predicted] = []
+        truths: list[Predicted] = []
+        baselines, left_out = [np.zeros(0)], 0
+        for everything, samples, predicted in self.stream(parts):
             left_out += len(everything) - len(samples)
-            predicted.append(values)
+            predictions.append(predicted)
+            truths.append(Predicted.in_file(samples))
             baselines.append(self.references.baseline(samples))
-            truths.append(samples.targets)
-        return self.summary(
-            np.concatenate(predicted), np.concatenate(baselines), np.concatenate(truths), left_out
-        )
-
-    def summary(
-        self,
-        predicted: Float64[np.ndarray, " R"],
-        baseline: Float64[np.ndarray, " R"],
-        truth: Float64[np.ndarray, " R"],
-        left_out: int,
-    ) -> Errors:
-        """Errors of predictions, given the rows' baselines and targets; raises as `errors`."""
-        if not len(truth):
-            also = f" but {left_out} with elements that no training row had" if left_out else ""
-            raise UserError(
-                f"there are no rows to evaluate{also}: give data, or a split that leaves some"
-            )
-        mean = baseline if baseline.any() else np.full(len(truth), truth.mean())
-        unit, errors = self.target.display_per_atomic, predicted - truth
-        return Errors(
-            mae=unit * float(np.abs(errors).mean()),
-            rmse=unit * float(np.mean(errors**2)) ** 0.5,
-            mean_predictor=unit * float(np.abs(mean - truth).mean()),
-            molecules=len(truth),
-            left_out=left_out,
-        )
+        found, known = Predicted.joined(predictions), Predicted.joined(truths)
+        return Errors.of(self.target, found, known, np.concatenate(baselines), left_out)

@@ -37,6 +37,15 @@ class Line(NamedTuple):
     """Rows per second."""
     seconds: float
     """Since the beginning, pauses not counted."""
+    train_forces_mae: float = math.nan
+    """As `train_mae`, of the components of the forces, in meV/Angstrom; NaN without forces."""
+    valid_forces_mae: float = math.nan
+    """As `valid_mae`, likewise."""
+
+    @property
+    def has_forces(self) -> bool:
+        """Whether forces are learned."""
+        return not math.isnan(self.train_forces_mae)
 
 
 def read(path: Path) -> list[Line]:
@@ -44,11 +53,15 @@ def read(path: Path) -> list[Line]:
     if not path.exists():
         return []
     kinds = [int if name in ("epoch", "updates") else float for name in Line._fields]
+    without_forces = dict.fromkeys(Line._field_defaults, "nan")
     with open(path, newline="") as stream:
         rows = csv.DictReader(stream)
         try:
             return [
-                Line._make(kind(row[name]) for name, kind in zip(Line._fields, kinds, strict=True))
+                Line._make(
+                    kind((without_forces | row)[name])
+                    for name, kind in zip(Line._fields, kinds, strict=True)
+                )
                 for row in rows
             ]
         except (KeyError, TypeError, ValueError):
@@ -74,7 +87,10 @@ class CsvLog:
 
     def _write(self) -> None:
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([Line._fields, *self.lines])
+        forces = any(line.has_forces for line in self.lines)
+        width = len(Line._fields) - (0 if forces else len(Line._field_defaults))
+        rows = (line[:width] for line in [Line._fields, *self.lines])
+        csv.writer(text, lineterminator="\n").writerows(rows)
         write_text(self.path, text.getvalue())
 
 
@@ -95,6 +111,8 @@ def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line
             "loss/train": line.train_loss,
             f"mae_{unit}/train": line.train_mae,
             f"mae_{unit}/valid": line.valid_mae,
+            "forces_mae_meV_per_Angstrom/train": line.train_forces_mae,
+            "forces_mae_meV_per_Angstrom/valid": line.valid_forces_mae,
             "optimizer/learning_rate": line.learning_rate,
             "optimizer/gradient_norm": line.gradient_norm,
             "speed/graphs_per_s": line.graphs_per_s,

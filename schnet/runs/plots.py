@@ -1,4 +1,5 @@
-"""Pictures of a run: the learning curve, and predictions against the truth."""
+"""Pictures of a run: the learning curve, and predictions against the truth; forces, if they are
+learned, have a second panel."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from schnet.network.predictor import Errors
 from schnet.runs.logs import Line
-from schnet.samples.targets import Target
+from schnet.samples.accuracy import Errors, Predicted
+from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, UNITS, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,56 +23,85 @@ TRAIN, VALID = "#1f77b4", "#d62728"
 
 def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch: int) -> None:
     """Save a PNG of the MAE of training and validation rows by epoch."""
+    figure, panels = _figure(2 if target.has_forces else 1)
+    epochs = [line.epoch for line in lines]
+    train, valid = ([getattr(line, f"{side}_mae") for line in lines] for side in ("train", "valid"))
+    _curves(panels[0], epochs, train, valid, best_epoch, target.display_unit)
+    panels[0].set_ylabel(f"MAE of {target.number} [{target.display_unit}]")
+    if target.has_forces:
+        train, valid = (
+            [getattr(line, f"{side}_forces_mae") for line in lines] for side in ("train", "valid")
+        )
+        _curves(panels[1], epochs, train, valid, best_epoch, FORCE_DISPLAY_UNIT)
+        panels[1].set_ylabel(f"MAE of forces [{FORCE_DISPLAY_UNIT}]")
+    figure.savefig(path)
+
+
+def _curves(
+    axes: Axes,
+    epochs: list[int],
+    train: list[float],
+    valid: list[float],
+    best_epoch: int,
+    unit: str,
+) -> None:
     from matplotlib.ticker import LogFormatter, MaxNLocator
 
-    figure, axes = _figure()
-    epochs = [line.epoch for line in lines]
-    maes = [line.train_mae for line in lines]
-    mark = "." if len(lines) == 1 else ""
-    axes.plot(epochs, maes, color=TRAIN, marker=mark, label="training (running)")
-    valid = [(line.epoch, line.valid_mae) for line in lines if np.isfinite(line.valid_mae)]
-    if valid:
-        axes.plot(*zip(*valid, strict=True), color=VALID, label="validation (averaged weights)")
-        best = next((line for line in lines if line.epoch == best_epoch), None)
-        if best is not None:
-            label = f"best: {best.valid_mae:.1f} {target.display_unit}, epoch {best_epoch}"
-            axes.plot(best.epoch, best.valid_mae, "o", color=VALID, label=label)
+    mark = "." if len(epochs) == 1 else ""
+    axes.plot(epochs, train, color=TRAIN, marker=mark, label="training (running)")
+    judged = {epoch: mae for epoch, mae in zip(epochs, valid, strict=True) if np.isfinite(mae)}
+    if judged:
+        axes.plot([*judged], [*judged.values()], color=VALID, label="validation (averaged weights)")
+        if best_epoch in judged:
+            best = judged[best_epoch]
+            label = f"best: {best:.1f} {unit}, epoch {best_epoch}"
+            axes.plot(best_epoch, best, "o", color=VALID, label=label)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(LogFormatter())  # numbers, not powers of ten
     axes.yaxis.set_minor_formatter(LogFormatter())
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
-    axes.set_ylabel(f"MAE of {target.name} [{target.display_unit}]")
     axes.legend(frameon=False)
-    figure.savefig(path)
 
 
 def parity(
-    path: Path,
-    truth: Float64[np.ndarray, " R"],
-    predicted: Float64[np.ndarray, " R"],
-    target: Target,
-    errors: Errors,
+    path: Path, known: Predicted, predicted: Predicted, target: Target, errors: Errors
 ) -> None:
-    """Save a PNG of predictions against the truth, both given in the target's atomic unit."""
+    """Save a PNG of predictions against what the file says."""
     factor = target.per_atomic(target.file_unit)
-    figure, axes = _figure()
-    axes.plot(truth * factor, predicted * factor, ".", ms=3, alpha=0.5, color=TRAIN)
-    ends = np.array([min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]) * factor
-    axes.plot(ends, ends, color="black", lw=0.8)
     name = {"ev": "eV", "debye": "D"}[target.file_unit]
-    axes.set_xlabel(f"{target.name} in the data [{name}]")
-    axes.set_ylabel(f"{target.name} predicted [{name}]")
+    figure, panels = _figure(2 if errors.forces else 1)
+    _against(panels[0], known.values * factor, predicted.values * factor, target.number, name)
     title = f"{errors.molecules} rows, MAE {errors.mae:.1f} {target.display_unit}"
-    axes.set_title(title, fontsize=10)
-    axes.set_aspect("equal", adjustable="box")
+    panels[0].set_title(title, fontsize=10)
+    if errors.forces is not None and known.forces is not None and predicted.forces is not None:
+        factor = UNITS["force"][FORCE_FILE_UNIT]
+        components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
+        _against(panels[1], *components, "forces", "eV/Angstrom")
+        panels[1].set_title(f"MAE {errors.forces.mae:.1f} {FORCE_DISPLAY_UNIT}", fontsize=10)
     figure.savefig(path)
 
 
-def _figure() -> tuple[Figure, Axes]:
+def _against(
+    axes: Axes,
+    truth: Float64[np.ndarray, " n"],
+    predicted: Float64[np.ndarray, " n"],
+    what: str,
+    unit: str,
+) -> None:
+    axes.plot(truth, predicted, ".", ms=3, alpha=0.5, color=TRAIN)
+    ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+    axes.plot(ends, ends, color="black", lw=0.8)
+    axes.set_xlabel(f"{what} in the data [{unit}]")
+    axes.set_ylabel(f"{what} predicted [{unit}]")
+    axes.set_aspect("equal", adjustable="box")
+
+
+def _figure(panels: int) -> tuple[Figure, Sequence[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.0, 4.0), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure = Figure(figsize=(5.0 * panels, 4.0), dpi=150, layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0].tolist()
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
     return figure, axes

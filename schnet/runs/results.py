@@ -1,7 +1,8 @@
-"""Predictions as CSV, and the errors of a run on rows with a known target."""
+"""Predictions as CSV, and the errors of a run on rows with a known target, as text and JSON."""
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +10,24 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from qm1b.process.files import atomic_write
-from schnet.network.predictor import Errors, Predictor
+from qm1b.process.files import atomic_write, write_text
+from schnet.network.predictor import Predictor
+from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.samples import Samples
-from schnet.samples.targets import Target
+from schnet.samples.targets import (
+    FORCE_DISPLAY_UNIT,
+    FORCE_FILE_UNIT,
+    FORCES,
+    UNITS,
+    Target,
+)
 
 
 class Judged(NamedTuple):
     """Rows, their predictions, and the errors."""
 
     samples: Samples
-    predicted: np.ndarray
+    predicted: Predicted
     errors: Errors
 
 
@@ -27,20 +35,45 @@ def judge(predictor: Predictor, parts: Iterable[Samples]) -> Judged:
     """Predict rows with a known target; raises UserError if there are none."""
     everything = Samples.concatenate([part for part in parts if len(part)])
     samples = predictor.known(everything)
-    predicted = predictor(samples)
+    predicted = predictor.predicted(samples)
     baseline = predictor.references.baseline(samples)
     left_out = len(everything) - len(samples)
-    errors = predictor.summary(predicted, baseline, samples.targets, left_out)
+    known = Predicted.in_file(samples)
+    errors = Errors.of(predictor.target, predicted, known, baseline, left_out)
     return Judged(samples, predicted, errors)
 
 
 def sentence(name: str, target: Target, errors: Errors) -> str:
     """The last line of an evaluation."""
     unit = target.display_unit
+    of_forces = ""
+    if errors.forces is not None:
+        of_forces = (
+            f"; forces {errors.forces.mae:.2f} {FORCE_DISPLAY_UNIT}, no forces "
+            f"{errors.forces.zero_forces:.2f} {FORCE_DISPLAY_UNIT}"
+        )
     return (
         f"{name} MAE {errors.mae:.2f} {unit} over {errors.molecules} rows; "
-        f"mean predictor {errors.mean_predictor:.2f} {unit}"
+        f"mean predictor {errors.mean_predictor:.2f} {unit}{of_forces}"
     )
+
+
+def rmse_sentence(target: Target, errors: Errors) -> str:
+    """The line before it."""
+    found = f"RMSE {errors.rmse:.2f} {target.display_unit}"
+    if errors.forces is None:
+        return found
+    return f"{found}; forces {errors.forces.rmse:.2f} {FORCE_DISPLAY_UNIT}"
+
+
+def write_errors(path: Path, target: Target, errors: Errors) -> None:
+    """Write errors as JSON, each with its unit; raises UserError if that fails."""
+    found: dict[str, object] = {"target": target.name, "rows": errors.molecules}
+    found |= {"left_out": errors.left_out, "unit": target.display_unit, "mae": errors.mae}
+    found |= {"rmse": errors.rmse, "mean_predictor": errors.mean_predictor}
+    if errors.forces is not None:
+        found["forces"] = {"unit": FORCE_DISPLAY_UNIT, **errors.forces._asdict()}
+    write_text(path, json.dumps(found, indent=2) + "\n")
 
 
 @dataclass
@@ -78,7 +111,8 @@ def lines(
 ) -> Iterator[str]:
     """CSV of all rows: place in the file, SMILES, prediction.
 
-    The first line has the names of columns.
+    The first line has the names of columns. Forces are the x, y and z of all atoms in their order,
+    with spaces between.
 
     Args:
         predictor: the network.
@@ -89,25 +123,41 @@ def lines(
     """
     target = predictor.target
     unit = target.per_atomic(target.file_unit)
-    names = [f"{target.name}{end}_{target.file_unit}" for end in ("", "_in_file")]
-    yield _csv(["row", "smiles", names[0], names[1] if truth else "reason"])
-    for samples, _, predicted in predictor.stream(parts):
+    names = [f"{target.number}{end}_{target.file_unit}" for end in ("", "_in_file")]
+    forces = [f"{FORCES}{end}_{FORCE_FILE_UNIT}" for end in ("", "_in_file")]
+    columns = [names[0], names[1] if truth else "reason"]
+    if target.has_forces:
+        columns += forces if truth else forces[:1]
+    yield _csv(["row", "smiles", *columns])
+    for samples, known, predicted in predictor.stream(parts):
         reasons = predictor.reasons(samples)
         values = np.full(len(samples), np.nan)
-        values[reasons == ""] = predicted * unit
+        values[reasons == ""] = predicted.values * unit
         last = [*map(_digits, samples.targets * unit)] if truth else reasons.tolist()
-        for *texts, value, other in zip(samples.keys, samples.smiles, values, last, strict=True):
-            yield _csv([*texts, _digits(value), other])
+        texts = [samples.keys, samples.smiles, map(_digits, values), last]
+        if target.has_forces:
+            here = np.full(len(samples), "", object)
+            here[reasons == ""] = _force_texts(predicted.forces, known)
+            texts += [here, _force_texts(samples.forces, samples)] if truth else [here]
+        yield from map(_csv, zip(*texts, strict=True))
         if tally is not None:
             tally.rows += len(samples)
             tally.without += int((reasons != "").sum())
+
+
+def _force_texts(forces: np.ndarray | None, samples: Samples) -> list[str]:
+    """The components of each row, atom by atom."""
+    assert forces is not None
+    values = forces * UNITS["force"][FORCE_FILE_UNIT]
+    rows = np.split(values, samples.atom_offset[1:-1])
+    return [" ".join(map(_digits, row.ravel().tolist())) for row in rows[: len(samples)]]
 
 
 def _digits(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.6f}"
 
 
-def _csv(values: list[str]) -> str:
+def _csv(values: Iterable[str]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(values)
     return text.getvalue()

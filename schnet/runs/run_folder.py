@@ -49,6 +49,7 @@ class RunFolder:
         self.learning_curve = path / "learning_curve.png"
         self.parity = path / "parity.png"
         self.predictions = path / "test_predictions.csv"
+        self.results = path / "results.json"
 
     def describe(self) -> RunRecord:
         """Read `run.json`; raises UserError if this is not a run."""

@@ -15,6 +15,7 @@ import yaml
 from qm1b.process.files import write_text
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Optimizer, Schedule
+from schnet.samples.targets import target_of
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -29,7 +30,7 @@ class Data:
     data: tuple[Path, ...] = ()
     """Folders of qm1b generate, .parquet or .extxyz(.gz) files."""
     target: str = "gap"
-    """gap, energy, atomisation_energy, homo, lumo or dipole_norm."""
+    """gap, energy, atomisation_energy, forces+energy, homo, lumo or dipole_norm."""
     key: str | None = None
     """Key of extended XYZ that holds the target, if its name does not say so."""
     unit: str | None = None
@@ -73,6 +74,8 @@ class TrainSettings:
     def decisive(self) -> dict[str, object]:
         """The settings that decide the weights, flat; without time limits, which may change."""
         free = {"max_minutes", "checkpoint_minutes"}
+        if not target_of(self.rows.target).has_forces:
+            free.add("forces_weight")
         return {k: v for k, v in flat(to_dict(self)).items() if k.split(".")[-1] not in free}
 
 

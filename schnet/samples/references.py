@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, UInt8
+from jaxtyping import Bool, Float32, Float64, Int, UInt8
 
 from pyscf_ipu.elements.symbols import SYMBOLS
 from schnet.errors import UserError
@@ -180,6 +180,11 @@ class AtomReferences:
     ) -> Float64[np.ndarray, " R"]:
         """The target in its atomic unit from the network's residuals; raises as `baseline`."""
         return self.baseline(samples) + self.scale * residuals
+
+    def forces(self, residuals: Float32[np.ndarray, "atoms 3"]) -> Float64[np.ndarray, "atoms 3"]:
+        """Forces in hartree/bohr from the network's, in units of `scale` per Bohr: the rest of the
+        target does not depend on the positions."""
+        return self.scale * residuals.astype(np.float64)
 
     def to_dict(self) -> dict[str, object]:
         """The record for run.json; JSON keeps every bit of a float64."""

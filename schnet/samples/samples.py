@@ -1,4 +1,5 @@
-"""Molecules in memory, each with one number to learn: flat arrays, whatever file they come from.
+"""Molecules in memory, each with one number to learn, perhaps with the forces on its atoms: flat
+arrays, whatever file they come from.
 
 Shape legend: R rows (molecules, or conformers of them), `atoms` all their atoms in sequence.
 """
@@ -6,7 +7,7 @@ Shape legend: R rows (molecules, or conformers of them), `atoms` all their atoms
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ class Sample(NamedTuple):
     key: str
     reason: str = ""
     """Why the row cannot be predicted; it may then be without atoms."""
+    forces: Float32[np.ndarray, "A 3"] | None = None
+    """In hartree/bohr; None if the target has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Samples:
     """Text that is the same for all conformers of a molecule; splits go by it."""
     reasons: Shaped[np.ndarray, " R"]
     """Why a row cannot be predicted; '' if it can, and in all rows of data to train on."""
+    forces: Float32[np.ndarray, "atoms 3"] | None = None
+    """On every atom, in hartree/bohr; None if the target has none."""
 
     def __post_init__(self) -> None:
         rows, atoms = len(self.atom_offset) - 1, len(self.numbers)
@@ -69,6 +74,7 @@ class Samples:
             texts(row.key for row in rows),
             smiles if molecules is None else texts(molecules),
             texts(row.reason for row in rows),
+            _joined([row.forces for row in rows]),
         )
 
     @classmethod
@@ -80,9 +86,11 @@ class Samples:
         columns = {
             f.name: np.concatenate([getattr(part, f.name) for part in all_parts])
             for f in fields(cls)
+            if f.name != "forces"
         }
         sizes = np.concatenate([part.sizes for part in all_parts])
-        return cls(**columns | {"atom_offset": offsets_of(sizes)})
+        forces = _joined([part.forces for part in parts if len(part)])
+        return cls(**columns | {"atom_offset": offsets_of(sizes), "forces": forces})
 
     def __len__(self) -> int:
         """Number of rows, R."""
@@ -105,6 +113,7 @@ class Samples:
             self.smiles[at],
             self.keys[at],
             self.reasons[at],
+            None if self.forces is None else self.forces[atoms],
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -116,7 +125,17 @@ class Samples:
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
         by_row = (self.targets, self.smiles, self.keys, self.molecules, self.reasons)
         chosen = [column[rows] for column in by_row]
-        return Samples(self.numbers[index], self.positions_bohr[index], offset, *chosen)
+        forces = None if self.forces is None else self.forces[index]
+        found = Samples(self.numbers[index], self.positions_bohr[index], offset, *chosen)
+        return replace(found, forces=forces)
+
+
+def _joined(
+    parts: Sequence[Float32[np.ndarray, "_ 3"] | None],
+) -> Float32[np.ndarray, "_ 3"] | None:
+    """The forces of all parts; None if there are no parts, or a part has none."""
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if found and len(found) == len(parts) else None
 
 
 def without_atoms(smiles: str, key: str, reason: str) -> Sample:

@@ -1,7 +1,7 @@
 """Properties that can be learned, the units that files have them in, and the unit of errors.
 
-Inside, energies are in hartree and dipole moments in e*bohr. Conversions follow CODATA 2018
-(doi:10.1103/RevModPhys.93.025010).
+Inside, energies are in hartree, forces in hartree/bohr and dipole moments in e*bohr. Conversions
+follow CODATA 2018 (doi:10.1103/RevModPhys.93.025010).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 from schnet.errors import UserError
 
-Quantity = Literal["energy", "dipole"]
+Quantity = Literal["energy", "dipole", "force"]
 
 _ENERGY_UNITS = {
     "au": 1.0,
@@ -35,15 +35,37 @@ _DIPOLE_UNITS = {
     "e_angstrom": BOHR_TO_ANGSTROM,
 }
 
+_FORCE_UNITS = {"au": 1.0, "hartree_bohr": 1.0} | {
+    f"{energy}_angstrom": factor / BOHR_TO_ANGSTROM
+    for energy, factor in _ENERGY_UNITS.items()
+    if energy != "au"
+}
+
 UNITS: Mapping[Quantity, Mapping[str, float]] = MappingProxyType(
-    {"energy": MappingProxyType(_ENERGY_UNITS), "dipole": MappingProxyType(_DIPOLE_UNITS)}
+    {
+        "energy": MappingProxyType(_ENERGY_UNITS),
+        "dipole": MappingProxyType(_DIPOLE_UNITS),
+        "force": MappingProxyType(_FORCE_UNITS),
+    }
 )
 """How many of each unit make one atomic unit."""
+
+FORCES = "forces"
+"""The field of a qm1b dataset, and the column of extended XYZ, that holds the forces."""
+
+FORCE_FILE_UNIT = "ev_angstrom"
+"""The unit of forces in CSV files and pictures, as in `UNITS`."""
+
+FORCE_DISPLAY_UNIT = "meV/Angstrom"
+"""The unit of printed errors of forces."""
+
+MEV_PER_ANGSTROM = UNITS["force"]["mev_angstrom"]
+"""In one hartree/bohr."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A property of a molecule: one number."""
+    """A property of a molecule: one number, and for an energy perhaps the forces, its gradient."""
 
     name: str
     quantity: Quantity
@@ -55,6 +77,18 @@ class Target:
     """Fields of a qm1b dataset that it is made from."""
     extensive: bool = False
     """Whether it grows with the molecule, so that atoms have references (`AtomReferences`)."""
+    other_names: tuple[str, ...] = ()
+    """Further names of the same target."""
+
+    @property
+    def has_forces(self) -> bool:
+        """Whether the forces are learned, too."""
+        return FORCES in self.fields
+
+    @property
+    def number(self) -> str:
+        """The name of its one number, in columns of files and in pictures."""
+        return self.stems[0]
 
     @property
     def unit(self) -> str:
@@ -117,6 +151,15 @@ _TARGETS = (
         ("atomisation_energy",),
         extensive=True,
     ),
+    Target(
+        "forces+energy",
+        "energy",
+        "meV",
+        ("energy", "u0"),
+        ("energy", FORCES),
+        extensive=True,
+        other_names=("energy+forces",),
+    ),
     Target("homo", "energy", "meV", ("homo",), ("homo",)),
     Target("lumo", "energy", "meV", ("lumo",), ("lumo",)),
     Target("dipole_norm", "dipole", "mdebye", ("dipole_norm", "dipole", "mu"), ("dipole",)),
@@ -127,9 +170,10 @@ TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target
 
 def target_of(name: str) -> Target:
     """The target of a name; raises UserError for an unknown one."""
-    if name not in TARGETS:
-        raise UserError(f"--target is {name!r}: use one of {', '.join(TARGETS)}")
-    return TARGETS[name]
+    for target in TARGETS.values():
+        if name in (target.name, *target.other_names):
+            return target
+    raise UserError(f"--target is {name!r}: use one of {', '.join(TARGETS)}")
 
 
 def canonical_unit(unit: str) -> str:

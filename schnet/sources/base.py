@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32
 
 from schnet.errors import UserError
 from schnet.samples.samples import Samples, texts
@@ -136,11 +136,12 @@ def kept(
             test that it fails.
         wants_target: drop rows, also those whose target is not finite; else this is a prediction.
     """
-    finite = np.isfinite(samples.positions_bohr).all(axis=1)
-    bad_atoms = np.add.reduceat(np.append(~finite, False), samples.atom_offset[:-1], dtype=np.int64)
-    tests = {"no atoms": samples.sizes > 0, **tests, "position not finite": bad_atoms == 0}
+    tests = {"no atoms": samples.sizes > 0, **tests}
+    tests["position not finite"] = _all_finite(samples.positions_bohr, samples)
     if wants_target:
         tests["target not finite"] = np.isfinite(samples.targets)
+        if samples.forces is not None:
+            tests["forces not finite"] = _all_finite(samples.forces, samples)
     why = samples.reasons.copy()
     reasons = Reasons()
     for reason, passed in tests.items():
@@ -152,6 +153,15 @@ def kept(
         return replace(samples, reasons=why), Reasons()
     good = why == ""
     return (samples if good.all() else samples.take(np.flatnonzero(good))), reasons
+
+
+def _all_finite(
+    of_atoms: Float32[np.ndarray, "atoms 3"], samples: Samples
+) -> Bool[np.ndarray, " R"]:
+    """Which rows have three finite numbers for every atom."""
+    bad = ~np.isfinite(of_atoms).all(axis=1)
+    starts = samples.atom_offset[:-1]
+    return np.add.reduceat(np.append(bad, False), starts, dtype=np.int64) == 0
 
 
 def digest(path: Path) -> str:

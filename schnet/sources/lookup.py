@@ -4,14 +4,23 @@ The keys of a target are its names followed by a unit (`gap_au`, `gap_eV`, `U0_h
 `dipole_debye`). A bare name (`gap`) has no unit, so it needs `--unit`: `energy` alone is in eV if
 ASE wrote it, but others use other units. A dipole moment may be its length or the vector. Without a
 gap, homo and lumo give it.
+
+Forces are a column of the atoms: `forces` or `REF_forces`, followed by a unit
+(`forces_ev_angstrom`), or else in the unit of the energy per Angstrom.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+from jaxtyping import Float, Float32
+
+from pyscf_ipu.molecule.xyz import columns_of
 from schnet.errors import UserError
-from schnet.samples.targets import UNITS, Target, canonical_unit, target_of
+from schnet.samples.targets import FORCES, UNITS, Target, canonical_unit, target_of
 
 
 @dataclass(frozen=True)
@@ -39,15 +48,34 @@ class Lookup:
     """The keys whose sum is the target."""
 
     terms: tuple[Term, ...]
+    forces: Term | None = None
+    """The column of the forces, if the target has them; its key is in lower case."""
+
+    @property
+    def forces_column(self) -> str | None:
+        """Its name, if the target has forces."""
+        return self.forces.key if self.forces else None
 
     @property
     def units(self) -> dict[str, str]:
         """Unit of each key in the file."""
-        return {term.key: term.unit for term in self.terms}
+        terms = self.terms if self.forces is None else (*self.terms, self.forces)
+        return {term.key: term.unit for term in terms}
 
     def missing(self, comment: Mapping[str, str]) -> list[str]:
-        """The keys that a frame lacks."""
-        return [term.key for term in self.terms if term.key not in comment]
+        """The keys, and the column of forces, that a frame lacks."""
+        found = [term.key for term in self.terms if term.key not in comment]
+        if self.forces and self.forces.key not in _columns(comment):
+            found.append(self.forces.key)
+        return found
+
+    def atomic_forces(
+        self, column: Float[np.ndarray, "A 3"] | None
+    ) -> Float32[np.ndarray, "A 3"] | None:
+        """The forces in hartree/bohr from the column of a frame; None if the target has none."""
+        if self.forces is None or column is None:
+            return None
+        return (column / self.forces.per_atomic).astype(np.float32)
 
     def value(self, comment: Mapping[str, str], where: str) -> float:
         """The target of a frame in its atomic unit; raises UserError, with `where` as the name of
@@ -65,39 +93,78 @@ class Lookup:
 
 
 def lookup(
-    target: Target, names: Iterable[str], key: str | None, unit: str | None, where: str
+    target: Target, comment: Mapping[str, str], key: str | None, unit: str | None, where: str
 ) -> Lookup:
-    """Find the target among the keys of a file's first frame.
+    """Find the target among the keys of a file's first frame, and the forces among its columns.
 
     Args:
         target: the property to find.
-        names: the keys of the frame.
+        comment: the keys of the frame.
         key: the key to take, if the user gave it (`--key`).
         unit: the unit, if the user gave it (`--unit`).
         where: the file, for messages.
 
     Raises:
-        UserError: no such key, no unit, or a unit that contradicts the key's.
+        UserError: no such key or column, no unit, or a unit that contradicts the key's.
     """
-    first = _FirstFrame(list(names), unit, where)
+    terms = _terms(target, _FirstFrame(list(comment), unit, where), key)
+    if not target.has_forces:
+        return Lookup(terms)
+    return Lookup(terms, _forces(_columns(comment), terms[0], where))
+
+
+def _terms(target: Target, first: _FirstFrame, key: str | None) -> tuple[Term, ...]:
+    """The keys whose sum is the target; raises as `lookup`."""
+    unit, where = first.unit, first.where
     if unit is not None:
         target.per_atomic(unit)  # refuse an unknown unit before a missing key
     if key is not None:
         if key not in first.names:
             raise UserError(f"{where} has no key {key!r}; its first frame has {first.listed()}")
-        return Lookup((first.term(target, key),))
+        return (first.term(target, key),)
     found = first.find(target)
     if found is not None:
-        return Lookup((found,))
+        return (found,)
     if target.name == "gap":
         lumo, homo = (first.find(target_of(name)) for name in ("lumo", "homo"))
         if lumo is not None and homo is not None:
-            return Lookup((lumo, replace(homo, sign=-1.0)))
+            return lumo, replace(homo, sign=-1.0)
     looked = ", ".join(f"{stem}_UNIT or {stem}" for stem in target.stems)
     raise UserError(
-        f"{where} has no {target.name} (looked for {looked}, in small or capital letters); its "
+        f"{where} has no {target.number} (looked for {looked}, in small or capital letters); its "
         f"first frame has {first.listed()}: name one with --key"
     )
+
+
+def _columns(comment: Mapping[str, str]) -> list[str]:
+    """The columns of a frame's atoms, in lower case."""
+    properties = (value for key, value in comment.items() if key.lower() == "properties")
+    return [*columns_of(next(properties, ""))]
+
+
+def _forces(columns: list[str], energy: Term, where: str) -> Term:
+    """The column of the forces that belong to an energy; raises as `lookup`."""
+    stems = [FORCES, f"ref_{FORCES}"]
+    if energy.key.lower().startswith("ref_"):
+        stems.reverse()
+    for name, unit in ((f"{stem}_{unit}", unit) for stem in stems for unit in UNITS["force"]):
+        if name in columns:
+            return Term(name, unit, UNITS["force"][unit])
+    bare = next((stem for stem in stems if stem in columns), None)
+    if bare is None:
+        raise UserError(
+            f"{where} has no forces (looked for columns {FORCES} and REF_{FORCES}, in small or "
+            f"capital letters); its first frame has {', '.join(columns)}: train on the energy "
+            "alone with --target energy, or compute forces with `qm1b generate --forces`"
+        )
+    unit = f"{energy.unit}_angstrom"
+    if energy.per_atomic == 1.0:
+        raise UserError(
+            f"{where}: the column {bare!r} does not say its unit, and with an energy in hartree "
+            f"({energy.key}) it may be per Bohr or per Angstrom: name it {bare}_hartree_bohr, "
+            f"{bare}_hartree_angstrom or {bare}_ev_angstrom"
+        )
+    return Term(bare, unit, UNITS["force"][unit])
 
 
 @dataclass(frozen=True)

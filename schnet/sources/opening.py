@@ -5,7 +5,7 @@ from pathlib import Path
 
 from qm1b.folder.shards import MANIFEST
 from schnet.errors import UserError
-from schnet.samples.targets import Target, target_of
+from schnet.samples.targets import FORCES, Target, target_of
 from schnet.sources import smiles, xyz
 from schnet.sources.base import Several, Source
 
@@ -80,7 +80,9 @@ def _check_given(source: Source, target: Target, key: str | None, unit: str | No
     if key is not None:
         raise UserError(f"--key is for extended XYZ; {source.path} has its own columns")
     for name, own in source.units.items():
-        if unit is not None and not name.startswith("pos") and not target.same_unit(own, unit):
+        if unit is None or name.startswith("pos") or name == FORCES:
+            continue
+        if not target.same_unit(own, unit):
             raise UserError(
                 f"{source.path}: --unit is {unit!r}, but its column {name} is in {own}; leave "
                 "--unit out"

@@ -1,8 +1,8 @@
 """Folders of `qm1b generate`, and Parquet files of `qm1b export` or of QM1B itself.
 
 qm1b reads them, in atomic units. Dropped and counted are rows that did not converge, whose target
-is not finite, or that are suspect. QM1B's own files have no convergence flag but the spread of the
-last energies, `std`: rows of 0.01 eV or more are dropped, as its authors do
+or forces are not finite, or that are suspect. QM1B's own files have no convergence flag but the
+spread of the last energies, `std`: rows of 0.01 eV or more are dropped, as its authors do
 (doi:10.48550/arXiv.2311.01135).
 """
 
@@ -24,7 +24,7 @@ from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import CONVERGED
 from schnet.errors import UserError
 from schnet.samples.samples import Samples, texts
-from schnet.samples.targets import Target
+from schnet.samples.targets import FORCES, Target
 from schnet.sources.base import Reasons, Source, kept
 
 STD_LIMIT_EV = 0.01
@@ -57,19 +57,23 @@ class TableSource(Source):
         needed = {"smiles", "numbers", "positions", *self._of_target}
         missing = sorted(name for name in needed if name not in batch)
         if missing:
-            raise UserError(f"{self.path} has no {', '.join(missing)}; {self._needs()}")
-        if int(batch["atom_offset"][-1]) != len(batch["numbers"]):
-            raise UserError(
-                f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
-                f"numbers (z) but {len(batch['positions'])} positions (pos)"
-            )
+            raise UserError(f"{self.path} has no {', '.join(missing)}; {self._needs(missing)}")
+        of_atoms = {"positions (pos)": batch["positions"]}
+        of_atoms |= {FORCES: batch[FORCES]} if FORCES in self._of_target else {}
+        for what, values in of_atoms.items():
+            if len(values) != len(batch["numbers"]):
+                raise UserError(
+                    f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
+                    f"numbers (z) but {len(values)} {what}"
+                )
         samples = self._samples(batch, sum(self.sizes[:number]))
         return kept(samples, self._tests(batch), self.target is not None)
 
-    def _needs(self) -> str:
+    def _needs(self, missing: list[str]) -> str:
         if self.target is None:
             return "a prediction needs them"
-        return f"--target {self.target.name} needs {' and '.join(self._of_target)}"
+        advice = "; `qm1b generate --forces` computes forces" if FORCES in missing else ""
+        return f"--target {self.target.name} needs {' and '.join(self._of_target)}{advice}"
 
     def _samples(self, batch: Batch, first: int) -> Samples:
         if "line" in batch and "conformer" in batch:
@@ -80,6 +84,7 @@ class TableSource(Source):
         targets = np.full(len(batch), np.nan)
         if self.target is not None:
             targets = self.target.of_fields(batch.columns).astype(np.float64)
+        learned = FORCES in self._of_target
         return Samples(
             numbers=batch["numbers"],
             positions_bohr=batch["positions"],
@@ -89,6 +94,7 @@ class TableSource(Source):
             keys=keys,
             molecules=identity.names(batch),
             reasons=texts([""] * len(batch)),
+            forces=batch[FORCES].astype(np.float32) if learned else None,
         )
 
     def _tests(self, batch: Batch) -> dict[str, np.ndarray]:
@@ -142,9 +148,10 @@ class ParquetSource(TableSource):
 
     @property
     def units(self) -> dict[str, str]:
-        """Units of QM1B's columns: energies in eV."""
+        """Units of QM1B's columns: energies in eV, forces in eV/Angstrom."""
         found = {"pos": "bohr"}
         for name in self._of_target:
             energy = CONVERTED.get(name)
-            found[energy.column if energy else name] = "eV" if energy else "e*bohr"
+            unit = "eV/angstrom" if name == FORCES else "eV"
+            found[energy.column if energy else name] = unit if energy else "e*bohr"
         return found

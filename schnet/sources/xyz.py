@@ -1,4 +1,5 @@
-"""XYZ and extended XYZ, plain or `.gz`: positions in Angstrom, the target in the comment line.
+"""XYZ and extended XYZ, plain or `.gz`: positions in Angstrom, the target in the comment line,
+forces in a column of the atoms.
 
 qm1b's reader reads the atoms, some five times as fast as ASE's. One quick pass finds where frames
 begin, so that any range of them can be read. For that, a `.gz` file is unpacked into memory, or
@@ -40,9 +41,9 @@ class XyzSource(Source):
     """Frames of a file; without a target all of them, for a prediction.
 
     The first frame decides about the key and unit of the target (`lookup`). Frames without the key,
-    those that `pyscf_ipu` refuses (periodic, open shells) and those whose target is not finite are
-    dropped and counted; in a prediction they stay, with the reason. Frames of free atoms are
-    skipped and do not count.
+    those that `pyscf_ipu` refuses (periodic, open shells) and those whose target or forces are not
+    finite are dropped and counted; in a prediction they stay, with the reason. Frames of free atoms
+    are skipped and do not count.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class XyzSource(Source):
         key, where = f"frame {frame}", f"{self.path}, frame {frame}"
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
-            found = parse_frame(block)
+            found = parse_frame(block, self._lookup.forces_column if self._lookup else None)
             found.check()
             _ = found.charge  # a contradiction; the network does not know charges
         except Refused as error:
@@ -136,8 +137,11 @@ class XyzSource(Source):
         if missing:
             return without_atoms(smiles, key, f"no {' and '.join(missing)}")
         bohr = (found.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
-        value = self._lookup.value(comment, where) if self._lookup else float("nan")
-        return Sample(found.numbers.astype(np.uint8), bohr, value, smiles, key)
+        row = Sample(found.numbers.astype(np.uint8), bohr, float("nan"), smiles, key)
+        if self._lookup is None:
+            return row
+        forces = self._lookup.atomic_forces(found.vectors)
+        return row._replace(target=self._lookup.value(comment, where), forces=forces)
 
     def _frames(self, number: int) -> Iterator[str]:
         """The text of each frame of a part, without those of free atoms."""

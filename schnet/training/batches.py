@@ -1,11 +1,12 @@
-"""From windows of shuffled rows to the arrays of a step, and the place from which to resume.
+"""From windows of shuffled rows to the arrays of a step, and how far a training is with them.
 
 Shape legend: I, D, S as in `step`; A, M, E as in `pack`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from schnet.network.pack import Graphs, Pack, PackShape, empty, fill, stack
 from schnet.network.packing import deal
 from schnet.samples.references import AtomReferences
 from schnet.samples.samples import Samples
+from schnet.samples.targets import MEV_PER_ANGSTROM, Target
+from schnet.training.step import Report
 from schnet.training.streaming import Stream
 
 
@@ -24,6 +27,58 @@ class Place(NamedTuple):
     window: int = 0
     call: int = 0
     """Number of the call within the window."""
+
+
+@dataclass
+class Progress:
+    """How far a training is; the note in a checkpoint."""
+
+    place: Place = field(default_factory=Place)
+    best_mae: float = math.inf
+    """Of the validation rows; with forces the weighted mean of both MAE (`Errors.judged`)."""
+    best_epoch: int = 0
+    seconds: float = 0.0
+    loss: float = 0.0
+    """This and the next two are sums over the molecules of the epoch so far."""
+    absolute_error: float = 0.0
+    molecules: float = 0.0
+    gradient_norm: float = 0.0
+    """Largest of the epoch so far."""
+    epoch_seconds: float = 0.0
+    forces_error: float = 0.0
+    """Sum over the components of forces of the epoch so far, and their number."""
+    components: float = 0.0
+
+    def count(self, report: Report) -> None:
+        """Add the updates of a call."""
+        molecules = np.asarray(report.molecules, np.float64)
+        self.loss += float(np.asarray(report.loss, np.float64) @ molecules)
+        self.absolute_error += float(np.asarray(report.absolute_error, np.float64).sum())
+        self.molecules += float(molecules.sum())
+        self.forces_error += float(np.asarray(report.forces_error, np.float64).sum())
+        self.components += float(np.asarray(report.components, np.float64).sum())
+        self.gradient_norm = max(self.gradient_norm, float(np.max(report.gradient_norm)))
+
+    def maes(self, target: Target, scale: float) -> tuple[float, float]:
+        """MAE of the epoch so far, in which there were molecules.
+
+        Args:
+            target: what is learned.
+            scale: `AtomReferences.scale`.
+
+        Returns:
+            That of the target, in its display unit; that of the components of forces in
+            meV/Angstrom, NaN without forces.
+        """
+        mae = scale * target.display_per_atomic * self.absolute_error / self.molecules
+        forces = scale * MEV_PER_ANGSTROM * self.forces_error / max(self.components, 1.0)
+        return mae, forces if target.has_forces else math.nan
+
+    def next_epoch(self) -> None:
+        """Reset the sums of the epoch."""
+        self.place = Place(self.place.epoch + 1)
+        self.loss = self.absolute_error = self.molecules = 0.0
+        self.gradient_norm = self.epoch_seconds = self.forces_error = self.components = 0.0
 
 
 class Call(NamedTuple):
@@ -65,12 +120,14 @@ class Batches:
         random = np.random.default_rng((self.stream.seed, epoch, window, 1))
         dealt = deal(samples.sizes, self.shape, self.graphs, random)
         order = random.permutation(len(dealt)).tolist()  # the packs dealt last are less full
-        targets = self.references.subtract(samples)
+        targets, scale = self.references.subtract(samples), self.references.scale
         nothing, per_call = empty(self.shape), int(np.prod(self.lead))
         for call, first in enumerate(range(0, len(order), per_call)):
             if call < skip:
                 continue
             chosen = order[first : first + per_call]
-            packs = [fill(self.shape, self.graphs, samples, dealt[i], targets) for i in chosen]
+            packs = [
+                fill(self.shape, self.graphs, samples, dealt[i], targets, scale) for i in chosen
+            ]
             packs += [nothing] * (per_call - len(packs))
             yield Call(stack(packs, self.lead), Place(epoch, window, call + 1))

@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
 from typing import Literal
 
 import jax
@@ -24,44 +23,14 @@ from schnet.network.predictor import Predictor
 from schnet.runs import checkpoint, logs
 from schnet.runs.logs import CsvLog, Line
 from schnet.runs.run_folder import RunFolder
+from schnet.samples.accuracy import Errors
 from schnet.samples.prefetch import prefetch
-from schnet.training.batches import Call, Place
+from schnet.training.batches import Call, Place, Progress
 from schnet.training.optimizer import learning_rate, optimizer
 from schnet.training.prepare import Prepared
-from schnet.training.step import Report, make_step, place, replicate, start
+from schnet.training.step import make_step, place, replicate, start
 
 End = Literal["complete", "time is up", "interrupted"]
-
-
-@dataclass
-class Progress:
-    """How far a training is; the note in a checkpoint."""
-
-    place: Place = field(default_factory=Place)
-    best_mae: float = math.inf
-    best_epoch: int = 0
-    seconds: float = 0.0
-    loss: float = 0.0
-    """This and the next two are sums over the molecules of the epoch so far."""
-    absolute_error: float = 0.0
-    molecules: float = 0.0
-    gradient_norm: float = 0.0
-    """Largest of the epoch so far."""
-    epoch_seconds: float = 0.0
-
-    def count(self, report: Report) -> None:
-        """Add the updates of a call."""
-        molecules = np.asarray(report.molecules, np.float64)
-        self.loss += float(np.asarray(report.loss, np.float64) @ molecules)
-        self.absolute_error += float(np.asarray(report.absolute_error, np.float64).sum())
-        self.molecules += float(molecules.sum())
-        self.gradient_norm = max(self.gradient_norm, float(np.max(report.gradient_norm)))
-
-    def next_epoch(self) -> None:
-        """Reset the sums of the epoch."""
-        self.place = Place(self.place.epoch + 1)
-        self.loss = self.absolute_error = self.molecules = 0.0
-        self.gradient_norm = self.epoch_seconds = 0.0
 
 
 class Training:
@@ -85,7 +54,8 @@ class Training:
         self._same_everywhere()
         self.state = replicate(state, prepared.devices)
         dtype = jnp.dtype(schedule.precision)
-        self.step = make_step(rule, config, dtype, prepared.devices)
+        forces = prepared.target.has_forces
+        self.step = make_step(rule, config, dtype, prepared.devices, forces)
         self.log = CsvLog(folder.log, self.progress.place.epoch) if leads() else None
         self._began = time.monotonic() - self.progress.seconds
         self._saved = time.monotonic()
@@ -171,23 +141,26 @@ class Training:
         if not progress.molecules:
             raise UserError("an epoch had no training rows: give more data, or another --split")
         epoch, updates = progress.place.epoch + 1, int(_local(self.state.updates))
-        scale = prepared.references.scale * prepared.target.display_per_atomic
         schedule = prepared.settings.schedule
         due = epoch % schedule.valid_every == 0 or epoch == schedule.max_epochs
-        valid_mae = self._validate() if leads() and due else None
+        valid = self._validate() if leads() and due else None
+        train_mae, train_forces_mae = progress.maes(prepared.target, prepared.references.scale)
         line = Line(
             epoch=epoch,
             updates=updates,
             learning_rate=float(np.asarray(self.rates(max(0, updates - 1)))),
             train_loss=progress.loss / progress.molecules,
-            train_mae=scale * progress.absolute_error / progress.molecules,
-            valid_mae=math.nan if valid_mae is None else valid_mae,
+            train_mae=train_mae,
+            valid_mae=math.nan if valid is None else valid.mae,
             gradient_norm=progress.gradient_norm,
             graphs_per_s=progress.molecules / max(progress.epoch_seconds, 1e-9),
             seconds=progress.seconds,
+            train_forces_mae=train_forces_mae,
+            valid_forces_mae=valid.forces.mae if valid and valid.forces else math.nan,
         )
         # Without validation rows the newest weights are the best ones; a NaN is never the best.
-        judged = -float(epoch) if valid_mae is None else valid_mae
+        weight = prepared.settings.optimizer.forces_weight
+        judged = -float(epoch) if valid is None else valid.judged(weight)
         progress.next_epoch()
         if leads() and due and judged < progress.best_mae:
             progress.best_mae, progress.best_epoch = judged, epoch
@@ -198,13 +171,12 @@ class Training:
         self.show(progress)
         return line
 
-    def _validate(self) -> float | None:
-        """MAE of the averaged weights in the display unit; None without validation rows that can be
-        predicted."""
+    def _validate(self) -> Errors | None:
+        """Errors of the averaged weights; None without validation rows that can be predicted."""
         predictor = self.predictor()
         known = map(predictor.known, self.prepared.sides["valid"].parts())
         rows = [part for part in known if len(part)]
-        return predictor.errors(rows).mae if rows else None
+        return predictor.errors(rows) if rows else None
 
     def predictor(self) -> Predictor:
         """A predictor with the current averaged weights."""

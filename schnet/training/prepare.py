@@ -101,7 +101,9 @@ def prepare(settings: TrainSettings) -> Prepared:
         if sides[name].source is not sides["train"].source:
             deque(sides[name].source.parts(), maxlen=0)
     return Prepared(
-        settings=replace(settings, schedule=schedule),
+        settings=replace(
+            settings, schedule=schedule, rows=replace(settings.rows, target=target.name)
+        ),
         sides=sides,
         rows=totals.n,
         references=references,

@@ -6,7 +6,7 @@ a device adds up before an update (gradient accumulation).
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,6 +19,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Int, PyTree
 
 from schnet.network.config import Optimizer
+from schnet.network.forces import energies_and_forces, shares
 from schnet.network.model import SchNet
 from schnet.network.pack import Pack
 from schnet.training.optimizer import averaged
@@ -48,6 +49,10 @@ class Report(NamedTuple):
     absolute_error: Float[Array, "*I"]
     """Sum over the molecules of the update."""
     molecules: Float[Array, "*I"]
+    forces_error: Float[Array, "*I"]
+    """Sum over the components of forces, in the same units per Bohr; 0 without forces."""
+    components: Float[Array, "*I"]
+    """Number of components of forces in the update, learned or not."""
     gradient_norm: Float[Array, "*I"]
 
 
@@ -57,6 +62,17 @@ class Sums(NamedTuple):
     loss: Float[Array, ""]
     absolute_error: Float[Array, ""]
     molecules: Float[Array, ""]
+    forces_error: Float[Array, ""]
+    components: Float[Array, ""]
+
+
+class Loss(NamedTuple):
+    """What a training minimises: of a molecule, the loss of its target; with forces, the weighted
+    mean of that and of the mean over the components of its forces."""
+
+    kind: Literal["l1", "huber", "mse"]
+    forces_weight: float | None = None
+    """Weight of the forces beside 1 of the energy; None without forces."""
 
 
 def start(model: SchNet, rule: optax.GradientTransformation) -> State:
@@ -73,17 +89,26 @@ def mesh(devices: int) -> Mesh:
 
 
 def make_step(
-    rule: optax.GradientTransformation, config: Optimizer, dtype: DTypeLike, devices: Mesh
+    rule: optax.GradientTransformation,
+    config: Optimizer,
+    dtype: DTypeLike,
+    devices: Mesh,
+    forces: bool = False,
 ) -> Callable[[State, Pack], tuple[State, Report]]:
     """Compile the step: from a state and packs [I, D, S, ...] to the next state and a report.
 
-    An update without molecules changes nothing. Neither does an update whose loss or gradient is
-    not finite, nor any after it in the same call; its report has the values that are not finite.
+    With `forces`, those of the packs are learned, too. An update without molecules changes nothing.
+    Neither does an update whose loss or gradient is not finite, nor any after it in the same call;
+    its report has the values that are not finite.
     """
+
+    loss = Loss(config.loss, config.forces_weight if forces else None)
 
     def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
         state, sound = carry
-        new, report = _update(state, packs, rule, config, dtype)
+        found = _summed_gradient(state.model, packs, loss, dtype)
+        gradient, sums = jax.lax.psum(found, AXIS)
+        new, report = _update(state, gradient, sums, rule, config.ema)
         sound = sound & jnp.isfinite(report.loss) & jnp.isfinite(report.gradient_norm)
         good = sound & (report.molecules > 0.0)
         return (jax.tree.map(partial(jnp.where, good), new, state), sound), report
@@ -105,14 +130,12 @@ def make_step(
 
 def _update(
     state: State,
-    packs: Pack,
+    gradient: PyTree,
+    sums: Sums,
     rule: optax.GradientTransformation,
-    config: Optimizer,
-    dtype: DTypeLike,
+    ema: float,
 ) -> tuple[State, Report]:
-    """An update on packs [S, ...], within `jax.shard_map`."""
-    gradient, sums = _summed_gradient(state.model, packs, config.loss, dtype)
-    gradient, sums = jax.lax.psum((gradient, sums), AXIS)
+    """An update by a gradient and sums over all of its packs."""
     n = jnp.maximum(sums.molecules, 1.0)
     gradient = jax.tree.map(lambda g: g / n, gradient)
     norm = optax.tree.norm(gradient)
@@ -120,40 +143,60 @@ def _update(
     with jax.numpy_dtype_promotion("standard"):  # optax adds integers to floats
         change, moments = rule.update(gradient, state.moments, weights)
     model = eqx.apply_updates(weights, change)
-    mean = averaged(state.mean, model, state.updates, config.ema)
+    mean = averaged(state.mean, model, state.updates, ema)
     new = State(model, mean, moments, state.updates + 1)
-    return new, Report(sums.loss / n, sums.absolute_error, sums.molecules, norm)
+    return new, Report(
+        loss=sums.loss / n,
+        absolute_error=sums.absolute_error,
+        molecules=sums.molecules,
+        forces_error=sums.forces_error,
+        components=sums.components,
+        gradient_norm=norm,
+    )
 
 
 def _summed_gradient(
-    model: SchNet, packs: Pack, kind: str, dtype: DTypeLike
+    model: SchNet, packs: Pack, loss: Loss, dtype: DTypeLike
 ) -> tuple[SchNet, Sums]:
     """Gradient of the summed loss of packs [S, ...], one pack after another."""
 
     def objective(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Sums]:
         # The layers in another precision; gradients come back in the precision of the weights.
-        sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, kind)
+        sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, loss)
         return sums.loss, sums
 
     def one(total: tuple[SchNet, Sums], pack: Pack) -> tuple[tuple[SchNet, Sums], None]:
         found = jax.grad(objective, has_aux=True)(model, pack)
         return jax.tree.map(jnp.add, total, found), None
 
-    zero = Sums(*[jnp.zeros((), jnp.float32)] * 3)
+    zero = Sums(*[jnp.zeros((), jnp.float32)] * len(Sums._fields))
     total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)
     return total
 
 
-def _sums(model: SchNet, pack: Pack, kind: str) -> Sums:
-    error = jnp.where(pack.there, model(pack) - pack.target, 0.0)
-    size = jnp.abs(error)
-    losses = {
-        "l1": size,
-        "mse": error * error,
-        "huber": jnp.where(size < 1.0, 0.5 * error * error, size - 0.5),
-    }
+def _sums(model: SchNet, pack: Pack, loss: Loss) -> Sums:
     n = jnp.sum(pack.there.astype(jnp.float32))
-    return Sums(jnp.sum(losses[kind]), jnp.sum(size), n)
+    components = 3.0 * jnp.sum((pack.numbers > 0).astype(jnp.float32))
+    if loss.forces_weight is None:
+        error = jnp.where(pack.there, model(pack) - pack.target, 0.0)
+        total, none = jnp.sum(_losses(error, loss.kind)), jnp.zeros(())
+        return Sums(total, jnp.sum(jnp.abs(error)), n, none, components)
+    found = energies_and_forces(model, pack)
+    error = jnp.where(pack.there, found.energies - pack.target, 0.0)
+    off = jnp.where(pack.numbers[:, None] > 0, found.forces - pack.forces, 0.0)
+    of_forces = jnp.sum(_losses(off, loss.kind) * shares(pack)[:, None])
+    whole = 1.0 + loss.forces_weight
+    total = (jnp.sum(_losses(error, loss.kind)) + loss.forces_weight * of_forces) / whole
+    return Sums(total, jnp.sum(jnp.abs(error)), n, jnp.sum(jnp.abs(off)), components)
+
+
+def _losses(error: Float[Array, "*any"], kind: str) -> Float[Array, "*any"]:
+    """The loss of each error."""
+    size = jnp.abs(error)
+    if kind == "l1":
+        return size
+    squares = error * error
+    return squares if kind == "mse" else jnp.where(size < 1.0, 0.5 * squares, size - 0.5)
 
 
 def place(packs: Pack, devices: Mesh) -> Pack:

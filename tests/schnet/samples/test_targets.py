@@ -112,6 +112,32 @@ def test_vectors():
     assert math.isnan(found("gap", {"gap_au": "nan"}))  # the reader counts it
 
 
+def test_the_column_of_forces():
+    def column(names, energy="energy_ev"):
+        properties = "species:S:1:pos:R:3" + "".join(f":{name}:R:3" for name in names)
+        comment = {"Properties": properties, energy: "1.0"}
+        return lookup(target_of("forces+energy"), comment, energy, "ev", "a.extxyz").forces
+
+    # The unit in the name counts, atomic units first; else the energy's, per Angstrom.
+    both = column(["forces", "forces_hartree_bohr"])
+    assert (both.key, both.per_atomic) == ("forces_hartree_bohr", 1.0)
+    assert column(["Forces"]).per_atomic == pytest.approx(ase.Hartree / ase.Bohr, rel=1e-7)
+    assert column(["forces_kcal_mol_angstrom"]).per_atomic == pytest.approx(
+        UNITS["energy"]["kcal_mol"] / ase.Bohr, rel=1e-7
+    )
+    assert column(["forces", "REF_forces"]).key == "forces"
+    assert column(["forces", "REF_forces"], "REF_energy").key == "ref_forces"
+    assert lookup(target_of("energy"), {"energy_ev": "1"}, None, None, "a").forces is None
+    with pytest.raises(UserError, match=r"a.extxyz has no forces .*species, momenta"):
+        column(["momenta"])
+
+
+def test_names_of_a_target():
+    assert target_of("energy+forces") is target_of("forces+energy")
+    assert target_of("forces+energy").is_like(target_of("energy"))
+    assert target_of("forces+energy").number == "energy"
+
+
 def test_from_the_fields_of_a_dataset():
     columns = {
         "homo": np.array([-0.3]),

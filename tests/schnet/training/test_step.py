@@ -1,4 +1,5 @@
 import dataclasses
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -7,12 +8,15 @@ import numpy as np
 import optax
 import pytest
 from packs import TINY, graphs, network, qm9
+from toy_forces import toy
 
 from schnet.network.config import Optimizer
+from schnet.network.forces import energies_and_forces
 from schnet.network.pack import PackShape, empty, fill, stack
 from schnet.training.optimizer import averaged, learning_rate, optimizer
 from schnet.training.step import make_step, mesh, place, replicate, start
 
+SCALE = 0.5
 CONFIG = Optimizer(learning_rate=1e-2, warmup_fraction=0.0, ema=0.9, loss="mse")
 SHAPE = PackShape(atoms=128, molecules=10, pairs=1400)
 ONE = dataclasses.replace(TINY, interactions=1)
@@ -43,6 +47,12 @@ def packs_of(*groups):
     samples = qm9()
     targets = (samples.targets - samples.targets.mean()) / samples.targets.std()
     return [fill(SHAPE, graphs(), samples, list(group), targets) for group in groups]
+
+
+def packs_with_forces(*groups):
+    samples = toy()
+    targets = (samples.targets - samples.targets.mean()) / SCALE
+    return [fill(SHAPE, graphs(), samples, list(group), targets, SCALE) for group in groups]
 
 
 def leaves(tree):
@@ -99,6 +109,49 @@ def test_training_on_one_pack_learns_it(step, state, devices):
         losses.append(float(report.loss[0]))
     assert losses[-1] < 0.05 * losses[0]
     assert int(state.updates) == 80
+
+
+@pytest.fixture(scope="module")
+def forces_step(devices):
+    return make_step(RULE, CONFIG, jnp.float32, devices, forces=True)
+
+
+def test_the_loss_weighs_molecules_and_the_components_of_their_forces(forces_step, state, devices):
+    (pack,) = packs_with_forces((1, 11, 21))
+    samples = toy().take(np.array([1, 11, 21]))
+    found = energies_and_forces(network(ONE), jax.tree.map(jnp.asarray, pack))
+    _, report = forces_step(state, place(stack([pack], (1, 1, 1)), devices))
+    energies = np.asarray(found.energies - pack.target, np.float64)[:3]
+    n = samples.atom_offset
+    forces = np.asarray(found.forces, np.float64)[: n[-1]] - samples.forces / SCALE
+    means = [np.mean(forces[a:b] ** 2) for a, b in pairwise(n)]
+    weight = CONFIG.forces_weight
+    expected = np.mean(energies**2 + weight * np.array(means)) / (1.0 + weight)
+    assert float(report.loss[0]) == pytest.approx(expected, rel=1e-5)
+    assert float(report.absolute_error[0]) == pytest.approx(np.abs(energies).sum(), rel=1e-5)
+    assert float(report.forces_error[0]) == pytest.approx(np.abs(forces).sum(), rel=1e-5)
+    assert float(report.components[0]) == forces.size
+
+
+def test_forces_add_up_over_packs(forces_step, devices):
+    a, b = (1, 11, 21), (31, 41)
+    parts, whole = packs_with_forces(a, b), packs_with_forces((*a, *b))
+    _, one = forces_step(first(devices), place(stack(parts, (1, 1, 2)), devices))
+    _, other = forces_step(first(devices), place(stack(whole, (1, 1, 1)), devices))
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4)
+
+
+def test_training_on_one_pack_learns_its_forces(forces_step, state, devices):
+    packs = place(stack(packs_with_forces((1, 11, 21)), (1, 1, 1)), devices)
+    losses, of_energies = [], []
+    for _ in range(80):
+        state, report = forces_step(state, packs)
+        losses.append(float(report.loss[0]))
+        of_energies.append(float(report.absolute_error[0]))
+    # The energies' part of the first loss is a third: without the forces' it cannot fall so far.
+    assert losses[-1] < 0.15 * losses[0]
+    assert of_energies[-1] < 0.3 * of_energies[0]
 
 
 def test_bfloat16_layers_keep_float32_weights(state, devices):
