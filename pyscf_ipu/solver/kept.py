@@ -43,9 +43,9 @@ FATAL_ALONE = 3
 """Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
 for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
-OPTIONS: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
-"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  jaxlib 0.11.2 has no
-such choice any more."""
+QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
+"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Programs of energies are
+as fast with it, those of forces a third slower.  jaxlib 0.11.2 has no such choice any more."""
 
 UNUSABLE = (
     jax.errors.JaxRuntimeError,
@@ -57,24 +57,28 @@ UNUSABLE = (
 """What JAX raises where it cannot read or write a program."""
 
 
-def compiled(function: Callable, key: str, args: tuple) -> tuple[Callable[..., object], bool]:
+def compiled(
+    function: Callable, key: str, args: tuple, quick: bool = False
+) -> tuple[Callable[..., object], bool]:
     """A program, and whether it was found on disk.
 
     Args:
         function: is traced and compiled if it is not there.
         key: says what the program computes, together with the shapes and dtypes in `args`.
         args: examples of its arguments.
+        quick: compile in half the time, by QUICK.
 
     Raises:
         UntrustedCache: (an OSError) others own the folder or may write to it.
     """
     device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
-    path, whole_key = _place(key, device)
+    options = _quick(device.platform) if quick else {}
+    path, whole_key = _place(f"{options} {key}", device)
     program = _read(path, whole_key, device) if path else None
     if program is not None:
         return program, True
     before = _cache_hits().count
-    program = jax.jit(function).lower(*args).compile(_options(device.platform))
+    program = jax.jit(function).lower(*args).compile(options)
     of_jax = _cache_hits().count > before
     if path and not of_jax:  # one that JAX's own cache holds comes without half of its code
         _write(path, whole_key, program)
@@ -100,19 +104,19 @@ def _cache_hits() -> _CacheHits:
 
 
 @functools.cache
-def _options(platform: str) -> dict[str, str | bool]:
-    """OPTIONS, where they are of use and this jaxlib knows them."""
+def _quick(platform: str) -> dict[str, str | bool]:
+    """QUICK, where it is of use and this jaxlib knows it."""
     if platform != "cpu":
         return {}
     with jax.default_device(jax.devices("cpu")[0]):
         trial = jax.jit(jnp.negative).lower(jnp.zeros(()))
         try:
-            trial.compile(OPTIONS)
+            trial.compile(QUICK)
         except jax.errors.JaxRuntimeError as error:
             if "No such compile option" in str(error):
                 return {}
             raise
-    return OPTIONS
+    return QUICK
 
 
 def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
@@ -129,7 +133,7 @@ def _place(key: str, device: Any) -> tuple[Path | None, bytes]:
         return None, b""
     where = f"{device.platform} {device.device_kind} {device.id} of {jax.device_count()}"
     versions = f"{jax.__version__} {version('jaxlib')} {version('numpy')} {_source()} {_codelets()}"
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {_options(device.platform)} {processor()}"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {processor()}"
     whole_key = f"{FORMAT} {where} {flags} {key} {versions}".encode()
     name = hashlib.sha256(whole_key).hexdigest()[:40]
     return folder / f"program-{device.platform}-{name}", whole_key

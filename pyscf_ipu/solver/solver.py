@@ -160,7 +160,8 @@ class Solver:
                 size = self.batch_size(shape)
                 example = empty(shape, self.settings, size)
                 key = f"{name} {shape!r} {self.settings!r} batch of {size}"
-                program, cached = kept.compiled(driver, key, (tables, example, np.int32(1)))
+                arguments, quick = (tables, example, np.int32(1)), make is not gradients
+                program, cached = kept.compiled(driver, key, arguments, quick)
                 if shape not in self._tables:
                     self._tables[shape] = jax.device_put(tables)
             programs[shape] = program

@@ -184,10 +184,11 @@ def test_a_program_from_jax_s_own_cache_is_not_kept(tmp_path):
 
 
 def test_options_that_a_jaxlib_does_not_know_are_left_out(folder, monkeypatch):
-    monkeypatch.setattr(kept, "OPTIONS", {"xla_cpu_no_such_choice": True})
-    kept._options.cache_clear()
-    assert kept._options("cpu") == {}
-    assert run(plus, "unknown option") == 3.0
+    monkeypatch.setattr(kept, "QUICK", {"xla_cpu_no_such_choice": True})
+    kept._quick.cache_clear()
+    assert kept._quick("cpu") == {}
+    x = jnp.float32(2.0)
+    assert float(kept.compiled(plus, "unknown option", (x,), quick=True)[0](x)) == 3.0
     monkeypatch.undo()
-    kept._options.cache_clear()
-    assert kept._options("gpu") == {}
+    kept._quick.cache_clear()
+    assert kept._quick("gpu") == {}
