@@ -44,8 +44,8 @@ FATAL_ALONE = 3
 for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
-"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Programs of energies are
-as fast with it, those of forces a third slower.  jaxlib 0.11.2 has no such choice any more."""
+"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies are computed as
+fast with it, forces a third slower.  jaxlib 0.11.2 has no such choice any more."""
 
 UNUSABLE = (
     jax.errors.JaxRuntimeError,
@@ -73,7 +73,7 @@ def compiled(
     """
     device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
     options = _quick(device.platform) if quick else {}
-    path, whole_key = _place(f"{options} {key}", device)
+    path, whole_key = _place(f"{options} {key}" if options else key, device)
     program = _read(path, whole_key, device) if path else None
     if program is not None:
         return program, True

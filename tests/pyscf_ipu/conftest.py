@@ -1,4 +1,4 @@
-"""Solvers shared by the tests: tracing and compiling a program takes a quarter of a minute."""
+"""Solvers shared by the tests: tracing and compiling a program takes seconds."""
 
 from collections.abc import Callable
 
