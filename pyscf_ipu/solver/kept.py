@@ -44,8 +44,8 @@ FATAL_ALONE = 3
 for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
-"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies are computed as
-fast with it, forces a third slower.  jaxlib 0.11.2 has no such choice any more."""
+"""For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast
+with it, forces take a third longer.  jaxlib 0.11.2 has no such choice any more."""
 
 UNUSABLE = (
     jax.errors.JaxRuntimeError,
