@@ -87,6 +87,6 @@ class RunSettings:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all settings and the schema version; equal fingerprints mean mixable shards."""
-        values = self.to_dict() | {"schema": schema.VERSION}
+        """Hash of all settings and of what rows mean; equal fingerprints mean mixable shards."""
+        values = self.to_dict() | {"schema": schema.MEANING}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]

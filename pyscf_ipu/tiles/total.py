@@ -33,6 +33,7 @@ def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
     """sum a b over every element -> scalar Pair; b in one word or two."""
     one_word = not isinstance(b, Pair)
     hi, lo = (b, jnp.zeros_like(b)) if one_word else b
+    _must_match(a, hi, lo)
 
     def portable(a: Floats, hi: Floats, lo: Floats) -> tuple[Floats, Floats]:
         return _dot(a, hi) if one_word else _dot(a, hi, lo)
@@ -42,8 +43,16 @@ def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
 
 
 def _sum(portable: Callable[[Floats, Floats], tuple[Floats, Floats]], terms: Pair) -> Pair:
+    _must_match(*terms)
     words = (x.ravel() for x in terms)
     return Pair(*row_codelet("compensated_sum", portable, *words, shape=((), ())))
+
+
+def _must_match(first: Floats, *others: Floats) -> None:
+    """Refuse operands that the native codelets, which see addresses only, would misread."""
+    kinds = [(x.shape, x.dtype) for x in (first, *others)]
+    if len(set(kinds)) > 1:
+        raise ValueError(f"terms of shapes and dtypes {kinds}: make them alike before the sum")
 
 
 def _total(hi: Floats, lo: Floats) -> tuple[Floats, Floats]:

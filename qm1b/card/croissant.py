@@ -73,11 +73,29 @@ def _file_object(name: str, path: Path) -> dict[str, object]:
     }
 
 
-def _record_set(table: str, name: str, path: Path) -> dict[str, object]:
+def described(path: Path) -> list[tuple[str, str, str]]:
+    """Name, unit and meaning of each column of a Parquet file.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    return [(column.name, *_unit_and_words(column)) for column in _schema(path)]
+
+
+def _schema(path: Path) -> pa.Schema:
     try:
-        schema = pq.read_schema(path)
+        return pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path} is not a whole Parquet file ({error})") from None
+
+
+def _unit_and_words(column: pa.Field) -> tuple[str, str]:
+    metadata = {k.decode(): v.decode() for k, v in (column.metadata or {}).items()}
+    return metadata.get("unit", "1"), metadata.get("description", column.name)
+
+
+def _record_set(table: str, name: str, path: Path) -> dict[str, object]:
+    schema = _schema(path)
     return {
         "@type": "cr:RecordSet",
         "@id": table,
@@ -88,9 +106,7 @@ def _record_set(table: str, name: str, path: Path) -> dict[str, object]:
 
 
 def _field(column: pa.Field, table: str, file: str) -> dict[str, object]:
-    metadata = {k.decode(): v.decode() for k, v in (column.metadata or {}).items()}
-    unit = metadata.get("unit", "1")
-    words = metadata.get("description", column.name)
+    unit, words = _unit_and_words(column)
     found: dict[str, object] = {
         "@type": "cr:Field",
         "@id": f"{table}/{column.name}",

@@ -31,8 +31,27 @@ _PRECISIONS = {
 _ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
 
 
-def card(facts: Facts, said: Statements, figures: Sequence[str], configs: str = "") -> str:
-    """The whole text; `figures` are paths relative to it, `configs` lines of the front matter."""
+Described = tuple[str, str, str]
+"""A field or column: name, unit, meaning."""
+
+
+def card(
+    facts: Facts,
+    said: Statements,
+    figures: Sequence[str],
+    configs: str = "",
+    columns: Sequence[Described] = (),
+) -> str:
+    """The whole text.
+
+    Args:
+        facts: of the dataset.
+        said: what only people know.
+        figures: paths relative to the card.
+        configs: lines of the front matter.
+        columns: those of the published files; without them the fields of the shards.
+    """
+    shards = [(f.name, f.unit, f.description) for f in fields_of(facts.settings)]
     settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
     told = {k: v for k, v in asdict(said).items() if k != "creators"}
     stated = {name: without_html(value) or NOT_STATED for name, value in told.items()}
@@ -55,9 +74,10 @@ def card(facts: Facts, said: Statements, figures: Sequence[str], configs: str = 
         summary=summary(facts),
         elements=counts(stats.elements),
         statuses=table(("status", "rows"), texts),
+        where=_parts()["published" if columns else "shards"],
         fields=table(
-            ("field", "unit", "meaning"),
-            [(f"`{f.name}`", f.unit, f.description) for f in fields_of(settings)],
+            ("column" if columns else "field", "unit", "meaning"),
+            [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
         ),
         method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
         functions="cartesian" if settings.get("cart") else "spherical",

@@ -6,7 +6,7 @@ These are one Parquet file, or the parts and the sample in a folder for a datase
 import json
 from pathlib import Path
 
-from qm1b.card.croissant import croissant
+from qm1b.card.croissant import croissant, described
 from qm1b.card.facts import Statements, gather
 from qm1b.card.text import card, summary
 from qm1b.errors import UserError
@@ -66,7 +66,9 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
         figures.append(out / FIGURES / VERIFY_PNG)
         files.atomic_write(figures[-1], lambda stream: stream.write(picture))
     names = [f"{FIGURES}/{path.name}" for path in figures]
-    texts[CARD] = card(facts, said, names, CONFIGS if tables else "") + "\n"
+    configs = CONFIGS if tables else ""
+    columns = described(next(iter(tables.values()))) if tables else ()
+    texts[CARD] = card(facts, said, names, configs, columns) + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from pyscf_ipu.advice.extras import how_to_install
 from qm1b.consumers.ase_rows import MULTIPLICITY, AseRow, ase_rows
 from qm1b.errors import UserError
 from qm1b.process import files
@@ -44,9 +45,7 @@ def write_aselmdb(out: Path, batches: Iterator[Batch], source: Dataset) -> list[
     try:
         import lmdb
     except ImportError:
-        raise UserError(
-            f'writing {ENDING} needs lmdb; install it with pip install "pyscf-ipu[exports]"'
-        ) from None
+        raise UserError(f"writing {ENDING} needs lmdb: run {how_to_install('exports')}") from None
     others = [path.name for path in out.parent.glob(f"*{ENDING}") if path != out]
     if others:
         raise UserError(

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 from qm1b.consumers.ase_rows import AseRow, ase_rows, free_atoms_by_number
 from qm1b.errors import UserError
@@ -51,7 +52,7 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
         from ase.db.sqlite import SQLite3Database
     except ImportError:
         raise UserError(
-            'writing SchNetPack\'s database needs ASE; install it with pip install "pyscf-ipu[ase]"'
+            f"writing SchNetPack's database needs ASE: run {how_to_install('ase')}"
         ) from None
 
     def write(stream: IO[bytes]) -> None:

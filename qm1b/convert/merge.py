@@ -82,8 +82,10 @@ def _common(
                 "the same input, settings and software (the last: or --allow-other-versions):\n"
                 f"{manifest.table(found)}"
             )
-    known = [each.free_atom_energies_hartree for each in manifests]
-    return replace(first, free_atom_energies_hartree=next(filter(None, known), {}))
+    known: dict[str, float] = {}
+    for each in reversed(manifests):  # where they differ in the last digit, the first one's
+        known |= each.free_atom_energies_hartree
+    return replace(first, free_atom_energies_hartree=known)
 
 
 def _units(folders: Iterable[Path], plan: WorkPlan) -> dict[int, list[Path]]:

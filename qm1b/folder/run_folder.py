@@ -256,7 +256,8 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
     must_belong(folder.identity, path, unit, attributes, rows["line"].tolist())
     if not other_versions:
         same_software(folder.identity, path, attributes)
-    if atomisation.contradicts(Batch(rows), folder.identity.free_atom_energies_hartree):
+    known = folder.identity.free_atom_energies_hartree
+    if known and atomisation.contradicts(Batch(rows), known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"
         folder.know({})
     folder.done.add(unit)

@@ -24,6 +24,8 @@ class ShardFolder(Indexed):
 
     def __init__(self, path: Path, fields: Sequence[str] | None = None) -> None:
         super().__init__(path, fields)
+        if path.is_file():
+            raise UserError(f"{path} is a file; give the folder of a run of qm1b generate")
         self.metadata = shards.read_metadata(path)
         self.manifest = Manifest.from_dict(self.metadata)
         self.shards = shards.shards(path)
@@ -35,7 +37,8 @@ class ShardFolder(Indexed):
     def unit(self, number: int) -> tuple[Batch, list[Drop]]:
         """The rows and dropped lines of a shard.
 
-        Rows that an earlier version wrote get the atomisation energy that the manifest gives.
+        Rows that were written before their free atoms were known get the atomisation energy that
+        the manifest gives.
 
         Raises:
             Damaged: the file is not what was written.
@@ -54,8 +57,10 @@ class ShardFolder(Indexed):
                 f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
-        if attributes["schema_version"] < atomisation.SINCE_VERSION:
-            rows["atomisation_energy"] = atomisation.of_batch(batch, free_atoms)
+        unknown = np.isnan(rows["atomisation_energy"])
+        if unknown.any():
+            given = atomisation.of_batch(batch, free_atoms)
+            rows["atomisation_energy"] = np.where(unknown, given, rows["atomisation_energy"])
         return batch, drops
 
     def check(self) -> None:

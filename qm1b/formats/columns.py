@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
         "atomisation_energy",
         "double",
         "eV",
-        "energy minus the free atoms' energies, negative if bound; NaN if these are not known",
+        "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
     ),
     Column(
         "forces",

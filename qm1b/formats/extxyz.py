@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
+from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.molecule.xyz import FREE_ATOM, is_free_atom
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
@@ -128,7 +129,7 @@ class ExtxyzFile(Dataset):
             from ase.io import read
         except ImportError:
             raise UserError(
-                'reading extended XYZ needs ASE; install it with pip install "pyscf-ipu[ase]"'
+                f"reading extended XYZ needs ASE: run {how_to_install('ase')}"
             ) from None
         opened = gzip.open if self.path.suffix == ".gz" else open
         try:

@@ -28,7 +28,7 @@ def constraints(path: Path) -> str:
     """The hash of a file of constraints, and how many installed packages differ from it."""
     text = path.read_text()
     differing = sum(1 for line in _pins(text) if not _is_kept(line))
-    kept = f"{differing} packages differ" if differing else "all kept"
+    kept = f"not kept for {differing}" if differing else "all kept"
     return f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}, {kept}"
 
 

@@ -17,9 +17,6 @@ from qm1b.rows.schema import FREE_ATOMS, Row
 CONTRADICTION = f"{FREE_ATOMS} give other atomisation energies than the rows have"
 """What to say of a manifest and a shard of which `contradicts` is true."""
 
-SINCE_VERSION = 5
-"""Of the schema: shards of earlier versions lack the field."""
-
 TOLERANCE_HARTREE = 1e-6
 """By which a row may differ: machines that share a run may round the free atoms differently."""
 

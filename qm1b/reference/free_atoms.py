@@ -95,14 +95,15 @@ class FreeAtoms:
     """
 
     def __init__(self, level: Settings, numbers: Iterable[int], known: Mapping[str, float]) -> None:
-        """Begin with the atoms of some atomic numbers, unless energies are known (by symbol)."""
+        """Begin with the atoms of some atomic numbers whose energies are not known (by symbol)."""
         self._known = dict(known)
         self._coming: dict[str, Future[float]] = {}
         self.problems: dict[str, str] = {}
         """By symbol, why PySCF gave no energy; known when `energies` is."""
-        if not known:
+        missing = [z for z in numbers if SYMBOLS[z] not in known]
+        if missing:
             pool = ThreadPoolExecutor(1, "free-atoms")
-            self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, level) for z in numbers}
+            self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, level) for z in missing}
             pool.shutdown(wait=False)
 
     @functools.cached_property

@@ -14,6 +14,10 @@ VERSION = 5
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
 of runs that wanted them, 5 atomisation energies."""
 
+MEANING = 4
+"""The version in which what is computed last changed, on which fingerprints depend: a run of any
+version since then can be resumed, and merged with others."""
+
 CONVERGED = "converged"
 ILL_CONDITIONED = "ill_conditioned"
 """AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
@@ -167,7 +171,7 @@ FIELDS: tuple[Field, ...] = (
         "atomisation_energy",
         "float64",
         "hartree",
-        "energy minus the free atoms' energies, negative if bound; NaN if these are not known",
+        "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
         earlier=float("nan"),
     ),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),

@@ -227,5 +227,6 @@ def _take(done: Finished, job: ClusterJob, reports: Reports) -> None:
             f"{manifest.table(found)}"
         )
     reports.stats.add_unit(done.unit, done.lines)
-    reports.stats.compiles.extend(done.programs)
+    for program in done.programs:
+        reports.stats.program_ready(program)
     reports.write(done.unit, done.versions)

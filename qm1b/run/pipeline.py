@@ -226,7 +226,7 @@ class Pipeline:
         if event.seconds is None:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return
-        self.stats.compiles.append(event)
+        self.stats.program_ready(event)
         how = "loaded from the disk cache" if event.cached else "compiled"
         size, mib = self.engine.batch_size(event.shape), compute.memory_bytes(event.shape) / 2**20
         self.display.say(

@@ -13,6 +13,8 @@ from qm1b.rows.schema import Drop, Row
 from qm1b.rows.unit import Unit
 
 WINDOW_SECONDS = 60.0
+MOST_IDLE = 0.9
+"""Part of the last minute that may count as spent on programs: a rate of rows needs some time."""
 COMPILING_SHOWN = 4
 
 
@@ -42,7 +44,8 @@ class Stats(Counts):
     starved_seconds: float = 0.0
     """Time that compute processes waited for conformers, summed over the processes."""
     start: float = field(default_factory=time.monotonic)
-    _recent: deque[tuple[float, int, float]] = field(default_factory=deque, init=False)
+    _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
+    _made: list[tuple[float, float]] = field(default_factory=list, init=False)
 
     @classmethod
     def after(cls, tally: Tally, n_lines: int, conformers: int) -> Stats:
@@ -76,7 +79,7 @@ class Stats(Counts):
 
     def _tick(self) -> None:
         """Remember the rows of the last minute."""
-        self._recent.append((time.monotonic(), self.rows, self._program_seconds))
+        self._recent.append((time.monotonic(), self.rows))
         while self._recent[0][0] < self._recent[-1][0] - WINDOW_SECONDS:
             self._recent.popleft()
 
@@ -89,22 +92,32 @@ class Stats(Counts):
         """Since the start."""
         return time.monotonic() - self.start
 
-    @property
-    def _program_seconds(self) -> float:
-        """Time that the programs took which are ready, spread over the workers."""
-        return sum(event.seconds or 0.0 for event in self.compiles) / self.workers
+    def program_ready(self, event: ProgramEvent) -> None:
+        """A program can be used."""
+        self.compiles.append(event)
+        self._made.append((time.monotonic(), event.seconds or 0.0))
+
+    def _idle_seconds(self, since: float) -> float:
+        """The time since then in which workers made programs, spread over the workers."""
+        now = time.monotonic()
+        spans = [(end - seconds, end) for end, seconds in self._made]
+        spans += [(now - seconds, now) for _, seconds in self.compiling]
+        return sum(max(0.0, end - max(begin, since)) for begin, end in spans) / self.workers
 
     @property
     def rate(self) -> float:
         """Conformers per second over the last minute."""
-        return self._rate(0.0)
+        return self._rate(between_programs=False)
 
-    def _rate(self, idle_seconds: float) -> float:
-        """The same, without so many seconds in which no rows could come."""
+    def _rate(self, between_programs: bool) -> float:
+        """The same; on request as if no worker had made programs."""
         if len(self._recent) < 2:
             return 0.0
-        (t0, n0, _), (_, n1, _) = self._recent[0], self._recent[-1]
-        return max(0, n1 - n0) / max(time.monotonic() - t0 - idle_seconds, 1e-3)
+        (t0, n0), (_, n1) = self._recent[0], self._recent[-1]
+        seconds = time.monotonic() - t0
+        if between_programs:
+            seconds -= min(self._idle_seconds(t0), MOST_IDLE * seconds)
+        return max(0, n1 - n0) / max(seconds, 1e-3)
 
     @property
     def seconds_left(self) -> float | None:
@@ -112,16 +125,13 @@ class Stats(Counts):
 
         None while there is no rate.
         """
-        under_way = [seconds for _, seconds in self.compiling]
-        idle = self._program_seconds - (self._recent[0][2] if self._recent else 0.0)
-        rate = self._rate(idle + sum(under_way) / self.workers)
+        rate = self._rate(between_programs=True)
         if not rate:
             return None
-        typical = PROGRAM_SECONDS
-        if self.compiles:
-            typical = self._program_seconds * self.workers / len(self.compiles)
+        made = [event.seconds or 0.0 for event in self.compiles]
+        typical = sum(made) / len(made) if made else PROGRAM_SECONDS
         programs = self.pending_programs * typical
-        programs += sum(max(0.0, typical - seconds) for seconds in under_way)
+        programs += sum(max(0.0, typical - seconds) for _, seconds in self.compiling)
         return (self.expected - self.rows) / rate + programs / self.workers
 
     @property

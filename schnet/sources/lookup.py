@@ -147,10 +147,12 @@ def _forces(columns: list[str], energy: Term, where: str) -> Term:
     stems = [FORCES, f"ref_{FORCES}"]
     if energy.key.lower().startswith("ref_"):
         stems.reverse()
-    for name, unit in ((f"{stem}_{unit}", unit) for stem in stems for unit in UNITS["force"]):
-        if name in columns:
-            return Term(name, unit, UNITS["force"][unit])
-    bare = next((stem for stem in stems if stem in columns), None)
+    units = UNITS["force"]
+    found = [name for stem in stems for name in (*(f"{stem}_{u}" for u in units), stem)]
+    bare = next((name for name in found if name in columns), None)
+    unit = (bare or "").removeprefix("ref_").removeprefix(f"{FORCES}_")
+    if bare is not None and unit in units:
+        return Term(bare, unit, units[unit])
     if bare is None:
         raise UserError(
             f"{where} has no forces (looked for columns {FORCES} and REF_{FORCES}, in small or "

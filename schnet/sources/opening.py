@@ -52,7 +52,8 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         raise UserError(f"{path} does not exist; give {KINDS}")
     is_run = (path / MANIFEST).exists()
     if path.is_dir() and not is_run:
-        files = sorted(path.glob("*.parquet"))
+        # A folder of `qm1b export --format hub` has its parts in data/.
+        files = sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet"))
         if not files:
             raise UserError(
                 f"folder {path} has neither a {MANIFEST} of qm1b generate nor .parquet files; give "
@@ -70,7 +71,7 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         return xyz.XyzSource(path, target, key, unit)
     if path.name.endswith(smiles.ENDINGS):
         if target is not None:
-            raise UserError(f"{path} is a list of SMILES, which has no {target.name}; give others")
+            raise UserError(f"{path} is a list of SMILES, which has no {target.name}; give {KINDS}")
         return smiles.SmilesSource(path)
     raise UserError(f"{path} is of no known kind; give {KINDS}")
 

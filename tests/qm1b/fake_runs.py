@@ -4,9 +4,10 @@ import json
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 
-from qm1b.folder import shards
+from qm1b.folder import checksum, shards
 from qm1b.rows.schema import Conformer, Drop
 from qm1b.run.generate import Run, generate
 from qm1b.settings import PRESETS, RunSettings
@@ -83,10 +84,16 @@ FREE_ATOMS = {"H": -0.25, "C": -1.5, "N": -1.75, "O": -2.0, "Cl": -4.25}
 
 
 def give_free_atoms(folder, energies=FREE_ATOMS):
-    """Put energies of free atoms into a run's manifest; returns the folder."""
+    """Put energies of free atoms into a run's manifest, and no others into its rows, so that rows
+    take these; returns the folder."""
     path = folder / shards.MANIFEST
     values = json.loads(path.read_text()) | {"free_atom_energies_hartree": energies}
     path.write_text(json.dumps(values))
+    for path in shards.shards(folder):
+        path.write_bytes(path.read_bytes()[checksum.BLOCK :])
+        with h5py.File(path, "r+") as file:
+            file["rows/atomisation_energy"][:] = np.nan
+        path.write_bytes(checksum.sealed(b"\0" * checksum.BLOCK + path.read_bytes()))
     return folder
 
 

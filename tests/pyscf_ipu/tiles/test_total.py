@@ -42,6 +42,14 @@ def test_dot(shape):
     assert abs(two - exact(a, hi) - exact(a, lo)) <= 1e-12 * size
 
 
+def test_operands_that_are_not_alike_are_refused():
+    ones = jax.numpy.ones
+    with pytest.raises(ValueError, match="make them alike"):
+        tile_dot(ones((4, 3)), ones((1, 3)))
+    with pytest.raises(ValueError, match="make them alike"):
+        tile_total(Pair(ones(4, "float32"), ones(4, "float16")))
+
+
 def test_few_compute_sets():
     def sets(size):
         zeros = jax.numpy.zeros(size, "float32")

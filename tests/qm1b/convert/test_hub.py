@@ -104,3 +104,14 @@ def test_a_run_without_good_rows(tmp_path):
     with pytest.raises(UserError, match="no row that converged"):
         export(folder, tmp_path / "hub", kind="hub")
     assert not (tmp_path / "hub" / "README.md").exists()
+
+
+def test_the_card_describes_the_columns_of_the_files(with_forces, tmp_path):
+    hub = tmp_path / "hub"
+    export(with_forces, hub, kind="hub")
+    text = (hub / "README.md").read_text()
+    for column in pq.read_schema(hub / "sample/sample.parquet"):
+        unit = column.metadata[b"unit"].decode()
+        assert f"| `{column.name}` | {unit} |" in text
+    assert "| `energy` | hartree |" not in text
+    assert "HDF5" not in text.split("## Level of theory")[0]

@@ -53,8 +53,13 @@ def test_functional_and_grid_are_those_of_the_level():
 
 
 def test_what_is_known_is_not_computed():
-    atoms = FreeAtoms(Settings("no-such-basis"), [1, 6], {"H": -0.5})
-    assert (atoms.energies, atoms.problems) == ({"H": -0.5}, {})
+    atoms = FreeAtoms(Settings("no-such-basis"), [1, 6], {"H": -0.5, "C": -37.0})
+    assert (atoms.energies, atoms.problems) == ({"H": -0.5, "C": -37.0}, {})
+
+
+def test_what_is_missing_is_computed():
+    atoms = FreeAtoms(HF, [1, 2], {"He": -2.5})  # its thread failed when the run began
+    assert atoms.energies == {"He": -2.5, "H": free_atom_energy(1, HF)}
 
 
 def test_an_atom_that_fails_is_left_out_and_said():

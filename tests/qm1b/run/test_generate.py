@@ -112,7 +112,9 @@ def test_the_time_left_counts_programs(monkeypatch):
     stats = Stats(n_lines=10, conformers=100, lines=10, kept_lines=10, workers=2)
     stats._tick()
     now, stats.rows = 14.0, 100  # 4 s of these 14 went into the program that is ready ...
-    stats.compiles = [ProgramEvent(0, "a", 8.0)]
+    now = 10.0
+    stats.program_ready(ProgramEvent(0, "a", 8.0))
+    now = 14.0
     stats._tick()
     assert stats.seconds_left == pytest.approx(90)
     stats.pending_programs = 5
@@ -120,6 +122,21 @@ def test_the_time_left_counts_programs(monkeypatch):
     now, stats.compiling = 16.0, [("b", 3.0), ("c", 1.0)]  # ... and 2 s since into two others
     assert stats.seconds_left == pytest.approx(90 + (5 * 8 + 5 + 7) / 2)
     assert stats.eta == "0:01:56"
+
+
+def test_a_program_that_takes_minutes_does_not_end_the_run_in_a_moment(monkeypatch):
+    """Two workers: one gives a row per second, the other compiles for five minutes."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stats = Stats(n_lines=1, conformers=10_000, lines=1, kept_lines=1, workers=2)
+    for now in map(float, range(1, 400)):
+        stats.rows += 1 if now <= 300 else 2
+        stats.compiling = [("a", now)] if now < 300 else []
+        if now == 300:
+            stats.program_ready(ProgramEvent(1, "a", 300.0))
+        stats._tick()
+        if now > 2:  # two rows a second, as soon as both compute
+            assert 0.9 < stats.seconds_left / ((10_000 - stats.rows) / 2) < 1.6
 
 
 def test_the_screen_says_what_it_waits_for():

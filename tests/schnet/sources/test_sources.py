@@ -20,7 +20,9 @@ from pyscf_ipu.molecule.molecule import Molecule
 from qm1b.convert.export import export
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
+from schnet.samples.targets import target_of
 from schnet.sources import base, open_source, xyz
+from schnet.sources.lookup import lookup
 
 WATER = """3
 Properties=species:S:1:pos:R:3 smiles="O" {}
@@ -344,6 +346,22 @@ def test_forces_of_extended_xyz(tmp_path, column):
     assert source.units[column.lower()] == "ev_angstrom"
     np.testing.assert_allclose(found.targets, rows.targets, rtol=1e-7)
     np.testing.assert_allclose(found.forces, rows.forces, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "chosen"),
+    [
+        ("REF_energy", ["forces_ev_angstrom", "ref_forces"], "ref_forces"),
+        ("REF_energy", ["forces", "forces_hartree_bohr"], "forces_hartree_bohr"),
+        ("energy", ["forces", "ref_forces_ev_angstrom"], "forces"),
+        ("energy", ["ref_forces", "forces_ev_angstrom"], "forces_ev_angstrom"),
+    ],
+)
+def test_the_forces_are_those_of_the_energy_s_name(key, columns, chosen):
+    properties = ":R:3:".join(["species:S:1:pos", *columns, ""]).removesuffix(":")
+    comment = {"Properties": properties, key: "-1.0"}
+    found = lookup(target_of("forces+energy"), comment, key, "ev", "a.xyz")
+    assert found.forces.key == chosen
 
 
 def test_frames_with_bad_forces(tmp_path):
