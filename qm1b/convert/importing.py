@@ -216,14 +216,14 @@ class _Content:
 
 def _check(source: Dataset) -> None:
     """Refuse a file that cannot hold everything."""
-    again = "write it with qm1b export --all"
+    again = "write it with qm1b export --all of this version"
     if isinstance(source, ShardFolder):
         raise UserError(f"{source.path} is a folder already; give an exported file")
     lacking = [key for key in (*LEVEL_KEYS, "unit_lines") if key not in source.metadata]
     if lacking:
         raise UserError(f"{source.path} comes without its run's manifest ({lacking[0]}); {again}")
-    if isinstance(source, ParquetFile) and not source.exact:
-        raise UserError(f"{source.path} has no exact columns; {again}")
+    if isinstance(source, ParquetFile) and source.lacking:
+        raise UserError(f"{source.path} lacks the exact column {source.lacking[0]}; {again}")
     if not dropped.beside(source.path).exists():
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
 

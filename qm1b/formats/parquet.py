@@ -142,8 +142,8 @@ class ParquetFile(Indexed):
                 f"{path} lacks QM1B's columns smile, z, pos and energy; give a file of "
                 "qm1b export or of QM1B"
             )
-        self.exact = {name for _, name in exact} <= set(schema.names)
-        """Whether every field of the run can be read bit for bit."""
+        self.lacking = [name for _, name in exact if name not in schema.names]
+        """Columns without which not every field of the run can be read bit for bit."""
 
     def __reduce__(self) -> tuple[type[ParquetFile], tuple[Path, list[str] | None]]:
         """Pickled by its path, as a data loader's processes need it."""

@@ -108,5 +108,5 @@ def test_a_full_disk_leaves_nothing_under_the_name(with_forces, tmp_path, monkey
 
 def test_without_lmdb_it_says_what_to_install(with_forces, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lmdb", None)
-    with pytest.raises(UserError, match="run pip install .*lmdb"):
+    with pytest.raises(UserError, match=r"run pip install .*lmdb"):
         export(with_forces, tmp_path / "mine.aselmdb")

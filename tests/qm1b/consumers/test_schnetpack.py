@@ -71,5 +71,5 @@ def test_a_run_without_forces_and_free_atoms(finished, tmp_path):
 
 def test_without_ase_it_says_what_to_install(finished, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ase.db.sqlite", None)
-    with pytest.raises(UserError, match="run pip install .*ase"):
+    with pytest.raises(UserError, match=r"run pip install .*ase"):
         export(finished[0], tmp_path / "mine.db")

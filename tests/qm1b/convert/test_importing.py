@@ -89,7 +89,7 @@ def test_what_does_not_hold_everything_is_refused(finished, tmp_path):
     out = tmp_path / "back"
     lean = tmp_path / "lean.parquet"
     export(finished[0], lean)
-    with pytest.raises(UserError, match=r"no exact columns|without its run's manifest"):
+    with pytest.raises(UserError, match=r"lacks the exact column|without its run's manifest"):
         import_file(lean, out)
     lean = tmp_path / "lean.extxyz"
     export(finished[0], lean)
