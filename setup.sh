@@ -54,7 +54,15 @@ if stale; then
             "and that Python has its venv module (Debian, Ubuntu: apt install python3-venv)" >&2
         exit 2
     fi
-    if ! install_packages; then
+    installed=0
+    install_packages && installed=1
+    # uv reads none of pip's settings, for example of an index of one's own.
+    if [ "$installed$installer" = 0uv ] && [ -z "${PYSCF_IPU_INSTALLER:-}" ]; then
+        echo "uv could not install the packages (its message is above); trying pip ..." >&2
+        installer=pip
+        install_packages && installed=1
+    fi
+    if [ "$installed" = 0 ]; then
         echo "error: the packages could not be installed into $venv ($installer's message is above):" \
             "check the network and run the command again" >&2
         exit 2
