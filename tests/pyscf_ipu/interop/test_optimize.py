@@ -143,7 +143,7 @@ def test_a_changed_parameter_drops_the_results(solver):
     assert atoms.get_potential_energy() == energy
     assert calc.set(xc="pbe", max_cycles=70) == {"xc": "pbe", "max_cycles": 70}
     assert calc.results == {}
-    assert calc.solver.settings == pi.Settings(xc="pbe", max_cycles=70)
+    assert calc.solver.settings == pi.Settings(xc="pbe", grid_level=0, max_cycles=70)
     assert (calc.parameters["xc"], calc.parameters["charge"]) == ("pbe", 1)
 
 

@@ -29,7 +29,8 @@ def test_cyclobutanetetraone(tetraone, precision):
     assert plain.followed is None
     assert found.status == plain.status == "converged"
     assert found.stable
-    assert found.followed == 1
+    assert found.followed >= 1  # in float32 the way down may turn more than once
+    assert found.energy == pytest.approx(-447.15284, abs=5e-5)
     assert (plain.energy - found.energy) * HARTREE_TO_EV > 0.2
     assert found.commutator_norm < 2e-4
 
