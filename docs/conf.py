@@ -48,7 +48,7 @@ napoleon_use_rtype = False
 # Types of other libraries have no pages here, and the build has no network to look theirs up.
 nitpick_ignore_regex = [
     (r"py:class", r"(collections|contextlib|jax|jaxlib|jaxtyping|np|npt|numpy|pathlib|pyscf)\..*"),
-    (r"py:class", r"Array|Float|Float32|PRNGKeyArray|UInt8|ndarray"),
+    (r"py:class", r"Array|Float|Float32|Float64|Forces|PRNGKeyArray|UInt8|ndarray"),
     # Shapes of `numerics/arrays.py`, and what is a number or an array in a result.
     (r"py:class", r"ase\.atoms\.Atoms|ArrayLike|Bool|Count|Flag|Float(A|s)|Int|Mol|Mole|Scalar"),
     (r"py:class", r"DataFrame|(pyscf_ipu\.molecule\.conversions\.)?Made"),
