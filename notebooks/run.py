@@ -27,7 +27,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 HERE = Path(__file__).parent
-LIMIT_SECONDS = 180
+LIMIT_SECONDS = 300
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",  # XLA's remarks about programs from a cache
     "PYTHONWARNINGS": "error::DeprecationWarning:__main__",
