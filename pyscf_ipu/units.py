@@ -12,3 +12,9 @@ BOHR_TO_ANGSTROM = 0.529177210903
 
 E_BOHR_TO_DEBYE = 2.541746473
 """Debye in one e Bohr."""
+
+FORCE_TO_EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
+"""Electronvolts per Angstrom in one Hartree per Bohr."""
+
+FORCE_TO_MEV_PER_ANGSTROM = 1e3 * HARTREE_TO_EV / BOHR_TO_ANGSTROM
+"""The same in millielectronvolts."""

@@ -9,8 +9,7 @@ root of the checkout:
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import harness
-from benchmarks.exports.compare import Values, compare, options, rows
+from benchmarks.exports.compare import Values, options, report, rows
 
 
 def by_fairchem(path: Path) -> Iterator[Values]:
@@ -64,8 +63,7 @@ def main() -> int:
         "fairchem": lambda: by_fairchem(given.exported),
         "mace": lambda: by_mace(given.exported, given.folder),
     }
-    figures, missed = compare(given.reader, given.folder, readers[given.reader]())
-    return harness.finish(given.out, harness.earlier(given.out) | {given.reader: figures}, missed)
+    return report(given, given.reader, readers[given.reader]())
 
 
 if __name__ == "__main__":

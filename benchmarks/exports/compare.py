@@ -65,6 +65,12 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
             yield found
 
 
+def report(given: argparse.Namespace, name: str, read: Iterable[Values]) -> int:
+    """Compare, and keep the figures under a name beside those of earlier readers; the exit code."""
+    figures, missed = compare(name, given.folder, read)
+    return harness.finish(given.out, harness.earlier(given.out) | {name: figures}, missed)
+
+
 def compare(title: str, folder: Path, read: Iterable[Values]) -> tuple[dict[str, Any], list[str]]:
     """Compare what a program read with the rows of the run, in their order; prints a table.
 

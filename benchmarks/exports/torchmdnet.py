@@ -11,8 +11,7 @@ from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
 
-from benchmarks import harness
-from benchmarks.exports.compare import Values, compare, options
+from benchmarks.exports.compare import Values, options, report
 
 SPICE_VERSION = "1.1.4"
 """Of which a file is taken for granted in the folder where TorchMD-Net would download it to."""
@@ -58,8 +57,7 @@ def main() -> int:
     readers = {"ace": by_ace, "spice": by_spice}
     made.add_argument("--layout", choices=list(readers), default="ace")
     given = made.parse_args()
-    figures, missed = compare(given.layout, given.folder, readers[given.layout](given.exported))
-    return harness.finish(given.out, harness.earlier(given.out) | {given.layout: figures}, missed)
+    return report(given, given.layout, readers[given.layout](given.exported))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.solver.result import ILL_CONDITIONED
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 
 try:
     from ase import Atoms
@@ -141,4 +141,4 @@ class Calculator(calculator.Calculator):
             "charges": found.mulliken_charges,
         }
         if found.forces is not None:
-            self.results["forces"] = np.asarray(found.forces) * (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
+            self.results["forces"] = np.asarray(found.forces) * FORCE_TO_EV_PER_ANGSTROM

@@ -20,7 +20,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 
 try:
     from ase import units
@@ -176,7 +176,7 @@ def frequencies(
     molecule.check(solver.settings.precision)
     atoms = molecule.to_ase()
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)
-    forces = atoms.get_forces() / (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
+    forces = atoms.get_forces() / FORCE_TO_EV_PER_ANGSTROM
     energy = atoms.get_potential_energy()
     with TemporaryDirectory() as folder:
         # ASE keeps every displacement in a file, to resume after an interruption.

@@ -18,7 +18,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
 from pyscf_ipu.solver.result import MoleculeResult
 from pyscf_ipu.solver.solver import Solver
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 
 try:
     from ase import Atoms
@@ -150,7 +150,7 @@ class _Walk:
         self.atoms.calc = SinglePointCalculator(
             self.atoms,
             energy=energy * HARTREE_TO_EV,
-            forces=forces * (HARTREE_TO_EV / BOHR_TO_ANGSTROM),
+            forces=forces * FORCE_TO_EV_PER_ANGSTROM,
         )
         self.stepper.step()
         mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM

@@ -83,7 +83,8 @@ def parse_frame(block: str, vectors: str | None = None) -> Frame:
         vectors: a further column of three numbers per atom, such as forces, in lower case.
 
     Raises:
-        Unreadable: an atom without an element or three coordinates, or whose vector is none.
+        Unreadable: an atom without an element or three coordinates, or with a vector that is not
+            three numbers.
         Refused: an unknown unit, or a key that is stated twice.
     """
     _, comment, *atoms = block.split("\n")

@@ -56,17 +56,19 @@ def _must_match(first: Floats, *others: Floats) -> None:
 
 
 def _total(hi: Floats, lo: Floats) -> tuple[Floats, Floats]:
-    """The portable form of `tile_total`: level by level."""
-    fan_in = _fan_in(hi.size)
-    while hi.size > 1:
-        hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
-    return hi.reshape(()), lo.reshape(())
+    """The portable form of `tile_total`."""
+    return _levels(hi, lo, _fan_in(hi.size))
 
 
 def _dot(a: Floats, *words: Floats) -> tuple[Floats, Floats]:
     """The portable form of `tile_dot`: products and their sums in the first level."""
     fan_in = _fan_in(a.size)
     hi, lo = _level(_dot_vertex, "dot", fan_in, a, *words)
+    return _levels(hi, lo, fan_in)
+
+
+def _levels(hi: Floats, lo: Floats, fan_in: int) -> tuple[Floats, Floats]:
+    """Sums of sums, until one is left."""
     while hi.size > 1:
         hi, lo = _level(_total_vertex, "total", fan_in, hi, lo)
     return hi.reshape(()), lo.reshape(())

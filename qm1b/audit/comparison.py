@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.audit.picking import Picked
 from qm1b.reference.recompute import Reference
 
 MEV = 1e3 * HARTREE_TO_EV
-MEV_PER_ANGSTROM = MEV / BOHR_TO_ANGSTROM
 """Of a force of 1 Hartree/Bohr."""
 OTHER_STATE_MEV = 10.0
 """A difference in energy above this is no rounding error: the SCF solutions differ."""
@@ -101,7 +100,9 @@ def compare(picked: Picked, found: Reference) -> Compared:
     row = picked.row
     force = None
     if found.forces is not None and "forces" in row:
-        force = MEV_PER_ANGSTROM * float(np.abs(row["forces"] - np.array(found.forces)).max())
+        force = FORCE_TO_MEV_PER_ANGSTROM * float(
+            np.abs(row["forces"] - np.array(found.forces)).max()
+        )
     energy = MEV * (row["energy"] - found.energy)
     homo, lumo = MEV * (row["homo"] - found.homo), MEV * (row["lumo"] - found.lumo)
     state = SAME if abs(energy) < OTHER_STATE_MEV else LOWER if energy < 0 else HIGHER

@@ -13,12 +13,9 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from pyscf_ipu.elements.symbols import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.rows.batch import Batch, Record
 from qm1b.rows.dataset import Dataset
-
-EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
-"""Of a force of 1 Hartree/Bohr."""
 
 MULTIPLICITY = 1
 """2S + 1: every row is a closed shell."""
@@ -62,7 +59,7 @@ def _ase_row(row: Record) -> AseRow:
         "charges": row["mulliken_charges"],
     }
     if "forces" in row:
-        results["forces"] = row["forces"] * EV_PER_ANGSTROM
+        results["forces"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
     return AseRow(
         row["numbers"].astype(np.int64),
         row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
@@ -73,9 +70,9 @@ def _ase_row(row: Record) -> AseRow:
 
 
 def free_atoms_by_number(source: Dataset) -> list[float]:
-    """Energies of the free atoms in eV at the index of their atomic number, 0 where there is none.
+    """Energies of the free atoms in eV at the index of their atomic number, 0 for other elements.
 
-    Empty if the run has none.
+    Empty if the run has no such energies.
     """
     known = source.free_atom_energies
     last = max(map(SYMBOLS.index, known), default=-1)

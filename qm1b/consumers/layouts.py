@@ -13,8 +13,7 @@ from typing import IO, NamedTuple
 import h5py
 import numpy as np
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
-from qm1b.consumers.ase_rows import EV_PER_ANGSTROM
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.consumers.molecules import Conformers, molecules, require
 from qm1b.process import files
 from qm1b.rows.batch import Batch
@@ -66,7 +65,9 @@ def _of_ace(molecule: Conformers, free: dict[str, float]) -> dict[str, WithUnits
             _single(molecule.per_atom("positions").astype(np.float64) * BOHR_TO_ANGSTROM), "Å"
         ),
         "formation_energies": WithUnits(molecule.formation_energies(free) * HARTREE_TO_EV, "eV"),
-        "forces": WithUnits(_single(molecule.per_atom("forces") * EV_PER_ANGSTROM), "eV/Å"),
+        "forces": WithUnits(
+            _single(molecule.per_atom("forces") * FORCE_TO_EV_PER_ANGSTROM), "eV/Å"
+        ),
         "dipole_moments": WithUnits(_single(molecule.rows["dipole"] * BOHR_TO_ANGSTROM), "e*Å"),
         "partial_charges": WithUnits(_single(molecule.per_atom("mulliken_charges")), "e"),
         "smiles": WithUnits([molecule.smiles]),

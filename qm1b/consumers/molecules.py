@@ -5,7 +5,6 @@ Shape legend: M conformers of a group, A atoms of the molecule.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,7 +96,7 @@ class Conformers:
         return found
 
     def formation_energies(self, free: Mapping[str, float]) -> Float64[np.ndarray, " M"]:
-        """Total energies minus those of the free atoms, in Hartree.
+        """Total energies minus those of the free atoms, in Hartree: the rows' own column.
 
         Args:
             free: energies of the free atoms by symbol, in Hartree.
@@ -105,14 +104,12 @@ class Conformers:
         Raises:
             UserError: an element is missing there.
         """
-        counts = Counter(SYMBOLS[number] for number in self.numbers)
-        for symbol in counts.keys() - free.keys():
+        for symbol in {SYMBOLS[number] for number in self.numbers} - free.keys():
             raise UserError(
                 f"the manifest has no free-atom energy of {symbol}, which is on line "
                 f"{int(self.rows['line'][0])}; run qm1b generate again for a new manifest"
             )
-        atoms = sum(count * free[symbol] for symbol, count in counts.items())
-        return self.rows["energy"] - atoms
+        return self.rows["atomisation_energy"]
 
 
 def molecules(batches: Iterator[Batch]) -> Iterator[Conformers]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
 from qm1b.rows.schema import FREE_ATOMS, Field, Json, fields_of
@@ -89,7 +89,7 @@ CONVERTED = {
     "homo": Converted("homo", HARTREE_TO_EV),
     "lumo": Converted("lumo", HARTREE_TO_EV),
     "energy_std": Converted("std", HARTREE_TO_EV),
-    "forces": Converted("forces", HARTREE_TO_EV / BOHR_TO_ANGSTROM),
+    "forces": Converted("forces", FORCE_TO_EV_PER_ANGSTROM),
 }
 """Fields that a file without exact columns has only in eV, or eV/Angstrom."""
 

@@ -28,7 +28,12 @@ import numpy as np
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.molecule.xyz import FREE_ATOM, is_free_atom
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
+from pyscf_ipu.units import (
+    BOHR_TO_ANGSTROM,
+    E_BOHR_TO_DEBYE,
+    FORCE_TO_EV_PER_ANGSTROM,
+    HARTREE_TO_EV,
+)
 from qm1b.errors import UserError
 from qm1b.reference.free_atoms import multiplicity
 from qm1b.rows.batch import OFFSETS, Batch, Record, column, in_order, offsets_of, unit_name
@@ -43,7 +48,6 @@ ENDINGS = (".extxyz", ".extxyz.gz")
 _DAMAGE = (OSError, EOFError, zlib.error, ArithmeticError, AttributeError, LookupError)
 _DAMAGE += (TypeError, ValueError, RuntimeError)
 """What gzip, ASE and NumPy raise for damaged text."""
-_EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
 """Of a force of 1 Hartree/Bohr."""
 _OF_ATOMS = [f for f in FIELDS if f.ragged == "atom" and f.name not in ("numbers", "positions")]
 
@@ -92,7 +96,7 @@ def frame(row: Record, config_type: str = "Default", spin: int = 1) -> str:
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
     columns = {f"{unit_name(f)}:R:{f.width}": row[f.name] for f in _OF_ATOMS if f.name in row}
     if "forces" in row:
-        columns["forces:R:3"] = columns["REF_forces:R:3"] = row["forces"] * _EV_PER_ANGSTROM
+        columns["forces:R:3"] = columns["REF_forces:R:3"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
     columns["REF_charges:R:1"] = row["mulliken_charges"]
     energy, charge = row["energy"] * HARTREE_TO_EV, row["charge"]
     values: dict[str, object] = {
@@ -194,7 +198,7 @@ def record(atoms: Atoms) -> Record:
     if "dipole" not in found and "dipole" in results:
         found["dipole"] = np.asarray(results["dipole"]) / BOHR_TO_ANGSTROM
     if "forces" not in found and "forces" in results:
-        found["forces"] = np.asarray(results["forces"]) / _EV_PER_ANGSTROM
+        found["forces"] = np.asarray(results["forces"]) / FORCE_TO_EV_PER_ANGSTROM
     return found
 
 

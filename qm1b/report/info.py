@@ -10,7 +10,7 @@ import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.rows.batch import Batch, Record
@@ -19,7 +19,6 @@ from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
 
 MEV = 1e3 * HARTREE_TO_EV
-MEV_PER_ANGSTROM = MEV / BOHR_TO_ANGSTROM
 
 _FIELDS = tuple("line smiles conformer n_ao energy atomisation_energy homo lumo".split())
 _FIELDS += tuple("dipole cycles status forces".split())
@@ -36,7 +35,7 @@ _COLUMNS: dict[str, Callable[[Record], object]] = {
     " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),
     " dipole norm [e bohr]": lambda row: _decimal(np.linalg.norm(row["dipole"])),
     " largest force [eV/A]": lambda row: _decimal(
-        np.linalg.norm(row["forces"], axis=1).max() * HARTREE_TO_EV / BOHR_TO_ANGSTROM
+        np.linalg.norm(row["forces"], axis=1).max() * FORCE_TO_EV_PER_ANGSTROM
     ),
     " cycles": lambda row: row["cycles"],
     "status": lambda row: row["status"],
@@ -83,7 +82,7 @@ def describe(folder: Path) -> str:
         sizes.append(shard["n_ao"])
         errors.append((shard["energy"] - shard["reference_energy"])[good] * MEV)
         if "forces" in shard:
-            forces.append(shard["reference_forces_error"][good] * MEV_PER_ANGSTROM)
+            forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
     facts = [
         ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),

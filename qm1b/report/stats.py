@@ -10,7 +10,7 @@ import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.terminal import text_table
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.formats.load import load
 from qm1b.report.distribution import Distribution
 from qm1b.rows.batch import Batch
@@ -31,7 +31,7 @@ class Quantity:
 
 def largest_forces(batch: Batch) -> np.ndarray:
     """[R] The largest force on an atom of each row, in eV/Angstrom."""
-    norms = np.linalg.norm(batch["forces"], axis=1) * (HARTREE_TO_EV / BOHR_TO_ANGSTROM)
+    norms = np.linalg.norm(batch["forces"], axis=1) * FORCE_TO_EV_PER_ANGSTROM
     return np.maximum.reduceat(norms, batch["atom_offset"][:-1])
 
 
