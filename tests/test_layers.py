@@ -31,6 +31,7 @@ ORDER = {
         "integrals",
         "grid",
         "scf",
+        "gpu",
         "kohn_sham",
         "gradient",
         "solver",

@@ -7,6 +7,7 @@ doi:10.1016/0009-2614(92)85009-Y).  The first and last are codelets.
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,19 +38,30 @@ from pyscf_ipu.xc import Functional
 from pyscf_ipu.xc.variables import cbrt, density_cutoff
 
 
+class GridProducts(NamedTuple):
+    """The two steps that read all AO values, as a machine computes them."""
+
+    density: Callable[[FloatTDNG, FloatNN], FloatTDG]
+    potential: Callable[[FloatTDNG, FloatTDG], FloatNN]
+
+
 def exchange_correlation(
-    functional: Functional, grid: GridBlocks | None, density: FloatNN
+    functional: Functional,
+    grid: GridBlocks | None,
+    density: FloatNN,
+    products: GridProducts | None = None,
 ) -> tuple[Pair, FloatNN]:
     """Semilocal energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix."""
     if grid is None:
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
-    moments = xc_density(grid.ao, density)
+    products = products or GridProducts(xc_density, xc_potential)
+    moments = products.density(grid.ao, density)
     tiles = range(grid.weights.shape[0])
     points = (tile_put_sharded(moments, tiles), tile_put_sharded(grid.weights, tiles))
     vertex = partial(xc_functional_vertex, functional)
     hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True, shared=True)
-    matrix = xc_potential(grid.ao, factors.array)
+    matrix = products.potential(grid.ao, factors.array)
     return tile_total(Pair(hi.array, lo.array)), matrix + matrix.T
 
 

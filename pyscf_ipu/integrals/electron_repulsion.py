@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
-from pyscf_ipu.numerics.two_words import scaled
+from pyscf_ipu.numerics.two_words import quotient
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map
 
@@ -36,8 +36,10 @@ class EriSide(NamedTuple):
 
 
 def eri_side(data: StripData) -> EriSide:
-    scale = scaled(1.0 / data.p, math.sqrt(2.0) * math.pi**1.25)
-    return EriSide(data.p, data.centre.hi, data.centre.lo, data.hermite * scale[..., None, None])
+    scale = quotient(math.sqrt(2.0) * math.pi**1.25, data.p)
+    hi, lo = (x[..., None, None] for x in scale)
+    hermite = data.hermite * hi + data.hermite * lo
+    return EriSide(data.p, data.centre.hi, data.centre.lo, hermite)
 
 
 def eri_blocks(plan: TilePlan, sides: list[EriSide]) -> list[TileShardedArray]:
@@ -45,10 +47,11 @@ def eri_blocks(plan: TilePlan, sides: list[EriSide]) -> list[TileShardedArray]:
 
     Rows of a block are the AO products of its bra strip, columns those of its ket strip.
     """
-    return [_class_blocks(plan, block, sides) for block in plan.blocks]
+    return [class_blocks(plan, block, sides) for block in plan.blocks]
 
 
-def _class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShardedArray:
+def class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShardedArray:
+    """The blocks of one class pair."""
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     vertex = partial(eri_vertex, (bra.pair_class.order, ket.pair_class.order))
     bra_rows = [tile_gather(x, block.bra_strip, block.tiles) for x in sides[block.bra]]

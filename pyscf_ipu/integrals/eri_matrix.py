@@ -44,11 +44,19 @@ def work_list(plan: TilePlan, dtype: np.dtype, derivative: int = 0) -> dict[str,
 
 def full_matrix(plan: TilePlan, blocks: list[TileShardedArray]) -> FloatRR:
     """Assemble the blocks into the symmetric matrix M of all ERIs."""
+    strips = plan.strips
+    squares = [
+        arrange(strips[block.bra], strips[block.ket], block, values.array)
+        for block, values in zip(plan.blocks, blocks, strict=True)
+    ]
+    return symmetric_matrix(plan, squares)
+
+
+def symmetric_matrix(plan: TilePlan, squares: list[Array]) -> FloatRR:
+    """M from the integrals [rows of bra, rows of ket] of every class pair in the plan."""
     n = len(plan.strips)
     grid: dict[tuple[int, int], Array] = {}
-    for block, values in zip(plan.blocks, blocks, strict=True):
-        bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-        square = _arrange(bra, ket, block, values.array)
+    for block, square in zip(plan.blocks, squares, strict=True):
         grid[block.bra, block.ket] = square
         if block.bra != block.ket:
             grid[block.ket, block.bra] = square.T
@@ -56,7 +64,7 @@ def full_matrix(plan: TilePlan, blocks: list[TileShardedArray]) -> FloatRR:
     return jnp.concatenate(rows, axis=0)
 
 
-def _arrange(
+def arrange(
     bra: Strips, ket: Strips, block: Block, values: Float[Array, "T f g"]
 ) -> Float[Array, "rows columns"]:
     """The blocks of one class pair as a matrix [rows of bra, rows of ket]."""

@@ -44,6 +44,3 @@ def side_by_side(program: Program) -> Driver:
         return jax.vmap(lambda row: program(tables, row))(rows)
 
     return run
-
-
-DRIVERS = {"cpu": sequential, "gpu": side_by_side}

@@ -11,7 +11,11 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.grid.blocks import GridBlocks, grid_blocks
-from pyscf_ipu.grid.xc_matrix import exchange_correlation, exchange_correlation_response
+from pyscf_ipu.grid.xc_matrix import (
+    GridProducts,
+    exchange_correlation,
+    exchange_correlation_response,
+)
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
@@ -59,6 +63,7 @@ class Hamiltonian:
     one: PackedIntegrals
     repulsion: Repulsion
     grid: GridBlocks | None
+    grid_products: GridProducts | None
     padded: Bool[Array, " N"]  # AOs of empty slots
     nuclear: Pair  # energy of their repulsion
 
@@ -68,7 +73,9 @@ class Hamiltonian:
         with jax.named_scope("repulsion"):
             two_electron, repulsion_energy = self.repulsion(d)
         with jax.named_scope("xc"):
-            xc_energy, xc_matrix = exchange_correlation(self.functional, self.grid, density)
+            xc_energy, xc_matrix = exchange_correlation(
+                self.functional, self.grid, density, self.grid_products
+            )
         packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
@@ -118,6 +125,7 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
         one,
         repulsion,
         grid,
+        machine.grid_products,
         padded,
         nuclear_repulsion(atoms.charge, atoms.nuclei),
     )

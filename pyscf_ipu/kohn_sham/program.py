@@ -94,9 +94,9 @@ def restricted_kohn_sham(
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
-        # By the host's algorithms whatever the machine: an IPU, the only other one, has no float64.
+        wide = machine if machine.has_float64 else HOST
         atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
-        problem = hamiltonian(atoms, xc, HOST)
+        problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         guess = guess_density(atoms).astype(numerics.energy_dtype)
         aids = mol.aids.astype(numerics.energy_dtype)
@@ -177,11 +177,13 @@ def _padding_last(
     return energy[order], orbitals[:, order]
 
 
-def energies(shape: Shape, settings: Settings) -> Program:
+def energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The program of a shape: (tables, one conformer) -> Solution."""
-    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol)
+    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol, machine)
 
 
-def lowest_energies(shape: Shape, settings: Settings) -> Program:
+def lowest_energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The same, of states whose instabilities are followed."""
-    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol, stability=True)
+    return lambda tables, mol: restricted_kohn_sham(
+        shape, settings, tables, mol, machine, stability=True
+    )

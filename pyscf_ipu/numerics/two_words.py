@@ -64,6 +64,16 @@ def scaled(x: Floats, constant: float) -> Floats:
     return x * c.hi + x * c.lo
 
 
+def quotient(constant: float, x: Floats) -> Pair:
+    """constant / x in two words, however the machine rounds a division."""
+    c = split(np.asarray(constant), x.dtype)
+    inverse = 1.0 / x
+    whole = two_product(inverse, x)
+    rest = inverse * ((1.0 - whole.hi) - whole.lo)
+    scaled_inverse = two_product(inverse, jnp.broadcast_to(c.hi, x.shape))
+    return Pair(scaled_inverse.hi, scaled_inverse.lo + inverse * c.lo + rest * c.hi)
+
+
 def two_sum(a: Floats, b: Floats) -> Pair:
     """s + e = a + b exactly (Knuth)."""
     s = a + b

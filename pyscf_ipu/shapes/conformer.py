@@ -33,17 +33,18 @@ def conformer(
     """Place a molecule's atoms in the slots of its shape (NumPy arrays)."""
     dtype = settings.numerics.scf_dtype
     order = slot_order(mol, shape, settings)
-    slots = shape.slot_class()
-    element = np.empty(shape.n_atoms, np.int32)
-    positions = np.zeros((shape.n_atoms, 3))
-    # Coordinates near the origin keep the low words small; the energy does not depend on it.
-    centre = _centroid(mol)
-    for slot, atom in enumerate(order):
-        kind = shape.classes[slots[slot]]
+    taken = order >= 0
+    numbers = np.where(taken, mol.numbers[order], 0)
+    rows, first = [], 0
+    for kind, count in zip(shape.classes, shape.counts, strict=True):
         members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
-        element[slot] = members.index(int(mol.numbers[atom])) if atom >= 0 else len(members)
-        if atom >= 0:
-            positions[slot] = mol.positions[atom] - centre
+        here = slice(first, first + count)
+        found = np.searchsorted(members, numbers[here])
+        rows.append(np.where(taken[here], found, len(members)))
+        first += count
+    element = np.concatenate(rows).astype(np.int32)
+    # Coordinates near the origin keep the low words small; the energy does not depend on it.
+    positions = np.where(taken[:, None], mol.positions[order] - _centroid(mol), 0.0)
     occupied = np.int32(mol.n_electrons // 2)
     aids = convergence.aids(dtype)
     return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids)
@@ -80,9 +81,10 @@ def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarra
     from_centre = mol.positions - _centroid(mol)
     distance = (from_centre**2).sum(axis=1)
     free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
-    for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)):
-        z = int(mol.numbers[atom])
-        free[slot_class(z, settings.basis, settings.cart, settings.grid_level)].append(int(atom))
+    level = settings.basis, settings.cart, settings.grid_level
+    list_of = {z: free[slot_class(z, *level)] for z in set(mol.numbers.tolist())}
+    for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)).tolist():
+        list_of[int(mol.numbers[atom])].append(atom)
     order = []
     for c, n in zip(shape.classes, shape.counts, strict=True):
         order += free[c] + [-1] * (n - len(free[c]))

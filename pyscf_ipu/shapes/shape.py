@@ -119,11 +119,12 @@ def slot_class(number: int, basis: str, cart: bool, grid_level: int) -> SlotClas
     return SlotClass(family, kinds, points)
 
 
+@functools.cache
 def class_members(
     family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: bool
-) -> list[int]:
+) -> tuple[int, ...]:
     """Elements of a family whose shells have these kinds, ascending."""
-    return [z for z in family if _kinds(z, basis, cart) == kinds]
+    return tuple(z for z in family if _kinds(z, basis, cart) == kinds)
 
 
 def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:

@@ -13,12 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from pyscf_ipu.advice.nearest import as_molecule
 from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.solver.memory import available_bytes
+from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
 from pyscf_ipu.solver.result import MoleculeResult, invalid
-from pyscf_ipu.solver.solver import MEMORY_SHARE, Solver
+from pyscf_ipu.solver.solver import Solver
 
 PATIENCE_SECONDS = 3.0
 """After this long a terminal or a notebook shows how far a list is."""
@@ -76,7 +75,7 @@ def results(
         solver: computes them.
         wanted: what the results hold.
         strict: raise on a molecule that cannot be computed.
-        workers: threads that compute at the same time; default `n_cores()` on a CPU, else 1.
+        workers: threads that compute at the same time; default `n_cores()` on a CPU, else 2.
 
     Raises:
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
@@ -129,10 +128,10 @@ def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> in
     """How many batches are computed at a time: as many as were asked for and memory holds."""
     if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers={workers!r}: give a whole number from 1 on, or None")
-    default = n_cores() if jax.default_backend() == "cpu" else 1
+    here = platform()
     largest = max((solver.memory_bytes(shape) for shape in shapes), default=1)
-    room = int(MEMORY_SHARE * available_bytes() / largest)
-    return max(1, min(default if workers is None else workers, room))
+    room = int(MEMORY_SHARE * here.room() / largest)
+    return max(1, min(here.threads() if workers is None else workers, room))
 
 
 def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> list[_Batch]:

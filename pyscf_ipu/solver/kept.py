@@ -35,7 +35,9 @@ DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
-ROOMS = "codelets elements gradient grid integrals kohn_sham numerics scf shapes tiles xc".split()
+ROOMS = (
+    "codelets elements gpu gradient grid integrals kohn_sham numerics scf shapes tiles xc".split()
+)
 """The folders of this package whose source decides what a program computes."""
 FILES = "convergence.py settings.py units.py".split()
 

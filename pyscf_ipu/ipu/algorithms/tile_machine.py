@@ -42,7 +42,7 @@ def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool =
         blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
         return lambda d: family_repulsion(families, blocks, d)
 
-    return Machine(build, warm_eigh, grid_tiles=n_tiles)
+    return Machine(build, warm_eigh, grid_tiles=n_tiles, has_float64=False)
 
 
 def warm_eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:

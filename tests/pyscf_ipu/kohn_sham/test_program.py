@@ -10,7 +10,7 @@ from oracle import HYDROGEN, METHYL_CHLORIDE
 from pyscf_ipu import Settings, Solver
 from pyscf_ipu.codelets import codelet_p
 from pyscf_ipu.gradient import empty_states, gradients
-from pyscf_ipu.kohn_sham.batch import DRIVERS, sequential, side_by_side
+from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import energies
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.xc import FUNCTIONALS
@@ -125,11 +125,6 @@ def test_the_compute_sets_have_names():
     names = {e.params["name"] for e in equations(trace().jaxpr) if e.primitive.name == "tile_map"}
     assert {"eri_ss_ss", "ao_values", "xc_density", "xc_functional", "xc_potential"} <= names
     assert any(name.startswith("eri_spsp") for name in names)
-
-
-def test_there_is_a_driver_for_each_kind_of_device():
-    assert DRIVERS["cpu"] is sequential
-    assert DRIVERS["gpu"] is side_by_side
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracle import SMALL, small
 
-from pyscf_ipu.solver import batches
+from pyscf_ipu.solver import batches, platform
 from pyscf_ipu.solver.batches import Wanted, results
 
 NAMES = tuple(SMALL)
@@ -38,9 +38,9 @@ def test_every_thread_gets_a_part(solver):
 def test_no_more_threads_than_memory_holds(solver, monkeypatch):
     shape = solver.shape(small(NAMES[0]))
     room = 2.5 * solver.memory_bytes(shape) / batches.MEMORY_SHARE
-    monkeypatch.setattr(batches, "available_bytes", lambda: room)
+    monkeypatch.setattr(platform, "available_bytes", lambda: room)
     assert batches._threads(7, [shape], solver) == 2
-    monkeypatch.setattr(batches, "available_bytes", lambda: 1)
+    monkeypatch.setattr(platform, "available_bytes", lambda: 1)
     assert batches._threads(7, [shape], solver) == 1
 
 

@@ -14,7 +14,7 @@ from oracle import HYDROGEN, SMALL, small
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.solver import solver as solver_module
+from pyscf_ipu.solver import platform
 from pyscf_ipu.solver.memory import program_bytes
 
 LEVEL = Settings(xc="hf", grid_level=0)
@@ -95,7 +95,7 @@ def test_number_of_aos(solver):
 
 
 def test_too_large_for_the_memory(monkeypatch, solver):
-    monkeypatch.setattr(solver_module, "available_bytes", lambda: 2**30)
+    monkeypatch.setattr(platform, "available_bytes", lambda: 2**30)
     rng = np.random.default_rng(0)
     large = Molecule([6] * 40 + [1] * 82, rng.normal(size=(122, 3)) * 10)
     with pytest.raises(InvalidMolecule, match=r"too large: 282 AOs need about \d+ GiB.*smaller"):
@@ -122,7 +122,7 @@ def test_the_batch_is_what_the_memory_holds(monkeypatch):
     assert one > 2 * 4 * shape.n_ao**2  # orbitals and density of each molecule
     for held, size in ((16.5, 16), (15.5, 8), (7.5, 4), (1.5, 1), (-9.0, 1)):
         there = round((program_bytes(shape, LEVEL) + held * one) / 0.8)
-        monkeypatch.setattr(solver_module, "available_bytes", lambda there=there: there)
+        monkeypatch.setattr(platform, "available_bytes", lambda there=there: there)
         little = Solver(LEVEL)
         assert little.batch_size(shape) == size
     assert whole > little.memory_bytes(shape) > program_bytes(shape, LEVEL)
@@ -133,13 +133,14 @@ def test_a_nan_is_a_status_of_its_own(solver):
     """Whatever the device returns for one molecule, the host must say so and keep the rest."""
     broken = Solver(LEVEL)
     shape = solver.shape(HYDROGEN)
+    size = solver.batch_size(shape)
 
     def program(*args):
-        out = solver._programs[shape](*args)
+        out = solver._programs[shape, size](*args)
         terms = jax.tree.map(lambda x: x.at[0].set(np.nan), out.terms)
         return out._replace(terms=terms)
 
-    broken._programs[shape], broken._tables[shape] = program, solver._tables[shape]
+    broken._programs[shape, size], broken._tables[shape] = program, solver._tables[shape]
     found = broken.run(shape, [HYDROGEN, stretched(1.1)])
     assert [one.status for one in found] == ["nan", "converged"]
     assert not found[0].converged

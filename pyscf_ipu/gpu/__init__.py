@@ -1,0 +1,5 @@
+"""Kernels for GPUs, in Pallas (Triton), and the `Machine` that uses them."""
+
+from pyscf_ipu.gpu.gpu_machine import GPU
+
+__all__ = ["GPU"]

@@ -1,0 +1,52 @@
+"""The algorithms of a GPU: kernels where XLA would write every intermediate to memory."""
+
+import jax.numpy as jnp
+from jax import Array
+
+from pyscf_ipu.gpu.eri_kernel import LARGEST_ORDER, eri_class_pair
+from pyscf_ipu.gpu.grid_kernels import density_kernel, potential_kernel
+from pyscf_ipu.gpu.supermatrix_kernel import full_repulsion, full_supermatrix
+from pyscf_ipu.grid.xc_matrix import GridProducts, xc_density, xc_potential
+from pyscf_ipu.integrals.electron_repulsion import EriSide, class_blocks, eri_side
+from pyscf_ipu.integrals.eri_matrix import arrange, symmetric_matrix
+from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG, FloatTDNG
+from pyscf_ipu.scf.machine import Machine, Repulsion, library_eigh
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.tile_plan import Block, TilePlan
+
+
+def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatRR:
+    """M of all (ab|cd); see `integrals.eri_matrix.eri_matrix`."""
+    sides = [eri_side(d) for d in strips]
+    return symmetric_matrix(plan, [_square(plan, block, sides) for block in plan.blocks])
+
+
+def _square(plan: TilePlan, block: Block, sides: list[EriSide]) -> Array:
+    """The integrals of one pair of classes."""
+    bra, ket = plan.strips[block.bra], plan.strips[block.ket]
+    orders = bra.pair_class.order, ket.pair_class.order
+    whole = bra.one_chunk_per_pair and ket.one_chunk_per_pair
+    if max(orders) > LARGEST_ORDER or not whole:
+        return arrange(bra, ket, block, class_blocks(plan, block, sides).array)
+    return eri_class_pair(orders, sides[block.bra], sides[block.ket], block.bra == block.ket)
+
+
+def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float) -> Repulsion:
+    """All of G as one array."""
+    full = full_supermatrix(atoms.plan, eri_matrix(atoms.plan, strips), exact_exchange)
+    return lambda d: full_repulsion(full, d)
+
+
+def density(ao: FloatTDNG, matrix: FloatNN) -> FloatTDG:
+    """`grid.xc_matrix.xc_density`; in float64 by XLA."""
+    return (density_kernel if ao.dtype == jnp.float32 else xc_density)(ao, matrix)
+
+
+def potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+    """`grid.xc_matrix.xc_potential`; in float64 by XLA."""
+    return (potential_kernel if ao.dtype == jnp.float32 else xc_potential)(ao, factors)
+
+
+GPU = Machine(gpu_repulsion, library_eigh, grid_products=GridProducts(density, potential))
+"""GPUs that Triton knows: NVIDIA's and AMD's."""

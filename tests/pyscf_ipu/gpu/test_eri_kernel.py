@@ -1,0 +1,61 @@
+import jax
+import numpy as np
+import pytest
+
+from pyscf_ipu import Molecule, Settings
+from pyscf_ipu.gpu.eri_kernel import LANES, boys_values, eri_class_pair
+from pyscf_ipu.integrals.electron_repulsion import class_blocks, eri_side
+from pyscf_ipu.integrals.eri_matrix import arrange
+from pyscf_ipu.integrals.strips import pair_strips
+from pyscf_ipu.numerics.boys import boys_reference
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
+
+LEVEL = Settings(grid_level=0)
+FORMALDEHYDE = Molecule(
+    [6, 8, 1, 1], [[0, 0, -1.14], [0, 0, 1.14], [0, 1.77, -2.26], [0, -1.77, -2.26]]
+)
+
+
+@pytest.fixture(scope="module")
+def sides():
+    shape = shape_of(FORMALDEHYDE.numbers, LEVEL.basis, LEVEL.cart, LEVEL.grid_level)
+    plan = tile_plan(shape)
+    class_tables = jax.device_put(tables.shape_tables(shape, LEVEL))
+    mol = conformer.conformer(FORMALDEHYDE, shape, LEVEL)
+
+    def compute(mol):
+        return [eri_side(d) for d in pair_strips(gather_atoms(plan, class_tables, mol, np.float32))]
+
+    return plan, jax.jit(compute)(mol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [(0, 0), (1, 1), (1, 2), (2, 2)])
+def test_a_class_pair_equals_the_portable_blocks(sides, classes):
+    plan, data = sides
+    block = next(b for b in plan.blocks if (b.bra, b.ket) == classes)
+    bra, ket = plan.strips[block.bra], plan.strips[block.ket]
+    orders = bra.pair_class.order, ket.pair_class.order
+    want = arrange(bra, ket, block, class_blocks(plan, block, data).array)
+    same = block.bra == block.ket
+    got = jax.jit(lambda a, b: eri_class_pair(orders, a, b, same))(*(data[i] for i in classes))
+    assert got.shape == want.shape
+    assert np.abs(np.asarray(want)).max() > 0.1
+    np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-6)
+
+
+def test_the_pairs_of_a_class_need_more_than_one_program(sides):
+    """Else the blocks below the diagonal, which are copies, were not tested."""
+    plan, _ = sides
+    assert plan.strips[0].n_strips * plan.strips[0].chunks_per_strip > LANES
+
+
+@pytest.mark.parametrize("order", [0, 2, 4])
+def test_the_boys_function_is_right_to_a_few_roundings(order):
+    t = np.geomspace(1e-6, 1e4, 4001).astype(np.float32)
+    for n, found in enumerate(jax.jit(lambda t: boys_values(order, t))(t)):
+        want = boys_reference(n, t)
+        assert np.abs(found / want - 1).max() < 4e-6
