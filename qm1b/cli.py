@@ -3,6 +3,7 @@
 A user's mistake ends in one sentence on stderr and exit code 2, never in a traceback.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -36,6 +37,7 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # as its workers, which cannot share a GPU
 
     def run() -> int:
         return subcommand_cli_from_dict(

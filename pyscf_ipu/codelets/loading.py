@@ -15,6 +15,8 @@ from pathlib import Path
 
 import jax
 
+from pyscf_ipu.host.backend import backend
+
 FILE = "libpyscf_ipu_codelets.so"
 SWITCH = "PYSCF_IPU_CODELETS"
 """Environment variable: "on" (default), "off" for the portable vertices although the library is
@@ -105,7 +107,7 @@ def target(name: str) -> str:
 
 def native_in_use() -> bool:
     """Whether programs compiled now will call native codelets."""
-    return library() is not None and jax.default_backend() == "cpu"
+    return library() is not None and backend() == "cpu"
 
 
 def strip_primitives() -> int:

@@ -1,5 +1,5 @@
 """Kernels for GPUs, in Pallas (Triton), and the `Machine` that uses them."""
 
-from pyscf_ipu.gpu.gpu_machine import GPU
+from pyscf_ipu.gpu.gpu_machine import GPU, has_kernel
 
-__all__ = ["GPU"]
+__all__ = ["GPU", "has_kernel"]

@@ -26,7 +26,7 @@ from pyscf_ipu.numerics.two_words import split
 LANES = 32
 """Shell pairs of the ket in a program: a warp."""
 PRODUCTS = 4
-"""AO products of the bra in a program: more of them would not leave registers for R."""
+"""AO products of the bra in a program at most: more would leave no registers for R."""
 LARGEST_ORDER = 2
 """Hermite order of a side up to which all of this fits into registers: s and p shells."""
 
@@ -56,7 +56,7 @@ def eri_class_pair(
     side, lanes = _flat(bra), _lanes(orders[1], _flat(ket))
     n_bra, _, f, _ = side.hermite.shape
     g, n_ket = lanes.hermite.shape[1], lanes.q.shape[1]
-    step = min(f, PRODUCTS)
+    step = max(n for n in range(1, PRODUCTS + 1) if f % n == 0)
     out = launch(
         functools.partial(_kernel, orders, step, same),
         f"eri_{orders[0]}_{orders[1]}",
@@ -153,9 +153,9 @@ def hermite_rows(order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes]) -> 
     for n in range(order + 1):
         seeds.append(f[n] * prefactor)
         prefactor = prefactor * factor
-    rows = {(0, 0, 0): seeds[order]}
+    rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
-        above = {(0, 0, 0): seeds[n]}
+        above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}
         for power in hermite_powers(order - n)[1:]:
             axis = next(d for d in range(3) if power[d])
             one, two = _lowered(power, axis, 1), _lowered(power, axis, 2)

@@ -13,7 +13,7 @@ from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG, FloatTDNG
 from pyscf_ipu.scf.machine import Machine, Repulsion, library_eigh
 from pyscf_ipu.shapes.atoms import Atoms
-from pyscf_ipu.shapes.tile_plan import Block, TilePlan
+from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 
 
 def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatRR:
@@ -22,13 +22,17 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatRR:
     return symmetric_matrix(plan, [_square(plan, block, sides) for block in plan.blocks])
 
 
+def has_kernel(strips: Strips) -> bool:
+    """Whether a class of s and p shells, all of one contraction length, can be a side."""
+    return strips.pair_class.order <= LARGEST_ORDER and strips.one_chunk_per_pair
+
+
 def _square(plan: TilePlan, block: Block, sides: list[EriSide]) -> Array:
     """The integrals of one pair of classes."""
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-    orders = bra.pair_class.order, ket.pair_class.order
-    whole = bra.one_chunk_per_pair and ket.one_chunk_per_pair
-    if max(orders) > LARGEST_ORDER or not whole:
+    if not (has_kernel(bra) and has_kernel(ket)):
         return arrange(bra, ket, block, class_blocks(plan, block, sides).array)
+    orders = bra.pair_class.order, ket.pair_class.order
     return eri_class_pair(orders, sides[block.bra], sides[block.ket], block.bra == block.ket)
 
 

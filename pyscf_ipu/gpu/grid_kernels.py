@@ -1,4 +1,4 @@
-"""Density and matrix on the grid: GPU kernels that read the AO values once each.
+"""Density and matrix on the grid: GPU kernels that read the AO values once each, up to ROWS AOs.
 
 As several steps of XLA they read them two and a half times a cycle, and write products as large as
 a quarter of them.

@@ -9,13 +9,15 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jax.typing import DTypeLike
 
+from pyscf_ipu.host.backend import backend
+
 Ref = Any
 """An array of a kernel in the GPU's memory; JAX has no public name for its type."""
 
 
 def interpreted() -> bool:
     """Whether kernels run as plain JAX here."""
-    return jax.default_backend() == "cpu"
+    return backend() == "cpu"
 
 
 def launch(

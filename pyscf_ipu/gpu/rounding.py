@@ -5,7 +5,6 @@ they are biased: the same small error in every integral adds up to millielectron
 One step of Newton's method mends both.
 """
 
-import jax.numpy as jnp
 from jax import lax
 
 from pyscf_ipu.numerics.arrays import Floats
@@ -28,9 +27,3 @@ def inverse_root(x: Floats) -> Floats:
     """1 / sqrt(x)."""
     y = lax.rsqrt(x)
     return y + 0.5 * y * (1.0 - (x * y) * y)
-
-
-def root(x: Floats) -> Floats:
-    """sqrt(x) for x > 0."""
-    y = jnp.sqrt(x)
-    return y + 0.5 * (x - y * y) * inverse(y)

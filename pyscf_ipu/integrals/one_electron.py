@@ -13,7 +13,15 @@ from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
 from pyscf_ipu.numerics.arrays import FloatA, FloatSnc, FloatSnf
 from pyscf_ipu.numerics.boys import packed_fits
 from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
-from pyscf_ipu.numerics.two_words import Pair, add, difference, scaled
+from pyscf_ipu.numerics.two_words import (
+    Pair,
+    add,
+    difference,
+    inverse_root,
+    scaled,
+    two_product,
+    two_sum,
+)
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tile_plan import Strips
 from pyscf_ipu.tiles import tile_total
@@ -100,9 +108,14 @@ def _potential(
 
 def nuclear_repulsion(charges: FloatA, nuclei: Pair) -> Pair:
     """sum_{A<B} Z_A Z_B / R_AB in Hartree, to twice the working precision; Z = 0 is padding."""
-    d = nuclei.hi[:, None] - nuclei.hi[None] + (nuclei.lo[:, None] - nuclei.lo[None])
-    product = charges[:, None] * charges[None]
-    upper = jnp.triu(product, 1)
-    r2 = jnp.where(upper > 0, jnp.sum(d * d, -1), 1.0)
-    terms = upper / jnp.sqrt(r2)
-    return tile_total(Pair(terms, jnp.zeros_like(terms)))
+    d = two_sum(nuclei.hi[:, None], -nuclei.hi[None])
+    d = Pair(d.hi, d.lo + (nuclei.lo[:, None] - nuclei.lo[None]))
+    square = two_product(d.hi, d.hi)
+    square = Pair(square.hi, square.lo + 2.0 * d.hi * d.lo)
+    x, y, z = (square.at((..., k)) for k in range(3))
+    r2 = add(add(x, y), z)
+    upper = jnp.triu(charges[:, None] * charges[None], 1)
+    pair = upper > 0
+    inverse = inverse_root(Pair(jnp.where(pair, r2.hi, 1.0), jnp.where(pair, r2.lo, 0.0)))
+    terms = two_product(upper, inverse.hi)
+    return tile_total(Pair(terms.hi, terms.lo + upper * inverse.lo))

@@ -74,6 +74,15 @@ def quotient(constant: float, x: Floats) -> Pair:
     return Pair(scaled_inverse.hi, scaled_inverse.lo + inverse * c.lo + rest * c.hi)
 
 
+def inverse_root(x: Pair) -> Pair:
+    """1 / sqrt(x) in two words, by a step of Newton's method."""
+    root = 1.0 / jnp.sqrt(x.hi)
+    square = two_product(root, root)
+    whole = two_product(square.hi, x.hi)
+    rest = ((1.0 - whole.hi) - whole.lo) - (square.lo * x.hi + square.hi * x.lo)
+    return Pair(root, 0.5 * root * rest)
+
+
 def two_sum(a: Floats, b: Floats) -> Pair:
     """s + e = a + b exactly (Knuth)."""
     s = a + b

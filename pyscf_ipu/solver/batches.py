@@ -68,7 +68,8 @@ def results(
 ) -> list[MoleculeResult]:
     """One result per molecule, in the order given.
 
-    The result of a molecule depends neither on its batch nor on the number of workers.
+    The result of a molecule depends neither on its batch nor on the number of workers; on a GPU
+    its last digits may depend on the size of the batch.
 
     Args:
         mols: of any shapes.
@@ -135,14 +136,16 @@ def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> in
 
 
 def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> list[_Batch]:
-    """Batches of each shape, small enough that every thread gets some.
+    """Batches of each shape, small enough that every thread gets some, if padding is free.
 
     Each shape's first batch, which waits for the compiler, comes before all others, large shapes
     first: their programs take longest.
     """
     found: list[tuple[int, int, _Batch]] = []
     for shape, places in groups.items():
-        size = min(solver.batch_size(shape), -(-len(places) // threads))
+        size = solver.batch_size(shape)
+        if platform().padding_is_free:
+            size = min(size, -(-len(places) // threads))
         for start in range(0, len(places), size):
             batch = _Batch(shape, places[start : start + size])
             found.append((start > 0, -shape.n_ao, batch))

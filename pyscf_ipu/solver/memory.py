@@ -3,12 +3,14 @@
 import os
 from pathlib import Path
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 
-from pyscf_ipu.codelets import native_in_use
+from pyscf_ipu.codelets import native_in_use, strip_primitives
+from pyscf_ipu.gpu import has_kernel
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.shapes.tile_plan import tile_plan
 
 BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
 
@@ -33,24 +35,26 @@ def result_bytes(shape: Shape, settings: Settings) -> int:
     return (2 * shape.n_ao + 1) * shape.n_ao * word
 
 
-def side_by_side_bytes(shape: Shape, settings: Settings, size: int) -> int:
+def side_by_side_bytes(shape: Shape, settings: Settings, size: int, kernels: bool) -> int:
     """Estimated peak memory of a call on an accelerator, with all of its molecules at once.
 
     Measured on an H100: 34 MB a molecule of 56 AOs, B3LYP/STO-3G in float32, of which all integrals
     and G are 21 and the AO values 15.  Without GPU kernels the blocks of integrals come on top.
     """
     numerics = settings.numerics
-    both = np.dtype(numerics.scf_dtype).itemsize
+    words = np.dtype(numerics.scf_dtype).itemsize
     if numerics.refines:
-        both += np.dtype(numerics.energy_dtype).itemsize
-    kernels = jax.default_backend() == "gpu"
-    matrices = (2.4 if kernels else 5.0) * shape.n_pairs**2
-    return int(size * both * (matrices + 5.0 * shape.n_ao * shape.n_grid)) + BASE_BYTES
+        words += np.dtype(numerics.energy_dtype).itemsize
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    fused = kernels and all(has_kernel(strips) for strips in plan.strips)
+    matrices = (1.2 if fused else 4.0) * plan.n_rows**2 + 1.2 * shape.n_pairs**2
+    return int(size * words * (matrices + 5.0 * shape.n_ao * shape.n_grid)) + BASE_BYTES
 
 
 def device_bytes() -> int:
     """Memory of the accelerator that JAX may use."""
-    stats = jax.devices()[0].memory_stats() or {}
+    device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
+    stats = device.memory_stats() or {}
     return int(stats.get("bytes_limit", available_bytes()))
 
 

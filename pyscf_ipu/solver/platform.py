@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import jax
-
 from pyscf_ipu.gpu import GPU as GPU_MACHINE
+from pyscf_ipu.host.backend import backend
 from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import Driver, Program
@@ -39,6 +39,8 @@ class Platform:
     """Sizes of further programs, for so few molecules that most of a batch would be padding."""
     threads: Callable[[], int]
     """How many calls to make at a time."""
+    padding_is_free: bool
+    """Whether a call with fewer molecules takes less time, so that lists can be cut at will."""
     call_bytes: Callable[[Shape, Settings, int], int]
     """Estimated peak memory of a call, from the number of its molecules."""
     room: Callable[[], int]
@@ -58,8 +60,8 @@ class Platform:
 
 
 def platform() -> Platform:
-    """That of this process: `jax.default_backend()`."""
-    return PLATFORMS.get(jax.default_backend(), OTHER)
+    """That of the device in effect."""
+    return PLATFORMS.get(backend(), OTHER)
 
 
 def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:
@@ -68,10 +70,10 @@ def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:
 
 
 _ACCELERATOR: dict[str, Any] = {
+    "padding_is_free": False,
     "batch_sizes": ((10_000, 512),),
     "fewer": (1, 64),
     "threads": lambda: 2,  # one prepares molecules and results while the other's are computed
-    "call_bytes": side_by_side_bytes,
     "room": lambda: device_bytes(),
 }
 PLATFORMS = {
@@ -81,10 +83,18 @@ PLATFORMS = {
         ((64, 16), (100, 8), (160, 2)),
         (),
         lambda: n_cores(),
+        True,
         _one_after_another,
         lambda: available_bytes(),
     ),
-    "gpu": Platform(GPU_MACHINE, side_by_side, **_ACCELERATOR),
+    "gpu": Platform(
+        GPU_MACHINE,
+        side_by_side,
+        call_bytes=partial(side_by_side_bytes, kernels=True),
+        **_ACCELERATOR,
+    ),
 }
-OTHER = Platform(HOST, side_by_side, **_ACCELERATOR)
+OTHER = Platform(
+    HOST, side_by_side, call_bytes=partial(side_by_side_bytes, kernels=False), **_ACCELERATOR
+)
 """Accelerators that Triton does not know: nothing but XLA."""

@@ -17,6 +17,7 @@ from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.gradient import State, empty_states, gradients
+from pyscf_ipu.host.backend import backend
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
@@ -149,7 +150,7 @@ class Solver:
         with self._locks.setdefault((name, shape, size), threading.Lock()):
             if (shape, size) in programs:
                 return None
-            if jax.default_backend() == "cpu":
+            if backend() == "cpu":
                 warn_if_missing()
             start = time.perf_counter()
             driver = platform().driver(make(shape, self.settings))

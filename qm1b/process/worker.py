@@ -212,12 +212,16 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """Variables that make NumPy, its BLAS and XLA single-threaded, if set before the import."""
+    """Variables that make NumPy, its BLAS and XLA single-threaded, if set before the import.
+
+    And JAX computes on the processor: workers, of which there is one per core, cannot share a GPU.
+    """
     flags = os.environ.get("XLA_FLAGS", "")
     return {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "NPROC": "1",
+        "JAX_PLATFORMS": "cpu",
         "XLA_FLAGS": f"{flags} --xla_cpu_multi_thread_eigen=false".strip(),
     }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "simd.hpp"
 
@@ -29,6 +30,39 @@ void add_dot(const T* a, const T* b, std::int64_t n, T& high, T& low) {
     high = s;
   }
 }
+
+// A sum of products of floats, which are exact in double: no rounding of its own to speak of.
+struct WideDot {
+  double total = 0;
+
+  void add(const float* a, const float* b, std::int64_t n) {
+    constexpr int lanes = 16;
+    double parts[lanes] = {};
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      for (int k = 0; k < lanes; ++k) parts[k] += static_cast<double>(a[i + k]) * b[i + k];
+    for (int k = 0; k < lanes; ++k) total += parts[k];
+    for (; i < n; ++i) total += static_cast<double>(a[i]) * b[i];
+  }
+  void store(float* words) const {
+    words[0] = static_cast<float>(total);
+    words[1] = static_cast<float>(total - words[0]);
+  }
+};
+
+// The same of doubles, in two words.
+struct TwoWordDot {
+  double high = 0, low = 0;
+
+  void add(const double* a, const double* b, std::int64_t n) { add_dot(a, b, n, high, low); }
+  void store(double* words) const {
+    words[0] = high;
+    words[1] = low;
+  }
+};
+
+template <class T>
+using ExactDot = std::conditional_t<std::is_same_v<T, float>, WideDot, TwoWordDot>;
 
 // (high, low) += x + rest, for numbers or vectors of them (Knuth's two-sum).
 template <class V>

@@ -44,7 +44,8 @@ def side(order, products):
 
 
 @pytest.mark.parametrize(
-    ("orders", "products"), [((0, 0), (1, 1)), ((1, 2), (4, 16)), ((2, 2), (16, 16))]
+    ("orders", "products"),
+    [((0, 0), (1, 1)), ((1, 1), (3, 3)), ((1, 2), (4, 16)), ((2, 2), (16, 16)), ((2, 2), (9, 9))],
 )
 def test_integrals(lowered, orders, products):
     bra, ket = (side(*each) for each in zip(orders, products, strict=True))
@@ -58,6 +59,7 @@ def test_integrals_in_64_bit_mode(lowered):
     with jax.enable_x64(True):
         test_integrals(lowered, (1, 2), (4, 16))
         test_supermatrix(lowered)
+        test_grid(lowered, 56)
 
 
 @pytest.mark.parametrize("n", [56, 170])

@@ -1,7 +1,8 @@
 // G d and the energy d G d / 2 from the half L of the supermatrix: the codelet "repulsion".
 //
 // L is read once: a block of rows contributes L d to its own elements and L^T d to all elements
-// before.  The energy d L^T d is added up block by block in twice the working precision.
+// before.  The energy d L^T d is added up block by block in twice the working precision.  Blocks are
+// short for its sake; for that of G d, some of them are added up before they go to the rest.
 #pragma once
 
 #include <algorithm>
@@ -42,22 +43,31 @@ inline void four_rows(const T* l, std::int64_t pairs, std::int64_t width, const 
   }
 }
 
+constexpr std::int64_t kGroup = 64;  // rows
+
 // l[padded_rows, P], padded_rows a multiple of `block` and block of 4; energy[2] in two words.
 template <class T>
 void repulsion(const T* l, const T* d, std::int64_t pairs, std::int64_t padded_rows,
                std::int64_t block, T* y, T* energy) {
-  std::vector<T> weights(padded_rows, T(0)), result(padded_rows, T(0)), partial(padded_rows);
+  std::vector<T> weights(padded_rows, T(0)), result(padded_rows, T(0)), partial(padded_rows),
+      group(padded_rows, T(0));
   std::copy_n(d, pairs, weights.begin());
-  energy[0] = energy[1] = T(0);
+  ExactDot<T> total;
   for (std::int64_t first = 0; first < padded_rows; first += block) {
     const std::int64_t width = std::min(first + block, pairs);
     std::fill_n(partial.begin(), width, T(0));
     for (std::int64_t i = first; i < first + block; i += 4)
       four_rows(l + i * pairs, pairs, std::min(i + 4, pairs), d, weights.data() + i,
                 partial.data(), result.data() + i);
-    for (std::int64_t k = 0; k < width; ++k) result[k] += partial[k];
-    add_dot(partial.data(), d, width, energy[0], energy[1]);
+    for (std::int64_t k = 0; k < width; ++k) group[k] += partial[k];
+    if ((first + block) % kGroup == 0 || first + block >= padded_rows)
+      for (std::int64_t k = 0; k < width; ++k) {
+        result[k] += group[k];
+        group[k] = T(0);
+      }
+    total.add(partial.data(), d, width);
   }
+  total.store(energy);
   std::copy_n(result.begin(), pairs, y);
 }
 
