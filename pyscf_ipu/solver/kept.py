@@ -39,7 +39,9 @@ ROOMS = (
     "codelets elements gpu gradient grid integrals kohn_sham numerics scf shapes tiles xc".split()
 )
 """The folders of this package whose source decides what a program computes."""
-FILES = "convergence.py settings.py units.py solver/platform.py".split()
+FILES = (
+    "convergence.py settings.py units.py host/__init__.py host/backend.py solver/platform.py"
+).split()
 
 FATAL_ALONE = 3
 """Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
