@@ -10,7 +10,6 @@ import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.experimental import pallas as pl
 from jaxtyping import Float
@@ -18,10 +17,9 @@ from jaxtyping import Float
 from pyscf_ipu.gpu.launch import Ref, launch
 from pyscf_ipu.gpu.rounding import divided, inverse_root
 from pyscf_ipu.integrals.electron_repulsion import EriSide
-from pyscf_ipu.numerics.arrays import Floats, Lanes
-from pyscf_ipu.numerics.boys import boys_fit
+from pyscf_ipu.numerics.arrays import Lanes
+from pyscf_ipu.numerics.boys import boys
 from pyscf_ipu.numerics.hermite import hermite_powers, hermite_sign, n_hermite, product_index
-from pyscf_ipu.numerics.two_words import split
 
 LANES = 32
 """Shell pairs of the ket in a program: a warp."""
@@ -29,8 +27,6 @@ PRODUCTS = 4
 """AO products of the bra in a program at most: more would leave no registers for R."""
 LARGEST_ORDER = 2
 """Hermite order of a side up to which all of this fits into registers: s and p shells."""
-
-Side = tuple[Floats, ...]
 
 
 class Ket(NamedTuple):
@@ -147,7 +143,7 @@ def _block(
 def hermite_rows(order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes]) -> list[Lanes]:
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
-    f = boys_values(order, alpha * (x * x + y * y + z * z))
+    f = boys(order, alpha * (x * x + y * y + z * z), divided, inverse_root)
     factor = -2.0 * alpha
     seeds = []
     for n in range(order + 1):
@@ -168,26 +164,3 @@ def hermite_rows(order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes]) -> 
 
 def _lowered(power: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
     return tuple(n - by if d == axis else n for d, n in enumerate(power))
-
-
-def boys_values(order: int, t: Lanes) -> list[Lanes]:
-    """`numerics.boys.boys` with accurate quotients and roots, which GPUs otherwise estimate."""
-    scale, shift, coefficients = boys_fit(order, t.dtype == jnp.float32)
-    u = divided(t - scale, t + scale)
-    twice = u + u
-    b1 = b2 = jnp.zeros_like(t)
-    for c in coefficients[:0:-1]:
-        b1, b2 = twice * b1 + (c - b2), b1
-    root = inverse_root(t + shift)
-    # In two words: the rounding of one would be a bias of every value.
-    lead = split(np.asarray(coefficients[0]), t.dtype)
-    top = ((float(lead.hi) - b2) + (u * b1 + float(lead.lo))) * root
-    for _ in range(order):
-        top = top * (root * root)
-    decay = jnp.exp(-t)
-    values = [top]
-    for n in range(order, 0, -1):
-        lower = 2.0 * t * values[-1] + decay
-        factor = split(np.asarray(1.0 / (2 * n - 1)), t.dtype)
-        values.append(lower * float(factor.hi) + lower * float(factor.lo))
-    return values[::-1]

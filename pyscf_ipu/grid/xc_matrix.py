@@ -49,13 +49,12 @@ def exchange_correlation(
     functional: Functional,
     grid: GridBlocks | None,
     density: FloatNN,
-    products: GridProducts | None = None,
+    products: GridProducts,
 ) -> tuple[Pair, FloatNN]:
     """Semilocal energy (Hartree, a Pair) and its matrix dE/dD at a symmetric density matrix."""
     if grid is None:
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
-    products = products or GridProducts(xc_density, xc_potential)
     moments = products.density(grid.ao, density)
     tiles = range(grid.weights.shape[0])
     points = (tile_put_sharded(moments, tiles), tile_put_sharded(grid.weights, tiles))
@@ -181,3 +180,7 @@ def xc_potential_vertex(ao: FloatDNG, factors: FloatDG) -> FloatNN:
     for d in range(1, ao.shape[0]):
         weighted = weighted + factors[d] * ao[d]
     return lax.dot_general(ao[0], weighted, (((1,), (1,)), ((), ())), precision="highest")
+
+
+PORTABLE = GridProducts(xc_density, xc_potential)
+"""In JAX, and on a CPU native."""

@@ -1,6 +1,9 @@
 """The kind of device that JAX computes on here and now."""
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 
 
 def backend() -> str:
@@ -10,3 +13,8 @@ def backend() -> str:
         return jax.default_backend()
     name = chosen if isinstance(chosen, str) else chosen.platform
     return "gpu" if name in ("cuda", "rocm") else name
+
+
+def device() -> Any:
+    """The device in effect, also inside `jax.default_device(...)`; not while JAX traces."""
+    return next(iter(jnp.zeros(()).devices()))

@@ -63,7 +63,7 @@ class Hamiltonian:
     one: PackedIntegrals
     repulsion: Repulsion
     grid: GridBlocks | None
-    grid_products: GridProducts | None
+    grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots
     nuclear: Pair  # energy of their repulsion
 

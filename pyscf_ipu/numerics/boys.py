@@ -9,7 +9,8 @@ orders follow by the downward recursion, whose terms are all positive and so los
 
 import functools
 import math
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 
 import jax.numpy as jnp
 import numpy as np
@@ -60,17 +61,33 @@ def packed_fits(orders: Iterable[int], dtype: DTypeLike) -> np.ndarray:
     return np.array([x for row in rows for x in row], np.float64)
 
 
-def boys(order: int, t: Lanes) -> list[Lanes]:
-    """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0)."""
+def _inverse_root(x: Lanes) -> Lanes:
+    # XLA makes 1/sqrt(x) an estimate, which on some CPUs is 0.08 eps too small on average.
+    return jnp.sqrt(1.0 / x)
+
+
+def boys(
+    order: int,
+    t: Lanes,
+    divide: Callable[[Lanes, Lanes], Lanes] = operator.truediv,
+    inverse_root: Callable[[Lanes], Lanes] = _inverse_root,
+) -> list[Lanes]:
+    """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0).
+
+    Args:
+        order: the highest.
+        t: the arguments.
+        divide: a / b, where the machine's own is a rough one.
+        inverse_root: 1 / sqrt(x), likewise.
+    """
     scale, shift, coefficients = boys_fit(order, t.dtype == jnp.float32)
-    u = (t - scale) / (t + scale)
+    u = divide(t - scale, t + scale)
     twice = u + u
     b1 = jnp.zeros_like(t)
     b2 = b1
     for c in coefficients[:0:-1]:
         b1, b2 = twice * b1 + (c - b2), b1
-    # XLA makes 1/sqrt(x) an estimate, which on some CPUs is 0.08 eps too small on average.
-    root = jnp.sqrt(1.0 / (t + shift))
+    root = inverse_root(t + shift)
     # The leading coefficient in two words: its rounding would be a bias of every value.
     lead = split(np.asarray(coefficients[0]), t.dtype)
     top = ((lead.hi - b2) + (u * b1 + lead.lo)) * root

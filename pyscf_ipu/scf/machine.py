@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from pyscf_ipu.grid.xc_matrix import GridProducts
+from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
 from pyscf_ipu.integrals import eri_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
@@ -36,8 +36,8 @@ class Machine:
     repulsion: BuildRepulsion
     """Builds the function that gives G d."""
     eigh: Eigh
-    grid_products: GridProducts | None = None
-    """Density and matrix on the grid; None: as `grid.xc_matrix` has them."""
+    grid_products: GridProducts = PORTABLE
+    """Density and matrix on the grid."""
     grid_tiles: int | None = None
     """Tiles over which grid points are cut; None: blocks that fit into a cache."""
     has_float64: bool = True

@@ -28,6 +28,7 @@ from jaxlib import utils  # type: ignore[attr-defined]
 
 from pyscf_ipu.codelets.loading import library
 from pyscf_ipu.errors import UntrustedCache
+from pyscf_ipu.host.backend import device
 from pyscf_ipu.host.cache_folder import checked_folder, make_private
 from pyscf_ipu.host.disk_cache import kept_in, processor
 
@@ -75,10 +76,10 @@ def compiled(
     Raises:
         UntrustedCache: (an OSError) others own the folder or may write to it.
     """
-    device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
-    options = _quick(device.platform) if quick else {}
-    path, whole_key = _place(f"{options} {key}" if options else key, device)
-    program = _read(path, whole_key, device) if path else None
+    here = device()
+    options = _quick(here.platform) if quick else {}
+    path, whole_key = _place(f"{options} {key}" if options else key, here)
+    program = _read(path, whole_key, here) if path else None
     if program is not None:
         return program, True
     before = _cache_hits().count

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
 from pyscf_ipu.codelets import native_in_use, strip_primitives
 from pyscf_ipu.gpu import has_kernel
+from pyscf_ipu.host.backend import device
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
@@ -53,8 +53,7 @@ def side_by_side_bytes(shape: Shape, settings: Settings, size: int, kernels: boo
 
 def device_bytes() -> int:
     """Memory of the accelerator that JAX may use."""
-    device = next(iter(jnp.zeros(()).devices()))  # also inside `with jax.default_device(...)`
-    stats = device.memory_stats() or {}
+    stats = device().memory_stats() or {}
     return int(stats.get("bytes_limit", available_bytes()))
 
 

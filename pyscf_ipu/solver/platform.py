@@ -1,9 +1,8 @@
 """What JAX computes on: which algorithms, how a batch runs, and how large it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from pyscf_ipu.gpu import GPU as GPU_MACHINE
 from pyscf_ipu.host.backend import backend
@@ -36,15 +35,18 @@ class Platform:
     batch_sizes: tuple[tuple[int, int], ...]
     """(AOs at most, conformers per call): larger batches gain nothing."""
     fewer: tuple[int, ...]
-    """Sizes of further programs, for so few molecules that most of a batch would be padding."""
+    """Sizes of further programs, where the padding of a batch is computed in vain; else empty."""
     threads: Callable[[], int]
     """How many calls to make at a time."""
-    padding_is_free: bool
-    """Whether a call with fewer molecules takes less time, so that lists can be cut at will."""
     call_bytes: Callable[[Shape, Settings, int], int]
     """Estimated peak memory of a call, from the number of its molecules."""
     room: Callable[[], int]
     """Bytes of memory where it computes."""
+
+    @property
+    def padding_is_free(self) -> bool:
+        """Whether a call with fewer molecules takes less time, so that lists can be cut at will."""
+        return not self.fewer
 
     def batch_size(self, shape: Shape, settings: Settings) -> int:
         """The number of `batch_sizes`, halved until a call fits into MEMORY_SHARE of the memory."""
@@ -69,32 +71,27 @@ def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:
     return program_bytes(shape, settings) + size * result_bytes(shape, settings)
 
 
-_ACCELERATOR: dict[str, Any] = {
-    "padding_is_free": False,
-    "batch_sizes": ((10_000, 512),),
-    "fewer": (1, 64),
-    "threads": lambda: 2,  # one prepares molecules and results while the other's are computed
-    "room": lambda: device_bytes(),
-}
+OTHER = Platform(
+    HOST,
+    side_by_side,
+    batch_sizes=((10_000, 512),),
+    fewer=(1, 64),
+    threads=lambda: 2,  # one prepares molecules and results while the other's are computed
+    call_bytes=partial(side_by_side_bytes, kernels=False),
+    room=device_bytes,
+)
+"""Accelerators that Triton does not know: nothing but XLA."""
 PLATFORMS = {
     "cpu": Platform(
         HOST,
         sequential,
-        ((64, 16), (100, 8), (160, 2)),
-        (),
-        lambda: n_cores(),
-        True,
-        _one_after_another,
-        lambda: available_bytes(),
+        batch_sizes=((64, 16), (100, 8), (160, 2)),
+        fewer=(),
+        threads=n_cores,
+        call_bytes=_one_after_another,
+        room=lambda: available_bytes(),
     ),
-    "gpu": Platform(
-        GPU_MACHINE,
-        side_by_side,
-        call_bytes=partial(side_by_side_bytes, kernels=True),
-        **_ACCELERATOR,
+    "gpu": replace(
+        OTHER, machine=GPU_MACHINE, call_bytes=partial(side_by_side_bytes, kernels=True)
     ),
 }
-OTHER = Platform(
-    HOST, side_by_side, call_bytes=partial(side_by_side_bytes, kernels=False), **_ACCELERATOR
-)
-"""Accelerators that Triton does not know: nothing but XLA."""

@@ -11,7 +11,6 @@ from qm1b.audit.picking import Picked
 from qm1b.reference.recompute import Reference
 
 MEV = 1e3 * HARTREE_TO_EV
-"""Of a force of 1 Hartree/Bohr."""
 OTHER_STATE_MEV = 10.0
 """A difference in energy above this is no rounding error: the SCF solutions differ."""
 

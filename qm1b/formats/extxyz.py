@@ -48,7 +48,6 @@ ENDINGS = (".extxyz", ".extxyz.gz")
 _DAMAGE = (OSError, EOFError, zlib.error, ArithmeticError, AttributeError, LookupError)
 _DAMAGE += (TypeError, ValueError, RuntimeError)
 """What gzip, ASE and NumPy raise for damaged text."""
-"""Of a force of 1 Hartree/Bohr."""
 _OF_ATOMS = [f for f in FIELDS if f.ragged == "atom" and f.name not in ("numbers", "positions")]
 
 

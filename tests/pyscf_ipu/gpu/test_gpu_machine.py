@@ -7,7 +7,7 @@ import pytest
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.gpu import GPU
 from pyscf_ipu.host.backend import backend
-from pyscf_ipu.kohn_sham.batch import side_by_side
+from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import energies
 from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.shapes import conformer, tables
@@ -40,6 +40,11 @@ def test_a_device_that_is_in_effect_decides_where_kernels_run():
         assert backend() == "cpu"
     with jax.default_device("cpu"):
         assert platform() is PLATFORMS["cpu"]
+
+
+def test_there_is_a_driver_for_each_kind_of_device():
+    assert PLATFORMS["cpu"].driver is sequential
+    assert PLATFORMS["gpu"].driver is side_by_side
 
 
 def test_accelerators_cut_lists_by_whole_batches(monkeypatch):
