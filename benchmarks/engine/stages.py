@@ -17,7 +17,7 @@ from benchmarks import harness
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.codelets import describe, strip_primitives
 from pyscf_ipu.grid.blocks import grid_blocks
-from pyscf_ipu.grid.xc_matrix import exchange_correlation
+from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, repulsion, supermatrix
@@ -119,7 +119,7 @@ def stages(mol: Molecule, settings: Settings) -> tuple[dict[str, float], dict[st
         c = reorthonormalise(basis.inverse, basis.overlap)
         return history, out, density_of(c, jnp.int32(5))
 
-    timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d), grid, d)
+    timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, PORTABLE), grid, d)
     timed.run("G d", lambda g, d: repulsion(g, pack_density(d)), g, d)
     timed.run("eigh", jnp.linalg.eigh, overlap)
     timed.run("DIIS and matrix algebra", algebra, diis_start(8, n, dtype), overlap)
