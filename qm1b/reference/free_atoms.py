@@ -9,6 +9,7 @@ the grid, which has no sphere's symmetry: many a calculation does not converge, 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -102,6 +103,7 @@ class FreeAtoms:
         """By symbol, why PySCF gave no energy; known when `energies` is."""
         missing = [z for z in numbers if SYMBOLS[z] not in known]
         if missing:
+            _import_pyscf()
             pool = ThreadPoolExecutor(1, "free-atoms")
             self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, level) for z in missing}
             pool.shutdown(wait=False)
@@ -121,6 +123,16 @@ class FreeAtoms:
         """Begin no further atom."""
         for energy in self._coming.values():
             energy.cancel()
+
+
+def _import_pyscf() -> None:
+    """Import PySCF before a thread does.
+
+    Its modules import each other in circles: where two threads import them at a time, Python lets
+    each see the other's half-finished ones, and both may end in an ImportError.
+    """
+    for module in ("dft", "gto", "lib", "scf", "scf.atom_hf", "soscf", "symm"):
+        importlib.import_module(f"pyscf.{module}")
 
 
 def disagreements(said: Mapping[str, float], level: Settings) -> list[str]:

@@ -1,5 +1,8 @@
 """Free atoms: against spectroscopy, the Hartree-Fock limit, and PySCF left to itself."""
 
+import subprocess
+import sys
+
 import pytest
 
 from pyscf_ipu.elements.symbols import SYMBOLS
@@ -72,3 +75,27 @@ def test_disagreements_are_said():
     there = {"H": free_atom_energy(1, HF), "He": free_atom_energy(2, HF) + 1e-3}
     (said,) = disagreements(there, HF)
     assert said == "He is -2.807784 hartree, the manifest has -2.806784"
+
+
+IMPORTED_BY_THE_THREAD = """
+import sys, threading
+from pyscf_ipu.settings import Settings
+from qm1b.reference import free_atoms
+
+def modules():
+    return {name for name in sys.modules if name.split(".")[0] == "pyscf"}
+
+begun, compute = threading.Event(), free_atoms.free_atom_energy
+free_atoms.free_atom_energy = lambda *of: begun.wait() and compute(*of)
+atoms = free_atoms.FreeAtoms(Settings("sto-3g", "b3lyp5", 0), [6], {})
+before = modules()
+begun.set()
+print(list(atoms.energies), sorted(modules() - before))
+"""
+
+
+def test_the_thread_imports_nothing_of_pyscf():
+    """Its modules import each other in circles, so two threads that import it may fail."""
+    python = [sys.executable, "-c", IMPORTED_BY_THE_THREAD]
+    done = subprocess.run(python, capture_output=True, text=True, check=True)
+    assert done.stdout == "['C'] []\n"
