@@ -32,6 +32,9 @@ class Functional:
         definition: the functional spelled out in libxc ids, to be written into every output.
         pyscf_name: what ``mf.xc`` has to be for PySCF to compute the same functional.
         terms: the semilocal part; empty for Hartree-Fock, which makes every result zero.
+        long_range_exchange: fraction of the exchange of erf(omega r)/r that the caller adds beside
+            `exact_exchange`; negative where exchange is screened.
+        omega: of the error function, in 1/Bohr.
     """
 
     name: str
@@ -40,6 +43,8 @@ class Functional:
     definition: str
     pyscf_name: str
     terms: tuple[Term, ...]
+    long_range_exchange: float = 0.0
+    omega: float = 0.0
 
     def energy_density(
         self, rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]
