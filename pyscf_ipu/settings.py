@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -18,15 +18,16 @@ class Settings:
     """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
 
     basis: str = "sto-3g"
-    """A PySCF basis-set name with s, p and d shells."""
+    """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
     grid_level: int = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); PySCF's default is 3, too."""
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
-    cart: bool = False
-    """Cartesian d functions (6) instead of spherical ones (5)."""
+    cart: bool | Literal["6d7f"] = False
+    """Cartesian d and f functions (6 and 10) instead of spherical ones (5 and 7); or 6d7f, cartesian
+    d and spherical f, which Gaussian takes for Pople's basis sets."""
     max_cycles: int = 50
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
@@ -34,6 +35,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
+        if isinstance(self.cart, np.bool_):
+            object.__setattr__(self, "cart", bool(self.cart))
 
     def check(self) -> Settings:
         """The same settings, known to be usable.
@@ -41,15 +44,19 @@ class Settings:
         Raises:
             ValueError: a field is not usable; the message names what is.
         """
-        from pyscf_ipu.elements.basis import supported_basis
+        from pyscf_ipu.elements.basis_sets import supported_basis
+        from pyscf_ipu.elements.cartesian import MIXED
         from pyscf_ipu.numerics.precision import PRECISIONS
         from pyscf_ipu.xc import FUNCTIONALS
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
-        if not isinstance(self.cart, bool | np.bool_):
-            raise ValueError(f"cart is {self.cart!r}: give True (6 d functions) or False (5)")
+        if not isinstance(self.cart, bool) and self.cart != MIXED:
+            raise ValueError(
+                f"cart is {self.cart!r}: give True (6 d and 10 f functions), False (5 and 7) or "
+                f"{MIXED!r}"
+            )
         supported_basis(self.basis)
         if self.xc.lower() not in FUNCTIONALS:
             raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")

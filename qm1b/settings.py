@@ -8,6 +8,7 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 
+from pyscf_ipu.elements.cartesian import in_words as functions_in_words
 from pyscf_ipu.settings import Settings
 from qm1b.rows import schema
 from qm1b.rows.schema import Json
@@ -26,7 +27,8 @@ STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 
 def in_words(level: Settings) -> str:
     """A level of theory in one line."""
-    return f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
+    functions = f", {functions_in_words(level.cart)}" if level.cart else ""
+    return f"{level.xc}/{level.basis}{functions}, grid level {level.grid_level}, {level.precision}"
 
 
 @dataclass(frozen=True)

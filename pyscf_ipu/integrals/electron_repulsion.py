@@ -62,7 +62,7 @@ def class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShar
 
 
 def _letters(strips: Strips) -> str:
-    return "".join("spd"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
+    return "".join("spdf"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
 
 
 def eri_vertex(orders: tuple[int, int], *words: Floats) -> Float[Array, "nb f nk g"]:

@@ -20,6 +20,8 @@ from scipy.linalg import block_diag
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.basis_sets import basis_tables
+from pyscf_ipu.elements.cartesian import pyscf_cart
 from pyscf_ipu.elements.free_atom import one_centre_integrals
 from pyscf_ipu.grid.ao_values import ao_values
 from pyscf_ipu.integrals import eri_matrix, one_electron
@@ -176,5 +178,12 @@ def mole_of(molecule: Molecule, settings: Settings, positions: ArrayLike | None 
     """The same molecule for PySCF, perhaps at other positions (A, 3)."""
     where = np.asarray(molecule.positions if positions is None else positions, np.float64)
     atoms = list(zip(molecule.symbols, where.tolist(), strict=True))
-    level = {"basis": settings.basis, "cart": settings.cart}
-    return gto.M(atom=atoms, charge=molecule.charge, unit="Bohr", verbose=0, **level)
+    tables = basis_tables(settings.basis, molecule.numbers)
+    return gto.M(
+        atom=atoms,
+        charge=molecule.charge,
+        unit="Bohr",
+        basis=tables,
+        cart=pyscf_cart(settings.cart),
+        verbose=0,
+    )

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 
 from pyscf_ipu import Molecule, Settings
+from pyscf_ipu.elements.mixed import with_functions
 from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result
 from pyscf_ipu.nanodft.integrals import mole_of
 from pyscf_ipu.units import HARTREE_TO_EV
@@ -136,6 +137,7 @@ def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
     else:
         field = dft.RKS(mole, xc=FUNCTIONALS[settings.xc.lower()][2])
         field.grids.level = settings.grid_level
+    field = with_functions(field, settings.cart)
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
     field.kernel()
     return field

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pyscf_ipu.elements.cartesian import in_words as functions
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
@@ -23,7 +24,7 @@ def level(settings: Settings | None) -> str:
     """A level of theory in a few words; "" without one."""
     if settings is None:
         return ""
-    cart = ", cartesian" if settings.cart else ""
+    cart = f", {functions(settings.cart)}" if settings.cart else ""
     return (
         f"{settings.xc}/{settings.basis}{cart}, grid level {settings.grid_level}, "
         f"{settings.precision}"

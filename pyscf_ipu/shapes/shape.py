@@ -16,12 +16,16 @@ from jaxtyping import Int
 
 from pyscf_ipu.elements.atomic_grid import atomic_grid
 from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER
 from pyscf_ipu.errors import InvalidMolecule
 
 # Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
 # because their atomic grids are smaller: a hydrogen slot must not pay for helium.
-FAMILIES = ((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, MAX_ATOMIC_NUMBER + 1)))
+FAMILIES = (
+    *((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, 18)), (18,)),
+    *(tuple(range(19, MAX_ATOMIC_NUMBER)), (MAX_ATOMIC_NUMBER,)),
+)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
 
 
 @functools.cache
-def slot_class(number: int, basis: str, cart: bool, grid_level: int) -> SlotClass:
+def slot_class(number: int, basis: str, cart: Cart, grid_level: int) -> SlotClass:
     """The class of slots that an element occupies."""
     kinds = element_basis(number, basis, cart).kinds
     family = next(f for f in FAMILIES if number in f)
@@ -121,13 +125,13 @@ def slot_class(number: int, basis: str, cart: bool, grid_level: int) -> SlotClas
 
 @functools.cache
 def class_members(
-    family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: bool
+    family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: Cart
 ) -> tuple[int, ...]:
     """Elements of a family whose shells have these kinds, ascending."""
     return tuple(z for z in family if _kinds(z, basis, cart) == kinds)
 
 
-def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:
+def _kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...] | None:
     try:
         return element_basis(number, basis, cart).kinds
     except InvalidMolecule:  # the family has elements that this basis lacks
@@ -135,7 +139,7 @@ def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:
 
 
 def shape_of(
-    numbers: Sequence[int] | np.ndarray, basis: str, cart: bool, grid_level: int, pad: bool = True
+    numbers: Sequence[int] | np.ndarray, basis: str, cart: Cart, grid_level: int, pad: bool = True
 ) -> Shape:
     """The shape of a molecule from its atomic numbers.
 
@@ -158,7 +162,7 @@ def shape_of(
     return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
 
 
-def count_ao(numbers: Sequence[int] | np.ndarray, basis: str, cart: bool = False) -> int:
+def count_ao(numbers: Sequence[int] | np.ndarray, basis: str, cart: Cart = False) -> int:
     """Number of AOs of a molecule, without padding."""
     counts = Counter(int(z) for z in numbers)
     tables: dict[int, ElementBasis] = {z: element_basis(z, basis, cart) for z in counts}

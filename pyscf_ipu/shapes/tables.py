@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
 from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
 from pyscf_ipu.settings import Settings
@@ -57,7 +58,7 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
 
 @functools.cache
 def _class_table(
-    slot: SlotClass, basis: str, cart: bool, grid_level: int, dtype: str
+    slot: SlotClass, basis: str, cart: Cart, grid_level: int, dtype: str
 ) -> ClassTable:
     members = class_members(slot.family, slot.kinds, basis, cart)
     bases = [element_basis(z, basis, cart) for z in members]

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from pyscf_ipu.elements.cartesian import in_words
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
 from qm1b.engine.ladder import LADDER
@@ -80,7 +81,7 @@ def card(
             [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
         ),
         method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
-        functions="cartesian" if settings.get("cart") else "spherical",
+        functions=in_words(settings.get("cart", False)),
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())

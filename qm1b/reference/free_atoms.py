@@ -69,12 +69,15 @@ def free_atom_energy(number: int, level: Settings) -> float:
     """
     from pyscf import gto, lib
 
+    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.cartesian import pyscf_cart
+
     with lib.with_omp_threads(1):
         mole = gto.M(
             atom=[(number, (0.0, 0.0, 0.0))],
-            basis=level.basis,
+            basis=basis_tables(level.basis, [number]),
             spin=multiplicity(number) - 1,
-            cart=level.cart,
+            cart=pyscf_cart(level.cart),
             symmetry="D2h",
             verbose=0,
         )

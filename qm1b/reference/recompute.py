@@ -151,13 +151,16 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
     """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
     from pyscf import gto
 
+    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.cartesian import pyscf_cart
+
     atoms = zip(conformer.numbers.tolist(), conformer.positions.tolist(), strict=True)
     mole = gto.M(
         atom=list(atoms),
         unit="Bohr",
-        basis=level.basis,
+        basis=basis_tables(level.basis, conformer.numbers),
         charge=conformer.charge,
-        cart=level.cart,
+        cart=pyscf_cart(level.cart),
         verbose=0,
     )
     return method_of(mole, level)
@@ -167,14 +170,16 @@ def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanFie
     """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds."""
     from pyscf import dft, scf
 
+    from pyscf_ipu.elements.mixed import with_functions
     from pyscf_ipu.xc import functional
 
     if level.xc == "hf":
-        return scf.UHF(mole) if unrestricted else scf.RHF(mole)
+        field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
+        return with_functions(field, level.cart)
     method = dft.UKS if unrestricted else dft.RKS
     field = method(mole, xc=functional(level.xc).pyscf_name)
     field.grids.level = level.grid_level
-    return field
+    return with_functions(field, level.cart)
 
 
 def _forces(field: MeanField) -> tuple[tuple[float, float, float], ...]:
