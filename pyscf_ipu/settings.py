@@ -26,8 +26,8 @@ class Settings:
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
     cart: bool | Literal["6d7f"] = False
-    """Cartesian d and f functions (6 and 10) instead of spherical ones (5 and 7); or 6d7f, cartesian
-    d and spherical f, which Gaussian takes for Pople's basis sets."""
+    """Cartesian d and f functions (6 and 10) instead of spherical ones (5 and 7); or 6d7f,
+    cartesian d and spherical f, which Gaussian takes for Pople's basis sets."""
     max_cycles: int = 50
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tyro.conf import OmitArgPrefixes
 from tyro.extras import subcommand_cli_from_dict
 
+from pyscf_ipu.commands.cart_option import with_cart
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.terminal import exit_code
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_flowing_help(COMMANDS),
             prog="qm1b",
             description="Quantum-chemical datasets from SMILES.",
-            args=with_json_target(arguments),
+            args=with_cart(with_json_target(arguments)),
             config=(OmitArgPrefixes,),
         )()
 

@@ -8,7 +8,7 @@ VALUES = ("True", "False", MIXED)
 
 
 def with_cart(arguments: Sequence[str]) -> list[str]:
-    """Arguments in which a --cart that stands alone has the value True, and --no-cart is --cart False.
+    """Arguments in which a --cart that stands alone has the value True, and --no-cart has False.
 
     What follows --cart is its value if it is one of VALUES, so that one that stands alone may come
     before a positional argument.

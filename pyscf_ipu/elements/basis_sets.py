@@ -2,9 +2,10 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
 from pyscf import gto
 
 from pyscf_ipu.elements.symbols import SYMBOLS
@@ -72,7 +73,7 @@ def element_shells(basis: str, name: str) -> Shells:
     return shells
 
 
-def basis_tables(basis: str, numbers: Iterable[int]) -> dict[str, Shells]:
+def basis_tables(basis: str, numbers: Sequence[int] | np.ndarray) -> dict[str, Shells]:
     """The shells of several elements by symbol: what PySCF's Mole takes as its basis."""
     return {SYMBOLS[z]: element_shells(basis, SYMBOLS[z]) for z in sorted(set(map(int, numbers)))}
 

@@ -1,8 +1,8 @@
 """Cartesian d with spherical f functions in PySCF, whose molecules have one kind or the other.
 
-A molecule of cartesian functions holds the mixed ones too: its f shells' ten functions x^3, x^2 y, ...
-combine to seven.  Its orbitals are kept in the space of these, so that PySCF's own integrals, energies
-and gradients are those of the mixed functions.
+A molecule of cartesian functions holds the mixed ones too: the ten functions x^3, x^2 y, ... of an
+f shell combine to seven.  Its orbitals are kept in the space of these, so that PySCF's own
+integrals, energies and gradients are those of the mixed functions.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def check_molecule(mole: gto.Mole) -> None:
         )
     if not isinstance(mole.cart, bool | np.bool_ | int):
         raise InvalidMolecule(
-            f"the Mole has cart={mole.cart!r}: PySCF has cartesian or spherical functions, not both; "
-            "compute cartesian d with spherical f functions by pyscf_ipu.rks(..., cart='6d7f')"
+            f"the Mole has cart={mole.cart!r}: PySCF has cartesian or spherical functions, not "
+            "both; for cartesian d with spherical f call pyscf_ipu.rks(..., cart='6d7f')"
         )
     if mole.nucmod or np.any(mole._atm[:, gto.mole.NUC_MOD_OF] == gto.mole.NUC_GAUSS):
         raise InvalidMolecule(

@@ -3,9 +3,11 @@
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
+from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
@@ -30,6 +32,9 @@ DEFAULT_CONFORMERS = 4
 EXIT_NOTHING = 1
 MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
+
+CARTS: dict[str, Cart] = {"True": True, "False": False, MIXED: MIXED}
+"""What --cart may be."""
 
 TOO_LARGE = 2**63
 """The least integer that HDF5 cannot hold."""
@@ -60,6 +65,9 @@ class Generate(RunSettings):
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
+    cart: Literal["True", "False", "6d7f"] | None = None
+    """Cartesian d and f functions (--cart), spherical ones (--no-cart), or cartesian d and
+    spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -169,6 +177,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
+        "cart": None if command.cart is None else CARTS[command.cart],
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)

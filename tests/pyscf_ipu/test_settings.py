@@ -23,6 +23,8 @@ def test_defaults_are_usable_and_hashable():
         ({"grid_level": -1}, "grid_level -1"),
         ({"grid_level": True}, "grid_level True"),
         ({"grid_level": 11}, "grid_level 11"),
+        ({"cart": "5d10f"}, "cart is '5d10f': give True"),
+        ({"cart": 1}, "cart is 1: give True"),
         ({"max_cycles": 0}, "max_cycles 0 is not an integer of at least 1"),
     ],
 )
@@ -40,6 +42,18 @@ def test_numpy_s_integers_are_integers():
     object.__setattr__(settings, "grid_level", np.int64(3))  # past the type check of the tests
     settings.__post_init__()
     assert repr(settings.check()) == repr(Settings())
+
+
+def test_cartesian_functions():
+    assert [Settings(cart=cart).check().cart for cart in (True, False, "6d7f")] == [
+        True,
+        False,
+        "6d7f",
+    ]
+    settings = Settings()
+    object.__setattr__(settings, "cart", np.True_)  # past the type check of the tests
+    settings.__post_init__()
+    assert settings.check().cart is True
 
 
 def test_unknown_basis():

@@ -12,6 +12,12 @@ from qm1b.errors import UserError
 
 
 def test_flags_override_the_preset():
+    assert [run_settings(Generate(cart=c)).level.cart for c in ("True", "False", "6d7f", None)] == [
+        True,
+        False,
+        "6d7f",
+        False,
+    ]
     settings = run_settings(Generate(basis="6-31g", conformers=7))
     assert (settings.level.basis, settings.level.xc, settings.conformers) == ("6-31g", "b3lyp5", 7)
     assert settings.fingerprint != run_settings(Generate()).fingerprint

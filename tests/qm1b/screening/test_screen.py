@@ -40,7 +40,7 @@ def reason(smiles, **changes):
         ("C\0C", "unparsable"),
         ("*C", "unsupported_element"),
         ("C[U]", "unsupported_element"),
-        ("CCBr", "unsupported_element"),
+        ("CCI", "unsupported_element"),
         ("[Na+].[Cl-]", "multi_fragment"),
         ("[CH3]", "radical"),
         ("C |^1:0|", "radical"),
@@ -48,6 +48,7 @@ def reason(smiles, **changes):
         ("C[N+](=O)[O-]", ""),
         ("[He]", ""),
         ("ClCCl", ""),
+        ("CCBr", ""),
     ],
 )
 def test_reasons(smiles, expected):
