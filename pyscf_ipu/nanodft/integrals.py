@@ -20,6 +20,7 @@ from scipy.linalg import block_diag
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.basis_sets import basis_tables
 from pyscf_ipu.elements.cartesian import pyscf_cart
 from pyscf_ipu.elements.free_atom import one_centre_integrals
@@ -56,7 +57,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
     atoms = shapes_conformer.slot_order(molecule, shape, settings)  # sorted by element
     ao = shapes_conformer.ao_order(molecule, shape, settings)  # and this leads back to PySCF's AOs
     row = plan.row_of[np.ix_(ao, ao)]  # where the engine keeps the pair ij, (N, N)
-    own = [one_centre_integrals(int(z), settings.basis, settings.cart)[2] for z in numbers[atoms]]
+    own = block_diag(*(own_attraction(int(z), settings) for z in numbers))
 
     @jax.jit
     def at(positions: Array) -> Integrals:
@@ -65,7 +66,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         found = gather_atoms(plan, table, mol, dtype)
         strips = pair_strips(found)
         one = one_electron(found, strips)  # without attraction by the own nucleus
-        attraction = jnp.asarray(np.asarray(block_diag(*own))[np.ix_(ao, ao)], dtype)
+        attraction = jnp.asarray(own, dtype)
         pairs = eri_matrix(plan, strips)[row.ravel()][:, row.ravel()]  # (N^2, N^2)
         local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
         slot = np.argsort(atoms).astype(np.int32)[owner]
@@ -82,6 +83,13 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         )
 
     return at
+
+
+def own_attraction(number: int, settings: Settings) -> np.ndarray:
+    """Attraction of an atom's AOs by its own nucleus, in PySCF's order."""
+    level = number, settings.basis, settings.cart
+    back = np.argsort(element_basis(*level).pyscf_order)
+    return one_centre_integrals(*level)[2][np.ix_(back, back)]
 
 
 def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], Integrals]:

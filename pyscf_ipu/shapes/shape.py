@@ -28,6 +28,11 @@ FAMILIES = (
 )
 
 
+FEW = 10
+"""An element may lack one in so many functions of its slot: C and N beside O and F in def2-TZVPD,
+which has one p shell more for these."""
+
+
 @dataclass(frozen=True)
 class SlotClass:
     """A kind of atom: its family of elements, its shells and the points of its atomic grid."""
@@ -116,8 +121,9 @@ def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
 @functools.cache
 def slot_class(number: int, basis: str, cart: Cart, grid_level: int) -> SlotClass:
     """The class of slots that an element occupies."""
-    kinds = element_basis(number, basis, cart).kinds
-    family = next(f for f in FAMILIES if number in f)
+    element_basis(number, basis, cart)  # raises InvalidMolecule
+    family = family_of(number)
+    kinds = slot_kinds(number, basis, cart)
     members = class_members(family, kinds, basis, cart)
     points = max(len(atomic_grid(z, grid_level).weights) for z in members)
     return SlotClass(family, kinds, points)
@@ -127,8 +133,57 @@ def slot_class(number: int, basis: str, cart: Cart, grid_level: int) -> SlotClas
 def class_members(
     family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: Cart
 ) -> tuple[int, ...]:
-    """Elements of a family whose shells have these kinds, ascending."""
-    return tuple(z for z in family if _kinds(z, basis, cart) == kinds)
+    """Elements of a family whose slots have shells of these kinds, ascending."""
+    return tuple(z for z in family if slot_kinds(z, basis, cart) == kinds)
+
+
+def family_of(number: int) -> tuple[int, ...]:
+    """The elements among which a slot may be shared."""
+    return next(f for f in FAMILIES if number in f)
+
+
+@functools.cache
+def slot_kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...]:
+    """The shells of an element's slot; none if the basis lacks the element.
+
+    Its own, or those of an element of its family that has them all and few more.
+    """
+    own = _kinds(number, basis, cart)
+    if own is None:
+        return ()
+    others = (_kinds(z, basis, cart) for z in family_of(number))
+    found = [own, *(k for k in others if k and _lacks_little(own, k))]
+    return max(found, key=_functions)
+
+
+def slot_shells(own: tuple[ShellKind, ...], kinds: tuple[ShellKind, ...]) -> list[int] | None:
+    """The shell of a slot in which each own shell goes, in order; None if one has no place."""
+    places, place = [], 0
+    for kind in own:
+        while place < len(kinds) and kinds[place] != kind:
+            place += 1
+        places.append(place)
+        place += 1
+    return places if place <= len(kinds) else None
+
+
+def slot_places(
+    number: int, kinds: tuple[ShellKind, ...], basis: str, cart: Cart
+) -> Int[np.ndarray, " n"]:
+    """Place of every AO of an element among those of its slot."""
+    shells = slot_shells(element_basis(number, basis, cart).kinds, kinds)
+    assert shells is not None
+    first = np.cumsum([0, *(kind.n_functions for kind in kinds)])
+    return np.concatenate([np.arange(first[s], first[s + 1]) for s in shells])
+
+
+def _lacks_little(own: tuple[ShellKind, ...], kinds: tuple[ShellKind, ...]) -> bool:
+    lacking = _functions(kinds) - _functions(own)
+    return slot_shells(own, kinds) is not None and lacking * FEW <= _functions(kinds)
+
+
+def _functions(kinds: tuple[ShellKind, ...]) -> int:
+    return sum(kind.n_functions for kind in kinds)
 
 
 def _kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...] | None:

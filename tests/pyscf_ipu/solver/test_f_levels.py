@@ -13,9 +13,12 @@ FLUORIDE = molecule("F 0.1 0 0; H 0.3 0.5 0.8")
 METHANE = molecule(
     "C 0 0.01 0; H 0.63 0.63 0.63; H 0.63 -0.63 -0.63; H -0.63 0.63 -0.63; H -0.63 -0.63 0.7"
 )
+MONOXIDE = molecule("C 0.1 -0.2 0.3; O 0.3 0.4 1.3")
 LEVELS = {
     "hydrogen fluoride": (FLUORIDE, {"basis": QM9_BASIS, "cart": MIXED, "xc": "hf"}),
     "water": (WATER, {"basis": "def2-tzvp", "xc": "hf"}),
+    # Carbon has one p shell less than the slots that it shares with oxygen.
+    "carbon monoxide": (MONOXIDE, {"basis": "def2-tzvpd", "xc": "hf"}),
     "methane": (METHANE, {"basis": QM9_BASIS, "cart": MIXED, "xc": "b3lyp"}),
 }
 CASES = ["hydrogen fluoride", *(pytest.param(n, marks=pytest.mark.slow) for n in list(LEVELS)[1:])]
