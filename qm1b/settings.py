@@ -26,7 +26,7 @@ STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 
 def in_words(level: Settings) -> str:
     """A level of theory in one line."""
-    return f"{level.xc}/{level.basis}, grid level {level.grid_level}, {level.precision}"
+    return f"{level.xc}/{level.basis}, {level.grid_in_words}, {level.precision}"
 
 
 @dataclass(frozen=True)

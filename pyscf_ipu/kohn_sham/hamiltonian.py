@@ -115,7 +115,7 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
     with jax.named_scope("one_electron"):
         one = _packed(atoms, one_electron(atoms, strips))
     with jax.named_scope("eri"):
-        repulsion = machine.repulsion(atoms, strips, functional.exact_exchange)
+        repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
         grid = grid_blocks(atoms, functional, machine.grid_tiles)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))

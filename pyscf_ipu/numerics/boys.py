@@ -61,7 +61,8 @@ def packed_fits(orders: Iterable[int], dtype: DTypeLike) -> np.ndarray:
     return np.array([x for row in rows for x in row], np.float64)
 
 
-def _inverse_root(x: Lanes) -> Lanes:
+def inverse_root(x: Lanes) -> Lanes:
+    """1 / sqrt(x)."""
     # XLA makes 1/sqrt(x) an estimate, which on some CPUs is 0.08 eps too small on average.
     return jnp.sqrt(1.0 / x)
 
@@ -70,7 +71,7 @@ def boys(
     order: int,
     t: Lanes,
     divide: Callable[[Lanes, Lanes], Lanes] = operator.truediv,
-    inverse_root: Callable[[Lanes], Lanes] = _inverse_root,
+    inverse_root: Callable[[Lanes], Lanes] = inverse_root,
 ) -> list[Lanes]:
     """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0).
 

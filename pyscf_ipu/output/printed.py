@@ -24,10 +24,8 @@ def level(settings: Settings | None) -> str:
     if settings is None:
         return ""
     cart = ", cartesian" if settings.cart else ""
-    return (
-        f"{settings.xc}/{settings.basis}{cart}, grid level {settings.grid_level}, "
-        f"{settings.precision}"
-    )
+    level = f"{settings.xc}/{settings.basis}{cart}"
+    return f"{level}, {settings.grid_in_words}, {settings.precision}"
 
 
 def _one(values: Values) -> str:

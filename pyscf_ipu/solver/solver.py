@@ -80,9 +80,8 @@ class Solver:
                 f"charge {mol.charge} gives {mol.n_electrons} electrons, and the {room} functions "
                 f"of {self.settings.basis} hold at most {2 * room}: check the charge"
             )
-        shape = shape_of(
-            mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
-        )
+        level = self.settings
+        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid)
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(

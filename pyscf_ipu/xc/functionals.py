@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from pyscf_ipu.xc.interaction import Interaction
 from pyscf_ipu.xc.variables import Variables, variables
 
 Energy = Callable[[Variables], Float[Array, "*grid"]]
@@ -45,6 +46,11 @@ class Functional:
     terms: tuple[Term, ...]
     long_range_exchange: float = 0.0
     omega: float = 0.0
+
+    @property
+    def exchange(self) -> Interaction:
+        """By which electrons interact in the exact exchange, its fractions included."""
+        return Interaction(self.exact_exchange, self.long_range_exchange, self.omega)
 
     def energy_density(
         self, rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]

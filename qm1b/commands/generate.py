@@ -55,8 +55,11 @@ class Generate(RunSettings):
     """Basis set instead of the preset's."""
     xc: str | None = None
     """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional."""
-    grid_level: int | None = None
-    """Integration grid, 0 to 9, instead of the preset's."""
+    grid_level: int | tuple[int, int] | None = None
+    """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
+    of each sphere."""
+    unpruned: bool = False
+    """Keep all points of every sphere, whatever the preset says."""
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
@@ -169,6 +172,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
+        "prune": False if command.unpruned else None,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)

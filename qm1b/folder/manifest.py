@@ -129,7 +129,7 @@ class Manifest:
         if lacking := [name for name in manifest_schema.LEVEL_OF_ALL if name not in self.settings]:
             raise UserError(f"the manifest is damaged: settings lack {', '.join(lacking)}. {MEND}")
         names = [f.name for f in fields(Settings) if f.name in self.settings]
-        return Settings(**{name: self.settings[name] for name in names})
+        return Settings.from_dict({name: self.settings[name] for name in names})
 
     @property
     def plan(self) -> WorkPlan:

@@ -173,7 +173,12 @@ def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanFie
         return scf.UHF(mole) if unrestricted else scf.RHF(mole)
     method = dft.UKS if unrestricted else dft.RKS
     field = method(mole, xc=functional(level.xc).pyscf_name)
-    field.grids.level = level.grid_level
+    if isinstance(level.grid_level, tuple):
+        field.grids.atom_grid = level.grid_level  # type: ignore[assignment]
+    else:
+        field.grids.level = level.grid_level
+    if not level.prune:
+        field.grids.prune = None
     return field
 
 

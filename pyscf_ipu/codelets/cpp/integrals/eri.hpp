@@ -18,11 +18,13 @@ struct EriVertex {
   static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
 
   const BoysFit<T>& fit;
+  const Interaction<T>& of;
   const Side<T>&bra, &ket;
   std::vector<Vec<T>> half, result;
 
-  EriVertex(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket)
-      : fit(fit), bra(bra), ket(ket), half(bra.products * kKet),
+  EriVertex(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
+            const Side<T>& ket)
+      : fit(fit), of(of), bra(bra), ket(ket), half(bra.products * kKet),
         result(bra.products * ket.products) {}
 
   // result[f, f'] of one bra shell pair and a group of kets.
@@ -45,7 +47,7 @@ struct EriVertex {
     const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
     Vec<T> d[3], r[n_hermite(kOrder)];
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
-    hermite_coulomb<T, kOrder>(fit, alpha, inverse_root, d[0], d[1], d[2], r);
+    hermite_coulomb<T, kOrder>(fit, of, alpha, inverse_root, d[0], d[1], d[2], r);
     constexpr auto& row = kProduct<LB, LK>.row;
     // Product by product: the sums over h stay in registers.
     for (int f = 0; f < bra.products; ++f) {
@@ -98,9 +100,9 @@ void write(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int produ
 }
 
 template <class T, int LB, int LK>
-void eri_block(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket, int bra_strip,
-               int ket_strip, std::int64_t rows, T* matrix) {
-  EriVertex<T, LB, LK> vertex(fit, bra, ket);
+void eri_block(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
+               const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+  EriVertex<T, LB, LK> vertex(fit, of, bra, ket);
   const auto& kets = ket.strips[ket_strip];
   const auto& bras = bra.strips[bra_strip].pairs;
   const bool square = &bra == &ket && bra_strip == ket_strip;
@@ -115,22 +117,23 @@ void eri_block(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket, in
 }
 
 template <class T, int LB, int LK>
-void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket,
-                      int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Interaction<T>& of,
+                      const Side<T>& bra, const Side<T>& ket, int bra_strip, int ket_strip,
+                      std::int64_t rows, T* matrix) {
   if (order == LK)
-    eri_block<T, LB, LK>(fits[LB + LK], bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_block<T, LB, LK>(fits[LB + LK], of, bra, ket, bra_strip, ket_strip, rows, matrix);
   else if constexpr (LK > LB)
-    eri_dispatch_ket<T, LB, LK - 1>(order, fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch_ket<T, LB, LK - 1>(order, fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
 }
 
 template <class T, int LB>
-void eri_dispatch(const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket, int bra_strip,
-                  int ket_strip, std::int64_t rows, T* matrix) {
+void eri_dispatch(const BoysFit<T>* fits, const Interaction<T>& of, const Side<T>& bra,
+                  const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
   if (bra.order == LB)
-    eri_dispatch_ket<T, LB, kMaxOrder>(ket.order, fits, bra, ket, bra_strip, ket_strip, rows,
+    eri_dispatch_ket<T, LB, kMaxOrder>(ket.order, fits, of, bra, ket, bra_strip, ket_strip, rows,
                                        matrix);
   else if constexpr (LB > 0)
-    eri_dispatch<T, LB - 1>(fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
 }
 
 template <class T>
@@ -154,7 +157,8 @@ void eri(const EriProblem<T>& problem, T* matrix) {
   for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
     const std::int32_t* b = problem.blocks + 4 * i;
     // Classes are sorted by order, and a block's bra class is not behind its ket class.
-    eri_dispatch<T, kMaxOrder>(fits, sides[b[0]], sides[b[1]], b[2], b[3], problem.rows, matrix);
+    eri_dispatch<T, kMaxOrder>(fits, problem.of, sides[b[0]], sides[b[1]], b[2], b[3], problem.rows,
+                               matrix);
   }
 }
 
