@@ -24,7 +24,7 @@ from qm1b.formats.parquet import ParquetFile
 from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
 from qm1b.process import files
 from qm1b.rows import dropped
-from qm1b.rows.batch import Record, missing, row_of
+from qm1b.rows.batch import Record, completed, missing, row_of
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import Drop, Json
 from qm1b.rows.unit import Unit
@@ -216,7 +216,7 @@ class _Content:
 
 def _check(source: Dataset) -> None:
     """Refuse a file that cannot hold everything."""
-    again = "write it with qm1b export --all of this version"
+    again = _again(source)
     if isinstance(source, ShardFolder):
         raise UserError(f"{source.path} is a folder already; give an exported file")
     lacking = [key for key in (*LEVEL_KEYS, "unit_lines") if key not in source.metadata]
@@ -241,12 +241,22 @@ def _own(path: Path, found: object) -> dict[int, Json]:
 
 
 def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
-    """All rows; refuses a file that lacks a field."""
+    """All rows; refuses a file that lacks a field, unless no earlier version had it."""
+    settings = source.metadata["settings"]
     for batch in source.batches():
-        if lacking := missing(batch, source.metadata["settings"]):
-            raise UserError(
-                f"{source.path} does not hold {', '.join(lacking)}; "
-                "write it with qm1b export --all of this version"
-            )
+        whole = completed(batch, settings)
+        if lacking := missing(whole, settings):
+            raise UserError(f"{source.path} does not hold {', '.join(lacking)}; {_again(source)}")
+        digest.without(missing(batch, settings))
         digest.add(batch)
-        yield from batch.rows()
+        yield from whole.rows()
+
+
+def _again(source: Dataset) -> str:
+    """What to do with a file that does not hold everything."""
+    versions = source.metadata.get("versions", {})
+    wrote = f" ({versions['pyscf-ipu']})" if "pyscf-ipu" in versions else ""
+    return (
+        "write it with qm1b export --all of this version, which reads the folders of earlier ones; "
+        f"if the folder is gone, import the file with the version that wrote it{wrote}"
+    )

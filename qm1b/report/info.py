@@ -18,13 +18,17 @@ from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
 
+LONGEST_ID = 24
+"""Characters of an id in a table of rows."""
+
 MEV = 1e3 * HARTREE_TO_EV
 
-_FIELDS = tuple("line smiles conformer n_ao energy atomisation_energy homo lumo".split())
+_FIELDS = tuple("line id smiles conformer n_ao energy atomisation_energy homo lumo".split())
 _FIELDS += tuple("dipole cycles status forces".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
+    "id": lambda row: _short(row["id"]),
     "smiles": lambda row: row["smiles"],
     " conformer": lambda row: row["conformer"],
     " N [AOs]": lambda row: row["n_ao"],
@@ -57,6 +61,7 @@ def first_rows(path: Path, count: int) -> str:
     for title, value in _COLUMNS.items():
         with suppress(KeyError):  # the dataset may lack the field
             columns.append([title, *map(value, rows)])
+    columns = [column for column in columns if column[0] != "id" or any(column[1:])]
     return "\n".join(text_table(zip(*columns, strict=True), len(columns) * "> "))
 
 
@@ -158,6 +163,10 @@ def _gap(gaps: np.ndarray) -> str:
     without = f", {gaps.size - finite.size} rows without" if finite.size < gaps.size else ""
     median = np.median(finite)
     return f"{finite.min():.3f} to {finite.max():.3f} eV, median {median:.3f} eV{without}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_ID else f"{text[: LONGEST_ID - 3]}..."
 
 
 def _decimal(value: float | np.floating) -> str:
