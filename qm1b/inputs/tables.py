@@ -67,8 +67,7 @@ def entries(
 def _record(cells: list[str] | None, column: int, id_column: int | None) -> Record:
     if cells is None:
         return Record(reason="unparsable", detail="a quote in this row is never closed")
-    has_id = id_column is not None and id_column < len(cells)
-    name = ids.id_of(cells[id_column]) if has_id else ""
+    name = "" if id_column is None else ids.id_of("".join(cells[id_column : id_column + 1]))
     if column >= len(cells):
         what = f"{len(cells)} cells" if cells else "no cells"
         return Record(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
@@ -90,8 +90,9 @@ def describe(folder: Path) -> str:
             forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
     facts = [
-        ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),
+        ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", in_words(manifest.level)),
+        ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         *_free_atoms(source.free_atom_energies, elements),
@@ -101,7 +102,7 @@ def describe(folder: Path) -> str:
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
-        f"{folder}: {manifest.status}, {len(source.shards)} shards",
+        f"{folder}: {manifest.status}, {counted(len(source.shards), 'shard')}",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),
@@ -145,14 +146,14 @@ def _ranges(
         yield (
             "audited",
             (
-                f"{found.size} rows, energy against PySCF: mean {found.mean():.3f} meV, "
+                f"{counted(found.size, 'row')}, energy against PySCF: mean {found.mean():.3f} meV, "
                 f"largest {found.max():.3f} meV"
             ),
         )
     found = forces[np.isfinite(forces)]
     if found.size:
-        worst = found.max()
-        yield "", f"forces against PySCF: largest difference {worst:.3f} meV/A in {found.size} rows"
+        where = f"{found.max():.3f} meV/A in {counted(found.size, 'row')}"
+        yield "", f"forces against PySCF: largest difference {where}"
 
 
 def _gap(gaps: np.ndarray) -> str:
@@ -160,7 +161,9 @@ def _gap(gaps: np.ndarray) -> str:
     finite = gaps[np.isfinite(gaps)]
     if not finite.size:
         return "none: no converged row has one"
-    without = f", {gaps.size - finite.size} rows without" if finite.size < gaps.size else ""
+    without = (
+        f", {counted(gaps.size - finite.size, 'row')} without" if finite.size < gaps.size else ""
+    )
     median = np.median(finite)
     return f"{finite.min():.3f} to {finite.max():.3f} eV, median {median:.3f} eV{without}"
 

@@ -62,7 +62,7 @@ def test_the_title_of_an_sdf_entry_or_a_data_field(tmp_path):
     text = entry(" aspirin ", ("ID", "7")) + entry("", ("mass", "1"), ("Mol_ID", "8")) + entry("")
     assert ids(tmp_path, "a.sdf", text) == ["aspirin", "8", ""]
     assert ids(tmp_path, "a.sdf", text, id_column="ID") == ["7", "", ""]
-    with pytest.raises(UserError, match="no record of .* has anything in 'key'; give --id-column"):
+    with pytest.raises(UserError, match=r"no record of .* has anything in 'key'; give --id-column"):
         ids(tmp_path, "a.sdf", text, id_column="key")
 
 

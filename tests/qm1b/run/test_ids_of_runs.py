@@ -1,4 +1,4 @@
-"""Ids and places of atoms of a run: in files of every kind, resumed, dropped, of earlier versions."""
+"""Ids and places of atoms of a run: in files of every kind, resumed, of earlier versions."""
 
 import json
 import shutil
