@@ -216,14 +216,15 @@ class _Content:
 
 def _check(source: Dataset) -> None:
     """Refuse a file that cannot hold everything."""
-    again = _again(source)
+    again = "write it with qm1b export --all of this version"
     if isinstance(source, ShardFolder):
         raise UserError(f"{source.path} is a folder already; give an exported file")
     lacking = [key for key in (*LEVEL_KEYS, "unit_lines") if key not in source.metadata]
     if lacking:
         raise UserError(f"{source.path} comes without its run's manifest ({lacking[0]}); {again}")
     if isinstance(source, ParquetFile) and source.lacking:
-        raise UserError(f"{source.path} lacks the exact column {source.lacking[0]}; {again}")
+        what = f"{source.path} lacks the exact column {source.lacking[0]}"
+        raise UserError(f"{what}; {_of_earlier(source)}")
     if not dropped.beside(source.path).exists():
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
 
@@ -246,14 +247,15 @@ def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
     for batch in source.batches():
         whole = completed(batch, settings)
         if lacking := missing(whole, settings):
-            raise UserError(f"{source.path} does not hold {', '.join(lacking)}; {_again(source)}")
+            what = f"{source.path} does not hold {', '.join(lacking)}"
+            raise UserError(f"{what}; {_of_earlier(source)}")
         digest.without(missing(batch, settings))
         digest.add(batch)
         yield from whole.rows()
 
 
-def _again(source: Dataset) -> str:
-    """What to do with a file that does not hold everything."""
+def _of_earlier(source: Dataset) -> str:
+    """What to do with a file that lacks columns: an older version than is read may have made it."""
     versions = source.metadata.get("versions", {})
     wrote = f" ({versions['pyscf-ipu']})" if "pyscf-ipu" in versions else ""
     return (
