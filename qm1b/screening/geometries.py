@@ -18,7 +18,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.molecule.smiles import heavy_first
 from pyscf_ipu.molecule.stated import Refused, whole_number
 from pyscf_ipu.molecule.wrong_unit import Mistake, mistaken_unit
-from pyscf_ipu.molecule.xyz import Frame, Unreadable, parse_frame
+from pyscf_ipu.molecule.xyz import Frame, Unreadable, comment_keys, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
@@ -81,9 +81,13 @@ def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
 
 
 def _smiles_of_dropped(record: Record) -> str:
-    """That of an SDF entry that does not pass, with all its faults; "" if it cannot be read."""
-    if record.format != "sdf":
-        return ""
+    """That of a record that does not pass, with all its faults; "" if it cannot be read.
+
+    The one of an SDF entry is made from its bonds, that of a frame is what its comment says.
+    """
+    if record.format == "xyz":
+        keys = comment_keys(record.block.split("\n", 2)[1])
+        return next((value for key, value in keys.items() if key.lower() == "smiles"), "")
     try:
         graph = Chem.MolFromMolBlock(record.block, sanitize=False, removeHs=False)
         return "" if graph is None else Chem.MolToSmiles(Chem.RemoveHs(graph, sanitize=False))

@@ -150,6 +150,7 @@ def test_frames_that_are_left_out(tmp_path, comment, atoms, reason):
     (found,) = xyz(tmp_path, (comment, atoms))
     assert isinstance(found, Drop)
     assert found.reason == reason
+    assert found.smiles == comment.removesuffix(" charge=2").partition("smiles=")[2]
     assert reason in DROP_REASONS
 
 
