@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from fake_runs import fake_run
 
-from qm1b import load
+from qm1b import inputs, load
 from qm1b.audit.invariants import Invariants
 from qm1b.cli import main
+from qm1b.commands.generate import Generate, run_settings
 from qm1b.convert import digests
 from qm1b.convert.digests import DropDigest, RowDigest
 from qm1b.convert.export import export
@@ -20,6 +21,7 @@ from qm1b.convert.importing import import_file
 from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.formats import extxyz
 from qm1b.rows import dropped
 
 LINES = "OCC ethanol\nC\nCCO \x1b[2Jagain\nN\t7\t1\n[CH3] radical\nCCl\tF\n"
@@ -79,12 +81,22 @@ def test_an_exported_file_is_an_input_with_the_same_ids(named, tmp_path):
     export(named, tmp_path / "a.extxyz")
     code = main(["head", str(tmp_path / "a.extxyz"), "-n", "1"])
     assert code == 0
-    from qm1b import inputs
-    from qm1b.commands.generate import Generate, run_settings
-
     path = tmp_path / "a.extxyz"
     records = inputs.read(path, run_settings(Generate(source=path)))
     assert [record.id for record in records] == IDS[:6]
+
+
+def test_ids_that_a_reader_may_take_for_something_else(named, tmp_path):
+    ids = ['my "ethanol"', "a\\b", "{x}", "[1]", "a=b", "smiles=O", "007", "T", "nan", "_JSON 1"]
+    ids += ["'q'", "1 2 3", "", "x,y", "\\", '\\"', "\u00e9 \u4e59"]
+    batch = next(ShardFolder(named).batches()).take(np.zeros(len(ids), int))
+    batch.columns["id"] = np.array(ids, dtype=object)
+    path = tmp_path / "a.extxyz"
+    with open(path, "wb") as stream:
+        extxyz.write(stream, iter([batch]), packed=False)
+    assert [row["id"] for row in load(path)] == ids
+    records = inputs.read(path, run_settings(Generate(source=path)))
+    assert [record.id for record in records] == ids
 
 
 def test_head_shows_ids_if_there_are_any(named, finished, tmp_path, capsys):
