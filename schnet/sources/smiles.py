@@ -37,6 +37,10 @@ class SmilesSource(Source):
                 text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace")  # type: ignore[arg-type]
                 read = tables.entries if path.name.endswith(TABLES) else lines.entries
                 entries = [entry.smiles for entry in read(text)]
+        except UserError:  # it names an option that only qm1b has
+            raise UserError(
+                f"{path} has no column called smiles, or several; give a table with one"
+            ) from None
         except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"{path} cannot be read ({error}); give one SMILES per line") from None
         found = [(i, smiles) for i, smiles in enumerate(entries, 1) if smiles]

@@ -414,7 +414,7 @@ def test_smiles_for_predictions(tmp_path):
     assert (found.smiles[0], found.sizes.tolist()) == ("O", [3, 0])
     assert found.reasons[1] == "holds bytes that are not SMILES text"
     table.write_text("name,gap\na,1\n")
-    with pytest.raises(UserError, match="no column of the table is called smiles"):
+    with pytest.raises(UserError, match="has no column called smiles, or several"):
         open_source(table, None)
 
 
