@@ -190,6 +190,7 @@ SETTINGS = Object(
         "rattle_angstrom": _number(),
         "input_format": _one_of("auto", "smiles", "table", "sdf", "xyz"),
         "smiles_column": _or_null(TEXT),
+        "id_column": _or_null(TEXT),
         "retry": FLAG,
         "stability": _text(r"none|all|suspect|[0-9.]+(e-[0-9]+)?", "none, all, suspect or a share"),
         "forces": FLAG,

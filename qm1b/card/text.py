@@ -83,6 +83,7 @@ def card(
         functions="cartesian" if settings.get("cart") else "spherical",
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
+        forces="on every atom, -dE/dR" if settings.get("forces") else "none",
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
         versions=table(("package", "version"), versions),
@@ -125,7 +126,8 @@ def _parts() -> dict[str, str]:
 
 def _filled(part: str, facts: Facts, **values: object) -> str:
     """A part of the template, filled in from the facts and the values given by name."""
-    values |= {"stats": facts.stats, "level": literal(facts.level)}
+    labels = ", forces" if facts.settings.get("forces") else ""
+    values |= {"stats": facts.stats, "level": literal(facts.level), "with_forces": labels}
     values |= {"settings": all_literal(facts.settings), "manifest": _Shown(facts.manifest)}
     return _parts()[part].format(**values)
 

@@ -209,6 +209,11 @@ def _conformers(command: Generate, input_format: str) -> int:
             f"--smiles-column is for tables, but the input looks like {input_format}; "
             "leave it out, or add --input-format table if the input is a table"
         )
+    if command.id_column is not None and input_format == "smiles":
+        raise UserError(
+            "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
+            "follows; leave it out, or add --input-format table if the input is a table"
+        )
     if input_format not in GEOMETRIES:
         return DEFAULT_CONFORMERS if count is None else count
     if command.relax != "none":

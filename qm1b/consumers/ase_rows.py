@@ -37,6 +37,8 @@ class AseRow:
     smiles: str
     line: int
     conformer: int
+    id: str
+    """Name in the input, or empty."""
 
     @property
     def unique_id(self) -> str:
@@ -65,7 +67,7 @@ def _ase_row(row: Record) -> AseRow:
         row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
         results,
         {"homo": homo, "lumo": lumo, "gap": lumo - homo},
-        *(row[name] for name in ("charge", "smiles", "line", "conformer")),
+        *(row[name] for name in ("charge", "smiles", "line", "conformer", "id")),
     )
 
 

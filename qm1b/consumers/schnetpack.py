@@ -1,7 +1,8 @@
 """SchNetPack's dataset: an SQLite database of ASE, whose metadata name properties and units.
 
 Each property is an array in the row's `data`; `ASEAtomsData` reads it there by name. SMILES, line
-and conformer are key-value pairs, for which ASE can select: `ase db mine.db line=7`.
+and conformer are key-value pairs, for which ASE can select: `ase db mine.db line=7`. The id is a
+text in `data`, since ASE refuses key-value pairs whose text could be a number.
 """
 
 from __future__ import annotations
@@ -106,4 +107,4 @@ def _add(database: Database, row: AseRow) -> None:
         "user": "",
     }
     data = {name: np.atleast_1d(np.asarray(value, np.float64)) for name, value in values.items()}
-    database.write(AtomsRow(entry), key_value_pairs=pairs, data=data)
+    database.write(AtomsRow(entry), key_value_pairs=pairs, data={**data, "id": row.id})

@@ -55,6 +55,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("followed", "int8", "1", "lower states found by following an instability"),
     Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Column("id", "string", "text", "name of the molecule in the input, or empty"),
+    Column(
+        "input_atom",
+        "list<int16>",
+        "1",
+        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+    ),
     Column("charge", "int8", "e", "total charge"),
     Column(
         "atomisation_energy",

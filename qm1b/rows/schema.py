@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 5
+VERSION = 6
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
-of runs that wanted them, 5 atomisation energies."""
+of runs that wanted them, 5 atomisation energies, 6 ids and the input's order of atoms."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -47,6 +47,11 @@ class Conformer:
     """The origin of the geometry: etkdg, etkdg_random or given."""
     relaxation: str = "none"
     """The force field that relaxed it."""
+    id: str = ""
+    """The molecule's name in the input; see `qm1b.inputs.ids`."""
+    input_atom: tuple[int, ...] = ()
+    """[A] Each atom's place in its record, from 0, or -1 if it is not there; empty if nobody knows,
+    which is stored as -1 for every atom."""
     follow: bool = False
     """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
 
@@ -112,6 +117,7 @@ class Drop:
     smiles: str
     reason: str
     detail: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class Field:
     and `<ragged>_offset[r + 1]`."""
     width: int = 1
     """Numbers per entry: 3 for a vector."""
-    earlier: int | float | None = None
+    earlier: int | float | str | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
     """The setting without which a run's rows do not have the field; "" if all have it."""
@@ -135,6 +141,7 @@ class Field:
 
 FIELDS: tuple[Field, ...] = (
     Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
     Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
     Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
@@ -193,6 +200,14 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
     Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
+    Field(
+        "input_atom",
+        "int16",
+        "1",
+        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+        "atom",
+        earlier=-1,
+    ),
     Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
     Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
     Field(
@@ -219,6 +234,7 @@ DROP_FIELDS: tuple[Field, ...] = (
     Field("smiles", "str", "text", "the SMILES as it stood there, shortened if very long"),
     Field("reason", "str", "text", "reason code"),
     Field("detail", "str", "text", "what exactly was wrong"),
+    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
 )
 
 DROP_REASONS: dict[str, str] = {
