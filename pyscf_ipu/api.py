@@ -41,8 +41,8 @@ def rks(
         basis: a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
         xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0".
         grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
-            of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and points
-            of each sphere, for example (75, 302).
+            of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
+            points of each sphere, for example (75, 302).
         precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
         cart: cartesian d functions; default False.
         max_cycles: SCF cycles at most, and as many more after a second start; default 50.

@@ -161,7 +161,7 @@ def hermite_rows(
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
     square = x * x + y * y + z * z
-    seeds = coulomb_seeds(order, alpha, prefactor, square, of, divided, inverse_root)
+    seeds = coulomb_seeds(order, alpha, prefactor, square, of, (divided, inverse_root))
     rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
         above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}

@@ -21,6 +21,9 @@ from scipy import special
 from pyscf_ipu.numerics.arrays import Lanes
 from pyscf_ipu.numerics.two_words import scaled, split
 
+Divide = Callable[[Lanes, Lanes], Lanes]
+InverseRoot = Callable[[Lanes], Lanes]
+
 T_MAX = 1e6  # largest argument for which the orders must not underflow on the way
 
 
@@ -70,8 +73,8 @@ def inverse_root(x: Lanes) -> Lanes:
 def boys(
     order: int,
     t: Lanes,
-    divide: Callable[[Lanes, Lanes], Lanes] = operator.truediv,
-    inverse_root: Callable[[Lanes], Lanes] = inverse_root,
+    divide: Divide = operator.truediv,
+    inverse_root: InverseRoot = inverse_root,
 ) -> list[Lanes]:
     """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0).
 

@@ -12,14 +12,13 @@ tail: a level is a few long vector operations, and no gather is needed.
 
 import functools
 import operator
-from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.numerics.arrays import Count, HLanes, Lanes
-from pyscf_ipu.numerics.boys import boys, inverse_root
+from pyscf_ipu.numerics.boys import Divide, InverseRoot, boys, inverse_root
 from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 
@@ -63,8 +62,7 @@ def coulomb_seeds(
     prefactor: Lanes,
     square: Lanes,
     of: Interaction = COULOMB,
-    divide: Callable[[Lanes, Lanes], Lanes] = operator.truediv,
-    inverse_root: Callable[[Lanes], Lanes] = inverse_root,
+    arithmetic: tuple[Divide, InverseRoot] = (operator.truediv, inverse_root),
 ) -> list[Lanes]:
     """prefactor * R^n_000 for n = 0..order, from which the recursion begins.
 
@@ -77,12 +75,11 @@ def coulomb_seeds(
         prefactor: of everything.
         square: squared distances in Bohr^2.
         of: the interaction.
-        divide: as in `boys`.
-        inverse_root: likewise.
+        arithmetic: the last two arguments of `boys`.
     """
 
     def plain(alpha: Lanes, scaled: Lanes) -> list[Lanes]:
-        f = boys(order, alpha * square, divide, inverse_root)
+        f = boys(order, alpha * square, *arithmetic)
         seeds = []
         for value in f:
             seeds.append(value * scaled)
@@ -91,7 +88,7 @@ def coulomb_seeds(
 
     if of == COULOMB:
         return plain(alpha, prefactor)
-    root = of.omega * inverse_root(of.omega**2 + alpha)
+    root = of.omega * arithmetic[1](of.omega**2 + alpha)
     far = plain(alpha * (root * root), prefactor * (of.long_range * root))
     if of.full == 0.0:
         return far
