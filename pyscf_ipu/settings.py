@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from pyscf_ipu.dispersion.names import Dispersion
     from pyscf_ipu.numerics.precision import Precision
 
 Value = TypeVar("Value")
@@ -20,7 +21,8 @@ class Settings:
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = "b3lyp"
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0; for dispersion with -d3bj, -d3 or -d4 behind it:
+    b3lyp-d3bj."""
     grid_level: int = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); PySCF's default is 3, too."""
     precision: str = "float32"
@@ -40,10 +42,12 @@ class Settings:
 
         Raises:
             ValueError: a field is not usable; the message names what is.
+            ImportError: the package of a dispersion correction is missing.
         """
+        from pyscf_ipu.dispersion.correction import check_installed
         from pyscf_ipu.elements.basis import supported_basis
         from pyscf_ipu.numerics.precision import PRECISIONS
-        from pyscf_ipu.xc import FUNCTIONALS
+        from pyscf_ipu.xc import functional
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
@@ -51,8 +55,7 @@ class Settings:
         if not isinstance(self.cart, bool | np.bool_):
             raise ValueError(f"cart is {self.cart!r}: give True (6 d functions) or False (5)")
         supported_basis(self.basis)
-        if self.xc.lower() not in FUNCTIONALS:
-            raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")
+        check_installed(functional(self.xc).dispersion)
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
@@ -72,6 +75,25 @@ class Settings:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
         return {k: v for k, v in values.items() if k not in added or v != added[k]}
+
+    @property
+    def dispersion(self) -> Dispersion | None:
+        """The correction that the functional's name asks for, None without one.
+
+        Raises:
+            ValueError: there are no parameters for it.
+        """
+        from pyscf_ipu.dispersion.names import dispersion_of
+
+        return dispersion_of(self.xc)
+
+    def without_dispersion(self) -> Settings:
+        """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
+        from pyscf_ipu.dispersion.names import without_suffix
+
+        if without_suffix(self.xc) == self.xc.lower():
+            return self
+        return replace(self, xc=without_suffix(self.xc))
 
     @property
     def numerics(self) -> Precision:

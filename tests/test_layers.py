@@ -18,6 +18,7 @@ ORDER = {
         "errors",
         "terminal",
         "host",
+        "dispersion",
         "xc",
         "numerics",
         "convergence",

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from pyscf_ipu.dispersion.names import Dispersion
 from pyscf_ipu.xc.variables import Variables, variables
 
 Energy = Callable[[Variables], Float[Array, "*grid"]]
@@ -35,6 +36,7 @@ class Functional:
         long_range_exchange: fraction of the exchange of erf(omega r)/r that the caller adds beside
             `exact_exchange`; negative where exchange is screened.
         omega: of the error function, in 1/Bohr.
+        dispersion: a correction that is added on the host; programs do not depend on it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Functional:
     terms: tuple[Term, ...]
     long_range_exchange: float = 0.0
     omega: float = 0.0
+    dispersion: Dispersion | None = None
 
     def energy_density(
         self, rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]

@@ -1,0 +1,5 @@
+"""Corrections for London dispersion: which a functional's name asks for, their energy and forces."""
+
+from pyscf_ipu.dispersion.names import Dispersion, dispersion_of, without_suffix
+
+__all__ = ["Dispersion", "dispersion_of", "without_suffix"]
