@@ -111,7 +111,7 @@ def _entry(row: AseRow) -> dict[str, object]:
             "smiles": row.smiles,
             "line": row.line,
             "conformer": row.conformer,
-            **row.orbitals,
+            **row.energies,
         },
     }
 
