@@ -1,4 +1,4 @@
-"""Corrections for London dispersion: which a functional's name asks for, their energy and forces."""
+"""Corrections for London dispersion: what a functional's name asks for, energy and forces."""
 
 from pyscf_ipu.dispersion.names import Dispersion, dispersion_of, without_suffix
 

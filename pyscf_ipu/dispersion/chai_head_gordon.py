@@ -1,4 +1,4 @@
-"""The correction of `wb97x-d`: atom pairs with Grimme's coefficients of 2006 and a damping of its own.
+"""The correction of `wb97x-d`: atom pairs, Grimme's coefficients of 2006, its own damping.
 
     E = -s6 sum_{i<j} C6_ij / R_ij^6 / (1 + a (R_ij / (r_i + r_j))^-12),  C6_ij = sqrt(C6_i C6_j)
 
