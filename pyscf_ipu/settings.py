@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from pyscf_ipu.dispersion.names import Dispersion
     from pyscf_ipu.numerics.precision import Precision
+    from pyscf_ipu.suffixes.names import Dispersion
 
 Value = TypeVar("Value")
 
@@ -83,13 +83,13 @@ class Settings:
         Raises:
             ValueError: there are no parameters for it.
         """
-        from pyscf_ipu.dispersion.names import dispersion_of
+        from pyscf_ipu.suffixes.names import dispersion_of
 
         return dispersion_of(self.xc)
 
     def without_dispersion(self) -> Settings:
         """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
-        from pyscf_ipu.dispersion.names import without_suffix
+        from pyscf_ipu.suffixes.names import without_suffix
 
         if without_suffix(self.xc) == self.xc.lower():
             return self

@@ -18,6 +18,7 @@ ORDER = {
         "errors",
         "terminal",
         "host",
+        "suffixes",
         "dispersion",
         "xc",
         "numerics",

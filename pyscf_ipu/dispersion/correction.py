@@ -8,8 +8,8 @@ from jaxtyping import Float, Integer
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.dispersion.chai_head_gordon import chai_head_gordon
-from pyscf_ipu.dispersion.names import Dispersion
-from pyscf_ipu.dispersion.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
+from pyscf_ipu.suffixes.names import Dispersion
+from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
 
 Atoms = tuple[Integer[np.ndarray, " A"], Float[np.ndarray, "A 3"]]
 """Atomic numbers, and positions in Bohr."""

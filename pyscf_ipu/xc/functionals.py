@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.dispersion.names import Dispersion
+from pyscf_ipu.suffixes.names import Dispersion
 from pyscf_ipu.xc.variables import Variables, variables
 
 Energy = Callable[[Variables], Float[Array, "*grid"]]

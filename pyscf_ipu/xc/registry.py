@@ -3,7 +3,7 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.dispersion.names import HOW, dispersion_of, without_suffix
+from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
 from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -65,7 +65,7 @@ def functional(name: str) -> Functional:
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
-    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.dispersion.names`.
+    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
         ValueError: if there is no functional of that name, or no such correction for it.

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from pyscf_ipu.dispersion import without_suffix
+from pyscf_ipu.suffixes import without_suffix
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
 from qm1b.engine.ladder import LADDER

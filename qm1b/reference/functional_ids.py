@@ -35,7 +35,7 @@ def check_functional(xc: str, definition: str) -> None:
     ours_alone, _, dispersion = known.definition.partition(DISPERSION_MARK)
     if stated_dispersion != dispersion:
         raise UserError(
-            f'functional {xc} has the dispersion "{dispersion or "none"}" here, but the dataset\'s is '
+            f'the dispersion of functional {xc} is "{dispersion or "none"}" here, in the dataset '
             f'"{stated_dispersion or "none"}"; verify it with the version that made it'
         )
     (hybrid, _, _), terms = libxc.parse_xc(known.pyscf_name)

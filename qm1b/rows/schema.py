@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from pyscf_ipu.dispersion import dispersion_of
+from pyscf_ipu.suffixes import dispersion_of
 
 VERSION = 6
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces

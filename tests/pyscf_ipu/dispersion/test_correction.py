@@ -5,10 +5,10 @@ import importlib.util
 import numpy as np
 import pytest
 
-from pyscf_ipu.dispersion import Dispersion
 from pyscf_ipu.dispersion import correction as room
 from pyscf_ipu.dispersion.correction import correction
-from pyscf_ipu.dispersion.parameters import METHODS
+from pyscf_ipu.suffixes import Dispersion
+from pyscf_ipu.suffixes.parameters import METHODS
 
 dftd3 = pytest.importorskip("dftd3.interface")
 dftd4 = pytest.importorskip("dftd4.interface")

@@ -9,12 +9,12 @@ from oracle import HYDROGEN, WATER, ground_state, small
 
 import pyscf_ipu as pi
 from pyscf_ipu import Settings, Solver, rks
-from pyscf_ipu.dispersion import Dispersion
 from pyscf_ipu.dispersion.correction import correction
 from pyscf_ipu.interop import RKS
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.solver import shared
 from pyscf_ipu.solver import solver as solver_module
+from pyscf_ipu.suffixes import Dispersion
 
 dftd3 = pytest.importorskip("dftd3.interface")
 pytest.importorskip("dftd4")
@@ -61,9 +61,7 @@ def test_a_list_has_it_for_every_molecule(plain):
 
 def test_one_molecule_shows_it():
     found = rks(WATER, **LEVEL | {"xc": "hf-d4"})
-    assert f"dispersion  {found.dispersion:.6f}" in " ".join(repr(found).split()).replace(
-        "dispersion ", "dispersion  "
-    )
+    assert f"dispersion {found.dispersion:.6f} Hartree" in " ".join(repr(found).split())
     values = json.loads(found.to_json())
     assert values["dispersion"] == found.dispersion
     assert values["units"]["dispersion"] == "Hartree"
@@ -83,11 +81,12 @@ def test_levels_that_differ_in_dispersion_share_programs(monkeypatch):
     shared.clear()
     made = []
     real = solver_module.kept.compiled
-    monkeypatch.setattr(
-        solver_module.kept,
-        "compiled",
-        lambda f, key, *rest: made.append(key) or real(f, key, *rest),
-    )
+
+    def compiled(function, key, *rest):
+        made.append(key)
+        return real(function, key, *rest)
+
+    monkeypatch.setattr(solver_module.kept, "compiled", compiled)
     energies = [rks(HYDROGEN, **LEVEL | {"xc": xc}).energy for xc in ("hf-d4", "hf", "hf-d3bj")]
     assert len(made) == 1
     assert "xc='hf'" in made[0]

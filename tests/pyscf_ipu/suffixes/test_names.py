@@ -3,9 +3,9 @@
 import pytest
 
 from pyscf_ipu import Settings
-from pyscf_ipu.dispersion import Dispersion, dispersion_of, without_suffix
-from pyscf_ipu.dispersion.names import OWN, SAME_PARAMETERS, SUFFIXES
-from pyscf_ipu.dispersion.parameters import METHODS
+from pyscf_ipu.suffixes import Dispersion, dispersion_of, without_suffix
+from pyscf_ipu.suffixes.names import OWN, SAME_PARAMETERS, SUFFIXES
+from pyscf_ipu.suffixes.parameters import METHODS
 from pyscf_ipu.xc import FUNCTIONALS, functional
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pyscf_ipu.dispersion.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4, METHODS, Parameters
+from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4, METHODS, Parameters
 
 SUFFIXES: Mapping[str, str] = MappingProxyType({"-d3bj": D3BJ, "-d3": D3ZERO, "-d4": D4})
 """What may stand behind a functional's name, and the correction that it means."""
@@ -22,7 +22,7 @@ class Dispersion:
     """A correction.  It is added on the host; compiled programs know nothing of it."""
 
     method: str
-    """A key of `pyscf_ipu.dispersion.parameters.METHODS`."""
+    """A key of `pyscf_ipu.suffixes.parameters.METHODS`."""
     functional: str
     """The functional whose parameters it has."""
 
