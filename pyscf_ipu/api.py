@@ -39,7 +39,8 @@ def rks(
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
         basis: a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
-        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0".
+        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0"; with a suffix for
+            dispersion, D3(BJ) "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
         grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
             of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
             points of each sphere, for example (75, 302).
@@ -62,6 +63,7 @@ def rks(
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
             the precision cannot hold.
+        ImportError: the package of a dispersion correction is missing.
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from pyscf_ipu.elements.atomic_grid import Grid
     from pyscf_ipu.numerics.precision import Precision
+    from pyscf_ipu.suffixes.names import Dispersion
 
 Value = TypeVar("Value")
 
@@ -22,7 +23,8 @@ class Settings:
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = "b3lyp"
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0; for dispersion with -d3bj, -d3 or -d4 behind it:
+    b3lyp-d3bj."""
     grid_level: int | tuple[int, int] = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or radial points and points
     of each sphere, for example (75, 302)."""
@@ -55,11 +57,13 @@ class Settings:
 
         Raises:
             ValueError: a field is not usable; the message names what is.
+            ImportError: the package of a dispersion correction is missing.
         """
+        from pyscf_ipu.dispersion.correction import check_installed
         from pyscf_ipu.elements.atomic_grid import check_size
         from pyscf_ipu.elements.basis import supported_basis
         from pyscf_ipu.numerics.precision import PRECISIONS
-        from pyscf_ipu.xc import FUNCTIONALS
+        from pyscf_ipu.xc import functional
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
@@ -67,8 +71,7 @@ class Settings:
         if not isinstance(self.cart, bool | np.bool_):
             raise ValueError(f"cart is {self.cart!r}: give True (6 d functions) or False (5)")
         supported_basis(self.basis)
-        if self.xc.lower() not in FUNCTIONALS:
-            raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")
+        check_installed(functional(self.xc).dispersion)
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
@@ -105,6 +108,25 @@ class Settings:
         size = self.grid_level
         name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
         return name if self.prune else f"{name} unpruned"
+
+    @property
+    def dispersion(self) -> Dispersion | None:
+        """The correction that the functional's name asks for, None without one.
+
+        Raises:
+            ValueError: there are no parameters for it.
+        """
+        from pyscf_ipu.suffixes.names import dispersion_of
+
+        return dispersion_of(self.xc)
+
+    def without_dispersion(self) -> Settings:
+        """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
+        from pyscf_ipu.suffixes.names import without_suffix
+
+        if without_suffix(self.xc) == self.xc.lower():
+            return self
+        return replace(self, xc=without_suffix(self.xc))
 
     @property
     def numerics(self) -> Precision:

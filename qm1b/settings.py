@@ -87,6 +87,12 @@ class RunSettings:
         """Input lines of one work unit. Shard k holds lines k * unit_lines + 1 onwards."""
         return max(1, self.unit_rows // self.conformers)
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages that the rows depend on besides those of every run."""
+        kind = self.level.dispersion
+        return (kind.package,) if kind is not None and kind.package else ()
+
     def to_dict(self) -> Json:
         """Plain values, for JSON; the level's fields beside the run's.
 

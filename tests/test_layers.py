@@ -18,6 +18,8 @@ ORDER = {
         "errors",
         "terminal",
         "host",
+        "suffixes",
+        "dispersion",
         "xc",
         "numerics",
         "convergence",

@@ -194,6 +194,11 @@ def functional_name(xc: object) -> str:
         raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
+            if functional(name).dispersion is not None:  # PySCF computes it without
+                raise ValueError(
+                    f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
+                    f"leaves to others: use pyscf_ipu.rks(..., xc={name!r}), or pyscf.dft.RKS"
+                )
             return name
     names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
     raise ValueError(f"functional {xc!r} is not offered: use one of {names}")

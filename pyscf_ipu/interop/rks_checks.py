@@ -121,8 +121,8 @@ def check_functional(xc: object) -> None:
         raise ValueError(f"PySCF does not offer the functional {xc!r}: {error}") from error
     if dispersion is not None or nlc != "":
         raise ValueError(
-            f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which is not computed: "
-            f"give xc={name!r} and add a correction to its energy, or use pyscf.dft.RKS"
+            f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which this class leaves "
+            f"to others: give xc={name!r}, or use pyscf_ipu.rks, which adds it, or pyscf.dft.RKS"
         )
 
 

@@ -30,7 +30,11 @@ def level(settings: Settings | None) -> str:
 
 def _one(values: Values) -> str:
     digits = _digits(values["settings"])
-    rows = [("energy", f"{values['energy']:.{digits}f}", "Hartree", "")]
+    rows = [
+        (name, f"{values[name]:.{digits}f}", UNITS[name], "")
+        for name in ("energy", "dispersion")
+        if values[name] is not None
+    ]
     for name in ("homo", "lumo", "gap"):
         number = values[name]
         if np.isfinite(number):

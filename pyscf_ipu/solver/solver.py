@@ -52,6 +52,7 @@ class Solver:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings.check()
+        self._computed = self.settings.without_dispersion()  # what programs depend on
         self._programs: Programs = {}
         self._lowest: Programs = {}
         self._gradients: Programs = {}
@@ -66,6 +67,18 @@ class Solver:
     def __deepcopy__(self, memo: dict[int, object]) -> Solver:
         """Itself: compiled programs can be shared."""
         return self
+
+    def with_dispersion(self, settings: Settings) -> Solver:
+        """A solver of a level that differs in dispersion alone; both use the same programs.
+
+        Raises:
+            ValueError: the level differs in more than that, or cannot be used.
+        """
+        new = Solver(settings)
+        if new._computed != self._computed:
+            raise ValueError(f"{settings} has other programs than {self.settings}")
+        vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
+        return new
 
     def shape(self, mol: Molecule) -> Shape:
         """The bucket of a molecule.
@@ -152,11 +165,11 @@ class Solver:
             if backend() == "cpu":
                 warn_if_missing()
             start = time.perf_counter()
-            driver = platform().driver(make(shape, self.settings))
+            driver = platform().driver(make(shape, self._computed))
             with self.settings.numerics.scope():
-                tables = shapes_tables.shape_tables(shape, self.settings)
-                example = empty(shape, self.settings, size)
-                key = f"{name} {shape!r} {self.settings!r} batch of {size}"
+                tables = shapes_tables.shape_tables(shape, self._computed)
+                example = empty(shape, self._computed, size)
+                key = f"{name} {shape!r} {self._computed!r} batch of {size}"
                 arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
                 program, cached = kept.compiled(driver, key, arguments, quick)
                 if shape not in self._tables:

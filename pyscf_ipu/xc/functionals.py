@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from pyscf_ipu.suffixes.names import Dispersion
 from pyscf_ipu.xc.interaction import Interaction
 from pyscf_ipu.xc.variables import Variables, variables
 
@@ -36,6 +37,7 @@ class Functional:
         long_range_exchange: fraction of the exchange of erf(omega r)/r that the caller adds beside
             `exact_exchange`; negative where exchange is screened.
         omega: of the error function, in 1/Bohr.
+        dispersion: a correction that is added on the host; programs do not depend on it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Functional:
     terms: tuple[Term, ...]
     long_range_exchange: float = 0.0
     omega: float = 0.0
+    dispersion: Dispersion | None = None
 
     @property
     def exchange(self) -> Interaction:

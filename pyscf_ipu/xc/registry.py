@@ -1,7 +1,9 @@
 """The functionals users can ask for, by name."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
+from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
 from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -52,7 +54,10 @@ _ALL = (
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
 
 FUNCTIONALS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names accepted by :func:`functional`."""
+"""Names accepted by :func:`functional`, without suffixes for dispersion."""
+
+DISPERSION_MARK = "; dispersion: "
+"""In a definition, between the functional and its correction."""
 
 
 def functional(name: str) -> Functional:
@@ -60,10 +65,19 @@ def functional(name: str) -> Functional:
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
+    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
-        ValueError: if there is no functional of that name.
+        ValueError: if there is no functional of that name, or no such correction for it.
     """
-    if name.lower() not in _BY_NAME:
-        raise ValueError(f"unknown functional {name!r}: choose one of {', '.join(FUNCTIONALS)}")
-    return _BY_NAME[name.lower()]
+    whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
+    if known is None:
+        raise ValueError(
+            f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
+            f"one of these stands behind the name: {HOW}"
+        )
+    added = dispersion_of(name)
+    if added is None:
+        return known
+    definition = f"{known.definition}{DISPERSION_MARK}{added.definition}"
+    return replace(known, name=whole, definition=definition, dispersion=added)

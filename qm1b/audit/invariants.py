@@ -136,6 +136,8 @@ def _not_finite(batch: Batch) -> np.ndarray:
     """Converged rows with NaN or inf; a missing LUMO is fine if all orbitals are occupied."""
     names = ("energy", "homo", "energy_std", "commutator_norm")
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
+    if "dispersion" in batch:
+        bad |= ~np.isfinite(batch["dispersion"])
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
     bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
     bad |= _lacks_forces(batch)

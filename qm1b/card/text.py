@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from pyscf_ipu.suffixes import without_suffix
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
 from qm1b.engine.ladder import LADDER
@@ -79,7 +80,7 @@ def card(
             ("column" if columns else "field", "unit", "meaning"),
             [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
         ),
-        method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
+        method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
         functions="cartesian" if settings.get("cart") else "spherical",
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),

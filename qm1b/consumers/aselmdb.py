@@ -112,7 +112,7 @@ def _entry(row: AseRow) -> dict[str, object]:
             "line": row.line,
             "conformer": row.conformer,
             "id": row.id,
-            **row.orbitals,
+            **row.energies,
         },
     }
 

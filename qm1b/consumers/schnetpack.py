@@ -21,7 +21,7 @@ from qm1b.errors import UserError
 from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
-from qm1b.rows.schema import Json
+from qm1b.rows.schema import DISPERSION, Json, has
 
 if TYPE_CHECKING:
     from ase.db.core import Database
@@ -38,9 +38,13 @@ UNITS: dict[str, str | None] = {
     "homo": "eV",
     "lumo": "eV",
     "gap": "eV",
+    "dispersion": "eV",
 }
 """Properties and their units in SchNetPack's words. Charges are in e, for which it has no word; so
 the dipole moment is in Debye, which it converts to what is asked for."""
+
+OPTIONAL = ("forces", DISPERSION)
+"""Properties that not every run has."""
 
 
 def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> list[Path]:
@@ -73,15 +77,15 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
 
 def metadata(source: Dataset) -> Json:
     """What SchNetPack wants to know; `atomrefs` has an energy in eV for each atomic number."""
-    has_forces = bool(source.metadata.get("settings", {}).get("forces"))
-    names = [name for name in UNITS if name != "forces" or has_forces]
+    settings = source.metadata.get("settings", {})
+    names = [name for name in UNITS if name not in OPTIONAL or has(settings, name)]
     free = free_atoms_by_number(source)
     return {
         "_property_unit_dict": {name: UNITS[name] for name in names},
         "_distance_unit": "Ang",
         "atomrefs": {"energy": free} if free else {},
         "functional_definition": source.metadata.get("functional_definition", ""),
-        "settings": source.metadata.get("settings", {}),
+        "settings": settings,
     }
 
 
@@ -94,7 +98,7 @@ def _add(database: Database, row: AseRow) -> None:
         "dipole_moment": found["dipole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM),
         "partial_charges": found["charges"],
         "total_charge": float(row.charge),
-        **row.orbitals,
+        **row.energies,
     }
     if "forces" in found:
         values["forces"] = found["forces"]

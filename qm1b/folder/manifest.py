@@ -24,8 +24,9 @@ from qm1b.rows.schema import Json
 from qm1b.settings import RunSettings
 from qm1b.work_units import WHOLE, Share, WorkPlan
 
-DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets")
-"""Software whose version decides rows: RDKit the conformers, the others the last digits."""
+DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets", "dftd3", "dftd4")
+"""Software whose version decides rows: RDKit the conformers, the others the last digits.  The last
+two are named only where they compute a dispersion correction."""
 
 Difference = tuple[str, str, str]
 """Field, value there, value here."""
@@ -93,7 +94,7 @@ class Manifest:
             input=InputRecord(path.name, source.sha256, source.n_lines, list(source.skipped)),
             unit_lines=settings.unit_lines,
             shard=str(share),
-            versions=versions(),
+            versions=versions(settings.packages),
         )
 
     @classmethod

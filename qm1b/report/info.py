@@ -24,7 +24,7 @@ LONGEST_ID = 24
 MEV = 1e3 * HARTREE_TO_EV
 
 _FIELDS = tuple("line id smiles conformer n_ao energy atomisation_energy homo lumo".split())
-_FIELDS += tuple("dipole cycles status forces".split())
+_FIELDS += tuple("dispersion dipole cycles status forces".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
@@ -34,6 +34,7 @@ _COLUMNS: dict[str, Callable[[Record], object]] = {
     " N [AOs]": lambda row: row["n_ao"],
     " energy [eV]": lambda row: _decimal(row["energy"] * HARTREE_TO_EV),
     " atomisation [eV]": lambda row: _decimal(row["atomisation_energy"] * HARTREE_TO_EV),
+    " dispersion [eV]": lambda row: _decimal(row["dispersion"] * HARTREE_TO_EV),
     " homo [eV]": lambda row: _decimal(row["homo"] * HARTREE_TO_EV),
     " lumo [eV]": lambda row: _decimal(row["lumo"] * HARTREE_TO_EV),
     " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),

@@ -49,6 +49,7 @@ QUANTITIES = (
         "atomisation energy per atom (eV)",
         lambda b: b["atomisation_energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
     ),
+    Quantity("dispersion_ev", "dispersion (eV)", lambda b: b["dispersion"] * HARTREE_TO_EV),
     Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
     Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
     Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
@@ -62,7 +63,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
-_FIELDS += "cycles numbers attempts forces".split()
+_FIELDS += "cycles numbers attempts forces dispersion".split()
 _STABILITY = ("stable", "followed")
 
 

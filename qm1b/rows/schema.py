@@ -4,15 +4,19 @@ Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a m
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from pyscf_ipu.suffixes import dispersion_of
+
 VERSION = 6
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
-of runs that wanted them, 5 atomisation energies, 6 ids and the input's order of atoms."""
+of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
+atoms."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -87,6 +91,8 @@ class Result:
     """Why the result may belong to another state; see `qm1b.rows.suspects`."""
     atomisation_energy: float = float("nan")
     """The energy minus that of the free atoms; set when the row is written."""
+    dispersion: float = float("nan")
+    """The part of the energy that a dispersion correction has added; NaN without one."""
     reference_energy: float = float("nan")
     """PySCF's energy in float64, if the row was audited; likewise the next three."""
     reference_homo: float = float("nan")
@@ -136,8 +142,11 @@ class Field:
     earlier: int | float | str | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
-    """The setting without which a run's rows do not have the field; "" if all have it."""
+    """What a run must have for its rows to have the field (see `has`); "" if all have it."""
 
+
+DISPERSION = "dispersion"
+"""Of `Field.only_with`: a level of theory with a dispersion correction."""
 
 FIELDS: tuple[Field, ...] = (
     Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
@@ -180,6 +189,13 @@ FIELDS: tuple[Field, ...] = (
         "hartree",
         "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
         earlier=float("nan"),
+    ),
+    Field(
+        "dispersion",
+        "float64",
+        "hartree",
+        "part of the energy that a dispersion correction such as D3(BJ) has added",
+        only_with=DISPERSION,
     ),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
@@ -226,7 +242,19 @@ FIELDS: tuple[Field, ...] = (
 
 def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
     """The fields that the rows of a run have, by its settings."""
-    return tuple(f for f in FIELDS if not f.only_with or settings.get(f.only_with))
+    return tuple(f for f in FIELDS if has(settings, f.only_with))
+
+
+def has(settings: Mapping[str, object], what: str) -> bool:
+    """Whether a run of these settings has something: DISPERSION, or a setting that is on.
+
+    Every run has "".
+    """
+    if what != DISPERSION:
+        return not what or bool(settings.get(what))
+    with suppress(ValueError):  # there is no such level
+        return dispersion_of(str(settings.get("xc", ""))) is not None
+    return False
 
 
 DROP_FIELDS: tuple[Field, ...] = (

@@ -90,7 +90,7 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     try:
         engine = engine_factory.build(run.factory, run.settings.level)
         definition = engine_factory.definition(run.settings.level.xc)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # a package of a dispersion correction
         raise UserError(str(error)) from None
     identity = Manifest.of(run.settings, run.source, source, definition, run.share)
     retry = run.retry_dropped

@@ -153,7 +153,7 @@ def test_definition_tells_the_two_b3lyp_apart():
 
 
 def test_unknown_name_lists_the_choices():
-    with pytest.raises(ValueError, match="choose one of hf, lda, pbe"):
+    with pytest.raises(ValueError, match="use one of hf, lda, pbe"):
         functional("m06")
 
 
