@@ -25,12 +25,13 @@ def check_functional(xc: str, definition: str) -> None:
         known = functional(xc)
     except ValueError as error:
         raise UserError(f"the dataset's functional is not known here: {error}") from None
-    (hybrid, _, _), terms = libxc.parse_xc(known.pyscf_name)
+    _, terms = libxc.parse_xc(known.pyscf_name)
     ours = {int(number): float(weight) for number, weight in terms}
     means = {whole: 1.0} if whole in ours else parts
     here = xc == "hf" or stated == _parse(known.definition)
     if whole not in ours and xc != "hf":
-        here = here and math.isclose(float(hybrid), exchange)
+        hybrid = libxc.hybrid_coeff(known.pyscf_name)  # that of the parts included
+        here = here and math.isclose(float(hybrid), exchange, abs_tol=1e-12)
     if not here or ours != means:
         raise UserError(
             f"functional {xc} of this PySCF has the libxc ids {sorted(ours)}, but the dataset's is "

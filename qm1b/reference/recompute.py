@@ -172,7 +172,10 @@ def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanFie
     if level.xc == "hf":
         return scf.UHF(mole) if unrestricted else scf.RHF(mole)
     method = dft.UKS if unrestricted else dft.RKS
-    field = method(mole, xc=functional(level.xc).pyscf_name)
+    meant = functional(level.xc)
+    field = method(mole, xc=meant.pyscf_name)
+    if meant.without_vv10:
+        field.nlc = 0
     field.grids.level = level.grid_level
     return field
 

@@ -140,6 +140,12 @@ struct Kernels {
   // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
   void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
                        std::int64_t n, std::int64_t points, T* out);
+  // The same from the gradients: out[T, Gb] from ao and density, out[N, N] from ao and
+  // factors[T, Gb].
+  void (*xc_kinetic_density)(const T* ao, const T* density, std::int64_t tiles,
+                             std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
+  void (*xc_kinetic_potential)(const T* ao, const T* factors, std::int64_t tiles,
+                               std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
                           T* out_high, T* out_low);
