@@ -25,7 +25,7 @@ from pyscf_ipu.numerics.hermite import (
     n_hermite,
     product_index,
 )
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 
 LANES = 32
 """Shell pairs of the ket in a program: a warp."""

@@ -6,15 +6,21 @@ from jax import Array
 from pyscf_ipu.gpu.eri_kernel import LARGEST_ORDER, eri_class_pair
 from pyscf_ipu.gpu.grid_kernels import density_kernel, potential_kernel
 from pyscf_ipu.gpu.supermatrix_kernel import full_repulsion, full_supermatrix
-from pyscf_ipu.grid.xc_matrix import GridProducts, xc_density, xc_potential
+from pyscf_ipu.grid.xc_matrix import (
+    GridProducts,
+    xc_density,
+    xc_kinetic_density,
+    xc_kinetic_potential,
+    xc_potential,
+)
 from pyscf_ipu.integrals.electron_repulsion import EriSide, class_blocks, eri_side
 from pyscf_ipu.integrals.eri_matrix import arrange, eri_matrices, symmetric_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG, FloatTDNG
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.scf.machine import Machine, Repulsion, library_eigh
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 
 def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = COULOMB) -> FloatRR:
@@ -54,5 +60,8 @@ def potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
     return (potential_kernel if ao.dtype == jnp.float32 else xc_potential)(ao, factors)
 
 
-GPU = Machine(gpu_repulsion, library_eigh, grid_products=GridProducts(density, potential))
+PRODUCTS = GridProducts(density, potential, xc_kinetic_density, xc_kinetic_potential)
+"""The kinetic energy density, by XLA in either precision."""
+
+GPU = Machine(gpu_repulsion, library_eigh, grid_products=PRODUCTS)
 """GPUs that Triton knows: NVIDIA's and AMD's."""

@@ -23,8 +23,8 @@ from pyscf_ipu.integrals.eri_matrix import work_list
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, FloatSnc3, FloatSncfh
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.tile_plan import Block, TilePlan
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 
 class PairGradient(NamedTuple):

@@ -18,10 +18,10 @@ from jaxtyping import Float, Int
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import quotient
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 SMALL_SUM = 12  # contractions up to this length are written out; a matrix product costs more
 

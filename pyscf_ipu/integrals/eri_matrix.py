@@ -12,9 +12,9 @@ from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_blocks, eri_side
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatRR
 from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 from pyscf_ipu.tiles import TileShardedArray
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 
 def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = COULOMB) -> FloatRR:

@@ -26,6 +26,7 @@ from pyscf_ipu.interop.rks_checks import (
     check_grids,
     check_integrals,
     check_molecule,
+    check_nonlocal,
     check_options,
 )
 from pyscf_ipu.molecule.molecule import Molecule
@@ -85,9 +86,11 @@ class RKS(dft.rks.RKS):
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
+        xc = functional_name(self.xc)
+        check_nonlocal(functional(xc), self)
         level = Settings(
             basis=basis_name(self.mol),
-            xc=functional_name(self.xc),
+            xc=xc,
             grid_level=plain_integer(self.grids.level),
             precision=self.precision,
             cart=bool(self.mol.cart),

@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from pyscf_ipu.numerics.arrays import Count, HLanes, Lanes
 from pyscf_ipu.numerics.boys import Divide, InverseRoot, boys, inverse_root
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
-from pyscf_ipu.xc.interaction import Interaction
 
 Repulsion = Callable[[FloatP], tuple[FloatP, Pair]]
 """Packed density -> G d and its energy; see `supermatrix.repulsion`."""

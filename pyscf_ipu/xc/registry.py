@@ -4,9 +4,15 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
-from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
-from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
+from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
+from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
+from pyscf_ipu.xc.meta.minnesota import M06_2X
+from pyscf_ipu.xc.meta.r2scan import R2SCAN
+from pyscf_ipu.xc.meta.tpss import TPSS
+from pyscf_ipu.xc.separated.attenuation import CAM_B3LYP
+from pyscf_ipu.xc.separated.b97 import WB97M_D3BJ, WB97X, WB97X_D, WB97X_D3, WB97X_D3BJ
+from pyscf_ipu.xc.separated.hse import HSE06
 
 
 def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
@@ -36,6 +42,10 @@ _ALL = (
     Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
     _pure("lda", "lda,vwn", "LDA_X(1) + LDA_C_VWN(7)", slater, vwn5),
     _pure("pbe", "pbe,pbe", "GGA_X_PBE(101) + GGA_C_PBE(130)", pbe_exchange, pbe_correlation),
+    _pure(
+        "revpbe", "revpbe", "GGA_X_PBE_R(102) + GGA_C_PBE(130)", revpbe_exchange, pbe_correlation
+    ),
+    _pure("bp86", "b88,p86", "GGA_X_B88(106) + GGA_C_P86(132)", b88, p86),
     _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
     _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
     _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
@@ -49,6 +59,16 @@ _ALL = (
         pyscf_name="pbe0",
         terms=(Term(0.75, pbe_exchange), Term(1.0, pbe_correlation)),
     ),
+    HSE06,
+    CAM_B3LYP,
+    WB97X,
+    WB97X_D,
+    WB97X_D3,
+    WB97X_D3BJ,
+    TPSS,
+    R2SCAN,
+    M06_2X,
+    WB97M_D3BJ,
 )
 
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})

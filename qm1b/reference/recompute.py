@@ -182,6 +182,8 @@ def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanFie
         return scf.UHF(mole) if unrestricted else scf.RHF(mole)
     method = dft.UKS if unrestricted else dft.RKS
     field = method(mole, xc=xc.pyscf_name)
+    if xc.without_vv10:
+        field.nlc = 0  # type: ignore[assignment]
     if isinstance(level.grid_level, tuple):
         field.grids.atom_grid = level.grid_level  # type: ignore[assignment]
     else:

@@ -12,7 +12,7 @@ constexpr int kMaxOrder = 4;  // Hermite order of a pair of d shells
 template <class T>
 constexpr int boys_degree(int order) { return sizeof(T) == 4 ? 20 + 2 * order : 56 + order; }
 
-// What electrons interact by: full / r + long_range erf(omega r) / r; see xc/interaction.py.
+// What electrons interact by: full / r + long_range erf(omega r) / r; see numerics/interaction.py.
 template <class T>
 struct Interaction {
   T full, long_range, omega;
@@ -149,6 +149,12 @@ struct Kernels {
   // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
   void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
                        std::int64_t n, std::int64_t points, T* out);
+  // The same from the gradients: out[T, Gb] from ao and density, out[N, N] from ao and
+  // factors[T, Gb].
+  void (*xc_kinetic_density)(const T* ao, const T* density, std::int64_t tiles,
+                             std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
+  void (*xc_kinetic_potential)(const T* ao, const T* factors, std::int64_t tiles,
+                               std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
                           T* out_high, T* out_low);

@@ -18,10 +18,10 @@ from pyscf_ipu.ipu.algorithms.family_vertex import (
     family_product_vertex,
     shell_rows,
 )
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map, tile_put_sharded, tile_total
-from pyscf_ipu.xc.interaction import Interaction
 
 CACHE_BYTES = 1 << 20  # on a CPU, intermediates of the vertices that are computed side by side
 

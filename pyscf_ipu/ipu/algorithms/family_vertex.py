@@ -24,10 +24,10 @@ from pyscf_ipu.integrals.shell_pairs import (
 )
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot, scaled
 from pyscf_ipu.shapes.atoms import Shells
 from pyscf_ipu.shapes.layout import ShellGroup
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 Groups = tuple[ShellGroup, ShellGroup, ShellGroup, ShellGroup]
 

@@ -12,9 +12,9 @@ from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import supermatrix
 from pyscf_ipu.ipu.algorithms.families import FamilyClass, FamilyPlan
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.tiles import TileShardedArray, tile_put_sharded
-from pyscf_ipu.xc.interaction import Interaction
 
 
 def host_supermatrix(

@@ -11,10 +11,10 @@ from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.scf.machine import Machine, Repulsion
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.xc.interaction import Interaction
 
 
 def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False) -> Machine:

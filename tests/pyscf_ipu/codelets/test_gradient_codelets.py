@@ -14,12 +14,12 @@ from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, repulsion, supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc.interaction import Interaction
 
 EXCHANGE = Interaction(0.2, 0.5, 0.4)
 """Of a range-separated hybrid."""

@@ -14,11 +14,11 @@ from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc.interaction import Interaction
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
 

@@ -9,11 +9,11 @@ from pyscf_ipu.integrals.electron_repulsion import class_blocks, eri_side
 from pyscf_ipu.integrals.eri_matrix import arrange
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.numerics.boys import boys, boys_reference
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc.interaction import COULOMB, Interaction
 
 LEVEL = Settings(grid_level=0)
 FORMALDEHYDE = Molecule(

@@ -17,6 +17,7 @@ from pyscf import dft, scf
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.kohn_sham.hamiltonian import hamiltonian
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair, to_float64
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
@@ -24,7 +25,6 @@ from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
-from pyscf_ipu.xc.interaction import Interaction
 
 OMEGA = 0.3
 

@@ -20,8 +20,8 @@ from pyscf_ipu.ipu.algorithms.family_cost import (
 )
 from pyscf_ipu.ipu.algorithms.family_cuts import GATHERED_BYTES, MIN_OPERATIONS, SCRATCH_BYTES, cut
 from pyscf_ipu.ipu.algorithms.family_vertex import family_eri_vertex
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.shape import shape_of
-from pyscf_ipu.xc.interaction import Interaction
 
 PENTANE = [6] * 5 + [1] * 12
 

@@ -18,11 +18,11 @@ from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRS
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc.interaction import Interaction
 
 AMMONIA = molecule("N 0 0 0.1; H 0 0.94 -0.27; H 0.81 -0.47 -0.27; H -0.81 -0.47 -0.27")
 OXYGEN = Molecule([8, 8], [[0.1, 0.2, 0.3], [0.9, -1.0, 2.0]])
