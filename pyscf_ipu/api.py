@@ -21,7 +21,7 @@ def rks(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,
     xc: str | None = None,
-    grid_level: int | None = None,
+    grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
     cart: Cart | None = None,
     max_cycles: int | None = None,
@@ -40,9 +40,11 @@ def rks(
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
         basis: a PySCF basis-set name (s to f shells; H to Kr); default "sto-3g".
-        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0".
+        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5" or "pbe0"; with a suffix for
+            dispersion, D3(BJ) "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
         grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
-            of the time and shifts conformer energies by up to a kcal/mol.
+            of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
+            points of each sphere, for example (75, 302).
         precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
         cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
         max_cycles: SCF cycles at most, and as many more after a second start; default 50.
@@ -62,6 +64,7 @@ def rks(
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
             the precision cannot hold.
+        ImportError: the package of a dispersion correction is missing.
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
@@ -78,7 +81,7 @@ def forces(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,
     xc: str | None = None,
-    grid_level: int | None = None,
+    grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
     cart: Cart | None = None,
     max_cycles: int | None = None,
@@ -115,13 +118,13 @@ def solver_for(solver: Solver | None, *level: object) -> Solver:
 
     Args:
         solver: None for the shared one.
-        level: the fields of `Settings` in their order; None for the solver's, or the default.
+        level: the first fields of `Settings` in their order; None for the solver's, or the default.
 
     Raises:
         TypeError: the solver is not a Solver.
         ValueError: a setting contradicts the solver, or cannot be used.
     """
-    names = [field.name for field in fields(Settings)]
+    names = [field.name for field in fields(Settings)][: len(level)]
     given = {n: value for n, value in zip(names, level, strict=True) if value is not None}
     if solver is None:
         return shared_solver(replace(Settings(), **given))

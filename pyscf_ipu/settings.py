@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from pyscf_ipu.elements.atomic_grid import Grid
     from pyscf_ipu.numerics.precision import Precision
+    from pyscf_ipu.suffixes.names import Dispersion
 
 Value = TypeVar("Value")
 
@@ -20,9 +23,11 @@ class Settings:
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0."""
-    grid_level: int = 3
-    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); PySCF's default is 3, too."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0; for dispersion with -d3bj, -d3 or -d4 behind it:
+    b3lyp-d3bj."""
+    grid_level: int | tuple[int, int] = 3
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or radial points and points
+    of each sphere, for example (75, 302)."""
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
     cart: bool | Literal["6d7f"] = False
@@ -31,23 +36,38 @@ class Settings:
     max_cycles: int = 50
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
+    prune: bool = field(default=True, metadata={"added": "0.2"})
+    """Fewer grid points near the nuclei and far from them, as PySCF does by default."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
         if isinstance(self.cart, np.bool_):
             object.__setattr__(self, "cart", bool(self.cart))
+        if isinstance(self.grid_level, tuple):
+            object.__setattr__(self, "grid_level", tuple(map(plain_integer, self.grid_level)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """The settings of `to_dict`, also after JSON; fields that are left out are the defaults."""
+        given = dict(values)
+        if isinstance(given.get("grid_level"), list):
+            given["grid_level"] = tuple(given["grid_level"])
+        return cls(**given)
 
     def check(self) -> Settings:
         """The same settings, known to be usable.
 
         Raises:
             ValueError: a field is not usable; the message names what is.
+            ImportError: the package of a dispersion correction is missing.
         """
+        from pyscf_ipu.dispersion.correction import check_installed
+        from pyscf_ipu.elements.atomic_grid import check_size
         from pyscf_ipu.elements.basis_sets import supported_basis
         from pyscf_ipu.elements.cartesian import MIXED
         from pyscf_ipu.numerics.precision import PRECISIONS
-        from pyscf_ipu.xc import FUNCTIONALS
+        from pyscf_ipu.xc import functional
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
@@ -58,27 +78,62 @@ class Settings:
                 f"{MIXED!r}"
             )
         supported_basis(self.basis)
-        if self.xc.lower() not in FUNCTIONALS:
-            raise ValueError(f"unknown functional {self.xc!r}: use one of {', '.join(FUNCTIONALS)}")
+        check_installed(functional(self.xc).dispersion)
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
             )
-        if type(self.grid_level) is not int or self.grid_level not in range(10):
-            raise ValueError(f"grid_level {self.grid_level!r} is not an integer from 0 to 9")
+        check_size(self.grid_level)
+        if not isinstance(self.prune, bool | np.bool_):
+            raise ValueError(f"prune is {self.prune!r}: give True or False")
         if type(self.max_cycles) is not int or self.max_cycles < 1:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         return self
 
-    def to_dict(self) -> dict[str, str | int | bool]:
+    def to_dict(self) -> dict[str, str | int | bool | list[int]]:
         """The fields by name, for manifests and fingerprints.
 
         A field added after version 0.1 (metadata "added") is left out at its default, so that the
         fingerprints of earlier runs stay the same.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if isinstance(self.grid_level, tuple):
+            values["grid_level"] = list(self.grid_level)  # as JSON has it
         added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
         return {k: v for k, v in values.items() if k not in added or v != added[k]}
+
+    @property
+    def grid(self) -> Grid:
+        """The size of atomic grids."""
+        from pyscf_ipu.elements.atomic_grid import Grid
+
+        return Grid(self.grid_level, self.prune)
+
+    @property
+    def grid_in_words(self) -> str:
+        """ "grid level 3", or what it is instead."""
+        size = self.grid_level
+        name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
+        return name if self.prune else f"{name} unpruned"
+
+    @property
+    def dispersion(self) -> Dispersion | None:
+        """The correction that the functional's name asks for, None without one.
+
+        Raises:
+            ValueError: there are no parameters for it.
+        """
+        from pyscf_ipu.suffixes.names import dispersion_of
+
+        return dispersion_of(self.xc)
+
+    def without_dispersion(self) -> Settings:
+        """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
+        from pyscf_ipu.suffixes.names import without_suffix
+
+        if without_suffix(self.xc) == self.xc.lower():
+            return self
+        return replace(self, xc=without_suffix(self.xc))
 
     @property
     def numerics(self) -> Precision:

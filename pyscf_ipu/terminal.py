@@ -62,6 +62,11 @@ def say(text: object, to_stderr: bool = False) -> None:
     print(visible(str(text)), file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things that have a regular plural: 1 row, 2 rows."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def text_table(
     rows: Iterable[Iterable[object]], columns: str, gap: str = " ", indent: str = ""
 ) -> list[str]:

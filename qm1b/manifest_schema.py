@@ -156,6 +156,12 @@ def _is_share(value: object) -> bool:
     return found is not None and int(found[1]) < int(found[2])
 
 
+def _is_grid(value: object) -> bool:
+    if isinstance(value, list):
+        return len(value) == 2 and all(_whole(1).fits(n) for n in value)
+    return _whole(0, 9).fits(value)
+
+
 def _is_workers(value: object) -> bool:
     return value is None or isinstance(value, str) or _whole(1).fits(value)
 
@@ -164,13 +170,15 @@ CART = Kind(f"true, false or {MIXED}", lambda value: isinstance(value, bool) or 
 TEXT, FLAG = _text(), Kind("true or false", lambda value: isinstance(value, bool))
 NAME = _text(r".+", "a name")
 COUNT = _whole(0)
+GRID = Kind("a level from 0 to 9, or two positive integers", _is_grid)
 ENERGY = Kind("a decimal number below zero", lambda e: isinstance(e, float) and -math.inf < e < 0)
 
 SETTINGS = Object(
     {
         "basis": NAME,
         "xc": NAME,
-        "grid_level": _whole(0, 9),
+        "grid_level": GRID,
+        "prune": FLAG,
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
         "max_cycles": _whole(1),
@@ -184,6 +192,7 @@ SETTINGS = Object(
         "rattle_angstrom": _number(),
         "input_format": _one_of("auto", "smiles", "table", "sdf", "xyz"),
         "smiles_column": _or_null(TEXT),
+        "id_column": _or_null(TEXT),
         "retry": FLAG,
         "stability": _text(r"none|all|suspect|[0-9.]+(e-[0-9]+)?", "none, all, suspect or a share"),
         "forces": FLAG,

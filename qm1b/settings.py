@@ -24,11 +24,14 @@ SUSPECT = "suspect"
 STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 """Words for `stability`, and the share of the rows that is followed at once."""
 
+LATER = ("id_column",)
+"""Settings that runs of earlier versions do not have, and that are None unless chosen."""
+
 
 def in_words(level: Settings) -> str:
     """A level of theory in one line."""
     functions = f", {functions_in_words(level.cart)}" if level.cart else ""
-    return f"{level.xc}/{level.basis}{functions}, grid level {level.grid_level}, {level.precision}"
+    return f"{level.xc}/{level.basis}{functions}, {level.grid_in_words}, {level.precision}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ class RunSettings:
     """smiles, table, sdf or xyz; auto detects it from the content, then from the name."""
     smiles_column: str | None = None
     """Column of SMILES in a table: its name, or its number if there is no header."""
+    id_column: str | None = None
+    """Where the ids of the molecules are: the column of a table (its name or number), the data
+    field of an SDF, the key of an extended XYZ comment. If not given, the title of an SDF entry,
+    what follows the SMILES on its line, or what is called id, mol_id, name and the like."""
     retry: bool = True
     """Retry what does not converge: with damping, with a level shift, by second-order steps in
     float64."""
@@ -82,10 +89,20 @@ class RunSettings:
         """Input lines of one work unit. Shard k holds lines k * unit_lines + 1 onwards."""
         return max(1, self.unit_rows // self.conformers)
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages that the rows depend on besides those of every run."""
+        kind = self.level.dispersion
+        return (kind.package,) if kind is not None and kind.package else ()
+
     def to_dict(self) -> Json:
-        """Plain values, for JSON; the level's fields beside the run's."""
+        """Plain values, for JSON; the level's fields beside the run's.
+
+        Those of LATER are left out where nothing was chosen, as in the runs before them.
+        """
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
-        return self.level.to_dict() | others
+        unused = {name for name in LATER if others[name] is None}
+        return self.level.to_dict() | {k: v for k, v in others.items() if k not in unused}
 
     @property
     def fingerprint(self) -> str:

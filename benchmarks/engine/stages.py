@@ -98,7 +98,7 @@ class Stages:
         strips = self.run("pairs", lambda t, c: pair_strips(gather(t, c)), self.table, self.place)
         self.run("one-electron", one_electron, atoms, strips)
         matrix = self.run("ERI", lambda s: eri_matrix(plan, s), strips)
-        g = self.run("supermatrix", lambda m: supermatrix(plan, m, xc.exact_exchange), matrix)
+        g = self.run("supermatrix", lambda m: supermatrix(plan, m, m, xc.exact_exchange), matrix)
         grid = self.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
         return g, grid, guess_density(atoms)
 

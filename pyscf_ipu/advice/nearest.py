@@ -44,8 +44,8 @@ KEYWORDS = {
         "there is no solvent model; pyscf.dft.RKS(mole).PCM() computes one",
     ),
     **dict.fromkeys(
-        ("disp", "dispersion", "d3"),
-        "there is no dispersion correction; add one to the energy, from dftd3 for example",
+        ("disp", "dispersion", "d3", "d4"),
+        "the dispersion correction belongs to the functional's name: xc='b3lyp-d3bj'",
     ),
     **dict.fromkeys(("functional", "method", "dft"), _FUNCTIONAL),
     **dict.fromkeys(("grid", "grids", "level"), _GRID),

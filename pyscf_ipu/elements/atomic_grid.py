@@ -1,13 +1,14 @@
 """Integration grids of atoms: tables made on the host (`becke` makes a molecule's grid of them).
 
-The grid is the one PySCF builds by default (Treutler-Ahlrichs radial points, Lebedev spheres,
-``nwchem_prune``, Becke cells with Treutler's size adjustment), so energies agree point by point.
+The grid is the one PySCF builds (Treutler-Ahlrichs radial points, Lebedev spheres, Becke cells with
+Treutler's size adjustment, by default ``nwchem_prune``), so energies agree point by point.
 All of it depends on an element only, and is tabulated once in float64.  Lengths in Bohr.
 Shape letters: A atoms, G points of one atom.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +21,37 @@ LEVELS = range(10)
 
 HEAVIEST = 103
 """Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""
+
+
+SPHERES = tuple(sorted(n for n in gen_grid.LEBEDEV_NGRID.tolist() if n > 1))
+"""Numbers of points that a Lebedev sphere can have."""
+
+
+class Grid(NamedTuple):
+    """Which points an atom gets."""
+
+    size: int | tuple[int, int]
+    """A level, or the radial points and the points of each sphere, the same for all elements."""
+    pruned: bool = True
+    """Fewer points on spheres near the nucleus and far from it."""
+
+
+def check_size(size: object) -> None:
+    """Refuse what is no `Grid.size`.
+
+    Raises:
+        ValueError: it is neither a level nor a pair of sensible numbers.
+    """
+    if type(size) is int and size in LEVELS:
+        return
+    if type(size) is not tuple:
+        raise ValueError(f"grid_level {size!r} is not an integer from 0 to 9")
+    numbers = [n for n in size if type(n) is int and n > 0]
+    if len(size) != 2 or len(numbers) != 2 or numbers[1] not in SPHERES:
+        raise ValueError(
+            f"grid_level {size!r}: give a level, 0 to 9, or radial points and points of a Lebedev "
+            f"sphere, for example (75, 302); spheres have {', '.join(map(str, SPHERES))} points"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,28 +68,32 @@ class AtomicGrid:
 
 
 @cache
-def atomic_grid(number: int, level: int) -> AtomicGrid:
-    """PySCF's default grid of one element, cached.
+def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
+    """PySCF's grid of one element, cached.
 
     O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408; V. I. Lebedev,
     D. N. Laikov, Doklady Mathematics 59, 477 (1999).
 
     Args:
         number: atomic number, at least 1.
-        level: 0 (coarse) to 9 (fine).
+        grid: its size; a level, 0 (coarse) to 9 (fine), is PySCF's default grid of that level.
 
     Raises:
-        ValueError: if the level or the atomic number is out of range.
+        ValueError: there is no grid of that size, or the atomic number is out of range.
     """
-    if level not in LEVELS:
-        raise ValueError(f"grid level must be an integer from 0 to 9, got {level}")
+    size, pruned = grid if isinstance(grid, Grid) else Grid(grid)
+    check_size(size)
     _check_numbers(np.asarray([number]), lowest=1)
     # PySCF wants some basis and a matching spin before it accepts an atom; the grid ignores both.
     symbol = elements.ELEMENTS[number]
     basis = {symbol: [[0, [1.0, 1.0]]]}
     atom = gto.M(atom=f"{symbol} 0 0 0", basis=basis, spin=number % 2, verbose=0)
     tables = gen_grid.gen_atomic_grids(
-        atom, radi_method=radi.treutler, level=level, prune=gen_grid.nwchem_prune
+        atom,
+        atom_grid={} if isinstance(size, int) else {symbol: size},
+        radi_method=radi.treutler,
+        level=size if isinstance(size, int) else 0,
+        prune=gen_grid.nwchem_prune if pruned else None,
     )
     ((points, weights),) = tables.values()
     points = np.array(points, dtype=np.float64, order="C")

@@ -18,8 +18,14 @@ from pyscf_ipu.gpu.launch import Ref, launch
 from pyscf_ipu.gpu.rounding import divided, inverse_root
 from pyscf_ipu.integrals.electron_repulsion import EriSide
 from pyscf_ipu.numerics.arrays import Lanes
-from pyscf_ipu.numerics.boys import boys
-from pyscf_ipu.numerics.hermite import hermite_powers, hermite_sign, n_hermite, product_index
+from pyscf_ipu.numerics.hermite import (
+    coulomb_seeds,
+    hermite_powers,
+    hermite_sign,
+    n_hermite,
+    product_index,
+)
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 
 LANES = 32
 """Shell pairs of the ket in a program: a warp."""
@@ -38,7 +44,11 @@ class Ket(NamedTuple):
 
 
 def eri_class_pair(
-    orders: tuple[int, int], bra: EriSide, ket: EriSide, same: bool
+    orders: tuple[int, int],
+    bra: EriSide,
+    ket: EriSide,
+    same: bool,
+    of: Interaction = COULOMB,
 ) -> Float[Array, "rows columns"]:
     """All (ab|cd) of a class of bras and one of kets: a row for each AO product of the bra.
 
@@ -48,13 +58,14 @@ def eri_class_pair(
         ket: likewise.
         same: bra and ket are one class.  Then only blocks with an element on the diagonal or above
             it are computed, and the rest is taken from these.
+        of: the interaction.
     """
     side, lanes = _flat(bra), _lanes(orders[1], _flat(ket))
     n_bra, _, f, _ = side.hermite.shape
     g, n_ket = lanes.hermite.shape[1], lanes.q.shape[1]
     step = max(n for n in range(1, PRODUCTS + 1) if f % n == 0)
     out = launch(
-        functools.partial(_kernel, orders, step, same),
+        functools.partial(_kernel, orders, step, same, of),
         f"eri_{orders[0]}_{orders[1]}",
         (n_bra, n_ket // LANES, f // step),
         (n_bra, f, g, n_ket),
@@ -87,17 +98,21 @@ def _lanes(order: int, side: EriSide) -> Ket:
     return Ket(q.T, centre, signed.transpose(1, 2, 3, 0))
 
 
-def _kernel(orders: tuple[int, int], step: int, same: bool, *refs: Ref) -> None:
+def _kernel(orders: tuple[int, int], step: int, same: bool, of: Interaction, *refs: Ref) -> None:
     """One bra pair, `step` of its products, against LANES ket pairs."""
     place = pl.program_id(0), pl.program_id(1) * LANES, pl.program_id(2) * step
     if same:
-        pl.when(place[1] + LANES > place[0])(lambda: _block(orders, step, place, *refs))
+        pl.when(place[1] + LANES > place[0])(lambda: _block(orders, step, of, place, *refs))
     else:
-        _block(orders, step, place, *refs)
+        _block(orders, step, of, place, *refs)
 
 
 def _block(
-    orders: tuple[int, int], step: int, place: tuple[Array, Array, Array], *refs: Ref
+    orders: tuple[int, int],
+    step: int,
+    of: Interaction,
+    place: tuple[Array, Array, Array],
+    *refs: Ref,
 ) -> None:
     """The same; `place`: bra pair, first ket pair, first product."""
     p_ref, high_ref, low_ref, e_ref, q_ref, centre_ref, ket_ref, out_ref = refs
@@ -116,7 +131,7 @@ def _block(
             p = p_ref[bra, b]
             both = p + q
             r = [(high_ref[bra, b, d] - high[d]) + (low_ref[bra, b, d] - low[d]) for d in range(3)]
-            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r)
+            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r, of)
             out = list(half)
             for f in range(step):
                 for h in range(n_bra):
@@ -140,15 +155,13 @@ def _block(
             out_ref[bra, first + f, g, lanes] = total[f * len(products) + g]
 
 
-def hermite_rows(order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes]) -> list[Lanes]:
+def hermite_rows(
+    order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes], of: Interaction = COULOMB
+) -> list[Lanes]:
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
-    f = boys(order, alpha * (x * x + y * y + z * z), divided, inverse_root)
-    factor = -2.0 * alpha
-    seeds = []
-    for n in range(order + 1):
-        seeds.append(f[n] * prefactor)
-        prefactor = prefactor * factor
+    square = x * x + y * y + z * z
+    seeds = coulomb_seeds(order, alpha, prefactor, square, of, (divided, inverse_root))
     rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
         above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}

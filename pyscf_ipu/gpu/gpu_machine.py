@@ -6,20 +6,27 @@ from jax import Array
 from pyscf_ipu.gpu.eri_kernel import LARGEST_ORDER, eri_class_pair
 from pyscf_ipu.gpu.grid_kernels import density_kernel, potential_kernel
 from pyscf_ipu.gpu.supermatrix_kernel import full_repulsion, full_supermatrix
-from pyscf_ipu.grid.xc_matrix import GridProducts, xc_density, xc_potential
+from pyscf_ipu.grid.xc_matrix import (
+    GridProducts,
+    xc_density,
+    xc_kinetic_density,
+    xc_kinetic_potential,
+    xc_potential,
+)
 from pyscf_ipu.integrals.electron_repulsion import EriSide, class_blocks, eri_side
-from pyscf_ipu.integrals.eri_matrix import arrange, symmetric_matrix
+from pyscf_ipu.integrals.eri_matrix import arrange, eri_matrices, symmetric_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG, FloatTDNG
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.scf.machine import Machine, Repulsion, library_eigh
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 
 
-def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatRR:
+def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = COULOMB) -> FloatRR:
     """M of all (ab|cd); see `integrals.eri_matrix.eri_matrix`."""
     sides = [eri_side(d) for d in strips]
-    return symmetric_matrix(plan, [_square(plan, block, sides) for block in plan.blocks])
+    return symmetric_matrix(plan, [_square(plan, block, sides, of) for block in plan.blocks])
 
 
 def has_kernel(strips: Strips) -> bool:
@@ -27,18 +34,19 @@ def has_kernel(strips: Strips) -> bool:
     return strips.pair_class.order <= LARGEST_ORDER and strips.one_chunk_per_pair
 
 
-def _square(plan: TilePlan, block: Block, sides: list[EriSide]) -> Array:
+def _square(plan: TilePlan, block: Block, sides: list[EriSide], of: Interaction) -> Array:
     """The integrals of one pair of classes."""
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     if not (has_kernel(bra) and has_kernel(ket)):
-        return arrange(bra, ket, block, class_blocks(plan, block, sides).array)
+        return arrange(bra, ket, block, class_blocks(plan, block, sides, of).array)
     orders = bra.pair_class.order, ket.pair_class.order
-    return eri_class_pair(orders, sides[block.bra], sides[block.ket], block.bra == block.ket)
+    return eri_class_pair(orders, sides[block.bra], sides[block.ket], block.bra == block.ket, of)
 
 
-def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float) -> Repulsion:
+def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
     """All of G as one array."""
-    full = full_supermatrix(atoms.plan, eri_matrix(atoms.plan, strips), exact_exchange)
+    matrices = eri_matrices(eri_matrix, atoms.plan, strips, exchange)
+    full = full_supermatrix(atoms.plan, *matrices)
     return lambda d: full_repulsion(full, d)
 
 
@@ -52,5 +60,8 @@ def potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
     return (potential_kernel if ao.dtype == jnp.float32 else xc_potential)(ao, factors)
 
 
-GPU = Machine(gpu_repulsion, library_eigh, grid_products=GridProducts(density, potential))
+PRODUCTS = GridProducts(density, potential, xc_kinetic_density, xc_kinetic_potential)
+"""The kinetic energy density, by XLA in either precision."""
+
+GPU = Machine(gpu_repulsion, library_eigh, grid_products=PRODUCTS)
 """GPUs that Triton knows: NVIDIA's and AMD's."""

@@ -23,20 +23,22 @@ COLUMNS = 512
 """Elements of a row in one program."""
 
 
-def full_supermatrix(plan: TilePlan, matrix: FloatRR, exact_exchange: float) -> Float[Array, "P P"]:
-    """G from the matrix M of all ERIs."""
+def full_supermatrix(
+    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
+) -> Float[Array, "P P"]:
+    """G from the matrices M of all ERIs; see `integrals.supermatrix.supermatrix`."""
     i, j = packed_indices(plan.layout.shape.n_ao)
     tables = (jnp.asarray(plan.row_of), jnp.asarray(i), jnp.asarray(j))
     n = len(i)
-    kernel = functools.partial(_kernel, exact_exchange)
+    kernel = functools.partial(_kernel, fraction)
     programs = n, -(-n // COLUMNS)
-    return launch(kernel, "supermatrix", programs, (n, n), matrix.dtype, warps=4)(matrix, *tables)
+    run = launch(kernel, "supermatrix", programs, (n, n), coulomb.dtype, warps=4)
+    return run(coulomb, exchange, *tables)
 
 
-def _kernel(
-    exact_exchange: float, matrix: Ref, row_of: Ref, first: Ref, second: Ref, out: Ref
-) -> None:
+def _kernel(fraction: float, *refs: Ref) -> None:
     """COLUMNS elements (kl) of one row (ij)."""
+    coulomb, exchange, row_of, first, second, out = refs
     place, start = pl.program_id(0), pl.program_id(1) * COLUMNS
     columns = start + jnp.arange(COLUMNS, dtype=jnp.int32)
     inside = columns < first.shape[0]
@@ -46,11 +48,11 @@ def _kernel(
         return triton.load(ref.at[index], mask=inside, other=0)
 
     k, l = load(first, columns), load(second, columns)
-    found = load(matrix, row_of[i, j], load(row_of, k, l))
-    if exact_exchange:
-        one = load(matrix, load(row_of, i, k), load(row_of, j, l))
-        two = load(matrix, load(row_of, i, l), load(row_of, j, k))
-        found = found - 0.25 * exact_exchange * (one + two)
+    found = load(coulomb, row_of[i, j], load(row_of, k, l))
+    if fraction:
+        one = load(exchange, load(row_of, i, k), load(row_of, j, l))
+        two = load(exchange, load(row_of, i, l), load(row_of, j, k))
+        found = found - 0.25 * fraction * (one + two)
     triton.store(out.at[place, columns], found, mask=inside)
 
 

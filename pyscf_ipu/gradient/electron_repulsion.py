@@ -10,6 +10,7 @@ the density matrix, and no derivative of an integral is ever stored.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -22,6 +23,7 @@ from pyscf_ipu.integrals.eri_matrix import work_list
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, FloatSnc3, FloatSncfh
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_powers, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.tile_plan import Block, TilePlan
 
 
@@ -36,16 +38,35 @@ Both = tuple[PairGradient, PairGradient]
 Blocks = Float[Array, "nb f nk g"]
 
 
+class Energy(NamedTuple):
+    """An energy of electron repulsion: fractions of Coulomb and exchange, and their interaction."""
+
+    coulomb: float
+    exchange: float
+    of: Interaction = COULOMB
+
+
 def repulsion_gradient(
-    plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, exact_exchange: float
+    plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, exchange: Interaction
 ) -> list[PairGradient]:
     """Derivatives of the Coulomb and exact exchange energy at a symmetric density, per class."""
+    energies = [Energy(1.0, exchange.full)]
+    if exchange.long_range:
+        energies = [Energy(1.0, 0.0), Energy(0.0, 1.0, exchange)]
+    parts = [_energy_gradient(plan, strips, density, energy) for energy in energies]
+    return jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
+
+
+def _energy_gradient(
+    plan: TilePlan, strips: tuple[StripData, ...], density: FloatNN, energy: Energy
+) -> list[PairGradient]:
+    """Derivatives of one energy, per class."""
     sides = [eri_side(d) for d in strips]
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *by_class, density, _ = operands
         given = [EriSide(*by_class[i : i + 4]) for i in range(0, len(by_class), 5)]
-        found = blocks_gradient(plan, given, density, exact_exchange)
+        found = blocks_gradient(plan, given, density, energy)
         return tuple(x for gradient in found for x in gradient)
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
@@ -55,7 +76,8 @@ def repulsion_gradient(
         *(*operands, density, row_table(plan)),
         shape=tuple(x.shape for side in sides for x in (side.centre_hi, side.hermite)),
         patterns=np.concatenate([hermite_pattern(plan, s).ravel() for s in plan.strips]),
-        exact_exchange=np.float64(exact_exchange),
+        fractions=np.array([energy.coulomb, energy.exchange]),
+        interaction=np.array(energy.of),
         **work_list(plan, density.dtype, derivative=1),
     )
     found = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
@@ -65,7 +87,7 @@ def repulsion_gradient(
 
 
 def blocks_gradient(
-    plan: TilePlan, sides: list[EriSide], density: FloatNN, exact_exchange: float
+    plan: TilePlan, sides: list[EriSide], density: FloatNN, energy: Energy
 ) -> list[PairGradient]:
     """The portable form of the codelet "eri_gradient": derivatives by `sides`, class by class."""
     rows = [pair_rows(plan, s, density.dtype) for s in plan.strips]
@@ -73,10 +95,10 @@ def blocks_gradient(
 
     def two_particle(block: Block, i: Count, j: Count) -> Blocks:
         bra, ket = rows[block.bra].at(i), rows[block.ket].at(j)
-        return _two_particle_density(density, exact_exchange, bra, ket)
+        return _two_particle_density(density, energy, bra, ket)
 
     for block in plan.blocks:
-        _add_class_pair(plan, block, sides, two_particle, found)
+        _add_class_pair(plan, block, sides, energy.of, two_particle, found)
     return found
 
 
@@ -84,6 +106,7 @@ def _add_class_pair(
     plan: TilePlan,
     block: Block,
     sides: list[EriSide],
+    of: Interaction,
     two_particle: Callable[[Block, Count, Count], Blocks],
     found: list[PairGradient],
 ) -> None:
@@ -97,7 +120,7 @@ def _add_class_pair(
         g = two_particle(block, i, j)
         # A block beside the diagonal stands for its mirror image too.
         times = jnp.where(i == j, 1.0, 2.0) if bra == ket else jnp.asarray(2.0)
-        both = eri_gradient_vertex(*orders, a, b, g * times.astype(g.dtype))
+        both = eri_gradient_vertex(orders, of, a, b, g * times.astype(g.dtype))
         return tuple(
             PairGradient(*(total.at[k].add(x) for total, x in zip(sums, new, strict=True)))
             for sums, new, k in zip(carry, both, (i, j), strict=True)
@@ -110,16 +133,14 @@ def _add_class_pair(
     found[ket] = PairGradient(*(x + y for x, y in zip(found[ket], second, strict=True)))
 
 
-def _two_particle_density(
-    density: FloatNN, exact_exchange: float, bra: PairRows, ket: PairRows
-) -> Blocks:
+def _two_particle_density(density: FloatNN, energy: Energy, bra: PairRows, ket: PairRows) -> Blocks:
     """d energy / d (ab|cd) of the products of two strips."""
     i, j = (x[:, :, None, None] for x in (bra.i, bra.j))
     k, l = (x[None, None] for x in (ket.i, ket.j))
-    g = 0.5 * density[i, j] * density[k, l]
-    if exact_exchange:
+    g = (0.5 * energy.coulomb) * density[i, j] * density[k, l]
+    if energy.exchange:
         exchange = density[i, k] * density[j, l] + density[i, l] * density[j, k]
-        g = g - (0.125 * exact_exchange) * exchange
+        g = g - (0.125 * energy.exchange) * exchange
     return g * (bra.weight[:, :, None, None] * ket.weight)
 
 
@@ -135,9 +156,10 @@ def raised_index(bra: int, ket: int) -> Int[np.ndarray, "3 h k"]:
 
 
 def eri_gradient_vertex(
-    order_bra: int, order_ket: int, bra: EriSide, ket: EriSide, g: Blocks
+    orders: tuple[int, int], of: Interaction, bra: EriSide, ket: EriSide, g: Blocks
 ) -> Both:
     """One block: derivatives of sum G (ab|cd) with respect to the data of both strips."""
+    order_bra, order_ket = orders
     n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
     q = ket.p.T.ravel()
@@ -152,7 +174,7 @@ def eri_gradient_vertex(
         total = p[:, None] + q
         alpha = p[:, None] * q / total
         r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
-        table = hermite_coulomb(order_bra + order_ket + 1, alpha, 1.0 / jnp.sqrt(total), r)
+        table = hermite_coulomb(order_bra + order_ket + 1, alpha, 1.0 / jnp.sqrt(total), r, of)
         plain = table[rows]  # [h, h', c, lanes]
         weights = _product("fng,gkcn->fkcn", g, e_ket).reshape(e.shape[1], -1, lanes)
         half = _product("cfh,hkcl->fkl", e, plain).reshape(e.shape[1], -1, c_ket, n_ket)

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.gradient.weights import Shares, weights_gradient
 from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
 from pyscf_ipu.grid.becke import AtomPairs, Cells
-from pyscf_ipu.grid.xc_matrix import xc_density_vertex
+from pyscf_ipu.grid.xc_matrix import ingredients_of, moments_of
 from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG3, FloatNN, FloatTG
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.shapes.atoms import Atoms
@@ -84,7 +84,7 @@ def exchange_correlation_gradient(
         away = difference(nuclei.at(owner), nuclei)  # of every nucleus, [A, 3]
         shares = Shares.of(local, owner, pairs, present)
         weights = volume * shares.share[owner]
-        values = partial(_ao_values, atoms, local, functional.kind == "gga")
+        values = partial(_ao_values, atoms, local, functional.needs_gradient)
         energy, by_away = _points(functional, values, weights, away, density)
         by_share, by_inverse = weights_gradient(shares, local, volume * energy, owner, pairs)
         by_away = jnp.where((index == owner)[:, None], 0.0, by_away + by_share)
@@ -122,9 +122,9 @@ def _points(
     """Energy per volume at the points of a block, and the derivative of the block's energy, at
     fixed weights, by `away`, the position of its nucleus from every nucleus."""
     ao, pull_ao = jax.vjp(values, away)
-    moments, pull_moments = jax.vjp(lambda x: xc_density_vertex(x, density), ao)
-    rho, slope = moments[0], moments[1:]
-    sigma = sum((s * s for s in slope), jnp.zeros_like(rho))
-    energy, v_rho, v_sigma = functional.energy_and_potential(rho, sigma)
+    moments, pull_moments = jax.vjp(partial(moments_of, functional, density), ao)
+    ingredients, slope = ingredients_of(functional, moments)
+    energy, v_rho, v_sigma, *v_tau = functional.energy_and_potential(*ingredients)
     potential = [weights * v_rho, *(2.0 * weights * v_sigma * s for s in slope)]
+    potential += [weights * v for v in v_tau]
     return energy, pull_ao(pull_moments(jnp.stack(potential))[0])[0]

@@ -53,7 +53,7 @@ def energy_gradient(
     strips = pair_strips(atoms)
     weighted = energy_weighted_density(density, orbitals, levels, overlap_matrix(plan, strips))
     one, on_nuclei = one_electron_gradient(atoms, strips, density, weighted)
-    two = repulsion_gradient(plan, strips, density, xc.exact_exchange)
+    two = repulsion_gradient(plan, strips, density, xc.exchange)
     by_strips = [
         a._replace(centre=Pair(a.centre.hi + b.centre, a.centre.lo), hermite=a.hermite + b.hermite)
         for a, b in zip(one, two, strict=True)

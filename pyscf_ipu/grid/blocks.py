@@ -51,5 +51,5 @@ def grid_blocks(
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
-    ao = ao_blocks(atoms, local, owner, functional.kind == "gga")
+    ao = ao_blocks(atoms, local, owner, functional.needs_gradient)
     return GridBlocks(ao, jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size))

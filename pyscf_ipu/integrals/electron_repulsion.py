@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import quotient
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map
@@ -42,18 +43,22 @@ def eri_side(data: StripData) -> EriSide:
     return EriSide(data.p, data.centre.hi, data.centre.lo, hermite)
 
 
-def eri_blocks(plan: TilePlan, sides: list[EriSide]) -> list[TileShardedArray]:
+def eri_blocks(
+    plan: TilePlan, sides: list[EriSide], of: Interaction = COULOMB
+) -> list[TileShardedArray]:
     """The blocks of every class pair, in the order of `plan.blocks`: each [T, mb*f, mb'*f'].
 
     Rows of a block are the AO products of its bra strip, columns those of its ket strip.
     """
-    return [class_blocks(plan, block, sides) for block in plan.blocks]
+    return [class_blocks(plan, block, sides, of) for block in plan.blocks]
 
 
-def class_blocks(plan: TilePlan, block: Block, sides: list[EriSide]) -> TileShardedArray:
+def class_blocks(
+    plan: TilePlan, block: Block, sides: list[EriSide], of: Interaction = COULOMB
+) -> TileShardedArray:
     """The blocks of one class pair."""
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
-    vertex = partial(eri_vertex, (bra.pair_class.order, ket.pair_class.order))
+    vertex = partial(eri_vertex, (bra.pair_class.order, ket.pair_class.order), of)
     bra_rows = [tile_gather(x, block.bra_strip, block.tiles) for x in sides[block.bra]]
     ket_rows = [tile_gather(x, block.ket_strip, block.tiles) for x in sides[block.ket]]
     name = f"eri_{_letters(bra)}_{_letters(ket)}"
@@ -65,11 +70,14 @@ def _letters(strips: Strips) -> str:
     return "".join("spdf"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
 
 
-def eri_vertex(orders: tuple[int, int], *words: Floats) -> Float[Array, "nb f nk g"]:
+def eri_vertex(
+    orders: tuple[int, int], of: Interaction, *words: Floats
+) -> Float[Array, "nb f nk g"]:
     """One block: [nb, c] bra and [nk, c'] ket primitive pairs -> [nb, f, nk, g] AO products.
 
     Args:
         orders: Hermite orders of bra and ket.
+        of: the interaction.
         words: a strip's `EriSide` of the bra, then one of the ket.
     """
     ket = EriSide(*words[4:])
@@ -85,7 +93,7 @@ def eri_vertex(orders: tuple[int, int], *words: Floats) -> Float[Array, "nb f nk
         total = p[:, None] + q
         alpha = p[:, None] * q / total
         r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
-        table = hermite_coulomb(sum(orders), alpha, 1.0 / jnp.sqrt(total), r)
+        table = hermite_coulomb(sum(orders), alpha, 1.0 / jnp.sqrt(total), r, of)
         return _contract_bra(e, table, rows).reshape(e.shape[1], -1, lanes)
 
     half = lax.map(chunk, words[:4])  # [nb, f, h', lanes]

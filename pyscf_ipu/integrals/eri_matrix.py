@@ -1,5 +1,7 @@
 """All electron repulsion integrals of a molecule as one symmetric matrix over AO pairs."""
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -10,21 +12,43 @@ from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_blocks, eri_side
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatRR
 from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 from pyscf_ipu.tiles import TileShardedArray
 
 
-def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...]) -> FloatRR:
+def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = COULOMB) -> FloatRR:
     """M of all (ab|cd) over the rows of the plan, in Hartree; unused rows are 0."""
     sides = [eri_side(d) for d in strips]
 
     def portable(*operands: Array) -> FloatRR:
         found = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
-        return full_matrix(plan, eri_blocks(plan, found))
+        return full_matrix(plan, eri_blocks(plan, found, of))
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
     shape = (plan.n_rows, plan.n_rows)
-    return codelet("eri", portable, *operands, shape=shape, **work_list(plan, sides[0].p.dtype))
+    work = work_list(plan, sides[0].p.dtype)
+    return codelet("eri", portable, *operands, shape=shape, interaction=np.array(of), **work)
+
+
+EriMatrix = Callable[[TilePlan, tuple[StripData, ...], Interaction], FloatRR]
+"""`eri_matrix`, as a machine computes it."""
+
+
+def eri_matrices(
+    eri_matrix: EriMatrix,
+    plan: TilePlan,
+    strips: tuple[StripData, ...],
+    exchange: Interaction,
+) -> tuple[FloatRR, FloatRR, float]:
+    """What a supermatrix consists of: M of Coulomb and of exchange, and the latter's factor.
+
+    Without range separation both are one matrix.
+    """
+    coulomb = eri_matrix(plan, strips, COULOMB)
+    if exchange.long_range == 0.0:
+        return coulomb, coulomb, exchange.full
+    return coulomb, eri_matrix(plan, strips, exchange), 1.0
 
 
 def work_list(plan: TilePlan, dtype: np.dtype, derivative: int = 0) -> dict[str, np.ndarray]:

@@ -1,8 +1,9 @@
 """The supermatrix: Coulomb and exchange of one molecule as a single matrix.
 
 G[ij,kl] = (ij|kl) - x/4 [(ik|jl) + (il|jk)] with the fraction x of exact exchange, over AO pairs
-i >= j, k >= l.  The two-electron Fock matrix is then one matrix-vector product per SCF cycle,
-F = G d, with d the packed density whose off-diagonal elements count twice
+i >= j, k >= l.  Where exchange has another interaction than 1/r, so have its two integrals.  The
+two-electron Fock matrix is then one matrix-vector product per SCF cycle, F = G d, with d the packed
+density whose off-diagonal elements count twice
 (C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951), doi:10.1103/RevModPhys.23.69).
 
 G is symmetric and memory is what the product costs, so it is kept as its half L, L + L^T = G: the
@@ -45,33 +46,40 @@ def unpack(packed: FloatP, n: int) -> FloatNN:
     return packed[high * (high + 1) // 2 + low]
 
 
-def supermatrix(plan: TilePlan, matrix: FloatRR, exact_exchange: float) -> Half:
-    """L from the matrix M of all ERIs; rows behind P are zero."""
+def supermatrix(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
+    """L; rows behind P are zero.
+
+    Args:
+        plan: of the rows of both matrices.
+        coulomb: M of all ERIs.
+        exchange: M of the exchange integrals; may be the same.
+        fraction: x.
+    """
     n_pairs = plan.layout.shape.n_pairs
     padded = n_pairs + -n_pairs % BLOCK_ROWS
 
-    def portable(matrix: FloatRR, row_of: Array) -> Array:
+    def portable(coulomb: FloatRR, exchange: FloatRR, row_of: Array) -> Array:
         del row_of  # part of the plan
-        full = supermatrix_vertex(plan, matrix, exact_exchange)
+        full = supermatrix_vertex(plan, coulomb, exchange, fraction)
         half = jnp.tril(full) - jnp.diag(0.5 * jnp.diagonal(full))
         return jnp.pad(half, ((0, padded - n_pairs), (0, 0)))
 
-    constants = {"exact_exchange": np.float64(exact_exchange)}
-    operands = (matrix, plan.row_of)
+    constants = {"fraction": np.float64(fraction)}
+    operands = (coulomb, exchange, plan.row_of)
     half = codelet("supermatrix", portable, *operands, shape=(padded, n_pairs), **constants)
     return half.reshape(-1, BLOCK_ROWS, n_pairs)
 
 
 def supermatrix_vertex(
-    plan: TilePlan, matrix: FloatRR, exact_exchange: float
+    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
 ) -> Float[Array, "P P"]:
-    """G from M, one slab of rows after the other."""
+    """G from both M, one slab of rows after the other."""
     n = plan.layout.shape.n_ao
     row_of = plan.row_of
     i, j = packed_indices(n)
     coulomb_rows = row_of[i, j]
-    if exact_exchange == 0.0:
-        return matrix[coulomb_rows][:, coulomb_rows]
+    if fraction == 0.0:
+        return coulomb[coulomb_rows][:, coulomb_rows]
     k, l = i, j
     width = plan.n_rows
     # For fixed i the exchange integrals (ik|jl) lie in N rows of M: one slab, then flat look-ups.
@@ -79,16 +87,15 @@ def supermatrix_vertex(
     second = jnp.asarray(l[None, :] * width + row_of[:, k], np.int32)  # [j, kl] -> (il|jk)
     rows = jnp.asarray(row_of)
     columns = jnp.asarray(coulomb_rows)
-    scale = -0.25 * exact_exchange
+    scale = -0.25 * fraction
 
     def slab(i: Count, out: Array) -> Array:
-        mine = matrix[rows[i]]  # [N, R]: (i k| . )
-        flat = mine.ravel()
-        block = mine[:, columns] + scale * (flat[first] + flat[second])  # [j, kl]
+        flat = exchange[rows[i]].ravel()  # [N, R]: (i k| . )
+        block = coulomb[rows[i]][:, columns] + scale * (flat[first] + flat[second])  # [j, kl]
         # Rows j > i belong to later slabs, which overwrite them.
         return lax.dynamic_update_slice(out, block, (i * (i + 1) // 2, 0))
 
-    out = jnp.zeros((len(i) + n, len(i)), matrix.dtype)
+    out = jnp.zeros((len(i) + n, len(i)), coulomb.dtype)
     return lax.fori_loop(0, n, slab, out)[: len(i)]
 
 

@@ -59,7 +59,7 @@ class Calculator(calculator.Calculator):
         self,
         basis: str | None = None,
         xc: str | None = None,
-        grid_level: int | None = None,
+        grid_level: int | tuple[int, int] | None = None,
         precision: str | None = None,
         *,
         cart: Cart | None = None,

@@ -135,7 +135,7 @@ def frequencies(
     molecule: Molecule,
     basis: str | None = None,
     xc: str | None = None,
-    grid_level: int | None = None,
+    grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
     *,
     temperature_kelvin: float = 298.15,

@@ -63,7 +63,7 @@ def optimize(
     molecules: Molecule | Sequence[Molecule],
     basis: str | None = None,
     xc: str | None = None,
-    grid_level: int | None = None,
+    grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
     *,
     cart: Cart | None = None,

@@ -27,6 +27,7 @@ from pyscf_ipu.interop.rks_checks import (
     check_grids,
     check_integrals,
     check_molecule,
+    check_nonlocal,
     check_options,
 )
 from pyscf_ipu.molecule.molecule import Molecule
@@ -86,9 +87,11 @@ class RKS(dft.rks.RKS):
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
+        xc = functional_name(self.xc)
+        check_nonlocal(functional(xc), self)
         level = Settings(
             basis=basis_name(self.mol),
-            xc=functional_name(self.xc),
+            xc=xc,
             grid_level=plain_integer(self.grids.level),
             precision=self.precision,
             cart=bool(self.mol.cart),
@@ -195,6 +198,11 @@ def functional_name(xc: object) -> str:
         raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
+            if functional(name).dispersion is not None:  # PySCF computes it without
+                raise ValueError(
+                    f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
+                    f"leaves to others: use pyscf_ipu.rks(..., xc={name!r}), or pyscf.dft.RKS"
+                )
             return name
     names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
     raise ValueError(f"functional {xc!r} is not offered: use one of {names}")

@@ -11,11 +11,8 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.grid.blocks import GridBlocks, grid_blocks
-from pyscf_ipu.grid.xc_matrix import (
-    GridProducts,
-    exchange_correlation,
-    exchange_correlation_response,
-)
+from pyscf_ipu.grid.xc_matrix import GridProducts, exchange_correlation
+from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
@@ -115,7 +112,7 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
     with jax.named_scope("one_electron"):
         one = _packed(atoms, one_electron(atoms, strips))
     with jax.named_scope("eri"):
-        repulsion = machine.repulsion(atoms, strips, functional.exact_exchange)
+        repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
         grid = grid_blocks(atoms, functional, machine.grid_tiles)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))

@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import strip_primitives
-from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
 from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.basis_sets import basis_tables
 from pyscf_ipu.elements.cartesian import pyscf_cart
@@ -50,7 +50,7 @@ class Integrals(NamedTuple):
 def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], Integrals]:
     """Positions (A, 3) -> Integrals by this package's own code, differentiable by JAX."""
     numbers, dtype = molecule.numbers, np.dtype(settings.precision).type
-    shape = shape_of(numbers, settings.basis, settings.cart, settings.grid_level, pad=False)
+    shape = shape_of(numbers, settings.basis, settings.cart, settings.grid, pad=False)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     table = tables.shape_tables(shape, settings)
     conformer = shapes_conformer.conformer(molecule, shape, settings)
@@ -68,7 +68,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         one = one_electron(found, strips)  # without attraction by the own nucleus
         attraction = jnp.asarray(own, dtype)
         pairs = eri_matrix(plan, strips)[row.ravel()][:, row.ravel()]  # (N^2, N^2)
-        local, owner, weights = becke_grid(molecule, settings.grid_level, positions)
+        local, owner, weights = becke_grid(molecule, settings.grid, positions)
         slot = np.argsort(atoms).astype(np.int32)[owner]
         # Not `ao_blocks`: its vertices hold the shells, by which JAX is to differentiate here.
         chi = ao_values(plan.layout, found.shells, local, centres.at(slot), True)[:, ao]
@@ -131,7 +131,7 @@ def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array],
     from_pyscf = jax.custom_vjp(values)
     from_pyscf.defvjp(lambda *where: (values(*where), where), backward)
 
-    grid = jax.jit(partial(becke_grid, molecule, settings.grid_level))
+    grid = jax.jit(partial(becke_grid, molecule, settings.grid))
 
     def at(positions: Array) -> Integrals:
         local, owner, weights = grid(positions)
@@ -144,13 +144,13 @@ def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array],
 INTEGRALS = {"engine": engine_integrals, "pyscf": pyscf_integrals}
 
 
-def becke_grid(molecule: Molecule, level: int, positions: Array) -> tuple[Array, np.ndarray, Array]:
+def becke_grid(molecule: Molecule, grid: Grid, positions: Array) -> tuple[Array, np.ndarray, Array]:
     """Points relative to their atoms (G, 3) Bohr, those atoms (G,), weights (G,) Bohr^3.
 
     Every atom brings its own grid, and smooth cells divide space among the atoms.  Becke, J. Chem.
     Phys. 88, 2547 (1988), doi:10.1063/1.454033, with Treutler's sizes, doi:10.1063/1.469408.
     """
-    grids = [atomic_grid(int(z), level) for z in molecule.numbers]
+    grids = [atomic_grid(int(z), grid) for z in molecule.numbers]
     owner = np.repeat(np.arange(len(grids)), [len(g) for g in grids])  # (G,)
     local = jnp.asarray(np.concatenate([g.points for g in grids]), positions.dtype)  # (G, 3)
     volume = jnp.asarray(np.concatenate([g.weights for g in grids]), positions.dtype)  # (G,)

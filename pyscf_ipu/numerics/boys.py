@@ -21,6 +21,9 @@ from scipy import special
 from pyscf_ipu.numerics.arrays import Lanes
 from pyscf_ipu.numerics.two_words import scaled, split
 
+Divide = Callable[[Lanes, Lanes], Lanes]
+InverseRoot = Callable[[Lanes], Lanes]
+
 T_MAX = 1e6  # largest argument for which the orders must not underflow on the way
 
 
@@ -61,7 +64,8 @@ def packed_fits(orders: Iterable[int], dtype: DTypeLike) -> np.ndarray:
     return np.array([x for row in rows for x in row], np.float64)
 
 
-def _inverse_root(x: Lanes) -> Lanes:
+def inverse_root(x: Lanes) -> Lanes:
+    """1 / sqrt(x)."""
     # XLA makes 1/sqrt(x) an estimate, which on some CPUs is 0.08 eps too small on average.
     return jnp.sqrt(1.0 / x)
 
@@ -69,8 +73,8 @@ def _inverse_root(x: Lanes) -> Lanes:
 def boys(
     order: int,
     t: Lanes,
-    divide: Callable[[Lanes, Lanes], Lanes] = operator.truediv,
-    inverse_root: Callable[[Lanes], Lanes] = _inverse_root,
+    divide: Divide = operator.truediv,
+    inverse_root: InverseRoot = inverse_root,
 ) -> list[Lanes]:
     """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0).
 

@@ -11,13 +11,15 @@ tail: a level is a few long vector operations, and no gather is needed.
 """
 
 import functools
+import operator
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.numerics.arrays import Count, HLanes, Lanes
-from pyscf_ipu.numerics.boys import boys
+from pyscf_ipu.numerics.boys import Divide, InverseRoot, boys, inverse_root
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 
 
 @functools.cache
@@ -54,16 +56,52 @@ def hermite_sign(order: int) -> np.ndarray:
     return np.array([(-1.0) ** sum(h) for h in hermite_powers(order)])
 
 
-def hermite_coulomb(order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes]) -> HLanes:
+def coulomb_seeds(
+    order: int,
+    alpha: Lanes,
+    prefactor: Lanes,
+    square: Lanes,
+    of: Interaction = COULOMB,
+    arithmetic: tuple[Divide, InverseRoot] = (operator.truediv, inverse_root),
+) -> list[Lanes]:
+    """prefactor * R^n_000 for n = 0..order, from which the recursion begins.
+
+    Of the long range of 1/r they are those of 1/r at the exponent alpha s, times sqrt(s), with
+    s = omega^2 / (omega^2 + alpha) (Gill and Adamson 1996, see `Interaction`).
+
+    Args:
+        order: the highest.
+        alpha: exponents in 1/Bohr^2.
+        prefactor: of everything.
+        square: squared distances in Bohr^2.
+        of: the interaction.
+        arithmetic: the last two arguments of `boys`.
+    """
+
+    def plain(alpha: Lanes, scaled: Lanes) -> list[Lanes]:
+        f = boys(order, alpha * square, *arithmetic)
+        seeds = []
+        for value in f:
+            seeds.append(value * scaled)
+            scaled = scaled * (-2.0 * alpha)
+        return seeds
+
+    if of == COULOMB:
+        return plain(alpha, prefactor)
+    root = of.omega * arithmetic[1](of.omega**2 + alpha)
+    far = plain(alpha * (root * root), prefactor * (of.long_range * root))
+    if of.full == 0.0:
+        return far
+    near = plain(alpha, prefactor * of.full)
+    return [a + b for a, b in zip(near, far, strict=True)]
+
+
+def hermite_coulomb(
+    order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes], of: Interaction = COULOMB
+) -> HLanes:
     """prefactor * R_tuv(alpha, r) for all t+u+v <= order; alpha in 1/Bohr^2, r = [x, y, z] Bohr."""
     x, y, z = r
-    f = boys(order, alpha * (x * x + y * y + z * z))
-    factor = -2.0 * alpha
-    seeds = []
-    scaled = prefactor
-    for n in range(order + 1):
-        seeds.append(f[n] * scaled)
-        scaled = scaled * factor
+    seeds = coulomb_seeds(order, alpha, prefactor, x * x + y * y + z * z, of)
     if order == 0:
         return seeds[0][None]
     # A loop, not unrolled Python, over the levels whose result is only an intermediate: each

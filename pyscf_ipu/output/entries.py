@@ -10,6 +10,7 @@ Values = dict[str, Any]
 
 UNITS = {
     "energy": "Hartree",
+    "dispersion": "Hartree",
     "homo": "Hartree",
     "lumo": "Hartree",
     "gap": "Hartree",

@@ -25,15 +25,17 @@ def level(settings: Settings | None) -> str:
     if settings is None:
         return ""
     cart = f", {functions(settings.cart)}" if settings.cart else ""
-    return (
-        f"{settings.xc}/{settings.basis}{cart}, grid level {settings.grid_level}, "
-        f"{settings.precision}"
-    )
+    level = f"{settings.xc}/{settings.basis}{cart}"
+    return f"{level}, {settings.grid_in_words}, {settings.precision}"
 
 
 def _one(values: Values) -> str:
     digits = _digits(values["settings"])
-    rows = [("energy", f"{values['energy']:.{digits}f}", "Hartree", "")]
+    rows = [
+        (name, f"{values[name]:.{digits}f}", UNITS[name], "")
+        for name in ("energy", "dispersion")
+        if values[name] is not None
+    ]
     for name in ("homo", "lumo", "gap"):
         number = values[name]
         if np.isfinite(number):

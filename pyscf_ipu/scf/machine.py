@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
-from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 
@@ -21,8 +22,8 @@ Repulsion = Callable[[FloatP], tuple[FloatP, Pair]]
 """Packed density -> G d and its energy; see `supermatrix.repulsion`."""
 
 
-BuildRepulsion = Callable[[Atoms, tuple[StripData, ...], float], Repulsion]
-"""(atoms, strips, fraction of exact exchange in G) -> Repulsion."""
+BuildRepulsion = Callable[[Atoms, tuple[StripData, ...], Interaction], Repulsion]
+"""(atoms, strips, the interaction of exact exchange in G) -> Repulsion."""
 
 Eigh = Callable[[FloatNN, FloatNN, Scalar], tuple[FloatN, FloatNN]]
 """(symmetric matrix, eigenvectors of a similar one, how large an off-diagonal element may stay;
@@ -45,10 +46,10 @@ class Machine:
 
 
 def stored_supermatrix(
-    atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float
+    atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction
 ) -> Repulsion:
-    """Half of G as one array, from the matrix of all ERIs."""
-    half = supermatrix(atoms.plan, eri_matrix(atoms.plan, strips), exact_exchange)
+    """Half of G as one array, from the matrices of all ERIs."""
+    half = supermatrix(atoms.plan, *eri_matrices(eri_matrix, atoms.plan, strips, exchange))
     return lambda d: repulsion(half, d)
 
 

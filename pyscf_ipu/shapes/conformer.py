@@ -81,7 +81,7 @@ def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarra
     from_centre = mol.positions - _centroid(mol)
     distance = (from_centre**2).sum(axis=1)
     free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
-    level = settings.basis, settings.cart, settings.grid_level
+    level = settings.basis, settings.cart, settings.grid
     list_of = {z: free[slot_class(z, *level)] for z in set(mol.numbers.tolist())}
     for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)).tolist():
         list_of[int(mol.numbers[atom])].append(atom)

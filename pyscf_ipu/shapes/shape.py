@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from pyscf_ipu.elements.atomic_grid import atomic_grid
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid
 from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER
@@ -119,13 +119,13 @@ def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
 
 
 @functools.cache
-def slot_class(number: int, basis: str, cart: Cart, grid_level: int) -> SlotClass:
+def slot_class(number: int, basis: str, cart: Cart, grid: Grid | int) -> SlotClass:
     """The class of slots that an element occupies."""
     element_basis(number, basis, cart)  # raises InvalidMolecule
     family = family_of(number)
     kinds = slot_kinds(number, basis, cart)
     members = class_members(family, kinds, basis, cart)
-    points = max(len(atomic_grid(z, grid_level).weights) for z in members)
+    points = max(len(atomic_grid(z, grid).weights) for z in members)
     return SlotClass(family, kinds, points)
 
 
@@ -194,25 +194,29 @@ def _kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...] | None:
 
 
 def shape_of(
-    numbers: Sequence[int] | np.ndarray, basis: str, cart: Cart, grid_level: int, pad: bool = True
+    numbers: Sequence[int] | np.ndarray,
+    basis: str,
+    cart: Cart,
+    grid: Grid | int,
+    pad: bool = True,
 ) -> Shape:
     """The shape of a molecule from its atomic numbers.
 
     Args:
         numbers: atomic numbers, in any order.
-        basis, cart, grid_level: as in `Settings`.
+        basis, cart, grid: as in `Settings`.
         pad: False keeps the exact number of hydrogens, to measure what padding costs.
 
     Raises:
         InvalidMolecule: the basis lacks an element.
     """
-    found = Counter(slot_class(int(z), basis, cart, grid_level) for z in numbers)
+    found = Counter(slot_class(int(z), basis, cart, grid) for z in numbers)
     n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
     pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
     target = padded_hydrogens(n_heavy, n_hydrogen) if pad else n_hydrogen
     if target:
-        found[slot_class(1, basis, cart, grid_level)] = target
+        found[slot_class(1, basis, cart, grid)] = target
     ordered = sorted(found.items(), key=lambda item: (-item[0].family[0], repr(item[0])))
     return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
@@ -51,20 +51,17 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     """Tables for every class of a shape, as NumPy arrays in the words of the SCF dtype."""
     dtype = np.dtype(settings.numerics.scf_dtype).name
     return tuple(
-        _class_table(c, settings.basis, settings.cart, settings.grid_level, dtype)
-        for c in shape.classes
+        _class_table(c, settings.basis, settings.cart, settings.grid, dtype) for c in shape.classes
     )
 
 
 @functools.cache
-def _class_table(
-    slot: SlotClass, basis: str, cart: Cart, grid_level: int, dtype: str
-) -> ClassTable:
+def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> ClassTable:
     members = class_members(slot.family, slot.kinds, basis, cart)
     bases = [element_basis(z, basis, cart) for z in members]
     places = [slot_places(z, slot.kinds, basis, cart) for z in members]
     radial = [_in_slot(b, slot) for b in bases]
-    grids = [atomic_grid(z, grid_level) for z in members]
+    grids = [atomic_grid(z, grid) for z in members]
     n_grid = slot.n_grid
 
     def stack(rows: list[np.ndarray], pad_value: float) -> Pair:

@@ -11,6 +11,7 @@ from pyscf_ipu.host.backend import device
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
+from pyscf_ipu.xc import functional
 
 BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
 
@@ -24,9 +25,14 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    matrices = (2.4 if native_in_use() else 4.5) * shape.n_pairs**2
+    matrices = (2.4 if native_in_use() else 4.5) + _more_eris(settings)
     grid = 5.0 * shape.n_ao * shape.n_grid
-    return int(both * word * (matrices + grid)) + BASE_BYTES
+    return int(both * word * (matrices * shape.n_pairs**2 + grid)) + BASE_BYTES
+
+
+def _more_eris(settings: Settings) -> float:
+    """Matrices of ERIs beside the one of 1/r: that of range-separated exchange."""
+    return 1.0 if functional(settings.xc).long_range_exchange else 0.0
 
 
 def result_bytes(shape: Shape, settings: Settings) -> int:
@@ -47,7 +53,8 @@ def side_by_side_bytes(shape: Shape, settings: Settings, size: int, kernels: boo
         words += np.dtype(numerics.energy_dtype).itemsize
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     fused = kernels and all(has_kernel(strips) for strips in plan.strips)
-    matrices = (1.2 if fused else 4.0) * plan.n_rows**2 + 1.2 * shape.n_pairs**2
+    eris = (1.2 if fused else 4.0) + _more_eris(settings)
+    matrices = eris * plan.n_rows**2 + 1.2 * shape.n_pairs**2
     return int(size * words * (matrices + 5.0 * shape.n_ao * shape.n_grid)) + BASE_BYTES
 
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from jaxtyping import PyTree
 
+from pyscf_ipu.dispersion.correction import correction
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
 from pyscf_ipu.kohn_sham.program import Solution
 from pyscf_ipu.molecule.molecule import Molecule
@@ -43,7 +44,7 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """
 
     energy: Number
-    """Hartree; NaN where the status is not a result."""
+    """Hartree, with dispersion if the level has it; NaN where the status is not a result."""
     homo: Number
     """Hartree."""
     lumo: Number
@@ -67,7 +68,7 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """Eigenvectors of the overlap matrix that were left out, with eigenvalues up to 1e-6 (float64
     and mixed)."""
     energy_terms: dict[str, Number]
-    """Parts of the energy, Hartree, by name."""
+    """Parts of the energy, Hartree, by name; they and `dispersion` add up to it."""
     status: Text
     """"converged", "not_converged", "ill_conditioned", "nan" or "invalid: ...".
 
@@ -76,6 +77,9 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF."""
     mulliken_charges: Rows
     """[A] e, in the order of the atoms."""
+    dispersion: Number | None = None
+    """The part of the energy, Hartree, that a correction such as D3(BJ) has added; None if the
+    level has none.  The forces have its part, too."""
     mo_coeff: Rows | None = None
     """[N, N - n_dropped] in PySCF's AO order if asked for (orbitals=True), else None."""
     density_matrix: Rows | None = None
@@ -112,7 +116,7 @@ def from_solution(
         found: what the programs of energies and, unless None, gradients gave.
         mol: the molecule.
         shape: its shape.
-        settings: the level of theory.
+        settings: the level of theory; its dispersion is added here.
         orbitals: whether to give mo_coeff and density_matrix.
         stability: whether the program followed instabilities.
     """
@@ -130,9 +134,12 @@ def from_solution(
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
+    kind = settings.dispersion
+    added = correction(kind, mol.numbers, mol.positions, mol.charge)
     forces = None
     if gradient is not None:
-        forces = np.where(converged, -np.asarray(gradient, np.float64)[atoms], np.nan)
+        forces = added.forces - np.asarray(gradient, np.float64)[atoms]
+        forces = np.where(converged, forces, np.nan)
     coefficients = density = None
     if orbitals:
         order = conformer.ao_order(mol, shape, settings)
@@ -141,7 +148,7 @@ def from_solution(
     homo = mo_energy[occupied - 1]
     lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
     return MoleculeResult(
-        energy=np.float64(sum(terms)),
+        energy=np.float64(sum(terms) + added.energy),
         homo=homo,
         lumo=lumo,
         gap=lumo - homo,
@@ -156,6 +163,7 @@ def from_solution(
         status=_status(converged, held, finite),
         mo_energy=mo_energy,
         mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
+        dispersion=None if kind is None else np.float64(added.energy),
         mo_coeff=coefficients,
         density_matrix=density,
         forces=forces,
@@ -194,6 +202,7 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         status=f"invalid: {reason}",
         mo_energy=np.zeros(0),
         mulliken_charges=np.full(n_atoms, nan),
+        dispersion=nan,
         mo_coeff=nothing,
         density_matrix=nothing,
         forces=np.full((n_atoms, 3), nan),
@@ -219,6 +228,9 @@ def stacked(
     fields |= {name: column(name) for name in NUMBERS}
     if stability:
         fields |= {"stable": column("stable", bool), "followed": column("followed", np.int64)}
+    settings = results[0].settings if results else None
+    if settings is not None and settings.dispersion is not None:
+        fields["dispersion"] = column("dispersion")
     terms = np.array([[one.energy_terms[name] for name in TERM_NAMES] for one in results])
     terms = terms.reshape(len(results), len(TERM_NAMES))
     return RKSResult(
@@ -228,5 +240,5 @@ def stacked(
         cycles=column("cycles", np.int64),
         n_dropped=column("n_dropped", np.int64),
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
-        settings=results[0].settings if results else None,
+        settings=settings,
     )

@@ -22,7 +22,10 @@ def shared_solver(settings: Settings) -> Solver:
 
 @functools.lru_cache(maxsize=MOST)
 def _solver(settings: Settings, device: object) -> Solver:
-    return Solver(settings)
+    computed = settings.without_dispersion()
+    if computed == settings:
+        return Solver(settings)
+    return _solver(computed, device).with_dispersion(settings)
 
 
 def clear() -> None:

@@ -52,6 +52,7 @@ class Solver:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings.check()
+        self._computed = self.settings.without_dispersion()  # what programs depend on
         self._programs: Programs = {}
         self._lowest: Programs = {}
         self._gradients: Programs = {}
@@ -67,6 +68,18 @@ class Solver:
         """Itself: compiled programs can be shared."""
         return self
 
+    def with_dispersion(self, settings: Settings) -> Solver:
+        """A solver of a level that differs in dispersion alone; both use the same programs.
+
+        Raises:
+            ValueError: the level differs in more than that, or cannot be used.
+        """
+        new = Solver(settings)
+        if new._computed != self._computed:
+            raise ValueError(f"{settings} has other programs than {self.settings}")
+        vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
+        return new
+
     def shape(self, mol: Molecule) -> Shape:
         """The bucket of a molecule.
 
@@ -80,9 +93,8 @@ class Solver:
                 f"charge {mol.charge} gives {mol.n_electrons} electrons, and the {room} functions "
                 f"of {self.settings.basis} hold at most {2 * room}: check the charge"
             )
-        shape = shape_of(
-            mol.numbers, self.settings.basis, self.settings.cart, self.settings.grid_level
-        )
+        level = self.settings
+        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid)
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(
@@ -153,11 +165,11 @@ class Solver:
             if backend() == "cpu":
                 warn_if_missing()
             start = time.perf_counter()
-            driver = platform().driver(make(shape, self.settings))
+            driver = platform().driver(make(shape, self._computed))
             with self.settings.numerics.scope():
-                tables = shapes_tables.shape_tables(shape, self.settings)
-                example = empty(shape, self.settings, size)
-                key = f"{name} {shape!r} {self.settings!r} batch of {size}"
+                tables = shapes_tables.shape_tables(shape, self._computed)
+                example = empty(shape, self._computed, size)
+                key = f"{name} {shape!r} {self._computed!r} batch of {size}"
                 arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
                 program, cached = kept.compiled(driver, key, arguments, quick)
                 if shape not in self._tables:

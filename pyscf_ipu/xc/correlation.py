@@ -11,7 +11,8 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.variables import Variables, arctan
+from pyscf_ipu.xc.spin import UNPOLARISED, perdew_wang
+from pyscf_ipu.xc.variables import RS_OVER_INVERSE_CBRT, Variables, arctan
 
 PBE_GAMMA = (1 - math.log(2)) / math.pi**2
 PBE_BETA = 0.06672455060314922
@@ -57,11 +58,7 @@ def pw92(v: Variables) -> Float[Array, "*grid"]:
 
     J. P. Perdew, Y. Wang, Phys. Rev. B 45, 13244 (1992), eq. 10, doi:10.1103/PhysRevB.45.13244.
     """
-    a = 0.0310907
-    rs = v.rs
-    root = jnp.sqrt(rs)
-    series = root * (7.5957 + root * (3.5876 + root * (1.6382 + root * 0.49294)))
-    return -2 * a * (1 + 0.21370 * rs) * jnp.log1p(1 / (2 * a * series))
+    return perdew_wang(v.rs, UNPOLARISED)
 
 
 def pbe_correlation(v: Variables) -> Float[Array, "*grid"]:
@@ -72,16 +69,28 @@ def pbe_correlation(v: Variables) -> Float[Array, "*grid"]:
     and u = y/(E + y) in [0, 1), their argument (beta/gamma) t^2 (1 + A t^2)/(1 + A t^2 + A^2 t^4)
     is E u / (1 - u (1 - u)): no power of the unbounded t survives.
     """
-    uniform = pw92(v)
-    # t^2 = sigma / (4 k_s^2 rho^2) with k_s^2 = 4 k_F / pi and k_F = (3 pi^2 rho)^(1/3).
-    t2 = math.pi / (16 * (3 * math.pi**2) ** (1 / 3)) * v.cbrt * v.x2
+    return gradient_corrected(pw92(v), t_squared(v), PBE_GAMMA)
+
+
+def t_squared(v: Variables) -> Float[Array, "*grid"]:
+    """t^2 = sigma / (4 k_s^2 rho^2) with k_s^2 = 4 k_F / pi and k_F = (3 pi^2 rho)^(1/3)."""
+    return math.pi / (16 * (3 * math.pi**2) ** (1 / 3)) * v.cbrt * v.x2
+
+
+def gradient_corrected(
+    uniform: Float[Array, "*grid"], t2: Float[Array, "*grid"], gamma: float
+) -> Float[Array, "*grid"]:
+    """PBE's energy per electron from that of the uniform gas.
+
+    `uniform`, t^2 and `gamma`, which is PBE_GAMMA phi^3, belong to one polarisation.
+    """
     y = PBE_BETA / PBE_GAMMA * t2
-    e = jnp.expm1(-uniform / PBE_GAMMA)
+    e = jnp.expm1(-uniform / gamma)
     # The smaller share first: u near one would lose the digits of its derivative.
     low = y < e
     share = jnp.where(low, y, e) / (e + y)
     u = jnp.where(low, share, 1 - share)
-    return uniform + PBE_GAMMA * jnp.log1p(e * u / (1 - u * (1 - u)))
+    return uniform + gamma * jnp.log1p(e * u / (1 - u * (1 - u)))
 
 
 def lyp(v: Variables) -> Float[Array, "*grid"]:
@@ -99,3 +108,34 @@ def lyp(v: Variables) -> Float[Array, "*grid"]:
     delta = radius * (c + d * screening)
     bracket = thomas_fermi - v.x2 * (3 + 7 * delta) / 72
     return -a * screening * (1 + b * jnp.exp(-c * radius) * bracket)
+
+
+def p86(v: Variables) -> Float[Array, "*grid"]:
+    """Perdew's correlation of 1986, libxc GGA_C_P86 (132).
+
+    J. P. Perdew, Phys. Rev. B 33, 8822 (1986), eqs. 4-9, doi:10.1103/PhysRevB.33.8822: the uniform
+    gas of Perdew and Zunger, and x^2 C(r_s) exp(-Phi) with x^2 = sigma / rho^(7/3).
+    """
+    alpha, beta, gamma, delta = 0.023266, 7.389e-6, 8.723, 0.472
+    limit, f_tilde = 0.001667 + 0.002568, 1.745 * 0.11
+    rs = v.rs
+    above = 0.002568 + rs * (alpha + rs * beta)
+    c = 0.001667 + above / (1 + rs * (gamma + rs * (delta + rs * 1e4 * beta)))
+    x2 = v.cbrt * v.x2
+    # The root has no derivative at zero; what is added there changes no digit of the result.
+    phi = f_tilde * limit / c * jnp.sqrt(x2 + 1e-20)
+    return _perdew_zunger(v) + x2 * c * jnp.exp(-phi)
+
+
+def _perdew_zunger(v: Variables) -> Float[Array, "*grid"]:
+    """The unpolarised uniform gas, libxc LDA_C_PZ (9).
+
+    J. P. Perdew, A. Zunger, Phys. Rev. B 23, 5048 (1981), appendix C,
+    doi:10.1103/PhysRevB.23.5048.
+    """
+    rs = v.rs
+    # Logarithm of r_s from that of the density: one factor fewer to round.
+    log_rs = math.log(RS_OVER_INVERSE_CBRT) - jnp.log(v.cbrt)
+    dense = 0.0311 * log_rs - 0.048 + rs * (0.0020 * log_rs - 0.0116)
+    thin = -0.1423 / (1 + 1.0529 * jnp.sqrt(rs) + 0.3334 * rs)
+    return jnp.where(rs < 1, dense, thin)

@@ -10,6 +10,8 @@ from jaxtyping import Array, Float
 
 from pyscf_ipu.xc.variables import Variables, x_arcsinh_x
 
+B88_BETA = 0.0042
+
 
 def slater(v: Variables) -> Float[Array, "*grid"]:
     """Dirac-Slater exchange of the uniform electron gas, libxc LDA_X (1).
@@ -25,9 +27,8 @@ def b88(v: Variables) -> Float[Array, "*grid"]:
     A. D. Becke, Phys. Rev. A 38, 3098 (1988), eq. 8, doi:10.1103/PhysRevA.38.3098.  The paper's x
     belongs to one spin: with half the density and half the gradient, x^2 = 2^(2/3) sigma/rho^(8/3).
     """
-    beta = 0.0042
     x2 = 2 ** (2 / 3) * v.x2
-    gradient = -beta * 2 ** (-1 / 3) * v.cbrt * x2 / (1 + 6 * beta * x_arcsinh_x(x2))
+    gradient = -B88_BETA * 2 ** (-1 / 3) * v.cbrt * x2 / (1 + 6 * B88_BETA * x_arcsinh_x(x2))
     return slater(v) + gradient
 
 
@@ -37,7 +38,22 @@ def pbe_exchange(v: Variables) -> Float[Array, "*grid"]:
     J. P. Perdew, K. Burke, M. Ernzerhof, Phys. Rev. Lett. 77, 3865 (1996), eqs. 10-14,
     doi:10.1103/PhysRevLett.77.3865; mu with the digits of libxc (beta pi^2 / 3).
     """
-    kappa = 0.8040
+    return _pbe_form(v, kappa=0.8040)
+
+
+def revpbe_exchange(v: Variables) -> Float[Array, "*grid"]:
+    """The revised form, with another kappa, libxc GGA_X_PBE_R (102).
+
+    Y. Zhang, W. Yang, Phys. Rev. Lett. 80, 890 (1998), doi:10.1103/PhysRevLett.80.890.
+    """
+    return _pbe_form(v, kappa=1.245)
+
+
+def s_squared(v: Variables) -> Float[Array, "*grid"]:
+    """s^2 = sigma / (2 k_F rho)^2 with k_F = (3 pi^2 rho)^(1/3), dimensionless."""
+    return v.x2 / (4 * (3 * math.pi**2) ** (2 / 3))
+
+
+def _pbe_form(v: Variables, kappa: float) -> Float[Array, "*grid"]:
     mu = 0.2195149727645171
-    s2 = v.x2 / (4 * (3 * math.pi**2) ** (2 / 3))
-    return slater(v) * (1 + kappa - kappa / (1 + mu / kappa * s2))
+    return slater(v) * (1 + kappa - kappa / (1 + mu / kappa * s_squared(v)))

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.suffixes.names import Dispersion
 from pyscf_ipu.xc.variables import Variables, variables
 
 Energy = Callable[[Variables], Float[Array, "*grid"]]
@@ -27,7 +29,8 @@ class Functional:
 
     Attributes:
         name: the name users type.
-        kind: highest ingredient: nothing ("hf"), the density ("lda") or its gradient ("gga").
+        kind: highest ingredient: nothing ("hf"), the density ("lda"), its gradient ("gga") or the
+            kinetic energy density ("mgga").
         exact_exchange: fraction of Hartree-Fock exchange that the caller has to add.
         definition: the functional spelled out in libxc ids, to be written into every output.
         pyscf_name: what ``mf.xc`` has to be for PySCF to compute the same functional.
@@ -35,44 +38,71 @@ class Functional:
         long_range_exchange: fraction of the exchange of erf(omega r)/r that the caller adds beside
             `exact_exchange`; negative where exchange is screened.
         omega: of the error function, in 1/Bohr.
+        without_vv10: PySCF's functional has VV10 beside this one; ``mf.nlc = 0`` leaves it out.
+        dispersion: a correction that is added on the host; programs do not depend on it.
     """
 
     name: str
-    kind: Literal["hf", "lda", "gga"]
+    kind: Literal["hf", "lda", "gga", "mgga"]
     exact_exchange: float
     definition: str
     pyscf_name: str
     terms: tuple[Term, ...]
     long_range_exchange: float = 0.0
     omega: float = 0.0
+    without_vv10: bool = False
+    dispersion: Dispersion | None = None
+
+    @property
+    def exchange(self) -> Interaction:
+        """By which electrons interact in the exact exchange, its fractions included."""
+        return Interaction(self.exact_exchange, self.long_range_exchange, self.omega)
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether it depends on the gradients of the orbitals."""
+        return self.kind in ("gga", "mgga")
+
+    @property
+    def needs_tau(self) -> bool:
+        """Whether it depends on the kinetic energy density."""
+        return self.kind == "mgga"
 
     def energy_density(
-        self, rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]
+        self,
+        rho: Float[Array, "*grid"],
+        sigma: Float[Array, "*grid"],
+        tau: Float[Array, "*grid"] | None = None,
     ) -> Float[Array, "*grid"]:
         """Exchange-correlation energy per volume in Hartree/Bohr^3.
 
         Args:
             rho: total density in electrons/Bohr^3, any shape.
-            sigma: |grad rho|^2 in atomic units, same shape and dtype; ignored unless kind is "gga".
+            sigma: |grad rho|^2 in atomic units, same shape and dtype; ignored by "lda" and "hf".
+            tau: sum over electrons of |grad psi|^2 / 2, same shape and dtype; for "mgga".
 
         Raises:
-            TypeError: if the arrays are not both float32 or both float64.
+            TypeError: if the arrays are not all float32 or all float64, or tau is missing.
         """
-        density, v = variables(rho, sigma)
+        density, v = variables(rho, sigma, tau)
         per_electron = jnp.zeros_like(rho)
         for coefficient, energy_per_electron in self.terms:
             per_electron = per_electron + coefficient * energy_per_electron(v)
         return density * per_electron
 
     def energy_and_potential(
-        self, rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]
-    ) -> tuple[Float[Array, "*grid"], Float[Array, "*grid"], Float[Array, "*grid"]]:
+        self,
+        rho: Float[Array, "*grid"],
+        sigma: Float[Array, "*grid"],
+        tau: Float[Array, "*grid"] | None = None,
+    ) -> tuple[Float[Array, "*grid"], ...]:
         """Energy density e and its derivatives (e, de/drho, de/dsigma), point by point.
 
-        e depends on its own point only, so pulling a vector of ones back gives all derivatives in
-        one pass.  Shapes, units and errors as in :meth:`energy_density`; both derivatives are zero
-        at empty points, and de/dsigma is zero everywhere for "lda" and "hf".
+        With tau there is a fourth, de/dtau.  e depends on its own point only, so pulling a vector
+        of ones back gives all derivatives in one pass.  Shapes, units and errors as in
+        :meth:`energy_density`; all derivatives are zero at empty points, and de/dsigma is zero
+        everywhere for "lda" and "hf".
         """
-        energy, pull_back = jax.vjp(self.energy_density, rho, sigma)
-        v_rho, v_sigma = pull_back(jnp.ones_like(energy))
-        return energy, v_rho, v_sigma
+        ingredients = (rho, sigma) if tau is None else (rho, sigma, tau)
+        energy, pull_back = jax.vjp(self.energy_density, *ingredients)
+        return energy, *pull_back(jnp.ones_like(energy))

@@ -1,10 +1,18 @@
 """The functionals users can ask for, by name."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.xc.correlation import lyp, pbe_correlation, vwn5, vwn_rpa
-from pyscf_ipu.xc.exchange import b88, pbe_exchange, slater
+from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
+from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
+from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
+from pyscf_ipu.xc.meta.minnesota import M06_2X
+from pyscf_ipu.xc.meta.r2scan import R2SCAN
+from pyscf_ipu.xc.meta.tpss import TPSS
+from pyscf_ipu.xc.separated.attenuation import CAM_B3LYP
+from pyscf_ipu.xc.separated.b97 import WB97M_D3BJ, WB97X, WB97X_D, WB97X_D3, WB97X_D3BJ
+from pyscf_ipu.xc.separated.hse import HSE06
 
 
 def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
@@ -34,6 +42,10 @@ _ALL = (
     Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
     _pure("lda", "lda,vwn", "LDA_X(1) + LDA_C_VWN(7)", slater, vwn5),
     _pure("pbe", "pbe,pbe", "GGA_X_PBE(101) + GGA_C_PBE(130)", pbe_exchange, pbe_correlation),
+    _pure(
+        "revpbe", "revpbe", "GGA_X_PBE_R(102) + GGA_C_PBE(130)", revpbe_exchange, pbe_correlation
+    ),
+    _pure("bp86", "b88,p86", "GGA_X_B88(106) + GGA_C_P86(132)", b88, p86),
     _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
     _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
     _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
@@ -47,12 +59,25 @@ _ALL = (
         pyscf_name="pbe0",
         terms=(Term(0.75, pbe_exchange), Term(1.0, pbe_correlation)),
     ),
+    HSE06,
+    CAM_B3LYP,
+    WB97X,
+    WB97X_D,
+    WB97X_D3,
+    WB97X_D3BJ,
+    TPSS,
+    R2SCAN,
+    M06_2X,
+    WB97M_D3BJ,
 )
 
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
 
 FUNCTIONALS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names accepted by :func:`functional`."""
+"""Names accepted by :func:`functional`, without suffixes for dispersion."""
+
+DISPERSION_MARK = "; dispersion: "
+"""In a definition, between the functional and its correction."""
 
 
 def functional(name: str) -> Functional:
@@ -60,10 +85,19 @@ def functional(name: str) -> Functional:
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
+    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
-        ValueError: if there is no functional of that name.
+        ValueError: if there is no functional of that name, or no such correction for it.
     """
-    if name.lower() not in _BY_NAME:
-        raise ValueError(f"unknown functional {name!r}: choose one of {', '.join(FUNCTIONALS)}")
-    return _BY_NAME[name.lower()]
+    whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
+    if known is None:
+        raise ValueError(
+            f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
+            f"one of these stands behind the name: {HOW}"
+        )
+    added = dispersion_of(name)
+    if added is None:
+        return known
+    definition = f"{known.definition}{DISPERSION_MARK}{added.definition}"
+    return replace(known, name=whole, definition=definition, dispersion=added)

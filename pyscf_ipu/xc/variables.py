@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 RS_OVER_INVERSE_CBRT = (3 / (4 * math.pi)) ** (1 / 3)
 """r_s rho^(1/3): the Wigner-Seitz radius is this constant over the cube root of the density."""
@@ -24,11 +24,31 @@ the float64 cutoff, so only meaningless input (rho = 1e-12 with sigma = 1) meets
 """
 
 
+LEAST_T, LARGEST_T = 1e-10, 1e14
+"""Bounds of tau / rho^(5/3).
+
+A bond's midpoint comes close to zero where one orbital holds all electrons, and a density that
+decays as above has a^2 / (2 rho^(2/3)), as far below the upper bound as x^2 is.
+"""
+
+
 class Variables(NamedTuple):
     """What an energy per electron may depend on, one value per grid point."""
 
     cbrt: Float[Array, "*grid"]  # rho^(1/3) in 1/Bohr, strictly positive
     x2: Float[Array, "*grid"]  # sigma / rho^(8/3), dimensionless, in [0, LARGEST_X2]
+    t: Float[Array, "*grid"] | None = None  # tau / rho^(5/3), dimensionless, at least x2 / 8
+
+    @property
+    def kinetic(self) -> Float[Array, "*grid"]:
+        """tau / rho^(5/3), dimensionless.
+
+        Raises:
+            TypeError: the functional was called without tau.
+        """
+        if self.t is None:
+            raise TypeError("this functional depends on the kinetic energy density: give tau")
+        return self.t
 
     @property
     def rs(self) -> Float[Array, "*grid"]:
@@ -103,13 +123,16 @@ def x_arcsinh_x(x2: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
 
 
 def variables(
-    rho: Float[Array, "*grid"], sigma: Float[Array, "*grid"]
+    rho: Float[Array, "*grid"],
+    sigma: Float[Array, "*grid"],
+    tau: Float[Array, "*grid"] | None = None,
 ) -> tuple[Float[Array, "*grid"], Variables]:
     """Density and dimensionless variables with empty points replaced by a harmless density.
 
     Args:
         rho: total density in electrons/Bohr^3, any shape; may be slightly negative from rounding.
         sigma: |grad rho|^2 in atomic units, same shape.
+        tau: sum over electrons of |grad psi|^2 / 2 in atomic units, same shape, where it is needed.
 
     Returns:
         The density with zero (and zero derivative) at empty points, and the variables.  A NaN
@@ -118,8 +141,9 @@ def variables(
     Raises:
         TypeError: if the arrays are not both float32 or both float64.
     """
-    if rho.dtype != sigma.dtype:
-        raise TypeError(f"rho is {rho.dtype} but sigma is {sigma.dtype}: give both one dtype")
+    for name, other in (("sigma", sigma), ("tau", tau)):
+        if other is not None and rho.dtype != other.dtype:
+            raise TypeError(f"rho is {rho.dtype} but {name} is {other.dtype}: give both one dtype")
     empty = rho <= density_cutoff(rho.dtype)
     # Double where: the inner one keeps infinities out of the derivative of the unused branch.
     root = cbrt(jnp.where(empty, 1.0, rho))
@@ -128,7 +152,32 @@ def variables(
     capped = sigma * scale > LARGEST_X2
     dropped = empty | (sigma < 0) | capped
     x2 = jnp.where(capped & ~empty, LARGEST_X2, jnp.where(dropped, 0.0, sigma) * scale)
-    return jnp.where(empty, 0.0, rho), Variables(root, x2)
+    density = jnp.where(empty, 0.0, rho)
+    if tau is None:
+        return density, Variables(root, x2)
+    t = _reduced_tau(tau, inverse, empty)
+    return density, Variables(root, _not_beyond(x2, 8 * t), t)
+
+
+def _reduced_tau(
+    tau: Float[Array, "*grid"], inverse: Float[Array, "*grid"], empty: Bool[Array, "*grid"]
+) -> Float[Array, "*grid"]:
+    """tau / rho^(5/3) within its bounds; there, and at empty points, without derivative."""
+    square = inverse * inverse
+    scale = square * square * inverse
+    high = tau * scale > LARGEST_T
+    low = tau * scale < LEAST_T
+    inside = jnp.where(low | high | empty, 0.0, tau) * scale
+    return jnp.where(high & ~empty, LARGEST_T, jnp.where(low | empty, LEAST_T, inside))
+
+
+def _not_beyond(x: Float[Array, "*grid"], bound: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
+    """The smaller one, with the derivative of `x` in any case.
+
+    sigma / (8 rho) equals tau where one orbital holds all electrons: there rounding decides which
+    is smaller, and a derivative that depended on it would jump from point to point.
+    """
+    return x - jax.lax.stop_gradient(jnp.maximum(x - bound, 0.0))
 
 
 def _eighth_power(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:

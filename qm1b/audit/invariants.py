@@ -136,6 +136,8 @@ def _not_finite(batch: Batch) -> np.ndarray:
     """Converged rows with NaN or inf; a missing LUMO is fine if all orbitals are occupied."""
     names = ("energy", "homo", "energy_std", "commutator_norm")
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
+    if "dispersion" in batch:
+        bad |= ~np.isfinite(batch["dispersion"])
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
     bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
     bad |= _lacks_forces(batch)
@@ -198,6 +200,7 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "orbital_energies_inconsistent": _wrong_orbitals,
     "charges_do_not_add_up": _wrong_charges,
     "forces_do_not_add_up": _net_force,
+    "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
     "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
 }
 """Functions that return a mask [R] of the rows that break each invariant."""
@@ -231,6 +234,14 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
     if found != fingerprint:
         problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")
     return problems
+
+
+def _repeated(places: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """[R] Whether two atoms of a row are said to be the same atom of the input."""
+    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[places >= 0]
+    order = np.lexsort((places[places >= 0], row))
+    again = _same(places[places >= 0][order]) & _same(row[order])
+    return np.bincount(row[order][1:][again], minlength=len(offsets) - 1) > 0
 
 
 def _same(ordered: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from qm1b.audit import comparison
 from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
 from qm1b.audit.invariants import Invariants, Violation
@@ -186,14 +186,14 @@ def as_text(audit: Audit, count: int = 3) -> str:
         values = (s["mae"], s["bias"], s["p50"], s["p95"], s["p99"], s["max"])
         errors.append([name, *(f"{value:.3g}" for value in values)])
     lines = [
-        f"{audit.folder}: {audit.rows} rows, {in_words(audit.level)}; "
+        f"{audit.folder}: {counted(audit.rows, 'row')}, {in_words(audit.level)}; "
         f"reference PySCF {metadata.version('pyscf')}",
         "invariants of all rows:",
         *text_table(broken, "<32 <", indent="  "),
         f"conformers that coincide with another of their line (allowed): {audit.coinciding}",
         f"suspect rows: {audit.suspected}, {len(audit.suspects)} recomputed, "
         f"states {_counts(audit.suspects)}",
-        f"random sample: {len(audit.sample)} rows, states {_counts(audit.sample)}",
+        f"random sample: {counted(len(audit.sample), 'row')}, states {_counts(audit.sample)}",
         *text_table(errors, "<18 >10 >10 >10 >10 >10 >10", gap="", indent="  "),
     ]
     everything = audit.recomputed

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pyscf_ipu.elements.cartesian import in_words
+from pyscf_ipu.suffixes import without_suffix
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
 from qm1b.engine.ladder import LADDER
@@ -80,10 +81,11 @@ def card(
             ("column" if columns else "field", "unit", "meaning"),
             [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
         ),
-        method="Hartree-Fock" if settings["xc"] == "hf" else "Kohn-Sham",
+        method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
         functions=in_words(settings.get("cart", False)),
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
+        forces="on every atom, -dE/dR" if settings.get("forces") else "none",
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
         versions=table(("package", "version"), versions),
@@ -126,7 +128,8 @@ def _parts() -> dict[str, str]:
 
 def _filled(part: str, facts: Facts, **values: object) -> str:
     """A part of the template, filled in from the facts and the values given by name."""
-    values |= {"stats": facts.stats, "level": literal(facts.level)}
+    labels = ", forces" if facts.settings.get("forces") else ""
+    values |= {"stats": facts.stats, "level": literal(facts.level), "with_forces": labels}
     values |= {"settings": all_literal(facts.settings), "manifest": _Shown(facts.manifest)}
     return _parts()[part].format(**values)
 

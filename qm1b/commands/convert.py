@@ -6,7 +6,7 @@ from typing import Literal
 
 import tyro
 
-from pyscf_ipu.terminal import say
+from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 
 FormatName = Literal["parquet", "extxyz", "aselmdb", "schnetpack", "ace", "spice", "hub"]
@@ -33,9 +33,9 @@ class Merge:
             raise UserError("no folders to join: give qm1b merge the folders of all parts")
         done = merge(self.folders, self.out, self.allow_other_versions)
         say(
-            f"{self.out}: {done.tally.rows} conformers of {done.tally.kept} in "
-            f"{done.tally.units} shards ({done.copied} copied now), from {len(self.folders)} "
-            f"folder{'s' * (len(self.folders) > 1)}"
+            f"{self.out}: {counted(done.tally.rows, 'conformer')} of {done.tally.kept} in "
+            f"{counted(done.tally.units, 'shard')} ({done.copied} copied now), from "
+            f"{counted(len(self.folders), 'folder')}"
         )
         return 0
 
@@ -64,7 +64,9 @@ class Export:
         why = ""
         if done.left_out:
             why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
-        say(f"{self.out}: {done.rows} rows{why}")
+        if done.suspect:
+            why += f"; {done.suspect} of the rows are suspect (see qm1b stats)"
+        say(f"{self.out}: {counted(done.rows, 'row')}{why}")
         if done.beside:
             where = "in" if self.out.is_dir() else "beside"
             say(f"{where} it: {', '.join(path.name for path in done.beside)}")
@@ -86,7 +88,8 @@ class Import:
         from qm1b.convert.importing import import_file
 
         done = import_file(self.file, self.out)
-        say(f"{self.out}: {done.rows} rows, {done.drops} dropped lines, {done.shards} shards")
+        found = (done.rows, "row"), (done.drops, "dropped line"), (done.shards, "shard")
+        say(f"{self.out}: {', '.join(counted(*each) for each in found)}")
         if done.warning:
             say(f"warning: {done.warning}", to_stderr=True)
         return 0
@@ -109,7 +112,8 @@ class Split:
     seed: int = 0
     """Seed of the split; the same seed gives the same split."""
     format: Literal["parquet", "extxyz", "extxyz.gz"] = "parquet"
-    """Format of the files."""
+    """Format of the files. Others are for programs that split by themselves, and qm1b export writes
+    them of a whole run."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -119,6 +123,7 @@ class Split:
         fractions = Fractions(self.train, self.valid, self.test)
         parts = split(self.folder, out, fractions, self.seed, f".{self.format}")
         for part in parts.values():
-            say(f"{out / part.file}: {part.rows} rows of {part.molecules} molecules")
+            rows = f"{counted(part.rows, 'row')} of {counted(part.molecules, 'molecule')}"
+            say(f"{out / part.file}: {rows}")
         warn_if_incomplete(self.folder)
         return 0

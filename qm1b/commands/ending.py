@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.terminal import say
+from pyscf_ipu.terminal import counted, say
 
 if TYPE_CHECKING:
     from qm1b.run.generate import Summary
@@ -36,7 +36,7 @@ def outcome(summary: Summary) -> str:
     not_cached = [event for event in stats.compiles if not event.cached]
     dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
     return (
-        f"{tally.rows} conformers of {tally.kept}{before} in {stats.seconds:.0f} s "
+        f"{counted(tally.rows, 'conformer')} of {tally.kept}{before} in {stats.seconds:.0f} s "
         f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
         f"dropped: {dropped}\n"
         f"programs: {len(not_cached)} compiled in "

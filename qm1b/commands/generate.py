@@ -59,9 +59,13 @@ class Generate(RunSettings):
     basis: str | None = None
     """Basis set instead of the preset's."""
     xc: str | None = None
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional."""
-    grid_level: int | None = None
-    """Integration grid, 0 to 9, instead of the preset's."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional; for dispersion
+    with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
+    grid_level: int | tuple[int, int] | None = None
+    """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
+    of each sphere."""
+    unpruned: bool = False
+    """Keep all points of every sphere, whatever the preset says."""
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
@@ -178,6 +182,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "grid_level": command.grid_level,
         "precision": command.precision,
         "cart": None if command.cart is None else CARTS[command.cart],
+        "prune": False if command.unpruned else None,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
@@ -213,6 +218,11 @@ def _conformers(command: Generate, input_format: str) -> int:
         raise UserError(
             f"--smiles-column is for tables, but the input looks like {input_format}; "
             "leave it out, or add --input-format table if the input is a table"
+        )
+    if command.id_column is not None and input_format == "smiles":
+        raise UserError(
+            "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
+            "follows; leave it out, or add --input-format table if the input is a table"
         )
     if input_format not in GEOMETRIES:
         return DEFAULT_CONFORMERS if count is None else count

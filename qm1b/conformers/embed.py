@@ -52,7 +52,7 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     """
     seed = molecule_seed(settings.seed, candidate.identity)
     try:
-        found = _geometries(candidate, settings, seed)
+        found, places = _geometries(candidate, settings, seed)
     except NoParameters as error:
         return Embedded(candidate.line, (), drop_of(candidate, "no_parameters", str(error)))
     kept: list[Conformer] = []
@@ -77,6 +77,8 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
                 positions=positions,
                 embedding=embedding,
                 relaxation=relaxation,
+                id=candidate.id,
+                input_atom=places,
             )
         )
     drop = None
@@ -89,19 +91,25 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     return Embedded(candidate.line, tuple(kept), drop, found.starved)
 
 
-def _geometries(candidate: Candidate, settings: RunSettings, seed: int) -> Embeddings:
-    """Geometries before any displacement: those of RDKit, or copies of the one that was given."""
+def _geometries(
+    candidate: Candidate, settings: RunSettings, seed: int
+) -> tuple[Embeddings, tuple[int, ...]]:
+    """Geometries before any displacement, and where their atoms stand in the input.
+
+    They are those of RDKit, or copies of the one that was given.
+    """
     from rdkit import Chem
 
     given = candidate.geometry
     if given is not None:
         copies = np.repeat(given.positions[None], settings.conformers, axis=0)
         labels = (GIVEN,) * settings.conformers, (NOT_RELAXED,) * settings.conformers
-        return Embeddings(given.numbers.astype(np.int64), copies, *labels)
+        found = Embeddings(given.numbers.astype(np.int64), copies, *labels)
+        return found, given.input_atom
     graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
-    return embeddings(
-        graph, settings.conformers, seed, RDKIT_SHARE * time_limit(settings), settings.relax
-    )
+    seconds = RDKIT_SHARE * time_limit(settings)
+    found = embeddings(graph, settings.conformers, seed, seconds, settings.relax)
+    return found, candidate.atoms.of_rows(graph) if candidate.atoms else ()
 
 
 def _finished(
@@ -139,4 +147,4 @@ def _without_any(candidate: Candidate, settings: RunSettings, problem: str) -> s
 
 def drop_of(candidate: Candidate, reason: str, detail: str) -> Drop:
     """A molecule, or a part of its conformers, that is left out."""
-    return Drop(candidate.line, candidate.smiles, reason, detail)
+    return Drop(candidate.line, candidate.smiles, reason, detail, candidate.id)

@@ -31,12 +31,14 @@ class AseRow:
     results: dict[str, float | np.ndarray]
     """By ASE's names: energy (eV), dipole (e*Angstrom) [3], charges (Mulliken, e) [A] and, if the
     run has them, forces (eV/Angstrom) [A, 3]."""
-    orbitals: dict[str, float]
-    """homo, lumo and gap in eV."""
+    energies: dict[str, float]
+    """homo, lumo, gap and, if the level has it, dispersion in eV."""
     charge: int
     smiles: str
     line: int
     conformer: int
+    id: str
+    """Name in the input, or empty."""
 
     @property
     def unique_id(self) -> str:
@@ -60,12 +62,15 @@ def _ase_row(row: Record) -> AseRow:
     }
     if "forces" in row:
         results["forces"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
+    energies = {"homo": homo, "lumo": lumo, "gap": lumo - homo}
+    if "dispersion" in row:
+        energies["dispersion"] = row["dispersion"] * HARTREE_TO_EV
     return AseRow(
         row["numbers"].astype(np.int64),
         row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
         results,
-        {"homo": homo, "lumo": lumo, "gap": lumo - homo},
-        *(row[name] for name in ("charge", "smiles", "line", "conformer")),
+        energies,
+        *(row[name] for name in ("charge", "smiles", "line", "conformer", "id")),
     )
 
 

@@ -111,7 +111,8 @@ def _entry(row: AseRow) -> dict[str, object]:
             "smiles": row.smiles,
             "line": row.line,
             "conformer": row.conformer,
-            **row.orbitals,
+            "id": row.id,
+            **row.energies,
         },
     }
 

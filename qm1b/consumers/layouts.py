@@ -50,7 +50,8 @@ def write_ace(out: Path, batches: Iterator[Batch], source: Dataset) -> list[Path
         file.attrs["name"] = source.path.resolve().name
         root = file.create_group(MOLECULES)
         for molecule in molecules(batches):
-            _add_group(root, molecule.name, _of_ace(molecule, source.free_atom_energies))
+            values = _of_ace(molecule, source.free_atom_energies)
+            _add_group(root, molecule.name, values | _ids(molecule))
 
     _write(out, fill)
     return []
@@ -86,7 +87,8 @@ def write_spice(out: Path, batches: Iterator[Batch], source: Dataset) -> list[Pa
 
     def fill(file: h5py.File) -> None:
         for molecule in molecules(batches):
-            _add_group(file, molecule.name, _of_spice(molecule, subset, source.free_atom_energies))
+            values = _of_spice(molecule, subset, source.free_atom_energies)
+            _add_group(file, molecule.name, values | _ids(molecule))
 
     _write(out, fill)
     return []
@@ -107,6 +109,11 @@ def _of_spice(molecule: Conformers, subset: str, free: dict[str, float]) -> dict
             _single(molecule.per_atom("mulliken_charges"))[..., None], "elementary_charge"
         ),
     }
+
+
+def _ids(molecule: Conformers) -> dict[str, WithUnits]:
+    """[M] The names in the input, which no reader asks for; nothing if there are none."""
+    return {"ids": WithUnits(molecule.ids)} if molecule.ids else {}
 
 
 def _write(out: Path, fill: Callable[[h5py.File], None]) -> None:

@@ -51,6 +51,12 @@ class Conformers:
         """Atomic numbers."""
         return self.rows["numbers"][: self.rows["atom_offset"][1]]
 
+    @property
+    def ids(self) -> list[str]:
+        """[M] The names in the input, of which SDF entries and frames have one each; or none."""
+        found = [str(each) for each in self.rows["id"]]
+        return found if any(found) else []
+
     def per_atom(self, field: str) -> np.ndarray:
         """[M, A] or [M, A, 3] A field of the atoms, in its own unit."""
         values = self.rows[field]

@@ -1,7 +1,8 @@
 """SchNetPack's dataset: an SQLite database of ASE, whose metadata name properties and units.
 
 Each property is an array in the row's `data`; `ASEAtomsData` reads it there by name. SMILES, line
-and conformer are key-value pairs, for which ASE can select: `ase db mine.db line=7`.
+and conformer are key-value pairs, for which ASE can select: `ase db mine.db line=7`. The id is a
+text in `data`, since ASE refuses key-value pairs whose text could be a number.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from qm1b.errors import UserError
 from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
-from qm1b.rows.schema import Json
+from qm1b.rows.schema import DISPERSION, Json, has
 
 if TYPE_CHECKING:
     from ase.db.core import Database
@@ -37,9 +38,13 @@ UNITS: dict[str, str | None] = {
     "homo": "eV",
     "lumo": "eV",
     "gap": "eV",
+    "dispersion": "eV",
 }
 """Properties and their units in SchNetPack's words. Charges are in e, for which it has no word; so
 the dipole moment is in Debye, which it converts to what is asked for."""
+
+OPTIONAL = ("forces", DISPERSION)
+"""Properties that not every run has."""
 
 
 def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> list[Path]:
@@ -72,15 +77,15 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
 
 def metadata(source: Dataset) -> Json:
     """What SchNetPack wants to know; `atomrefs` has an energy in eV for each atomic number."""
-    has_forces = bool(source.metadata.get("settings", {}).get("forces"))
-    names = [name for name in UNITS if name != "forces" or has_forces]
+    settings = source.metadata.get("settings", {})
+    names = [name for name in UNITS if name not in OPTIONAL or has(settings, name)]
     free = free_atoms_by_number(source)
     return {
         "_property_unit_dict": {name: UNITS[name] for name in names},
         "_distance_unit": "Ang",
         "atomrefs": {"energy": free} if free else {},
         "functional_definition": source.metadata.get("functional_definition", ""),
-        "settings": source.metadata.get("settings", {}),
+        "settings": settings,
     }
 
 
@@ -93,7 +98,7 @@ def _add(database: Database, row: AseRow) -> None:
         "dipole_moment": found["dipole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM),
         "partial_charges": found["charges"],
         "total_charge": float(row.charge),
-        **row.orbitals,
+        **row.energies,
     }
     if "forces" in found:
         values["forces"] = found["forces"]
@@ -106,4 +111,4 @@ def _add(database: Database, row: AseRow) -> None:
         "user": "",
     }
     data = {name: np.atleast_1d(np.asarray(value, np.float64)) for name, value in values.items()}
-    database.write(AtomsRow(entry), key_value_pairs=pairs, data=data)
+    database.write(AtomsRow(entry), key_value_pairs=pairs, data={**data, "id": row.id})

@@ -6,7 +6,7 @@ pieces or with another compression, and the digests still hold.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +34,13 @@ class RowDigest:
         self._of = fields_of(settings)
         self._fields = {f.name: hashlib.sha256() for f in self._of}
 
+    def without(self, names: Collection[str]) -> None:
+        """Leave fields out that the file of an earlier version does not have."""
+        self._of = tuple(f for f in self._of if f.name not in names)
+        self._fields = {f.name: self._fields[f.name] for f in self._of}
+
     def add(self, batch: Batch) -> None:
-        """Count the next rows, which have all fields of the run."""
+        """Count the next rows, which have all fields that are not left out."""
         for f in self._of:
             # Of ragged rows the lengths count: offsets depend on where a batch begins.
             values = np.diff(batch[f.name]) if f.name in OFFSETS else batch[f.name]
@@ -54,9 +59,10 @@ class DropDigest:
         self._digest = hashlib.sha256()
 
     def add(self, drops: Iterable[Drop]) -> None:
-        """Count the next lines."""
+        """Count the next lines; fields that earlier versions lack count where they say anything."""
         for drop in drops:
-            values = [getattr(drop, f.name) for f in DROP_FIELDS]
+            told = ((getattr(drop, f.name), f.earlier) for f in DROP_FIELDS)
+            values = [value for value, earlier in told if value != earlier]
             self._digest.update(f"{json.dumps(values)}\n".encode())
 
     def hexdigest(self) -> str:

@@ -34,6 +34,8 @@ class Exported:
     rows: int = 0
     left_out: int = 0
     """Rows that are not converged or not finite."""
+    suspect: int = 0
+    """Rows that were written although they may be of another state (`qm1b.rows.suspects`)."""
     beside: list[Path] = field(default_factory=list)
     """Further files: the dropped lines, the manifest, what the format wants beside it."""
 
@@ -74,6 +76,7 @@ def export(folder: Path, out: Path, everything: bool = False, kind: str | None =
             good = is_good(batch) | everything
             done.left_out += int((~good).sum())
             done.rows += int(good.sum())
+            done.suspect += int((batch["suspect"][good] != "").sum())
             yield batch if good.all() else batch.take(np.flatnonzero(good))
 
     if everything and target.write_all:

@@ -24,7 +24,7 @@ from qm1b.formats.parquet import ParquetFile
 from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
 from qm1b.process import files
 from qm1b.rows import dropped
-from qm1b.rows.batch import Record, missing, row_of
+from qm1b.rows.batch import Record, completed, missing, row_of
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import Drop, Json
 from qm1b.rows.unit import Unit
@@ -223,7 +223,8 @@ def _check(source: Dataset) -> None:
     if lacking:
         raise UserError(f"{source.path} comes without its run's manifest ({lacking[0]}); {again}")
     if isinstance(source, ParquetFile) and source.lacking:
-        raise UserError(f"{source.path} lacks the exact column {source.lacking[0]}; {again}")
+        what = f"{source.path} lacks the exact column {source.lacking[0]}"
+        raise UserError(f"{what}; {_of_earlier(source)}")
     if not dropped.beside(source.path).exists():
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
 
@@ -241,12 +242,23 @@ def _own(path: Path, found: object) -> dict[int, Json]:
 
 
 def _records(source: Dataset, digest: RowDigest) -> Iterator[Record]:
-    """All rows; refuses a file that lacks a field."""
+    """All rows; refuses a file that lacks a field, unless no earlier version had it."""
+    settings = source.metadata["settings"]
     for batch in source.batches():
-        if lacking := missing(batch, source.metadata["settings"]):
-            raise UserError(
-                f"{source.path} does not hold {', '.join(lacking)}; "
-                "write it with qm1b export --all of this version"
-            )
+        whole = completed(batch, settings)
+        if lacking := missing(whole, settings):
+            what = f"{source.path} does not hold {', '.join(lacking)}"
+            raise UserError(f"{what}; {_of_earlier(source)}")
+        digest.without(missing(batch, settings))
         digest.add(batch)
-        yield from batch.rows()
+        yield from whole.rows()
+
+
+def _of_earlier(source: Dataset) -> str:
+    """What to do with a file that lacks columns: an older version than is read may have made it."""
+    versions = source.metadata.get("versions", {})
+    wrote = f" ({versions['pyscf-ipu']})" if "pyscf-ipu" in versions else ""
+    return (
+        "write it with qm1b export --all of this version, which reads the folders of earlier ones; "
+        f"if the folder is gone, import the file with the version that wrote it{wrote}"
+    )

@@ -24,8 +24,9 @@ from qm1b.rows.schema import Json
 from qm1b.settings import RunSettings
 from qm1b.work_units import WHOLE, Share, WorkPlan
 
-DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets")
-"""Software whose version decides rows: RDKit the conformers, the others the last digits."""
+DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets", "dftd3", "dftd4")
+"""Software whose version decides rows: RDKit the conformers, the others the last digits.  The last
+two are named only where they compute a dispersion correction."""
 
 Difference = tuple[str, str, str]
 """Field, value there, value here."""
@@ -93,7 +94,7 @@ class Manifest:
             input=InputRecord(path.name, source.sha256, source.n_lines, list(source.skipped)),
             unit_lines=settings.unit_lines,
             shard=str(share),
-            versions=versions(),
+            versions=versions(settings.packages),
         )
 
     @classmethod
@@ -129,7 +130,7 @@ class Manifest:
         if lacking := [name for name in manifest_schema.LEVEL_OF_ALL if name not in self.settings]:
             raise UserError(f"the manifest is damaged: settings lack {', '.join(lacking)}. {MEND}")
         names = [f.name for f in fields(Settings) if f.name in self.settings]
-        return Settings(**{name: self.settings[name] for name in names})
+        return Settings.from_dict({name: self.settings[name] for name in names})
 
     @property
     def plan(self) -> WorkPlan:

@@ -21,7 +21,7 @@ from qm1b.folder.manifest import Manifest
 from qm1b.manifest_schema import MEND, complete
 from qm1b.process.files import atomic_write, not_written, write_json
 from qm1b.rows import dropped
-from qm1b.rows.batch import Batch, Values, columns_of, row_of
+from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
 
@@ -200,7 +200,7 @@ def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
 
     def column(field: Field) -> np.ndarray:
         if field.name not in data and field.earlier is not None:
-            return np.full(len(data["line"]), field.earlier, field.dtype)
+            return earlier(field, len(data["numbers" if field.ragged == "atom" else "line"]))
         return data[field.name].asstr()[:] if field.dtype == "str" else data[field.name][:]
 
     return {f.name: column(f) for f in fields}

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from pyscf_ipu.terminal import counted
 from qm1b.rows.schema import CONVERGED, Json
 from qm1b.rows.unit import Unit
 
@@ -86,8 +87,8 @@ class Tally(Counts):
     def kept(self) -> str:
         """What the rows are of, in words: a molecule may be in several units, a line is in one."""
         if self.lines_are_molecules or self.units == 1:
-            return f"{self.molecules} molecules"
-        return f"{self.kept_lines} input lines"
+            return counted(self.molecules, "molecule")
+        return counted(self.kept_lines, "input line")
 
     @classmethod
     def from_dict(cls, values: Any) -> Tally:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
-from qm1b.rows.schema import FREE_ATOMS, Field, Json, fields_of
+from qm1b.rows.schema import DISPERSION, FREE_ATOMS, Field, Json, fields_of, has
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,26 @@ COLUMNS: tuple[Column, ...] = (
     Column("followed", "int8", "1", "lower states found by following an instability"),
     Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
     Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Column("id", "string", "text", "name of the molecule in the input, or empty"),
+    Column(
+        "input_atom",
+        "list<int16>",
+        "1",
+        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+    ),
     Column("charge", "int8", "e", "total charge"),
     Column(
         "atomisation_energy",
         "double",
         "eV",
         "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
+    ),
+    Column(
+        "dispersion",
+        "double",
+        "eV",
+        "part of the energy that a dispersion correction has added",
+        only_with=DISPERSION,
     ),
     Column(
         "forces",
@@ -86,6 +100,7 @@ class Converted(NamedTuple):
 CONVERTED = {
     "energy": Converted("energy", HARTREE_TO_EV),
     "atomisation_energy": Converted("atomisation_energy", HARTREE_TO_EV),
+    "dispersion": Converted("dispersion", HARTREE_TO_EV),
     "homo": Converted("homo", HARTREE_TO_EV),
     "lumo": Converted("lumo", HARTREE_TO_EV),
     "energy_std": Converted("std", HARTREE_TO_EV),
@@ -100,7 +115,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     N is uint8, as in QM1B, unless the run allowed molecules of more than 255 orbitals.
     """
     settings = manifest["settings"]
-    columns = [c for c in COLUMNS if not c.only_with or settings.get(c.only_with)]
+    columns = [c for c in COLUMNS if has(settings, c.only_with)]
     found = [(c.name, _type_named(c.arrow), c) for c in columns]
     found += [(name, arrow_type(f), f) for f, name in exact_columns(fields_of(settings)) if exact]
     fields = [

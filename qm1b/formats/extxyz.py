@@ -19,7 +19,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -93,7 +93,7 @@ def free_atoms(energies: Mapping[str, float], forces: bool) -> str:
 def frame(row: Record, config_type: str = "Default", spin: int = 1) -> str:
     """A row as a frame of the file; `spin` is its multiplicity 2S + 1."""
     positions = row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM
-    columns = {f"{unit_name(f)}:R:{f.width}": row[f.name] for f in _OF_ATOMS if f.name in row}
+    columns = {_property(f): row[f.name] for f in _OF_ATOMS if f.name in row}
     if "forces" in row:
         columns["forces:R:3"] = columns["REF_forces:R:3"] = row["forces"] * FORCE_TO_EV_PER_ANGSTROM
     columns["REF_charges:R:1"] = row["mulliken_charges"]
@@ -113,9 +113,9 @@ def frame(row: Record, config_type: str = "Default", spin: int = 1) -> str:
     }
     values |= {unit_name(f): row[f.name] for f in FIELDS if _in_comment(f) and f.name in row}
     lines = [str(len(positions)), " ".join(f"{k}={_written(v)}" for k, v in values.items())]
-    numbers = np.column_stack([positions, *columns.values()])
-    for z, entries in zip(row["numbers"], numbers.tolist(), strict=True):
-        lines.append(f"{SYMBOLS[z]:2} {' '.join(map(repr, entries))}")
+    parts = [each.reshape(len(positions), -1).tolist() for each in (positions, *columns.values())]
+    for z, *entries in zip(row["numbers"], *parts, strict=True):
+        lines.append(f"{SYMBOLS[z]:2} {' '.join(map(repr, chain.from_iterable(entries)))}")
     return "\n".join(lines) + "\n"
 
 
@@ -213,6 +213,12 @@ def _batch(rows: list[Record]) -> Batch:
             values = np.concatenate(values)
         columns[f.name] = column(f, values, len(rows))
     return Batch(in_order(columns))
+
+
+def _property(field: Field) -> str:
+    """A column of the atoms as the comment line names it: real or integer, and how wide."""
+    kind = "I" if np.dtype(field.dtype).kind == "i" else "R"
+    return f"{unit_name(field)}:{kind}:{field.width}"
 
 
 def _in_comment(field: Field) -> bool:

@@ -142,8 +142,9 @@ class ParquetFile(Indexed):
                 f"{path} lacks QM1B's columns smile, z, pos and energy; give a file of "
                 "qm1b export or of QM1B"
             )
-        self.lacking = [name for _, name in exact if name not in schema.names]
-        """Columns without which not every field of the run can be read bit for bit."""
+        self.lacking = [name for f, name in exact if name not in schema.names and f.earlier is None]
+        """Columns without which not every field of the run can be read bit for bit; those that
+        earlier versions did not have do not count."""
 
     def __reduce__(self) -> tuple[type[ParquetFile], tuple[Path, list[str] | None]]:
         """Pickled by its path, as a data loader's processes need it."""

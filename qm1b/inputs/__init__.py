@@ -29,13 +29,20 @@ def summarise(path: Path, settings: RunSettings) -> InputSummary:
     found = resolve(path, settings.input_format)
     with Source(path) as source:
         checks = UnitChecks(settings)
+        named = False
         for record in _records(source, found, settings):
             checks.add(record)
+            named |= record.id != ""
         checks.close()
         skipped = tuple(source.skipped)
         summary = InputSummary(checks.n, source.sha256, found, skipped, checks.done)
     if checks.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule")
+    if settings.id_column is not None and not named:
+        raise UserError(
+            f"no record of {path} has anything in {settings.id_column!r}; give --id-column the "
+            "name of another column, data field or key, or leave it out"
+        )
     return summary
 
 
@@ -69,11 +76,12 @@ def read(
 
 def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Record]:
     """The records of all members."""
+    name = settings.id_column
     readers: dict[str, Callable[..., Iterator[Record]]] = {
         "smiles": lines.entries,
-        "table": lambda text: tables.entries(text, settings.smiles_column),
-        "sdf": lines.sdf_entries,
-        "xyz": xyz.entries,
+        "table": lambda text: tables.entries(text, settings.smiles_column, name),
+        "sdf": lambda text: lines.sdf_entries(text, name),
+        "xyz": lambda text: xyz.entries(text, name),
     }
     texts = (readers[found](decoded(member)) for member in source.members())
     for number, record in enumerate(itertools.chain.from_iterable(texts), start=1):

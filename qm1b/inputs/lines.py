@@ -3,38 +3,45 @@
 import io
 from collections.abc import Iterator
 
-from qm1b.inputs.records import MAX_BLOCK_CHARACTERS, MAX_CHARACTERS, Record, smiles_of
+from qm1b.inputs import ids
+from qm1b.inputs.records import (
+    MAX_BLOCK_CHARACTERS,
+    MAX_CHARACTERS,
+    Record,
+    smiles_and_rest,
+)
 
 SDF_END = "$$$$"
 MAX_SDF_LINE = 1 << 12
 
 
 def entries(text: io.TextIOWrapper) -> Iterator[Record]:
-    """A record per line of SMILES, with or without further columns (GDB: tabs).
+    """A record per line of SMILES, with or without an id and further columns (GDB: tabs).
 
     An endless line is cut after MAX_CHARACTERS and never kept in memory.
     """
     for line in bounded_lines(text, MAX_CHARACTERS + 200):
-        yield Record(smiles=smiles_of(line))
+        smiles, rest = smiles_and_rest(line)
+        yield Record(smiles=smiles, id=ids.after_smiles(rest))
 
 
-def sdf_entries(text: io.TextIOWrapper) -> Iterator[Record]:
+def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator[Record]:
     """A record per SDF entry; blank lines after the last one do not count as an entry.
 
-    `qm1b.screening.geometries` reads the text of an entry.
+    `qm1b.screening.geometries` reads the text of an entry. Its id is its title, or a data field.
     """
     parts: list[str] = []
     size = 0
     for line in bounded_lines(text, MAX_SDF_LINE):
         if line.startswith(SDF_END):
-            yield _sdf(parts, size)
+            yield _sdf(parts, size, id_field)
             parts, size = [], 0
             continue
         size += len(line) + 1
         if size <= MAX_BLOCK_CHARACTERS:
             parts.append(line)
     if any(part.strip() for part in parts):
-        yield _sdf(parts, size)
+        yield _sdf(parts, size, id_field)
 
 
 def bounded_lines(text: io.TextIOWrapper, most: int) -> Iterator[str]:
@@ -46,7 +53,9 @@ def bounded_lines(text: io.TextIOWrapper, most: int) -> Iterator[str]:
         yield line.removesuffix("\n")
 
 
-def _sdf(parts: list[str], size: int) -> Record:
+def _sdf(parts: list[str], size: int, id_field: str | None) -> Record:
+    name = ids.of_sdf(parts, id_field)
     if size > MAX_BLOCK_CHARACTERS:
-        return Record(reason="too_long", detail=f"more than {MAX_BLOCK_CHARACTERS} characters")
-    return Record(block="\n".join(parts) + "\n")
+        what = f"more than {MAX_BLOCK_CHARACTERS} characters"
+        return Record(reason="too_long", detail=what, id=name)
+    return Record(block="\n".join(parts) + "\n", id=name)

@@ -21,6 +21,8 @@ class Record(NamedTuple):
     reason: str = ""
     detail: str = ""
     format: str = "smiles"
+    id: str = ""
+    """Its name in the input, as `qm1b.inputs.ids` reads it; "" if it has none."""
 
 
 def smiles_of(text: str) -> str:
@@ -28,9 +30,16 @@ def smiles_of(text: str) -> str:
 
     The extension may say that an atom is a radical, so leaving it out would change the molecule.
     """
+    return smiles_and_rest(text)[0]
+
+
+def smiles_and_rest(text: str) -> tuple[str, str]:
+    """As `smiles_of`, and what follows it."""
     columns = text.split(None, 1)
     if not columns:
-        return ""
+        return "", ""
     rest = columns[1] if len(columns) > 1 else ""
     extension = rest[: rest.find("|", 1) + 1] if rest.startswith("|") else ""
-    return f"{columns[0]} {extension}" if extension else columns[0]
+    if extension:
+        return f"{columns[0]} {extension}", rest.removeprefix(extension)
+    return columns[0], text.lstrip()[len(columns[0]) :]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 from collections import deque
 from collections.abc import Iterator
 
 from qm1b.errors import UserError
+from qm1b.inputs import ids
+from qm1b.inputs.ids import plain
 from qm1b.inputs.lines import bounded_lines
 from qm1b.inputs.records import Record, smiles_of
 
@@ -33,13 +34,15 @@ QUOTED_CHARACTERS = 100_000
 def delimiter_of(header: str) -> str:
     """The delimiter of a header line that names a SMILES column; '' if it names none."""
     for delimiter in _by_cells(header, ",\t;|"):
-        if any(_plain(cell) in SMILES_NAMES for cell in _cells(header, delimiter)):
+        if any(plain(cell) in SMILES_NAMES for cell in _cells(header, delimiter)):
             return delimiter
     # Spaces: only if the column is the first, since any line of SMILES may have remarks.
-    return " " if _plain(header.split(" ")[0]) in SMILES_NAMES else ""
+    return " " if plain(header.split(" ")[0]) in SMILES_NAMES else ""
 
 
-def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterator[Record]:
+def entries(
+    text: io.TextIOWrapper, smiles_column: str | None = None, id_column: str | None = None
+) -> Iterator[Record]:
     """A record per row below the header. If `smiles_column` is a number, there is no header.
 
     Raises:
@@ -51,21 +54,26 @@ def entries(text: io.TextIOWrapper, smiles_column: str | None = None) -> Iterato
         return
     if smiles_column is not None and smiles_column.isdecimal() and int(smiles_column):
         delimiter, column = _by_cells(first, ",\t;|")[0], int(smiles_column) - 1
+        name = ids.of_column_number(id_column)
         lines = itertools.chain([first], lines)
     else:
         delimiter = delimiter_of(first) or _by_cells(first, ",\t;|")[0]
-        column = _column(_cells(first, delimiter), smiles_column)
+        header = _cells(first, delimiter)
+        column, name = _column(header, smiles_column), ids.of_column(header, id_column)
     for cells in _rows(lines, delimiter):
-        yield _record(cells, column)
+        yield _record(cells, column, name)
 
 
-def _record(cells: list[str] | None, column: int) -> Record:
+def _record(cells: list[str] | None, column: int, id_column: int | None) -> Record:
     if cells is None:
         return Record(reason="unparsable", detail="a quote in this row is never closed")
+    name = "" if id_column is None else ids.id_of("".join(cells[id_column : id_column + 1]))
     if column >= len(cells):
         what = f"{len(cells)} cells" if cells else "no cells"
-        return Record(reason="empty", detail=f"{what}; the SMILES are in cell {column + 1}")
-    return Record(smiles=smiles_of(cells[column]))
+        return Record(
+            reason="empty", detail=f"{what}; the SMILES are in cell {column + 1}", id=name
+        )
+    return Record(smiles=smiles_of(cells[column]), id=name)
 
 
 def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | None]:
@@ -110,15 +118,15 @@ class _Row:
 def _column(header: list[str], asked: str | None) -> int:
     """The column of the SMILES."""
     names = ", ".join(cell.strip() for cell in header[:20])
-    plain = [_plain(cell) for cell in header]
+    bare = [plain(cell) for cell in header]
     if asked is not None:
         found = [i for i, cell in enumerate(header) if cell.strip() == asked.strip()]
-        found = found or [i for i, cell in enumerate(plain) if cell == _plain(asked)]
+        found = found or [i for i, cell in enumerate(bare) if cell == plain(asked)]
         if not found:
             raise UserError(f"the table has no column {asked!r}; --smiles-column may be: {names}")
         return found[0]
-    found = [i for i, cell in enumerate(plain) if cell == "smiles"]
-    found = found or [i for i, cell in enumerate(plain) if cell in SMILES_NAMES]
+    found = [i for i, cell in enumerate(bare) if cell == "smiles"]
+    found = found or [i for i, cell in enumerate(bare) if cell in SMILES_NAMES]
     if not found:
         raise UserError(
             f"no column of the table is called smiles; name one with --smiles-column, or give its "
@@ -139,7 +147,3 @@ def _by_cells(line: str, delimiters: str) -> list[str]:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line[:QUOTED_CHARACTERS]], delimiter=delimiter), [])
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -42,7 +42,7 @@ class UnitChecks:
 
     def add(self, record: Record) -> None:
         """Take the next record; the last one of a unit, or of the run, closes its checksum."""
-        text = "\0".join((record.smiles, record.block, record.reason, record.detail))
+        text = "\0".join((record.smiles, record.block, record.reason, record.detail, record.id))
         self._running = zlib.crc32(text.encode("utf-8", "surrogatepass") + b"\n", self._running)
         self.n += 1
         self._open = True

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 
 from pyscf_ipu.molecule.xyz import is_free_atom
+from qm1b.inputs import ids
 from qm1b.inputs.lines import bounded_lines
 from qm1b.inputs.records import Record
 
@@ -13,7 +14,7 @@ MAX_ATOMS = 2000
 """Larger frames are not kept in memory."""
 
 
-def entries(text: io.TextIOWrapper) -> Iterator[Record]:
+def entries(text: io.TextIOWrapper, id_key: str | None = None) -> Iterator[Record]:
     """A record per frame. Anything else up to the next number of atoms becomes one record.
 
     Frames of free atoms, which an exported file begins with, do not count.
@@ -29,31 +30,32 @@ def entries(text: io.TextIOWrapper) -> Iterator[Record]:
                 pass
             yield Record(reason="unparsable", detail=detail)
         else:
-            entry, line = _frame(line, lines)
-            if not is_free_atom(entry.block.partition("\n")[2].partition("\n")[0]):
-                yield entry
+            entry, comment, line = _frame(line, lines)
+            if not is_free_atom(comment):
+                yield entry._replace(id=ids.of_comment(comment, id_key))
 
 
-def _frame(count: str, lines: Iterator[str]) -> tuple[Record, str | None]:
-    """The frame below its number of atoms, and the line after it."""
+def _frame(count: str, lines: Iterator[str]) -> tuple[Record, str, str | None]:
+    """The frame below its number of atoms, its comment, and the line after it."""
     n_atoms = int(count)
     comment = next(lines, None)
+    said = comment or ""
     atoms: list[str] = []
     n = 0
     while n < n_atoms and (line := next(lines, None)) is not None:
         if _is_count(line):
             what = f"the frame has {n} of {n_atoms} atoms"
-            return Record(reason="unparsable", detail=what), line
+            return Record(reason="unparsable", detail=what), said, line
         n += 1
         if n <= MAX_ATOMS:
             atoms.append(line)
     if comment is None or n < n_atoms:
         what = f"the file ends after {n} of {n_atoms} atoms"
-        return Record(reason="unparsable", detail=what), None
+        return Record(reason="unparsable", detail=what), said, None
     after = next(lines, None)
     if n_atoms > MAX_ATOMS:
-        return Record(reason="too_large", detail=f"{n_atoms} atoms"), after
-    return Record(block="\n".join([count.strip(), comment, *atoms])), after
+        return Record(reason="too_large", detail=f"{n_atoms} atoms"), said, after
+    return Record(block="\n".join([count.strip(), comment, *atoms])), said, after
 
 
 def _is_count(line: str) -> bool:

@@ -18,9 +18,13 @@ CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 """The versions of all packages that `PYSCF_IPU_LOCKED=1` installs; only in a checkout."""
 
 
-def versions() -> dict[str, str]:
-    """Python, the packages that matter, the form of the codelets, the constraints of a checkout."""
-    found = package_versions(PACKAGES) | {"codelets": _codelets()}
+def versions(others: Iterable[str] = ()) -> dict[str, str]:
+    """Python, the packages that matter, the form of the codelets, the constraints of a checkout.
+
+    Args:
+        others: packages that matter besides.
+    """
+    found = package_versions([*PACKAGES, *others]) | {"codelets": _codelets()}
     return found | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 
+from pyscf_ipu.dispersion.correction import check_installed
 from qm1b.errors import UserError
 
 
@@ -14,23 +15,36 @@ def check_functional(xc: str, definition: str) -> None:
         definition: the manifest's, as `pyscf_ipu.xc.Functional.definition`.
 
     Raises:
-        UserError: the name is unknown, or has another meaning here than in the dataset.
+        UserError: the name is unknown, has another meaning here than in the dataset, or asks for a
+            dispersion correction whose package is not installed.
     """
     from pyscf.dft import libxc
 
     from pyscf_ipu.xc import functional  # imports JAX
+    from pyscf_ipu.xc.registry import DISPERSION_MARK
 
+    definition, _, stated_dispersion = definition.partition(DISPERSION_MARK)
     stated = whole, parts, exchange = _parse(definition)
     try:
         known = functional(xc)
+        check_installed(known.dispersion)
     except ValueError as error:
         raise UserError(f"the dataset's functional is not known here: {error}") from None
-    (hybrid, _, _), terms = libxc.parse_xc(known.pyscf_name)
+    except ImportError as error:
+        raise UserError(str(error)) from None
+    ours_alone, _, dispersion = known.definition.partition(DISPERSION_MARK)
+    if stated_dispersion != dispersion:
+        raise UserError(
+            f'the dispersion of functional {xc} is "{dispersion or "none"}" here, in the dataset '
+            f'"{stated_dispersion or "none"}"; verify it with the version that made it'
+        )
+    _, terms = libxc.parse_xc(known.pyscf_name)
     ours = {int(number): float(weight) for number, weight in terms}
     means = {whole: 1.0} if whole in ours else parts
-    here = xc == "hf" or stated == _parse(known.definition)
-    if whole not in ours and xc != "hf":
-        here = here and math.isclose(float(hybrid), exchange)
+    here = known.kind == "hf" or stated == _parse(ours_alone)
+    if whole not in ours and known.kind != "hf":
+        hybrid = libxc.hybrid_coeff(known.pyscf_name)  # that of the parts included
+        here = here and math.isclose(float(hybrid), exchange, abs_tol=1e-12)
     if not here or ours != means:
         raise UserError(
             f"functional {xc} of this PySCF has the libxc ids {sorted(ours)}, but the dataset's is "

@@ -1,7 +1,8 @@
 """PySCF in float64 as the reference: the numbers that the row of a conformer should have.
 
 The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid level with
-PySCF's own pruning, spherical or cartesian functions. Precision is not part of it.
+PySCF's own pruning, spherical or cartesian functions. Precision is not part of it. Dispersion is
+added to PySCF's numbers as it was to the row's.
 """
 
 import multiprocessing as mp
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pyscf_ipu.dispersion.correction import correction
 from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.settings import Settings
 from qm1b.errors import UserError
@@ -75,13 +77,16 @@ def recompute(
             field = _newton(field, orbitals)
         dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
         _, charges = field.mulliken_pop(verbose=0)
-        on_atoms = _forces(field) if forces else None
+        added = correction(
+            level.dispersion, conformer.numbers, conformer.positions, conformer.charge
+        )
+        on_atoms = _forces(field, added.forces) if forces else None
     occupied = field.mol.nelectron // 2
     orbital_energies = np.sort(field.mo_energy)
     lumo = orbital_energies[occupied] if occupied < len(orbital_energies) else np.nan
     x, y, z = map(float, dipole)
     return Reference(
-        energy=float(field.e_tot),
+        energy=float(field.e_tot) + added.energy,
         homo=float(orbital_energies[occupied - 1]),
         lumo=float(lumo),
         dipole=(x, y, z),
@@ -167,26 +172,37 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
 
 
 def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanField:
-    """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds."""
+    """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds.
+
+    It has no dispersion, and an atom needs none.
+    """
     from pyscf import dft, scf
 
     from pyscf_ipu.elements.mixed import with_functions
     from pyscf_ipu.xc import functional
 
-    if level.xc == "hf":
+    xc = functional(level.xc)
+    if xc.kind == "hf":
         field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
         return with_functions(field, level.cart)
     method = dft.UKS if unrestricted else dft.RKS
-    field = method(mole, xc=functional(level.xc).pyscf_name)
-    field.grids.level = level.grid_level
+    field = method(mole, xc=xc.pyscf_name)
+    if xc.without_vv10:
+        field.nlc = 0  # type: ignore[assignment]
+    if isinstance(level.grid_level, tuple):
+        field.grids.atom_grid = level.grid_level  # type: ignore[assignment]
+    else:
+        field.grids.level = level.grid_level
+    if not level.prune:
+        field.grids.prune = None
     return with_functions(field, level.cart)
 
 
-def _forces(field: MeanField) -> tuple[tuple[float, float, float], ...]:
-    """[A, 3] -dE/dR in Hartree/Bohr; grid points move with the nuclei."""
+def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, float], ...]:
+    """[A, 3] -dE/dR in Hartree/Bohr, dispersion `added`; grid points move with the nuclei."""
     method = field.nuc_grad_method()
     method.verbose, method.grid_response = 0, True
-    return tuple((float(x), float(y), float(z)) for x, y, z in -method.kernel())
+    return tuple((float(x), float(y), float(z)) for x, y, z in added - method.kernel())
 
 
 def converged(field: MeanField) -> MeanField:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
@@ -18,18 +18,23 @@ from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
 from qm1b.settings import in_words
 
+LONGEST_ID = 24
+"""Characters of an id in a table of rows."""
+
 MEV = 1e3 * HARTREE_TO_EV
 
-_FIELDS = tuple("line smiles conformer n_ao energy atomisation_energy homo lumo".split())
-_FIELDS += tuple("dipole cycles status forces".split())
+_FIELDS = tuple("line id smiles conformer n_ao energy atomisation_energy homo lumo".split())
+_FIELDS += tuple("dispersion dipole cycles status forces".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
+    "id": lambda row: _short(row["id"]),
     "smiles": lambda row: row["smiles"],
     " conformer": lambda row: row["conformer"],
     " N [AOs]": lambda row: row["n_ao"],
     " energy [eV]": lambda row: _decimal(row["energy"] * HARTREE_TO_EV),
     " atomisation [eV]": lambda row: _decimal(row["atomisation_energy"] * HARTREE_TO_EV),
+    " dispersion [eV]": lambda row: _decimal(row["dispersion"] * HARTREE_TO_EV),
     " homo [eV]": lambda row: _decimal(row["homo"] * HARTREE_TO_EV),
     " lumo [eV]": lambda row: _decimal(row["lumo"] * HARTREE_TO_EV),
     " gap [eV]": lambda row: _decimal((row["lumo"] - row["homo"]) * HARTREE_TO_EV),
@@ -57,6 +62,7 @@ def first_rows(path: Path, count: int) -> str:
     for title, value in _COLUMNS.items():
         with suppress(KeyError):  # the dataset may lack the field
             columns.append([title, *map(value, rows)])
+    columns = [column for column in columns if column[0] != "id" or any(column[1:])]
     return "\n".join(text_table(zip(*columns, strict=True), len(columns) * "> "))
 
 
@@ -85,8 +91,9 @@ def describe(folder: Path) -> str:
             forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
     facts = [
-        ("input", f"{manifest.input.name} ({manifest.input.lines} lines)"),
+        ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", in_words(manifest.level)),
+        ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         *_free_atoms(source.free_atom_energies, elements),
@@ -96,7 +103,7 @@ def describe(folder: Path) -> str:
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
-        f"{folder}: {manifest.status}, {len(source.shards)} shards",
+        f"{folder}: {manifest.status}, {counted(len(source.shards), 'shard')}",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),
@@ -140,14 +147,14 @@ def _ranges(
         yield (
             "audited",
             (
-                f"{found.size} rows, energy against PySCF: mean {found.mean():.3f} meV, "
+                f"{counted(found.size, 'row')}, energy against PySCF: mean {found.mean():.3f} meV, "
                 f"largest {found.max():.3f} meV"
             ),
         )
     found = forces[np.isfinite(forces)]
     if found.size:
-        worst = found.max()
-        yield "", f"forces against PySCF: largest difference {worst:.3f} meV/A in {found.size} rows"
+        where = f"{found.max():.3f} meV/A in {counted(found.size, 'row')}"
+        yield "", f"forces against PySCF: largest difference {where}"
 
 
 def _gap(gaps: np.ndarray) -> str:
@@ -155,9 +162,15 @@ def _gap(gaps: np.ndarray) -> str:
     finite = gaps[np.isfinite(gaps)]
     if not finite.size:
         return "none: no converged row has one"
-    without = f", {gaps.size - finite.size} rows without" if finite.size < gaps.size else ""
+    without = (
+        f", {counted(gaps.size - finite.size, 'row')} without" if finite.size < gaps.size else ""
+    )
     median = np.median(finite)
     return f"{finite.min():.3f} to {finite.max():.3f} eV, median {median:.3f} eV{without}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_ID else f"{text[: LONGEST_ID - 3]}..."
 
 
 def _decimal(value: float | np.floating) -> str:

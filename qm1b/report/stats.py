@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.elements.symbols import SYMBOLS
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.formats.load import load
 from qm1b.report.distribution import Distribution
@@ -49,6 +49,7 @@ QUANTITIES = (
         "atomisation energy per atom (eV)",
         lambda b: b["atomisation_energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
     ),
+    Quantity("dispersion_ev", "dispersion (eV)", lambda b: b["dispersion"] * HARTREE_TO_EV),
     Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
     Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
     Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
@@ -62,7 +63,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
-_FIELDS += "cycles numbers attempts forces".split()
+_FIELDS += "cycles numbers attempts forces dispersion".split()
 _STABILITY = ("stable", "followed")
 
 
@@ -159,7 +160,8 @@ def as_text(stats: Statistics) -> str:
         values = (d.mean, d.std, d.least, low, middle, high, d.most)
         table.append([d.name, *(f"{value:.4f}" for value in values)])
     lines = [
-        f"{stats.rows} rows of {stats.molecules} molecules, {stats.converged} converged",
+        f"{counted(stats.rows, 'row')} of {counted(stats.molecules, 'molecule')}, "
+        f"{stats.converged} converged",
         *text_table(stats.statuses.most_common(), "<18 <", indent="  "),
         *(f"{name}: {counts(found)}" for name, found in stats.labels.items() if found),
         *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),

@@ -138,6 +138,21 @@ def column(field: Field, values: Values, rows: int) -> np.ndarray:
     return array.reshape((first, field.width) if field.width > 1 else (first,))
 
 
+def earlier(field: Field, count: int) -> np.ndarray:
+    """A field that an earlier version did not have, for so many rows, or atoms if it is theirs."""
+    return np.full(count, field.earlier, object if field.dtype == "str" else field.dtype)
+
+
+def completed(batch: Batch, settings: Json) -> Batch:
+    """The rows of a run with the fields that an earlier version did not have, if it wrote them."""
+    columns = dict(batch.columns)
+    for field in (BY_NAME[name] for name in missing(batch, settings)):
+        if field.earlier is not None:
+            count = len(batch["numbers"]) if field.ragged == "atom" else len(batch)
+            columns[field.name] = earlier(field, count)
+    return Batch(in_order(columns), len(batch))
+
+
 def missing(batch: Batch, settings: Json) -> list[str]:
     """The fields that the rows of a run have, by its settings, and a batch lacks."""
     return [f.name for f in fields_of(settings) if f.name not in batch]
@@ -145,8 +160,10 @@ def missing(batch: Batch, settings: Json) -> list[str]:
 
 def conformer_of(record: Record) -> Conformer:
     """The conformer of a row that was read."""
-    values: Record = {f.name: record[f.name] for f in fields(Conformer) if f.name in BY_NAME}
-    return Conformer(**values | {"positions": record["positions"].astype(np.float64)})
+    values: Record = {f.name: record[f.name] for f in fields(Conformer) if f.name in record}
+    values |= {"positions": record["positions"].astype(np.float64)}
+    values |= {"input_atom": tuple(np.asarray(record.get("input_atom", ())).astype(int).tolist())}
+    return Conformer(**values)
 
 
 def row_of(record: Record) -> Row:
@@ -173,12 +190,13 @@ def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values
 
 
 def _value(row: Row, field: Field) -> Any:
-    """A field of a row; if the calculation gave nothing for the atoms, NaN for each of them."""
+    """A field of a row; if there is nothing for the atoms, NaN or -1 for each of them."""
     of = row.conformer if hasattr(row.conformer, field.name) else row.result
     value = getattr(of, field.name)
     if field.ragged == "atom" and not len(value):
         shape = (len(row.conformer.numbers), field.width)
-        return np.full(shape if field.width > 1 else shape[:1], np.nan)
+        nothing = np.nan if field.earlier is None else field.earlier
+        return np.full(shape if field.width > 1 else shape[:1], nothing)
     return value
 
 

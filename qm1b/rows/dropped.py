@@ -20,6 +20,7 @@ FORMULA = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 """What a formula may begin with in a spreadsheet; the last four are wide forms of the first."""
 
 _NAMES = [f.name for f in DROP_FIELDS]
+_EARLIER = [f.name for f in DROP_FIELDS if f.earlier is None]
 _FORMULA = re.compile(f"'*[{re.escape(FORMULA)}]")
 
 
@@ -35,7 +36,7 @@ def as_csv(drops: Iterable[Drop], header: bool = True) -> bytes:
     if header:
         writer.writerow(_NAMES)
     for drop in drops:
-        texts = (drop.smiles, drop.reason, drop.detail)
+        texts = (drop.smiles, drop.reason, drop.detail, drop.id)
         writer.writerow([drop.line, *map(guarded, texts)])
     return text.getvalue().encode("utf-8", errors="replace")
 
@@ -45,10 +46,10 @@ def read(path: Path) -> Iterator[Drop]:
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             rows = csv.reader(stream, strict=True)
-            if next(rows, None) != _NAMES:
+            if (names := next(rows, None)) not in (_NAMES, _EARLIER):
                 raise UserError(f"{path} lacks the columns {', '.join(_NAMES)}; export again")
             for row in rows:
-                if len(row) != len(_NAMES) or not row[0].isdecimal() or int(row[0]) < 1:
+                if len(row) != len(names) or not row[0].isdecimal() or int(row[0]) < 1:
                     what = f"{','.join(row)[:40]!r} in line {rows.line_num} is not a dropped line"
                     raise ValueError(what)
                 yield Drop(int(row[0]), *map(unguarded, row[1:]))

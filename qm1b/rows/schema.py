@@ -4,15 +4,19 @@ Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a m
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
-VERSION = 5
+from pyscf_ipu.suffixes import dispersion_of
+
+VERSION = 6
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
-of runs that wanted them, 5 atomisation energies."""
+of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
+atoms."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -47,6 +51,11 @@ class Conformer:
     """The origin of the geometry: etkdg, etkdg_random or given."""
     relaxation: str = "none"
     """The force field that relaxed it."""
+    id: str = ""
+    """The molecule's name in the input; see `qm1b.inputs.ids`."""
+    input_atom: tuple[int, ...] = ()
+    """[A] Each atom's place in its record, from 0, or -1 if it is not there; empty if nobody knows,
+    which is stored as -1 for every atom."""
     follow: bool = False
     """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
 
@@ -82,6 +91,8 @@ class Result:
     """Why the result may belong to another state; see `qm1b.rows.suspects`."""
     atomisation_energy: float = float("nan")
     """The energy minus that of the free atoms; set when the row is written."""
+    dispersion: float = float("nan")
+    """The part of the energy that a dispersion correction has added; NaN without one."""
     reference_energy: float = float("nan")
     """PySCF's energy in float64, if the row was audited; likewise the next three."""
     reference_homo: float = float("nan")
@@ -112,6 +123,7 @@ class Drop:
     smiles: str
     reason: str
     detail: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,14 +139,18 @@ class Field:
     and `<ragged>_offset[r + 1]`."""
     width: int = 1
     """Numbers per entry: 3 for a vector."""
-    earlier: int | float | None = None
+    earlier: int | float | str | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
-    """The setting without which a run's rows do not have the field; "" if all have it."""
+    """What a run must have for its rows to have the field (see `has`); "" if all have it."""
 
+
+DISPERSION = "dispersion"
+"""Of `Field.only_with`: a level of theory with a dispersion correction."""
 
 FIELDS: tuple[Field, ...] = (
     Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
+    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
     Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
     Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
     Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
@@ -174,6 +190,13 @@ FIELDS: tuple[Field, ...] = (
         "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
         earlier=float("nan"),
     ),
+    Field(
+        "dispersion",
+        "float64",
+        "hartree",
+        "part of the energy that a dispersion correction such as D3(BJ) has added",
+        only_with=DISPERSION,
+    ),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
     Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),
@@ -193,6 +216,14 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
     Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
+    Field(
+        "input_atom",
+        "int16",
+        "1",
+        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+        "atom",
+        earlier=-1,
+    ),
     Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
     Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
     Field(
@@ -211,7 +242,19 @@ FIELDS: tuple[Field, ...] = (
 
 def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
     """The fields that the rows of a run have, by its settings."""
-    return tuple(f for f in FIELDS if not f.only_with or settings.get(f.only_with))
+    return tuple(f for f in FIELDS if has(settings, f.only_with))
+
+
+def has(settings: Mapping[str, object], what: str) -> bool:
+    """Whether a run of these settings has something: DISPERSION, or a setting that is on.
+
+    Every run has "".
+    """
+    if what != DISPERSION:
+        return not what or bool(settings.get(what))
+    with suppress(ValueError):  # there is no such level
+        return dispersion_of(str(settings.get("xc", ""))) is not None
+    return False
 
 
 DROP_FIELDS: tuple[Field, ...] = (
@@ -219,6 +262,7 @@ DROP_FIELDS: tuple[Field, ...] = (
     Field("smiles", "str", "text", "the SMILES as it stood there, shortened if very long"),
     Field("reason", "str", "text", "reason code"),
     Field("detail", "str", "text", "what exactly was wrong"),
+    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
 )
 
 DROP_REASONS: dict[str, str] = {

@@ -167,7 +167,9 @@ class _Station:
 def _station(factory: str, settings: RunSettings) -> _Station:
     engine = engine_factory.build(factory, settings.level)
     log = Path(tempfile.mkdtemp(prefix="qm1b-")) / "workers.log"
-    return _Station(engine, Pools(1, factory, settings, engine, log), manifest.versions())
+    return _Station(
+        engine, Pools(1, factory, settings, engine, log), manifest.versions(settings.packages)
+    )
 
 
 def _tasks(job: ClusterJob, lines: Iterator[Found]) -> Iterator[Task]:
@@ -219,7 +221,7 @@ def _result(ray: Ray, reference: object) -> Finished:
 
 def _take(done: Finished, job: ClusterJob, reports: Reports) -> None:
     """Count and write a unit, if it was computed with our software."""
-    found = manifest.other_versions(done.versions, manifest.versions())
+    found = manifest.other_versions(done.versions, manifest.versions(job.settings.packages))
     if found and not job.other_versions:
         raise UserError(
             "a node of the cluster has other software versions, which may give other rows; install "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyscf_ipu.host.cores import n_cores
+from pyscf_ipu.terminal import counted
 from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
@@ -89,7 +90,7 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     try:
         engine = engine_factory.build(run.factory, run.settings.level)
         definition = engine_factory.definition(run.settings.level.xc)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # a package of a dispersion correction
         raise UserError(str(error)) from None
     identity = Manifest.of(run.settings, run.source, source, definition, run.share)
     retry = run.retry_dropped
@@ -224,9 +225,10 @@ class _Generation:
             self.display.say(f"{name} was damaged; computing it again")
         if out.done:
             self.display.say(
-                f"resuming: {len(out.done)} of {len(out.plan.units)} work units are done, with "
-                f"{out.tally.rows} rows"
+                f"resuming: {len(out.done)} of {counted(len(out.plan.units), 'work unit')} done, "
+                f"with {counted(out.tally.rows, 'row')}"
             )
         if self.run.retry_dropped:
             n, names = sum(map(len, out.again.values())), " or ".join(self.run.retry_dropped)
-            self.display.say(f"{n} lines that were dropped as {names} are tried again")
+            lines = counted(n, "line")
+            self.display.say(f"trying {lines} again that the run has dropped as {names}")

@@ -205,7 +205,7 @@ class Pipeline:
                 self.shape_of[key] = self.engine.shape(molecule)
             except ValueError as error:
                 reason = "too_large" if isinstance(error, TooLarge) else "invalid"
-                return Drop(result.line, first.smiles, reason, str(error))
+                return Drop(result.line, first.smiles, reason, str(error), first.id)
         return self.shape_of[key]
 
     def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:

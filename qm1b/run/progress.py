@@ -6,6 +6,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from pyscf_ipu.terminal import counted
 from qm1b.engine.messages import PROGRAM_SECONDS, ProgramEvent
 from qm1b.folder.tally import Counts, Tally
 from qm1b.process.display import time_left
@@ -156,7 +157,7 @@ class Stats(Counts):
     def outcome(self) -> str:
         """Input lines kept and dropped, and conformers without a converged result."""
         return (
-            f"{self.kept_lines} molecules kept, {self.lines - self.kept_lines} dropped, "
+            f"{counted(self.kept_lines, 'molecule')} kept, {self.lines - self.kept_lines} dropped, "
             f"{self.not_converged} not converged"
         )
 

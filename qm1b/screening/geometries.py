@@ -18,11 +18,11 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.molecule.smiles import heavy_first
 from pyscf_ipu.molecule.stated import Refused, whole_number
 from pyscf_ipu.molecule.wrong_unit import Mistake, mistaken_unit
-from pyscf_ipu.molecule.xyz import Frame, Unreadable, parse_frame
+from pyscf_ipu.molecule.xyz import Frame, Unreadable, comment_keys, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
-from qm1b.screening.graphs import canonical, check_chemistry, graph_of
+from qm1b.screening.graphs import canonical, check_chemistry, parsed
 from qm1b.screening.limits import SHOWN, Dropped, Limits, hydrogens
 
 MAX_COORDINATE_ANGSTROM = 100.0
@@ -38,6 +38,8 @@ class Geometry:
     numbers: UInt8[np.ndarray, " A"]
     positions: Float[np.ndarray, "A 3"]
     """Bohr, float64 array of float32 values."""
+    input_atom: tuple[int, ...] = ()
+    """[A] Place of each atom in its record, from 0."""
     identity: str = ""
     """Replaces the SMILES if there is none."""
 
@@ -79,9 +81,13 @@ def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
 
 
 def _smiles_of_dropped(record: Record) -> str:
-    """That of an SDF entry that does not pass, with all its faults; "" if it cannot be read."""
-    if record.format != "sdf":
-        return ""
+    """That of a record that does not pass, with all its faults; "" if it cannot be read.
+
+    The one of an SDF entry is made from its bonds, that of a frame is what its comment says.
+    """
+    if record.format == "xyz":
+        keys = comment_keys(record.block.split("\n", 2)[1])
+        return next((value for key, value in keys.items() if key.lower() == "smiles"), "")
     try:
         graph = Chem.MolFromMolBlock(record.block, sanitize=False, removeHs=False)
         return "" if graph is None else Chem.MolToSmiles(Chem.RemoveHs(graph, sanitize=False))
@@ -95,7 +101,7 @@ def _geometry(
     """A geometry from atoms in any order and positions in Angstrom."""
     order = heavy_first(numbers)
     positions = rounded(angstrom[order] / BOHR_TO_ANGSTROM)
-    return Geometry(numbers[order].astype(np.uint8), positions, identity)
+    return Geometry(numbers[order].astype(np.uint8), positions, tuple(order.tolist()), identity)
 
 
 def _sdf(block: str, limits: Limits) -> Given:
@@ -118,7 +124,7 @@ def _sdf(block: str, limits: Limits) -> Given:
         _check_charges(_charge(field.group(1)), charge, "the atoms")
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     found = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
-    return Given(found, canonical(graph), charge)
+    return Given(found, canonical(graph).smiles, charge)
 
 
 def _xyz(block: str, limits: Limits) -> Given:
@@ -138,13 +144,13 @@ def _xyz(block: str, limits: Limits) -> Given:
             raise Dropped("invalid_geometry", "a coordinate is not a finite number")
         identity = bonds_of(frame.numbers, frame.positions_angstrom)
         return Given(_geometry(frame.numbers, frame.positions_angstrom, identity), "", charge)
-    graph = graph_of(smiles_of(frame.keys["smiles"]), limits)
+    graph = parsed(smiles_of(frame.keys["smiles"]), limits).molecule
     charge = limits.check_electrons(graph)
     if given is not None:
         _check_charges(given, charge, "the SMILES")
     _check_formula(frame, graph)
     found = _geometry(frame.numbers, frame.positions_angstrom)
-    return Given(found, canonical(graph), charge)
+    return Given(found, canonical(graph).smiles, charge)
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:

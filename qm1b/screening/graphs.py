@@ -1,12 +1,22 @@
 """Molecular graphs of SMILES, by RDKit."""
 
+from typing import NamedTuple
+
 from rdkit import Chem
 
 from qm1b.inputs.records import MAX_CHARACTERS
+from qm1b.screening.atom_order import AtomOrder, canonical_heavy
 from qm1b.screening.limits import SHOWN, Dropped, Limits
 
 
-def canonical(graph: Chem.Mol) -> str:
+class Canonical(NamedTuple):
+    """A canonical SMILES, and its heavy atoms by their numbers among those of its graph."""
+
+    smiles: str
+    heavy: list[int]
+
+
+def canonical(graph: Chem.Mol) -> Canonical:
     """Canonical SMILES of a sanitised graph, without isotope labels and atom maps.
 
     Electronic energies do not depend on nuclear masses, and map numbers are bookkeeping. A centre
@@ -19,11 +29,26 @@ def canonical(graph: Chem.Mol) -> str:
     if has_labels:  # stereochemistry is perceived again only if it may change: it takes time
         graph = Chem.AddHs(graph)
         Chem.AssignStereochemistry(graph, cleanIt=True, force=True)
-    return Chem.MolToSmiles(Chem.RemoveHs(graph))
+    bare = Chem.RemoveHs(graph)
+    return Canonical(Chem.MolToSmiles(bare), canonical_heavy(bare))
 
 
-def graph_of(smiles: str, limits: Limits) -> Chem.Mol:
-    """RDKit's molecule of a SMILES, without explicit hydrogens.
+class Parsed(NamedTuple):
+    """The graphs of a SMILES."""
+
+    given: Chem.Mol
+    """With every atom that was written, not sanitised."""
+    molecule: Chem.Mol
+    """RDKit's molecule, without explicit hydrogens."""
+
+    def canonical(self) -> tuple[str, AtomOrder]:
+        """Its canonical SMILES, and where the atoms of that one stand in what was given."""
+        smiles, heavy = canonical(self.molecule)
+        return smiles, AtomOrder.of(self.given, heavy)
+
+
+def parsed(smiles: str, limits: Limits) -> Parsed:
+    """The graphs of a SMILES.
 
     Raises:
         Dropped: it cannot be read, or has unsupported elements, several fragments or too many AOs.
@@ -34,7 +59,7 @@ def graph_of(smiles: str, limits: Limits) -> Chem.Mol:
     molecule = Chem.MolFromSmiles(smiles)  # with sanitisation, now that it is known to be small
     if molecule is None:
         raise Dropped("unparsable", "not a valid molecule")
-    return molecule
+    return Parsed(graph, molecule)
 
 
 def check_chemistry(graph: Chem.Mol) -> None:

@@ -15,8 +15,9 @@ from pyscf_ipu.molecule.wrong_unit import Mistake, in_words
 from qm1b.inputs.records import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening import geometries
+from qm1b.screening.atom_order import AtomOrder
 from qm1b.screening.geometries import Geometry
-from qm1b.screening.graphs import canonical, graph_of
+from qm1b.screening.graphs import parsed
 from qm1b.screening.limits import SHOWN, Dropped, Limits
 
 KEY_BYTES = 16
@@ -34,6 +35,10 @@ class Candidate:
     """The geometry in the input; None if RDKit has to find one."""
     first: int = 0
     """Number of its first conformer: all geometries of a molecule are numbered together."""
+    id: str = ""
+    """Its name in the input."""
+    atoms: AtomOrder | None = None
+    """Where the atoms of its SMILES stand in the input; None if a geometry says so, or nobody."""
 
     @property
     def identity(self) -> str:
@@ -61,7 +66,8 @@ class Screen:
             return self._geometry(record) if record.block else self._screen(record)
         except Dropped as dropped:
             text = (record.smiles or dropped.smiles)[:SHOWN].replace("\0", "\\0")
-            return Drop(record.number, text, dropped.reason, " ".join(dropped.detail.split()))
+            detail = " ".join(dropped.detail.split())
+            return Drop(record.number, text, dropped.reason, detail, record.id)
 
     @property
     def doubts(self) -> list[str]:
@@ -77,13 +83,13 @@ class Screen:
 
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():
-            graph = graph_of(record.smiles, self.limits)
-            charge = self.limits.check_electrons(graph)
-            smiles = canonical(graph)
+            found = parsed(record.smiles, self.limits)
+            charge = self.limits.check_electrons(found.molecule)
+            smiles, atoms = found.canonical()
         first = self._seen.setdefault(_key(smiles), record.number)
         if first != record.number:
             raise Dropped("duplicate", f"same molecule as line {first}: {smiles}")
-        return Candidate(record.number, smiles, charge)
+        return Candidate(record.number, smiles, charge, id=record.id, atoms=atoms)
 
     def _geometry(self, record: Record) -> Candidate:
         """A record with positions; several of one molecule are its conformers."""
@@ -92,8 +98,10 @@ class Screen:
         place = _key(f"{smiles} {charge}", numbers, positions)
         first = self._seen.setdefault(place, record.number)
         if first != record.number:
-            raise Dropped("duplicate", f"same molecule and positions as line {first}")
-        found = Candidate(record.number, smiles, charge, geometry)
+            again = Dropped("duplicate", f"same molecule and positions as line {first}")
+            again.smiles = smiles
+            raise again
+        found = Candidate(record.number, smiles, charge, geometry, id=record.id)
         mistake = geometries.looks_like(geometry)
         if mistake:
             self.mistaken.setdefault(mistake, [record.number, 0])[1] += 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from pyscf_ipu.terminal import counted
 from qm1b.process.display import Bar, Display, Plain, time_left
 from schnet.network.model import count_parameters
 from schnet.runs.logs import Line
@@ -56,9 +57,9 @@ class TrainingReport:
         self._rows_before = self._rows(progress)
         shape, say = prepared.batches.shape, self._display.say
         say(
-            f"{prepared.target.name} of {prepared.rows} training rows; SchNet with "
+            f"{prepared.target.name} of {counted(prepared.rows, 'training row')}; SchNet with "
             f"{count_parameters(training.state.model):,} parameters, "
-            f"{prepared.devices.size} device(s)"
+            f"{counted(prepared.devices.size, 'device')}"
         )
         say(
             f"packs of {shape.atoms} atoms and {shape.pairs} pairs, about {prepared.updates} "
@@ -66,7 +67,9 @@ class TrainingReport:
         )
         for file, reasons in prepared.dropped.items():
             for why, n in reasons.items():
-                say(f"{file}: left out {n} rows: {why}")
+                say(f"{file}: left out {counted(n, 'row')}: {why}")
+        for doubt in prepared.doubts:
+            say(f"note: {doubt}")
         epochs = prepared.settings.schedule.max_epochs
         if training.resumed and self._epoch < epochs:
             say(f"resuming {training.folder.path}: epoch {self._epoch + 1} of {epochs}")
@@ -80,9 +83,8 @@ class TrainingReport:
             if log is not None:  # only the process that writes has one
                 line = log.lines[-1]
                 self._display.say(
-                    f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  valid "
-                    f"{line.valid_mae:8.1f} {unit}  {_of_forces(line)}"
-                    f"{line.graphs_per_s:6.0f} rows/s"
+                    f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  "
+                    f"{_of_validation(line, unit)}{_of_forces(line)}{line.graphs_per_s:6.0f} rows/s"
                 )
         if progress.molecules:
             self._display.update(self._shown(progress))
@@ -104,11 +106,15 @@ class TrainingReport:
         return _Shown(rows, expected, pace)
 
 
+def _of_validation(line: Line, unit: str) -> str:
+    """The error of the validation rows, if there are any and it is their turn."""
+    return "" if math.isnan(line.valid_mae) else f"valid {line.valid_mae:8.1f} {unit}  "
+
+
 def _of_forces(line: Line) -> str:
     """The errors of the forces, if they are learned."""
     if not line.has_forces:
         return ""
-    return (
-        f"forces: train {line.train_forces_mae:7.1f}, valid {line.valid_forces_mae:7.1f} "
-        f"{FORCE_DISPLAY_UNIT}  "
-    )
+    without = math.isnan(line.valid_forces_mae)
+    valid = "" if without else f", valid {line.valid_forces_mae:7.1f}"
+    return f"forces: train {line.train_forces_mae:7.1f}{valid} {FORCE_DISPLAY_UNIT}  "

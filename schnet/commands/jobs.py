@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.terminal import counted
 from qm1b.process.interrupts import Interrupt
 from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError
@@ -83,7 +84,7 @@ def evaluate(
     source = open_source(data, folder.target().name, key, unit)
     judged = _judge(folder, source, "test", keep=False)
     for reason, n in source.dropped.items():
-        print(f"left out {n} rows: {reason}", file=sys.stderr)
+        print(f"left out {counted(n, 'row')}: {reason}", file=sys.stderr)
     return judged
 
 
@@ -112,7 +113,8 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
         plots.parity(folder.parity, known, judged.predicted, target, errors)
         results.write_errors(folder.results, target, errors)
     if errors.left_out:
-        print(f"left out {errors.left_out} rows with an element that no training row had")
+        left_out = counted(errors.left_out, "row")
+        print(f"left out {left_out} with an element that no training row had")
     print(results.rmse_sentence(target, errors))
     print(results.sentence(name, target, errors))
     return judged

@@ -18,12 +18,14 @@ class Predict:
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
     data: tyro.conf.Positional[Path]
-    """SMILES, one per line (.smi), .xyz, .extxyz(.gz), .parquet, or a folder of qm1b generate."""
+    """SMILES, one per line (.smi) or in a column (.csv, .tsv), .xyz, .extxyz(.gz), .parquet, or a
+    folder of qm1b generate."""
     out: Path | None = None
     """CSV file to write; if not given, the CSV is printed."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
+        from pyscf_ipu.terminal import counted
         from schnet.runs.results import Tally, lines, write_predictions
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
@@ -36,7 +38,7 @@ class Predict:
         else:
             write_predictions(self.out, predictor, source.parts(), truth=False, tally=tally)
             predicted = tally.rows - tally.without
-            print(f"{self.out}: {predicted} predictions of {predictor.target.name}")
+            print(f"{self.out}: {counted(predicted, 'prediction')} of {predictor.target.name}")
         if tally.without:
             print(f"schnet: {tally.sentence()}", file=sys.stderr)
         return 0

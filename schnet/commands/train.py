@@ -13,7 +13,7 @@ from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
 from schnet.network.config import PRESETS, readout_for
 from schnet.runs.settings import TrainSettings, read_yaml
-from schnet.samples.targets import target_of
+from schnet.samples.targets import Target, target_of
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,17 @@ def from_command_line(arguments: Sequence[str]) -> Train:
 
         base, made_for = network_of(train.init)
     target = target_of(train.rows.target)
+    _check_forces_weight(arguments, target)
     if made_for is None or not target.is_like(target_of(made_for)):
         base = readout_for(base, target)
     return parse(default=replace(train, model=base))
+
+
+def _check_forces_weight(arguments: Sequence[str], target: Target) -> None:
+    """Refuse an option that would be ignored; in a file of settings it may stand for other runs."""
+    given = [word.partition("=")[0].replace("_", "-") for word in arguments]
+    if "--forces-weight" in given and not target.has_forces:
+        raise UserError(
+            f"--forces-weight is for --target forces+energy: --target {target.name} learns no "
+            "forces; leave one of them out"
+        )

@@ -10,6 +10,9 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.terminal import counted
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.process.files import atomic_write, write_text
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Errors, Predicted
@@ -53,8 +56,8 @@ def sentence(name: str, target: Target, errors: Errors) -> str:
             f"{errors.forces.zero_forces:.2f} {FORCE_DISPLAY_UNIT}"
         )
     return (
-        f"{name} MAE {errors.mae:.2f} {unit} over {errors.molecules} rows; "
-        f"mean predictor {errors.mean_predictor:.2f} {unit}{of_forces}"
+        f"{name} MAE {errors.mae:.2f} {unit} over {counted(errors.molecules, 'row')}; "
+        f"{errors.simplest} {errors.mean_predictor:.2f} {unit}{of_forces}"
     )
 
 
@@ -70,7 +73,7 @@ def write_errors(path: Path, target: Target, errors: Errors) -> None:
     """Write errors as JSON, each with its unit; raises UserError if that fails."""
     found: dict[str, object] = {"target": target.name, "rows": errors.molecules}
     found |= {"left_out": errors.left_out, "unit": target.display_unit, "mae": errors.mae}
-    found |= {"rmse": errors.rmse, "mean_predictor": errors.mean_predictor}
+    found |= {"rmse": errors.rmse, errors.simplest.replace(" ", "_"): errors.mean_predictor}
     if errors.forces is not None:
         found["forces"] = {"unit": FORCE_DISPLAY_UNIT, **errors.forces._asdict()}
     write_text(path, json.dumps(found, indent=2) + "\n")
@@ -87,7 +90,8 @@ class Tally:
         """What to tell of rows without a prediction; '' if there are none."""
         if not self.without:
             return ""
-        return f"{self.without} of {self.rows} rows have no prediction; the column reason says why"
+        rows = f"{self.without} of {counted(self.rows, 'row')}"
+        return f"{rows} without a prediction; the column reason says why"
 
 
 def write_predictions(
@@ -112,7 +116,8 @@ def lines(
     """CSV of all rows: place in the file, SMILES, prediction.
 
     The first line has the names of columns. Forces are the x, y and z of all atoms in their order,
-    with spaces between.
+    with spaces between. Without `truth` they come with the atoms and the positions, which a file of
+    SMILES does not have.
 
     Args:
         predictor: the network.
@@ -127,7 +132,7 @@ def lines(
     forces = [f"{FORCES}{end}_{FORCE_FILE_UNIT}" for end in ("", "_in_file")]
     columns = [names[0], names[1] if truth else "reason"]
     if target.has_forces:
-        columns += forces if truth else forces[:1]
+        columns += forces if truth else [*forces[:1], "atoms", "positions_angstrom"]
     yield _csv(["row", "smiles", *columns])
     for samples, known, predicted in predictor.stream(parts):
         reasons = predictor.reasons(samples)
@@ -138,7 +143,10 @@ def lines(
         if target.has_forces:
             here = np.full(len(samples), "", object)
             here[reasons == ""] = _force_texts(predicted.forces, known)
-            texts += [here, _force_texts(samples.forces, samples)] if truth else [here]
+            texts += [
+                here,
+                *([_force_texts(samples.forces, samples)] if truth else _where(samples)),
+            ]
         yield from map(_csv, zip(*texts, strict=True))
         if tally is not None:
             tally.rows += len(samples)
@@ -151,6 +159,17 @@ def _force_texts(forces: np.ndarray | None, samples: Samples) -> list[str]:
     values = forces * UNITS["force"][FORCE_FILE_UNIT]
     rows = np.split(values, samples.atom_offset[1:-1])
     return [" ".join(map(_digits, row.ravel().tolist())) for row in rows[: len(samples)]]
+
+
+def _where(samples: Samples) -> list[list[str]]:
+    """The elements of each row, and the positions of its atoms in Angstrom."""
+    ends = samples.atom_offset[1:-1]
+    symbols = np.array(SYMBOLS, object)[samples.numbers]
+    positions = np.split(samples.positions_bohr * BOHR_TO_ANGSTROM, ends)
+    return [
+        [" ".join(row) for row in np.split(symbols, ends)][: len(samples)],
+        [" ".join(map(_digits, row.ravel().tolist())) for row in positions][: len(samples)],
+    ]
 
 
 def _digits(value: float) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import equinox as eqx
 import jax
@@ -91,16 +91,12 @@ class RunFolder:
 
     def refuse_other(self, record: Mapping[str, object]) -> None:
         """Raise UserError if other settings or data made the folder."""
-        there, here = self.describe(), json.loads(json.dumps(record))
-        old, new = (
-            flat({k: one.get(k, {}) for k in ("settings", "data")}) for one in (there, here)
-        )
-        names = [k for k in dict.fromkeys([*old, *new]) if old.get(k) != new.get(k)]
-        if names:
-            lines = "\n".join(f"  {k}: there {old.get(k)!r}, here {new.get(k)!r}" for k in names)
+        lines = differences(self.describe(), json.loads(json.dumps(record)))
+        if lines:
             raise UserError(
-                f"{self.path} was made with other settings or data:\n{lines}\nTake another --out, "
-                "or the settings of its config.yaml (`schnet train --config ... --out ...`)."
+                f"{self.path} was made with other settings or data:\n"
+                + "".join(f"  {line}\n" for line in lines)
+                + f"Take another --out, or resume it as it is: `schnet train --out {self.path}`."
             )
 
     def predictor(self, which: Path | None = None) -> Predictor:
@@ -119,6 +115,27 @@ class RunFolder:
     def target(self) -> Target:
         """The target of the run's network."""
         return target_of(self.describe()["target"])
+
+
+def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Where two records of trainings differ: in the options that were given, else in the data.
+
+    Options that follow from others are not named, nor what options mean for the data.
+    """
+    old, new = (flat(one.get("settings", {})) for one in (there, here))
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    if "rows.target" in names:
+        names = [name for name in names if name != "model.readout"]
+    if names:
+        options = {name: f"--{name.split('.')[-1].replace('_', '-')}" for name in names}
+        return [f"{options[k]}: there {old.get(k)!r}, here {new.get(k)!r}" for k in names]
+    changed: dict[str, list[str]] = {}
+    data, other = there.get("data", {}), here.get("data", {})
+    for side in dict.fromkeys([*data, *other]):
+        if data.get(side) != other.get(side):
+            path = str((other.get(side) or data[side]).get("data", "the data"))
+            changed.setdefault(path, []).append(side)
+    return [f"{path} has changed ({', '.join(sides)})" for path, sides in changed.items()]
 
 
 def network(path: Path, config: ModelConfig) -> SchNet:

@@ -7,7 +7,7 @@ are per component, in meV/Angstrom.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,6 +16,11 @@ from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
 from schnet.samples.targets import MEV_PER_ANGSTROM, Target
+
+Simplest = Literal["mean predictor", "atom references alone"]
+"""Predictions without a network."""
+
+ATOMS_ONLY: Simplest = "atom references alone"
 
 Forces = Float64[np.ndarray, "atoms 3"]
 """On every atom of some rows, in hartree/bohr."""
@@ -76,6 +81,8 @@ class Errors(NamedTuple):
     """Rows with an element that no training row had."""
     forces: ForceErrors | None = None
     """Of the forces, if the target has them."""
+    simplest: Simplest = "mean predictor"
+    """What `mean_predictor` is of: of an energy, a sum over atoms is the simplest prediction."""
 
     @classmethod
     def of(
@@ -104,7 +111,8 @@ class Errors(NamedTuple):
             raise UserError(
                 f"there are no rows to evaluate{also}: give data, or a split that leaves some"
             )
-        mean = baseline if baseline.any() else np.full(len(truth), truth.mean())
+        has_own = bool(baseline.any())
+        mean = baseline if has_own else np.full(len(truth), truth.mean())
         unit, errors = target.display_per_atomic, predicted.values - truth
         forces = None
         if predicted.forces is not None and known.forces is not None:
@@ -116,6 +124,7 @@ class Errors(NamedTuple):
             molecules=len(truth),
             left_out=left_out,
             forces=forces,
+            simplest=ATOMS_ONLY if has_own and target.extensive else "mean predictor",
         )
 
     def judged(self, forces_weight: float) -> float:

@@ -15,10 +15,15 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, UInt8
 
 from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.units import HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
 
 HIGHEST = 118
+
+EXACT_SCALE = 1 / HARTREE_TO_EV
+"""One eV: what references leave of the energies of small molecules is of this size. It is the scale
+where too few training rows leave nothing to measure it by."""
 
 DEFICIENT = 1e-10
 """Singular values below this fraction of the largest one count as zero."""
@@ -83,6 +88,13 @@ class Totals:
         rest = self.factor[:, -1] - self.mean * self.factor[:, -2]
         return float(rest @ rest / self.n)
 
+    @property
+    def determined(self) -> bool:
+        """Whether the rows determine a value for each element, and a constant."""
+        found = np.linalg.svd(self.factor[:, :-1], compute_uv=False)
+        enough = len(found) == len(self.elements) + 1
+        return enough and bool(found[-1] > DEFICIENT * found[0])
+
     def check(self) -> None:
         """Raise UserError if there are no rows."""
         if not self.n:
@@ -117,7 +129,8 @@ class AtomReferences:
     molecule."""
     constant: float
     scale: float
-    """Standard deviation of the rest, in the target's atomic unit; 1 if there is no rest."""
+    """Standard deviation of the rest, in the target's atomic unit; if there is no rest, EXACT_SCALE
+    for a sum over atoms, else 1."""
 
     @classmethod
     def fit(cls, totals: Totals, extensive: bool) -> AtomReferences:
@@ -144,7 +157,7 @@ class AtomReferences:
         *values, constant = solution.tolist()
         # A rest as small as rounding errors is nothing to scale by.
         exact = spread <= 1e-12 * float(np.abs(right).max())
-        return cls(totals.elements, tuple(values), constant, 1.0 if exact else spread)
+        return cls(totals.elements, tuple(values), constant, EXACT_SCALE if exact else spread)
 
     def covers(self, samples: Samples) -> Bool[np.ndarray, " R"]:
         """Which rows have only elements of the training rows."""

@@ -11,7 +11,7 @@ from schnet.sources.base import Several, Source
 
 KINDS = (
     "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file "
-    "(.gz too), or, for a prediction, a .smi file"
+    "(.gz too), or, for a prediction, a .smi or .csv file of SMILES"
 )
 
 
@@ -71,7 +71,7 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         return xyz.XyzSource(path, target, key, unit)
     if path.name.endswith(smiles.ENDINGS):
         if target is not None:
-            raise UserError(f"{path} is a list of SMILES, which has no {target.name}; give {KINDS}")
+            raise UserError(f"{path} is a file of SMILES, which has no {target.name}; give {KINDS}")
         return smiles.SmilesSource(path)
     raise UserError(f"{path} is of no known kind; give {KINDS}")
 

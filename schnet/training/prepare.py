@@ -1,7 +1,7 @@
 """From settings to everything that a training needs: rows, references, packs, weights, the rule."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 from jax.sharding import Mesh
 
+from pyscf_ipu.terminal import counted
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet
@@ -19,7 +20,7 @@ from schnet.runs.settings import TrainSettings, structured
 from schnet.samples.references import AtomReferences, Totals
 from schnet.samples.targets import Target, target_of
 from schnet.training.batches import Batches
-from schnet.training.splitting import SIDES
+from schnet.training.splitting import SIDES, parse_split
 from schnet.training.step import mesh
 from schnet.training.streaming import Stream
 from schnet.training.subset import Subset, subsets
@@ -40,6 +41,8 @@ class Prepared:
     updates: int
     """Updates per epoch, approximately."""
     devices: Mesh
+    doubts: tuple[str, ...] = ()
+    """What the training rows do not suffice for, one sentence each without a full stop."""
 
     @property
     def target(self) -> Target:
@@ -110,7 +113,21 @@ def prepare(settings: TrainSettings) -> Prepared:
         batches=batches,
         updates=batches.expected_updates(sizes),
         devices=devices,
+        doubts=tuple(_doubts(settings, totals, target)),
     )
+
+
+def _doubts(settings: TrainSettings, totals: Totals, target: Target) -> Iterator[str]:
+    if target.extensive and not totals.determined:
+        yield (
+            f"{counted(totals.n, 'training row')} of {len(totals.elements)} elements do not "
+            "determine the references of the elements one by one: the smallest values that fit are "
+            "taken, and predictions for molecules of other compositions mean nothing"
+        )
+    parts = parse_split(settings.rows.split)
+    share = parts[1] if isinstance(parts, tuple) else parts.valid
+    if not share and not settings.rows.valid_data:
+        yield "there are no validation rows: the weights of the last epoch count as the best"
 
 
 def network_of(path: Path) -> tuple[ModelConfig, str]:

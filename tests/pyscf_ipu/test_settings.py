@@ -1,10 +1,13 @@
 """Settings: checked once, hashable, and with a policy for every precision."""
 
+import json
+
 import numpy as np
 import pytest
+from oracle import WATER, mole_of
 from pyscf import dft, gto
 
-from pyscf_ipu import Settings
+from pyscf_ipu import Settings, Solver, rks
 from pyscf_ipu.errors import UnknownBasis
 
 
@@ -65,3 +68,21 @@ def test_other_functions_are_refused(cart):
 def test_unknown_basis():
     with pytest.raises(UnknownBasis, match="nonsense"):
         Settings(basis="nonsense").check()
+
+
+def test_radial_points_and_points_of_a_sphere():
+    level = Settings(grid_level=(20, 50), prune=False).check()
+    assert (level.grid_level, level.grid_in_words) == ((20, 50), "grid 20x50 unpruned")
+    assert hash(level) == hash(Settings(grid_level=(20, 50), prune=False))
+    assert level.to_dict()["grid_level"] == [20, 50]
+    assert Settings.from_dict(json.loads(json.dumps(level.to_dict()))) == level
+    assert "prune" not in Settings(grid_level=(20, 50)).to_dict()  # as in earlier fingerprints
+
+
+def test_such_a_grid_is_that_of_pyscf():
+    level = Settings("sto-3g", "lda", (20, 50), "float64", prune=False)
+    field = dft.RKS(mole_of(WATER, "sto-3g"), xc="lda,vwn")
+    field.grids.atom_grid, field.grids.prune = (20, 50), None
+    found = rks(WATER, solver=Solver(level))
+    assert found.energy == pytest.approx(field.kernel(), abs=1e-7)
+    assert "grid 20x50 unpruned" in str(found)

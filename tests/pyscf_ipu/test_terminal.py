@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyscf_ipu.terminal import exit_code, say, text_table, visible
+from pyscf_ipu.terminal import counted, exit_code, say, text_table, visible
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,7 @@ def test_control_characters_are_made_visible(capsys):
 
     assert exit_code("x", mistake, ValueError) == 2
     assert capsys.readouterr().err == f"x: archive member {shown}\n"
+
+
+def test_one_of_a_thing_is_not_several():
+    assert [counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]

@@ -29,6 +29,6 @@ def partial(whole, tmp_path):
 @pytest.fixture(scope="session")
 def with_forces(tmp_path_factory):
     """A run of the fake engine with forces, ions and energies of free atoms (minus Z / 4)."""
-    text = "O\nC[N+](=O)[O-]\nC/C=C/C\nCCl\n[NH4+]\nCO\n"
+    text = "O\nC[N+](=O)[O-] nitromethane\nC/C=C/C 0123\nCCl\n[NH4+]\nCO\n"
     out, _ = fake_run(tmp_path_factory.mktemp("forces"), text, forces=True, keep_charged=True)
     return give_free_atoms(out)

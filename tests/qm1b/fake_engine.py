@@ -36,6 +36,7 @@ class Solver:
             raise ValueError(f"unknown basis {level['basis']!r}: use one of sto-3g")
         self.compiled = set()
         self.precision = level.get("precision", "float32")
+        self.has_dispersion = "-d" in level.get("xc", "")
 
     def n_ao(self, numbers):
         return sum(AOS[int(z)] for z in numbers)
@@ -92,6 +93,7 @@ class Solver:
             cycles=50 if stays_out else 9,
             commutator_norm=1e-5,
             energy_std=1e-6,
+            dispersion=-1e-3 * n_atoms if self.has_dispersion else None,
             status="not_converged" if stays_out else "converged",
             mo_energy=np.linspace(-10, 1, self.n_ao(molecule.numbers)),
             mulliken_charges=np.full(n_atoms, molecule.charge / n_atoms),

@@ -24,7 +24,7 @@ HOW = ("share", "other_versions", "retry_dropped")
 
 def settings(**changes):
     values = {"conformers": 2, "seed": 1, "max_aos": 128, "embed_timeout": 20.0, "unit_rows": 8}
-    return RunSettings(level=PRESETS["qm1b"], **(values | changes))
+    return RunSettings(**({"level": PRESETS["qm1b"]} | values | changes))
 
 
 def recipe(count, timeout=0.0, **changes):

@@ -186,18 +186,45 @@ inline void boys(const BoysFit<T>& fit, Vec<T> t, Vec<T>* f) {
   }
 }
 
-// prefactor * R_tuv(alpha, (x, y, z)) for t + u + v <= L into r[n_hermite(L)].
+// 1/r alone.
+template <class T>
+inline constexpr Interaction<T> kCoulomb{1, 0, 0};
+
+// prefactor * R^n_000 for n <= L.
 template <class T, int L>
-inline void hermite_coulomb(const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, Vec<T> x,
-                            Vec<T> y, Vec<T> z, Vec<T>* r) {
-  Vec<T> f[L + 1];
-  boys<T, L>(fit, alpha * (x * x + y * y + z * z), f);
+inline void plain_seeds(const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, Vec<T> square,
+                        Vec<T>* f) {
+  boys<T, L>(fit, alpha * square, f);
   const Vec<T> factor = T(-2) * alpha;
 #pragma GCC unroll 9
   for (int n = 0; n <= L; ++n) {
     f[n] = f[n] * prefactor;
     prefactor = prefactor * factor;
   }
+}
+
+// The same of another interaction than 1/r; not inlined, for the sake of the usual one.
+template <class T, int L>
+__attribute__((noinline)) void separated_seeds(const BoysFit<T>& fit, const Interaction<T>& of,
+                                               Vec<T> alpha, Vec<T> prefactor, Vec<T> square,
+                                               Vec<T>* f) {
+  const Vec<T> root = of.omega * reciprocal_root<T>(splat<T>(of.omega * of.omega) + alpha);
+  Vec<T> near[L + 1];
+  plain_seeds<T, L>(fit, alpha, prefactor * of.full, square, near);
+  plain_seeds<T, L>(fit, alpha * (root * root), prefactor * (of.long_range * root), square, f);
+  for (int n = 0; n <= L; ++n) f[n] += near[n];
+}
+
+// prefactor * R_tuv(alpha, (x, y, z)) for t + u + v <= L into r[n_hermite(L)].
+template <class T, int L>
+inline void hermite_coulomb(const BoysFit<T>& fit, const Interaction<T>& of, Vec<T> alpha,
+                            Vec<T> prefactor, Vec<T> x, Vec<T> y, Vec<T> z, Vec<T>* r) {
+  Vec<T> f[L + 1];
+  const Vec<T> square = x * x + y * y + z * z;
+  if (of.long_range == T(0))
+    plain_seeds<T, L>(fit, alpha, prefactor, square, f);
+  else
+    separated_seeds<T, L>(fit, of, alpha, prefactor, square, f);
   const Vec<T> axis[3] = {x, y, z};
   constexpr auto& rule = kRecursion<L>;
   r[0] = f[L];

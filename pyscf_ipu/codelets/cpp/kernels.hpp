@@ -13,6 +13,12 @@ constexpr int kWrittenOut = 4;  // of a pair of d shells: up to it, loops over q
 template <class T>
 constexpr int boys_degree(int order) { return sizeof(T) == 4 ? 20 + 2 * order : 56 + order; }
 
+// What electrons interact by: full / r + long_range erf(omega r) / r; see numerics/interaction.py.
+template <class T>
+struct Interaction {
+  T full, long_range, omega;
+};
+
 // One pair class as strips.StripData has it, S strips of `chunks` chunks of `depth` primitive pairs:
 // p[S, chunks, depth], centres [.., 3], e[.., products, hermites] with the prefactor
 // sqrt(2) pi^(5/4) / p; segment[S, chunks] is the shell pair, of `pairs`, that a chunk belongs to.
@@ -33,6 +39,7 @@ struct EriProblem {
   const std::int32_t* blocks;
   std::int64_t n_blocks, rows;
   const double* boys;
+  Interaction<T> of;
 };
 
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
@@ -52,7 +59,7 @@ struct EriGradientProblem {
   const T* density;
   const std::int32_t* products;
   std::int64_t n_ao;
-  T exact_exchange;
+  T coulomb, exchange;  // fractions
 };
 
 // Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
@@ -119,9 +126,11 @@ struct Kernels {
   void (*shell_pairs)(const PairProblem<T>& problem);
   // out[pairs, 3] from weights in the places of e and kinetic; see gradient/pairs.py.
   void (*pair_gradient)(const PairProblem<T>& problem, T* out);
-  // out[padded_rows, P] from matrix[rows, rows]; row_of[n, n]; see integrals/supermatrix.py.
-  void (*supermatrix)(const T* matrix, const std::int32_t* row_of, std::int64_t n,
-                      std::int64_t rows, T exact_exchange, std::int64_t padded_rows, T* out);
+  // out[padded_rows, P] from coulomb and exchange [rows, rows], which may be one; row_of[n, n]; see
+  // integrals/supermatrix.py.
+  void (*supermatrix)(const T* coulomb, const T* exchange, const std::int32_t* row_of,
+                      std::int64_t n, std::int64_t rows, T fraction, std::int64_t padded_rows,
+                      T* out);
   // y[P], energy[2] from l[padded_rows, P], d[P]; see integrals/supermatrix.py.
   void (*repulsion)(const T* l, const T* d, std::int64_t pairs, std::int64_t padded_rows,
                     std::int64_t block, T* y, T* energy);
@@ -142,6 +151,12 @@ struct Kernels {
   // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
   void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
                        std::int64_t n, std::int64_t points, T* out);
+  // The same from the gradients: out[T, Gb] from ao and density, out[N, N] from ao and
+  // factors[T, Gb].
+  void (*xc_kinetic_density)(const T* ao, const T* density, std::int64_t tiles,
+                             std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
+  void (*xc_kinetic_potential)(const T* ao, const T* factors, std::int64_t tiles,
+                               std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
                           T* out_high, T* out_low);

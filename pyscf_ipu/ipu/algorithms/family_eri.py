@@ -18,6 +18,7 @@ from pyscf_ipu.ipu.algorithms.family_vertex import (
     family_product_vertex,
     shell_rows,
 )
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.tiles import TileShardedArray, tile_gather, tile_map, tile_put_sharded, tile_total
@@ -26,7 +27,7 @@ CACHE_BYTES = 1 << 20  # on a CPU, intermediates of the vertices that are comput
 
 
 def family_supermatrix(
-    plan: FamilyPlan, atoms: Atoms, exact_exchange: float
+    plan: FamilyPlan, atoms: Atoms, exchange: Interaction
 ) -> tuple[TileShardedArray, ...]:
     """The blocks of G of every family class: [V, m, 3, products] in Hartree, on `tiles`.
 
@@ -34,11 +35,11 @@ def family_supermatrix(
     ab-cd, ac-bd, ad-bc of each family, times `FamilyClass.weight`.
     """
     with jax.named_scope("eri"):
-        return tuple(_class_blocks(plan, c, atoms.shells, exact_exchange) for c in plan.classes)
+        return tuple(_class_blocks(plan, c, atoms.shells, exchange) for c in plan.classes)
 
 
 def _class_blocks(
-    plan: FamilyPlan, c: FamilyClass, shells: tuple[Shells, ...], exact_exchange: float
+    plan: FamilyPlan, c: FamilyClass, shells: tuple[Shells, ...], exchange: Interaction
 ) -> TileShardedArray:
     a, b, g, d = (plan.layout.groups[i] for i in c.groups)
     rows = [
@@ -46,7 +47,7 @@ def _class_blocks(
         for position, (group, slices) in enumerate(zip(c.groups, c.slices, strict=True))
     ]
     weight = jnp.asarray(np.repeat(c.weight, c.pieces, axis=0), rows[0].dtype)
-    vertex = partial(family_eri_vertex, (a, b, g, d), c.slices, exact_exchange)
+    vertex = partial(family_eri_vertex, (a, b, g, d), c.slices, exchange)
     scratch = piece_bytes(plan.kinds(c), c.slices) * c.shells.shape[1]
     pieces = tile_map(
         vertex,

@@ -24,6 +24,7 @@ from pyscf_ipu.integrals.shell_pairs import (
 )
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
 from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot, scaled
 from pyscf_ipu.shapes.atoms import Shells
 from pyscf_ipu.shapes.layout import ShellGroup
@@ -79,7 +80,9 @@ def pair_side(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) ->
     return Side(*g.flat(), both)
 
 
-def quartets(order_bra: int, order_ket: int, bra: Side, ket: Side) -> Array:
+def quartets(
+    order_bra: int, order_ket: int, bra: Side, ket: Side, of: Interaction = COULOMB
+) -> Array:
     """(bra|ket) of n shell quartets: [n, f, g] Hartree."""
     p, q = bra.p[:, :, None], ket.p[:, None, :]
     total = p + q
@@ -88,7 +91,8 @@ def quartets(order_bra: int, order_ket: int, bra: Side, ket: Side) -> Array:
         + (bra.centre.lo[:, :, None, d] - ket.centre.lo[:, None, :, d])
         for d in range(3)
     ]
-    table = hermite_coulomb(order_bra + order_ket, p * q / total, 1.0 / jnp.sqrt(total), r)
+    order = order_bra + order_ket
+    table = hermite_coulomb(order, p * q / total, 1.0 / jnp.sqrt(total), r, of)
     rows = product_index(order_bra, order_ket)
     half = jnp.einsum("fhnb,hknbc->fknc", bra.hermite, table[rows], precision="highest")
     sign = jnp.asarray(hermite_sign(order_ket), q.dtype)[:, None, None]
@@ -96,14 +100,14 @@ def quartets(order_bra: int, order_ket: int, bra: Side, ket: Side) -> Array:
 
 
 def family_eri_vertex(
-    groups: Groups, slices: Slices, exact_exchange: float, *operands: Array
+    groups: Groups, slices: Slices, exchange: Interaction, *operands: Array
 ) -> Array:
     """The blocks G[ab,cd], G[ac,bd], G[ad,bc] of m families: [m, 3, fa * fb * fc * fd] Hartree.
 
     Args:
         groups: Of the four shells.
         slices: Of the primitives of each shell; the result is the share of one slice of each.
-        exact_exchange: Fraction x of exact exchange.
+        exchange: The interaction of exact exchange.
         *operands: Rows [m, width] of the four shells (`shell_rows`), and the weight [m, 3] of each
             block.
     """
@@ -111,11 +115,18 @@ def family_eri_vertex(
     shells = [unpack_rows(g, s, x) for g, s, x in zip(groups, slices, rows, strict=True)]
     m = weight.shape[0]
     f = [g.kind.n_functions for g in groups]
-    blocks = _three_quartets(groups, _six_sides(groups, shells))
+    sides = _six_sides(groups, shells)
     shapes = [(m, *(f[x] for x in (*bra, *ket))) for bra, ket in PAIRINGS]
-    mixed = [b.reshape(s) for b, s in zip(blocks, shapes, strict=True)]
-    if exact_exchange != 0.0:
-        mixed = _mix(mixed, exact_exchange)
+
+    def blocks(of: Interaction) -> list[Array]:
+        found = _three_quartets(groups, sides, of)
+        return [b.reshape(s) for b, s in zip(found, shapes, strict=True)]
+
+    mixed = coulomb = blocks(COULOMB)
+    if exchange.long_range:
+        mixed = _mix(coulomb, blocks(exchange), 1.0)
+    elif exchange.full:
+        mixed = _mix(coulomb, coulomb, exchange.full)
     flat = [x.reshape(m, -1) for x in mixed]
     return jnp.stack(flat, axis=1) * weight[:, :, None]
 
@@ -152,7 +163,9 @@ def _unstacked(side: Side, count: int) -> list[Side]:
     return [Side(p[i], Pair(hi[i], lo[i]), hermite[i]) for i in range(count)]
 
 
-def _three_quartets(groups: Groups, sides: dict[tuple[int, int], Side]) -> list[Array]:
+def _three_quartets(
+    groups: Groups, sides: dict[tuple[int, int], Side], of: Interaction
+) -> list[Array]:
     """(ab|cd), (ac|bd), (ad|bc): [m, f, g] each.  Quartets of equal shape in one go."""
     shapes = {
         (x, y): SideShape.of(groups[x].kind, groups[y].kind, sides[x, y].p.shape[1])
@@ -168,7 +181,7 @@ def _three_quartets(groups: Groups, sides: dict[tuple[int, int], Side]) -> list[
             PAIRINGS[t][::-1] if x else PAIRINGS[t] for t, x in zip(which, turned, strict=True)
         ]
         one, other = (_concatenated([sides[pair[z]] for pair in pairs]) for z in (0, 1))
-        blocks = jnp.split(quartets(first.order, second.order, one, other), len(which))
+        blocks = jnp.split(quartets(first.order, second.order, one, other, of), len(which))
         for t, x, block in zip(which, turned, blocks, strict=True):
             found[t] = block.swapaxes(1, 2) if x else block
     return [found[t] for t in range(3)]
@@ -180,12 +193,17 @@ def _concatenated(sides: list[Side]) -> Side:
     return Side(p, Pair(hi, lo), jnp.concatenate([s.hermite for s in sides], axis=2))
 
 
-def _mix(coulomb: list[Array], exact_exchange: float) -> list[Array]:
+def _mix(coulomb: list[Array], exchange: list[Array], fraction: float) -> list[Array]:
     """G[ij,kl] = (ij|kl) - x/4 [(ik|jl) + (il|jk)] for the blocks ab-cd, ac-bd and ad-bc."""
-    ab, ac, ad = coulomb
-    ac, ad = ac.transpose(0, 1, 3, 2, 4), ad.transpose(0, 1, 3, 4, 2)
-    scale = -0.25 * exact_exchange
-    mixed = [ab + scale * (ac + ad), ac + scale * (ab + ad), ad + scale * (ab + ac)]
+
+    def alike(blocks: list[Array]) -> tuple[Array, Array, Array]:
+        ab, ac, ad = blocks
+        return ab, ac.transpose(0, 1, 3, 2, 4), ad.transpose(0, 1, 3, 4, 2)
+
+    ab, ac, ad = alike(exchange)
+    scale = -0.25 * fraction
+    others = ac + ad, ab + ad, ab + ac
+    mixed = [j + scale * k for j, k in zip(alike(coulomb), others, strict=True)]
     return [mixed[0], mixed[1].transpose(0, 1, 3, 2, 4), mixed[2].transpose(0, 1, 4, 2, 3)]
 
 

@@ -8,22 +8,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import supermatrix
 from pyscf_ipu.ipu.algorithms.families import FamilyClass, FamilyPlan
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.tiles import TileShardedArray, tile_put_sharded
 
 
 def host_supermatrix(
-    families: FamilyPlan, atoms: Atoms, exact_exchange: float
+    families: FamilyPlan, atoms: Atoms, exchange: Interaction
 ) -> tuple[TileShardedArray, ...]:
     """As `family_eri.family_supermatrix`, looked up in the supermatrix of the atoms' plan.
 
     Elements at places without an AO pair are zero; nothing reads them.
     """
-    half = supermatrix(atoms.plan, eri_matrix(atoms.plan, pair_strips(atoms)), exact_exchange)
+    matrices = eri_matrices(eri_matrix, atoms.plan, pair_strips(atoms), exchange)
+    half = supermatrix(atoms.plan, *matrices)
     half = half.reshape(-1, half.shape[-1])
     return tuple(_class_blocks(families, c, half) for c in families.classes)
 

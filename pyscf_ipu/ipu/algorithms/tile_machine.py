@@ -11,6 +11,7 @@ from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.scf.machine import Machine, Repulsion
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
@@ -35,10 +36,10 @@ def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool =
     n_tiles = num_ipus * int(target.tiles_per_ipu)
     families = family_plan(shape, n_tiles - 1, int(target.num_worker_contexts))
 
-    def build(atoms: Atoms, strips: tuple[StripData, ...], exact_exchange: float) -> Repulsion:
+    def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
-        vertices = partial(family_supermatrix, families, exact_exchange=exact_exchange)
-        host = partial(host_supermatrix, families, exact_exchange=exact_exchange)
+        vertices = partial(family_supermatrix, families, exchange=exchange)
+        host = partial(host_supermatrix, families, exchange=exchange)
         blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
         return lambda d: family_repulsion(families, blocks, d)
 

@@ -10,16 +10,19 @@ from pyscf_ipu.codelets import library, strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
-from pyscf_ipu.integrals import eri_matrix, one_electron
+from pyscf_ipu.integrals import one_electron
+from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, repulsion, supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
-EXCHANGE = 0.2
+EXCHANGE = Interaction(0.2, 0.5, 0.4)
+"""Of a range-separated hybrid."""
 
 
 def problem(numbers, basis, precision, strip):
@@ -101,8 +104,9 @@ def test_derivatives_are_slopes_of_integrals(system):
         atoms, strips = pieces(hi)
         one = one_electron(atoms, strips)
         d = pack_density(jax.numpy.asarray(density))
-        two = repulsion(supermatrix(plan, eri_matrix(plan, strips), EXCHANGE), d)[1].value()
-        return d @ (one.kinetic + one.nuclear - one.overlap)[rows] + two
+        matrices = eri_matrices(eri_matrix, plan, strips, EXCHANGE)
+        _, two = repulsion(supermatrix(plan, *matrices), d)
+        return d @ (one.kinetic + one.nuclear - one.overlap)[rows] + two.value()
 
     def derivative(hi):
         atoms, strips = pieces(hi)

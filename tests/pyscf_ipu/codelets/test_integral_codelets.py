@@ -14,6 +14,7 @@ from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
@@ -22,6 +23,7 @@ from pyscf_ipu.shapes.tile_plan import tile_plan
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
 
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
+SEPARATED = Interaction(0.2, 0.6, 0.3)
 
 
 LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
@@ -81,7 +83,8 @@ def integrals(request):
     dtype = settings.numerics.scf_dtype
 
     def run(strips, atoms):
-        return eri_matrix(plan, strips), *one_electron(atoms, strips)
+        both = eri_matrix(plan, strips), eri_matrix(plan, strips, SEPARATED)
+        return *both, *one_electron(atoms, strips)
 
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
@@ -92,19 +95,20 @@ def integrals(request):
 
 def test_eri(integrals):
     plan, native, portable, names, tolerance = integrals
-    assert names.count("eri") == 1
+    assert names.count("eri") == 2
     i, j = packed_indices(plan.layout.shape.n_ao)
     rows = plan.row_of[i, j]
-    a, b = (np.asarray(x[0])[rows[:, None], rows] for x in (native, portable))
-    assert np.abs(b).max() > 0.1
-    np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
-    np.testing.assert_array_equal(a, a.T)
+    for matrix, expected in zip(native[:2], portable[:2], strict=True):
+        a, b = (np.asarray(x)[rows[:, None], rows] for x in (matrix, expected))
+        assert np.abs(b).max() > 0.1
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(a, a.T)
 
 
 def test_nuclear_attraction(integrals):
     plan, native, portable, names, tolerance = integrals
     assert names.count("nuclear_attraction") == len(plan.strips)
-    for a, b in zip(native[1:], portable[1:], strict=True):
+    for a, b in zip(native[2:], portable[2:], strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=20 * tolerance)
 
 
@@ -120,8 +124,11 @@ def test_supermatrix_and_repulsion(precision, x, n_hydrogen):
         dtype = settings.numerics.scf_dtype
         matrix = rng.normal(size=(plan.n_rows, plan.n_rows)).astype(dtype)
         matrix = matrix + matrix.T
-        (half,), (expected,), _ = native_and_portable(lambda m: supermatrix(plan, m, x), matrix)
-        np.testing.assert_allclose(half, expected, rtol=0, atol=TOLERANCE[precision])
+        for exchange in (matrix[::-1, ::-1], matrix):
+            (half,), (expected,), _ = native_and_portable(
+                lambda m, k: supermatrix(plan, m, k, x), matrix, exchange
+            )
+            np.testing.assert_allclose(half, expected, rtol=0, atol=TOLERANCE[precision])
         d = rng.normal(size=shape.n_pairs).astype(dtype)
         native, portable, _ = native_and_portable(repulsion, expected, d)
     scale = float(np.abs(np.asarray(expected)).sum())

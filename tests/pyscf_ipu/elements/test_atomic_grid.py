@@ -8,7 +8,7 @@ from pyscf import gto
 from pyscf.data import elements
 from pyscf.dft import gen_grid
 
-from pyscf_ipu.elements.atomic_grid import atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -132,7 +132,7 @@ def test_atomic_grid_is_cached_and_read_only():
 
 @pytest.mark.parametrize("level", [-1, 10])
 def test_level_out_of_range(level):
-    with pytest.raises(ValueError, match="grid level must be an integer from 0 to 9"):
+    with pytest.raises(ValueError, match="not an integer from 0 to 9"):
         atomic_grid(6, level)
 
 
@@ -176,3 +176,24 @@ def test_single_atom_keeps_its_volumes():
     points, volumes, _ = padded_slots([18], 0)
     weights = device_weights(np.array([18]), np.zeros((1, 3)), points, volumes, np.float64)
     np.testing.assert_array_equal(weights, volumes)
+
+
+@pytest.mark.parametrize("pruned", [True, False])
+def test_radial_points_and_spheres(pruned):
+    mol = gto.M(atom=METHYL_CHLORIDE, basis="sto-3g", verbose=0)
+    grids = gen_grid.Grids(mol).set(atom_grid=(35, 110))
+    if not pruned:
+        grids.prune = None
+    expected = gen_grid.gen_atomic_grids(mol, grids.atom_grid, grids.radi_method, prune=grids.prune)
+    for symbol, number in (("C", 6), ("Cl", 17), ("H", 1)):
+        found = atomic_grid(number, Grid((35, 110), pruned))
+        points, weights = expected[symbol]
+        np.testing.assert_array_equal(found.points, points)
+        np.testing.assert_array_equal(found.weights, weights)
+        assert (len(found) == 35 * 110) is not pruned
+
+
+@pytest.mark.parametrize("size", [(75, 300), (75,), (0, 302), 10])
+def test_sizes_that_no_grid_has(size):
+    with pytest.raises(ValueError, match=r"spheres have 6, 14|not an integer from 0 to 9"):
+        atomic_grid(6, Grid(size))

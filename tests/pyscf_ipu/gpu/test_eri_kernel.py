@@ -9,6 +9,7 @@ from pyscf_ipu.integrals.electron_repulsion import class_blocks, eri_side
 from pyscf_ipu.integrals.eri_matrix import arrange
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.numerics.boys import boys, boys_reference
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
@@ -47,6 +48,11 @@ def test_a_class_pair_equals_the_portable_blocks(sides, classes):
 
 
 @pytest.mark.slow
+def test_range_separation(sides):
+    check(*sides, (1, 2), Interaction(0.2, 0.6, 0.3))
+
+
+@pytest.mark.slow
 def test_every_product_of_p_shells_is_computed():
     """Nine products are no multiple of those that a program computes."""
     plan, data = sides_of(HYDROGEN, Settings(basis="6-31g**", grid_level=0))
@@ -55,13 +61,14 @@ def test_every_product_of_p_shells_is_computed():
     check(plan, data, (last, last))
 
 
-def check(plan, data, classes):
+def check(plan, data, classes, of=COULOMB):
     block = next(b for b in plan.blocks if (b.bra, b.ket) == classes)
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     orders = bra.pair_class.order, ket.pair_class.order
-    want = arrange(bra, ket, block, class_blocks(plan, block, data).array)
+    want = arrange(bra, ket, block, class_blocks(plan, block, data, of).array)
     same = block.bra == block.ket
-    got = jax.jit(lambda a, b: eri_class_pair(orders, a, b, same))(*(data[i] for i in classes))
+    given = [data[i] for i in classes]
+    got = jax.jit(lambda a, b: eri_class_pair(orders, a, b, same, of))(*given)
     assert got.shape == want.shape
     assert np.abs(np.asarray(want)).max() > 0.1
     np.testing.assert_allclose(got, want, rtol=3e-6, atol=1e-6)

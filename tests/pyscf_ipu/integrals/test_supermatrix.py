@@ -48,7 +48,7 @@ def test_one_product_is_coulomb_and_exchange(system, x):
     density = random_density(mole.nao)
 
     def two_electron(matrix, density):
-        g = supermatrix(plan, matrix, x)
+        g = supermatrix(plan, matrix, matrix, x)
         d = pack_density(density)
         product, energy = repulsion(g, d)
         return g, unpack(product, mole.nao), energy

@@ -4,6 +4,7 @@ Each case compiles one program: overlap, kinetic, nuclear attraction, dipole, su
 Fock matrix with its energy at PySCF's starting density.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyscf import dft, scf
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.kohn_sham.hamiltonian import hamiltonian
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair, to_float64
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
@@ -23,6 +25,8 @@ from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
+
+OMEGA = 0.3
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Case:
     density: np.ndarray
     order: np.ndarray
     n_slot_ao: int
+    exchange: Interaction
     found: dict[str, Any]
 
     def matrix(self, packed):
@@ -73,7 +78,7 @@ def supermatrix(repulsion, n_pairs, dtype):
     return jax.lax.map(lambda d: repulsion(d)[0], jnp.eye(n_pairs, dtype=dtype)).T
 
 
-def build(mol, bounds, **changes):
+def build(mol, bounds, long_range=0.0, **changes):
     settings = Settings(**{"grid_level": 0, **changes})
     mol = Molecule(mol.numbers, mol.positions - mol.positions.mean(0), mol.charge)
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
@@ -85,7 +90,9 @@ def build(mol, bounds, **changes):
     slots[np.ix_(order, order)] = density
 
     def run(class_tables, conformer, density):
-        xc = functional(settings.xc)
+        xc = dataclasses.replace(
+            functional(settings.xc), long_range_exchange=long_range, omega=OMEGA
+        )
         problem = hamiltonian(gather_atoms(tile_plan(shape), class_tables, conformer, dtype), xc)
         fock, terms = problem.fock(density)
         one = problem.one._replace(overlap=problem.overlap)
@@ -102,7 +109,8 @@ def build(mol, bounds, **changes):
             shapes_conformer.conformer(mol, shape, settings),
         )
         found = jax.device_get(jax.jit(run)(*arrays, slots))
-    return Case(settings, bounds, mole, density, order, shape.n_ao, found)
+    exchange = Interaction(functional(settings.xc).exact_exchange, long_range, OMEGA)
+    return Case(settings, bounds, mole, density, order, shape.n_ao, exchange, found)
 
 
 @pytest.fixture(
@@ -110,6 +118,15 @@ def build(mol, bounds, **changes):
     params=[
         pytest.param((METHYL_CHLORIDE, EXACT, {"precision": "float64"}), id="float64"),
         pytest.param((METHYL_CHLORIDE, SINGLE, {"precision": "float32"}), id="float32"),
+        pytest.param(
+            (METHYL_CHLORIDE, EXACT, {"precision": "float64", "long_range": 0.6}),
+            id="range separation",
+        ),
+        pytest.param(
+            (METHYL_CHLORIDE, SINGLE, {"precision": "float32", "long_range": -0.2}),
+            id="screened exchange",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "pbe"}),
             id="general contraction",
@@ -149,9 +166,10 @@ def test_overlap_has_ones_for_padding(case):
 
 def test_supermatrix_is_coulomb_minus_exchange(case):
     eri = case.mole.intor("int2e")
-    x = functional(case.settings.xc).exact_exchange
-    exchange = np.einsum("ikjl->ijkl", eri) + np.einsum("iljk->ijkl", eri)
-    expected = eri - 0.25 * x * exchange
+    own = case.exchange.full * eri
+    with case.mole.with_range_coulomb(OMEGA):
+        own += case.exchange.long_range * case.mole.intor("int2e")
+    expected = eri - 0.25 * (np.einsum("ikjl->ijkl", own) + np.einsum("iljk->ijkl", own))
     g = host(case.found["g"])
     np.testing.assert_allclose(g, g.T, rtol=0, atol=case.bounds.repulsion)
     rows = case.pair_rows()
@@ -186,8 +204,9 @@ def test_fock_matrix_and_energy_terms(case):
     hcore = scf.hf.get_hcore(case.mole)
     coulomb, exchange = scf.hf.get_jk(case.mole, case.density)
     xc_energy, xc_matrix = semilocal(case)
-    x = functional(case.settings.xc).exact_exchange
-    two_electron = coulomb - 0.5 * x * exchange
+    _, far = scf.hf.RHF(case.mole).get_jk(case.mole, case.density, omega=OMEGA)
+    own = case.exchange.full * exchange + case.exchange.long_range * far
+    two_electron = coulomb - 0.5 * own
     fock = host(case.found["fock"])[np.ix_(case.order, case.order)]
     assert np.max(np.abs(fock - (hcore + two_electron + xc_matrix))) < 10 * case.bounds.integral
 

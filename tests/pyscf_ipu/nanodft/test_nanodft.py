@@ -107,8 +107,9 @@ def test_functionals_are_those_of_the_engine(name):
     assert FUNCTIONALS[name][1] == functional(name).exact_exchange
 
 
-def test_every_functional_of_the_engine_has_its_place():
-    assert FUNCTIONALS.keys() == set(ENGINE_FUNCTIONALS)
+def test_every_functional_is_one_of_the_engine_s():
+    """nanoDFT leaves out the longer ones."""
+    assert FUNCTIONALS.keys() < set(ENGINE_FUNCTIONALS)
     for name, (_, exchange, pyscf_name) in FUNCTIONALS.items():
         assert exchange == functional(name).exact_exchange
         assert pyscf_name == functional(name).pyscf_name

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracle import WATER, molecule
+from oracle import WATER, ground_state, molecule
 
 from pyscf_ipu import Settings, rks
 from pyscf_ipu.elements.basis_sets import QM9_BASIS
@@ -35,6 +35,17 @@ def test_energies_and_forces_are_those_of_pyscf(solver_of, name):
     expected = pyscf_forces(field)
     assert np.abs(expected).max() > 1e-2
     np.testing.assert_allclose(found.forces, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_range_separated_exchange(solver_of):
+    """The error function's interaction, of orders known at run time."""
+    level = {"basis": "def2-tzvp", "xc": "wb97x"}
+    found = rks(FLUORIDE, solver=solver_of(precision="float64", **level), forces=True)
+    field = ground_state(FLUORIDE, **level)
+    assert found.energy == pytest.approx(field.e_tot, abs=1e-7)
+    np.testing.assert_allclose(found.mo_energy, field.mo_energy, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.forces, pyscf_forces(field), rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import QUICK
 from pyscf import dft, gto
 from pyscf.dft import libxc
 
@@ -16,6 +17,8 @@ from pyscf_ipu.xc.variables import arctan, cbrt, x_arcsinh_x
 
 PADDED_LENGTH = 12288
 SEMILOCAL = tuple(name for name in FUNCTIONALS if name != "hf")
+OLD = ("lda", "pbe", "blyp", "b3lyp", "b3lyp5", "pbe0")
+COARSE = {}
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 METHANE = "C 0 0 0; H .63 .63 .63; H -.63 -.63 .63; H .63 -.63 -.63; H -.63 .63 -.63"
 BENZENE = "; ".join(
@@ -32,55 +35,69 @@ def strict_promotion():
 
 
 def molecular_density(atoms):
-    """Guess density of a molecule on PySCF's level-0 grid: weights, rho, sigma in float64."""
+    """Guess density of a molecule on PySCF's level-0 grid: weights, rho, sigma, tau in float64.
+
+    The guess has fractional occupations of spherical atoms; its tau is that of these.
+    """
     mol = gto.M(atom=atoms, basis="sto-3g", verbose=0)
     grids = dft.gen_grid.Grids(mol)
     grids.level = 0
     grids.build()
     ao = dft.numint.eval_ao(mol, grids.coords, deriv=1)
-    rho, *gradient = dft.numint.eval_rho(mol, ao, dft.RKS(mol).get_init_guess(), xctype="GGA")
-    return grids.weights, rho, sum(g * g for g in gradient)
+    guess = dft.RKS(mol).get_init_guess()
+    rho, *gradient, tau = dft.numint.eval_rho(mol, ao, guess, xctype="MGGA", with_lapl=False)
+    return grids.weights, rho, sum(g * g for g in gradient), tau
 
 
 @pytest.fixture(scope="module")
 def densities():
-    """Densities by name: random ones with reduced gradients s up to 10, and real molecules."""
+    """Densities by name: random ones with reduced gradients s up to 10, and real molecules.
+
+    Of the random ones tau is between that of one orbital and a hundred times the uniform gas's.
+    """
     rng = np.random.default_rng(7)
     rho = 10 ** rng.uniform(-6, 4, 2000)
     s = 10 ** rng.uniform(-3, 1, 2000)
     sigma = (2 * (3 * np.pi**2) ** (1 / 3) * s * rho ** (4 / 3)) ** 2
-    found = {"random": (np.ones_like(rho), rho, sigma)}
+    uniform = 0.3 * (3 * np.pi**2) ** (2 / 3) * rho ** (5 / 3)
+    tau = sigma / (8 * rho) + 10 ** rng.uniform(-2, 2, 2000) * uniform
+    found = {"random": (np.ones_like(rho), rho, sigma, tau)}
     for name, atoms in (("water", WATER), ("methane", METHANE), ("benzene", BENZENE)):
         found[name] = molecular_density(atoms)
     return found
 
 
-def libxc_reference(xc, rho, sigma):
-    """(e, vrho, vsigma) of libxc; zeros where it has no such derivative."""
+def libxc_reference(xc, rho, sigma, tau):
+    """(e, vrho, vsigma, vtau) of libxc; zeros where it has no such derivative."""
     zero = np.zeros_like(rho)
-    ingredients = rho if xc.kind == "lda" else np.stack([rho, np.sqrt(sigma), zero, zero])
+    rows = {"lda": [rho], "gga": [rho, np.sqrt(sigma), zero, zero]}
+    rows["mgga"] = [*rows["gga"], zero, tau]
+    ingredients = rho if xc.kind == "lda" else np.stack(rows[xc.kind])
     per_electron, potentials, *_ = libxc.eval_xc(xc.pyscf_name, ingredients, spin=0)
-    v_sigma = potentials[1] if xc.kind == "gga" else zero
-    return per_electron * rho, potentials[0], v_sigma
+    v_sigma = potentials[1] if xc.needs_gradient else zero
+    v_tau = potentials[3] if xc.needs_tau else zero
+    return per_electron * rho, potentials[0], v_sigma, v_tau
 
 
-@partial(jax.jit, static_argnums=0)
-def compiled(xc, rho, sigma):
-    return xc.energy_and_potential(rho, sigma)
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def compiled(xc, *ingredients):
+    return xc.energy_and_potential(*ingredients)
 
 
-def evaluate(xc, rho, sigma, dtype):
+def evaluate(xc, rho, sigma, tau, dtype):
     """Energy density and potentials in the given precision, returned as float64 arrays.
 
     Padded with empty points to one length, so that each functional is compiled once per dtype.
     """
     padding = (0, PADDED_LENGTH - len(rho))
+    columns = (rho, sigma, tau) if xc.needs_tau else (rho, sigma)
     with jax.enable_x64(dtype == np.float64):
-        inputs = (jnp.asarray(np.pad(column, padding), dtype) for column in (rho, sigma))
+        inputs = (jnp.asarray(np.pad(column, padding), dtype) for column in columns)
         results = compiled(xc, *inputs)
         assert all(result.dtype == dtype for result in results)
         assert all(np.all(result[len(rho) :] == 0) for result in map(np.asarray, results))
-        return [np.asarray(result, np.float64)[: len(rho)] for result in results]
+        found = [np.asarray(result, np.float64)[: len(rho)] for result in results]
+    return found if xc.needs_tau else [*found, np.zeros_like(rho, np.float64)]
 
 
 def gradient_scale(rho, sigma):
@@ -88,61 +105,82 @@ def gradient_scale(rho, sigma):
     return 1e-3 / (rho ** (4 / 3) + sigma / rho ** (4 / 3))
 
 
+def close(found, reference, slack):
+    """Compares with what went wrong in the message."""
+    worst = np.max(np.abs(found - reference) / slack)
+    assert worst <= 1, worst
+
+
+# How well two ways to write the same agree: powers of w to the eighth cancel in HSE's, those of
+# exponentials at large s in TPSS's.
+AGREEMENT = {"hse06": 100.0, "tpss": 100.0}
+
+
 @pytest.mark.parametrize("source", ["random", "water", "methane"])
 @pytest.mark.parametrize("name", SEMILOCAL)
 def test_float64_is_libxc(name, source, densities):
-    _, rho, sigma = densities[source]
-    keep = rho > 1e-6
-    rho, sigma = rho[keep], sigma[keep]
+    columns = densities[source][1:]
+    rho, sigma, tau = (column[columns[0] > 1e-6] for column in columns)
     xc = functional(name)
-    energy, v_rho, v_sigma = evaluate(xc, rho, sigma, np.float64)
-    ref_energy, ref_v_rho, ref_v_sigma = libxc_reference(xc, rho, sigma)
-    np.testing.assert_allclose(energy, ref_energy, rtol=1e-11)
-    np.testing.assert_allclose(v_rho, ref_v_rho, rtol=1e-10)
-    slack = 1e-10 * (np.abs(ref_v_sigma) + gradient_scale(rho, sigma))
-    assert np.all(np.abs(v_sigma - ref_v_sigma) <= slack)
+    energy, v_rho, v_sigma, v_tau = evaluate(xc, rho, sigma, tau, np.float64)
+    e, by_rho, by_sigma, by_tau = libxc_reference(xc, rho, sigma, tau)
+    fine = AGREEMENT.get(name, 1.0)
+    # A sum of exchange and correlation of either sign may vanish: what it consists of counts.
+    size = np.abs(e) + (0 if name in OLD else rho ** (4 / 3))
+    close(energy, e, 1e-11 * fine * size)
+    close(v_rho, by_rho, 1e-10 * fine * (np.abs(by_rho) + (0 if name in OLD else size / rho)))
+    close(v_sigma, by_sigma, 1e-10 * fine * (np.abs(by_sigma) + gradient_scale(rho, sigma)))
+    close(v_tau, by_tau, 1e-10 * fine * (np.abs(by_tau) + 0.01 * size / tau))
 
 
 @pytest.mark.parametrize("source", ["random", "water"])
 @pytest.mark.parametrize("name", SEMILOCAL)
 def test_float32_is_float64_of_the_same_input(name, source, densities):
-    _, rho, sigma = (column.astype(np.float32) for column in densities[source])
-    keep = rho > 1e-6
-    rho, sigma = rho[keep], sigma[keep]
+    columns = densities[source][1:]
+    rho, sigma, tau = (column[columns[0] > 1e-6].astype(np.float32) for column in columns)
     xc = functional(name)
-    energy, v_rho, v_sigma = evaluate(xc, rho, sigma, np.float32)
-    ref_energy, ref_v_rho, ref_v_sigma = evaluate(xc, rho, sigma, np.float64)
+    energy, v_rho, v_sigma, v_tau = evaluate(xc, rho, sigma, tau, np.float32)
+    e, by_rho, by_sigma, by_tau = evaluate(xc, rho, sigma, tau, np.float64)
+    rho, sigma, tau = np.float64((rho, sigma, tau))
     # B88 + LYP crosses zero at large s: measure against what rounded inputs alone would change.
-    scale = np.abs(ref_energy) + np.abs(rho * ref_v_rho) + np.abs(sigma * ref_v_sigma)
-    error = (energy - ref_energy) / scale
-    assert np.max(np.abs(error)) < 2e-6
-    assert abs(np.mean(error)) < 1e-7, "rounding must not be biased"
-    np.testing.assert_allclose(v_rho, ref_v_rho, rtol=3e-6)
-    slack = 1e-5 * np.abs(ref_v_sigma) + 3e-3 * gradient_scale(*np.float64((rho, sigma)))
-    assert np.all(np.abs(v_sigma - ref_v_sigma) <= slack)
+    scale = np.abs(e) + np.abs(rho * by_rho) + np.abs(sigma * by_sigma) + np.abs(tau * by_tau)
+    error = (energy - e) / scale
+    fine = 1 if name in OLD else COARSE.get(name, 3)
+    assert np.max(np.abs(error)) < 2e-6 * fine
+    assert abs(np.mean(error)) < 1e-7 * fine, "rounding must not be biased"
+    close(v_rho, by_rho, 3e-6 * fine * (np.abs(by_rho) + (0 if name in OLD else scale / rho)))
+    slack = 1e-5 * np.abs(by_sigma) + 3e-3 * gradient_scale(rho, sigma)
+    close(v_sigma, by_sigma, fine * slack)
+    close(v_tau, by_tau, fine * (1e-5 * np.abs(by_tau) + 1e-6 * scale / tau))
 
 
 @pytest.mark.parametrize("molecule", ["water", "benzene"])
 @pytest.mark.parametrize("name", SEMILOCAL)
 def test_integrated_energy_in_float32(name, molecule, densities):
-    weights, rho, sigma = densities[molecule]
+    weights, *columns = densities[molecule]
     xc = functional(name)
-    energy, *_ = evaluate(xc, rho, sigma, np.float32)
-    reference, *_ = libxc_reference(xc, rho, sigma)
+    energy, *_ = evaluate(xc, *columns, np.float32)
+    reference, *_ = libxc_reference(xc, *columns)
     assert abs(weights @ energy - weights @ reference) < 1e-5, "Hartree"
 
 
 def test_hartree_fock_has_no_density_part():
     xc = functional("hf")
-    results = evaluate(xc, np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.float32)
+    results = evaluate(xc, *np.array([[0.0, 1.0]] * 3), np.float32)
     assert xc.exact_exchange == 1.0
     assert all(np.all(result == 0) for result in results)
 
 
 @pytest.mark.parametrize("name", SEMILOCAL)
 def test_exact_exchange_is_that_of_libxc(name):
+    """PySCF's alpha is what is left at long range, its beta what is added to it at short range."""
     xc = functional(name)
-    assert xc.exact_exchange == pytest.approx(libxc.hybrid_coeff(xc.pyscf_name), abs=1e-12)
+    omega, alpha, beta = libxc.rsh_coeff(xc.pyscf_name)
+    short = alpha + beta if omega else libxc.hybrid_coeff(xc.pyscf_name)
+    assert xc.omega == omega
+    assert xc.exact_exchange == pytest.approx(short, abs=1e-12)
+    assert xc.long_range_exchange == pytest.approx(alpha - short if omega else 0, abs=1e-12)
+    assert xc.without_vv10 == libxc.is_nlc(xc.pyscf_name)
 
 
 def test_definition_tells_the_two_b3lyp_apart():
@@ -153,7 +191,7 @@ def test_definition_tells_the_two_b3lyp_apart():
 
 
 def test_unknown_name_lists_the_choices():
-    with pytest.raises(ValueError, match="choose one of hf, lda, pbe"):
+    with pytest.raises(ValueError, match="use one of hf, lda, pbe"):
         functional("m06")
 
 
@@ -163,39 +201,52 @@ def test_mixed_precision_is_refused():
         functional("lda").energy_density(one, one.astype(jnp.bfloat16))
     with pytest.raises(TypeError, match="float32 or float64"):
         functional("lda").energy_density(one.astype(jnp.bfloat16), one.astype(jnp.bfloat16))
+    with pytest.raises(TypeError, match="tau is bfloat16"):
+        functional("tpss").energy_density(one, one, one.astype(jnp.bfloat16))
+
+
+def test_a_functional_of_tau_asks_for_it():
+    one = jnp.ones(1, jnp.float32)
+    with pytest.raises(TypeError, match="give tau"):
+        functional("tpss").energy_density(one, one)
 
 
 EDGE = np.array([-1e-9, 0, 1e-45, 1e-38, 1e-20, 1e-12, 1.1e-11, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6])
 EDGE_SIGMA = np.array([-1e-9, 0, 1e-45, 1e-38, 1e-30, 1e-20, 1e-12, 1e-6, 1.0, 1e6, 1e20, 3e38])
 
 
+EDGES = [column.ravel() for column in np.meshgrid(EDGE, EDGE_SIGMA, EDGE_SIGMA)]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONALS)
 def test_edges_are_finite(name, dtype):
-    rho, sigma = (table.ravel() for table in np.meshgrid(EDGE, EDGE_SIGMA))
-    results = evaluate(functional(name), rho, sigma, dtype)
+    results = evaluate(functional(name), *EDGES, dtype)
     assert all(np.all(np.isfinite(result)) for result in results)
-    empty = rho <= 1e-15
+    empty = EDGES[0] <= 1e-15
     assert all(np.all(result[empty] == 0) for result in results)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     rho_decade=st.lists(st.floats(-45, 6), min_size=64, max_size=64),
     sigma_decade=st.lists(st.floats(-45, 38), min_size=64, max_size=64),
+    tau_decade=st.lists(st.floats(-45, 38), min_size=64, max_size=64),
 )
-def test_any_density_is_finite_in_float32(rho_decade, sigma_decade):
+def test_any_density_is_finite_in_float32(rho_decade, sigma_decade, tau_decade):
     with np.errstate(under="ignore"):
-        rho = (10 ** np.array(rho_decade)).astype(np.float32)
-        sigma = (10 ** np.array(sigma_decade)).astype(np.float32)
+        columns = [
+            (10 ** np.array(decade)).astype(np.float32)
+            for decade in (rho_decade, sigma_decade, tau_decade)
+        ]
     for name in FUNCTIONALS:
-        for result in evaluate(functional(name), rho, sigma, np.float32):
+        for result in evaluate(functional(name), *columns, np.float32):
             assert np.all(np.isfinite(result)), name
 
 
 @pytest.mark.parametrize("name", SEMILOCAL)
 def test_nan_is_not_taken_for_empty_space(name):
-    energy, *_ = evaluate(functional(name), np.array([np.nan]), np.array([0.1]), np.float32)
+    energy, *_ = evaluate(functional(name), *np.array([[np.nan], [0.1], [0.1]]), np.float32)
     assert np.isnan(energy[0])
 
 

@@ -48,7 +48,8 @@ def test_fairchem_gets_atoms_with_energy_forces_charge_and_spin(with_forces, wri
             data = found.data
             assert (data["charge"], data["spin"]) == (row["charge"], 1)
             assert {type(data[name]) for name in ("charge", "spin", "total_charge")} == {int}
-            assert (data["smiles"], data["line"]) == (row["smiles"], row["line"])
+            for name in ("smiles", "line", "id"):
+                assert data[name] == row[name]
         about = database.metadata
     assert about["free_atom_energies_hartree"]["O"] == -2.0
     assert {row["charge"] for row in rows} == {0, 1}

@@ -140,3 +140,13 @@ def test_a_full_disk_is_a_sentence(with_forces, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="No space left"):
         export(with_forces, tmp_path / "mine.h5", kind="ace")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["ace", "spice"])
+def test_molecules_with_ids_have_them_beside_the_rest(with_forces, tmp_path, kind):
+    path = tmp_path / "mine.h5"
+    export(with_forces, path, kind=kind)
+    with h5py.File(path) as file:
+        found = file["molecules"] if kind == "ace" else file
+        assert found["0000000002"]["ids"].asstr()[:].tolist() == ["nitromethane"] * 2
+        assert "ids" not in found["0000000001"]

@@ -47,7 +47,8 @@ def test_properties_units_and_atom_references(with_forces, tmp_path):
             assert found.numbers.tolist() == row["numbers"].tolist()
             np.testing.assert_allclose(found.positions, row["positions"] * units.Bohr, rtol=1e-6)
             expected = in_ase_units(row)
-            assert set(found.data) == set(words) == set(expected)
+            assert set(found.data) - {"id"} == set(words) == set(expected)
+            assert found.data["id"] == row["id"]
             for name, value in expected.items():
                 there = found.data[name]
                 assert there.shape == np.shape(value)

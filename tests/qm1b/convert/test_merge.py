@@ -48,7 +48,7 @@ def test_a_stopped_merge_goes_on(parts, whole, tmp_path):
 
 def test_molecules_of_several_units_are_not_counted_twice(finished, tmp_path, capsys):
     """24 frames of 12 molecules, each of which is in two units."""
-    for rows, expected in ((8, "24 input lines in 3 shards"), (99, "12 molecules in 1 shards")):
+    for rows, expected in ((8, "24 input lines in 3 shards"), (99, "12 molecules in 1 shard ")):
         folder = tmp_path / str(rows)
         folder.mkdir()
         assert main(["merge", str(frames(folder, unit_rows=rows)), "--out", f"{folder}/m"]) == 0

@@ -16,7 +16,7 @@ from qm1b.report.info import describe
 from qm1b.report.plots import MAX_BINS, bins
 from qm1b.report.stats import QUANTITIES, as_text, collect
 
-WITHOUT_FORCES = [q.name for q in QUANTITIES if "force" not in q.name]
+OF_ALL = [q.name for q in QUANTITIES if q.name not in ("max_force_ev_angstrom", "dispersion_ev")]
 
 
 def test_a_distribution_does_not_depend_on_how_it_comes():
@@ -54,7 +54,7 @@ def test_numbers_of_a_run(finished, tmp_path):
     assert stats.elements["O"] == 4
     assert "Cl" not in stats.elements  # its rows did not converge
     found = {d.name: d for d in stats.distributions}
-    assert list(found) == WITHOUT_FORCES
+    assert list(found) == OF_ALL
     assert found["gap_ev"].mean == pytest.approx(0.5 * HARTREE_TO_EV)
     rows = [row for row in ShardFolder(finished[0]) if row["converged"]]
     norms = [np.linalg.norm(row["dipole"]) for row in rows]
@@ -93,7 +93,7 @@ def test_the_command(finished, tmp_path, capsys):
     assert "converged" in capsys.readouterr().out
     assert main(["stats", str(finished[0]), "--plots", str(tmp_path / "plots")]) == 0
     names = {path.stem for path in (tmp_path / "plots").glob("*.png")}
-    assert names == {"overview", *WITHOUT_FORCES}
+    assert names == {"overview", *OF_ALL}
     picture = matplotlib.image.imread(tmp_path / "plots" / "overview.png")
     assert picture[..., :3].std() > 0.05
     assert main(["stats", str(tmp_path)]) == 2

@@ -17,14 +17,14 @@ TEXTS = [
 
 
 def test_every_text_comes_back(tmp_path):
-    drops = [Drop(i, text, text, text) for i, text in enumerate(TEXTS, start=1)]
+    drops = [Drop(i, text, text, text, text) for i, text in enumerate(TEXTS, start=1)]
     path = tmp_path / "a.csv"
     path.write_bytes(dropped.as_csv(drops))
     assert list(dropped.read(path)) == drops
 
 
 def test_no_cell_begins_a_formula():
-    drops = [Drop(i, text, text, text) for i, text in enumerate(TEXTS, start=1)]
+    drops = [Drop(i, text, text, text, text) for i, text in enumerate(TEXTS, start=1)]
     rows = csv.reader(io.StringIO(dropped.as_csv(drops).decode(), newline=""))
     next(rows)
     for row, text in zip(rows, TEXTS, strict=True):

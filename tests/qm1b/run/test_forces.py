@@ -25,6 +25,7 @@ from qm1b.engine.ladder import LADDER, run_of
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.reference.recompute import mean_field
+from qm1b.report.info import describe
 from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS
 from qm1b.work_units import Share
@@ -62,6 +63,16 @@ def test_without_the_option_there_is_no_column(whole, with_forces):
     assert sizes[0] < sizes[1]
     attributes = shards.read_attributes(shards.shards(with_forces)[0])
     assert (attributes["forces"], attributes["schema_version"]) == (True, VERSION)
+
+
+def test_info_and_the_card_say_whether_there_are_forces(whole, with_forces, tmp_path):
+    for folder, forces in ((whole, False), (with_forces, True)):
+        words = "of every converged row" if forces else "none"
+        assert f"\n  forces       {words}\n" in describe(folder)
+        write_card(folder, tmp_path / str(forces), Statements("x"))
+        card = (tmp_path / str(forces) / "README.md").read_text()
+        assert f"| forces | {'on every atom, -dE/dR' if forces else 'none'} |" in card
+        assert (", gaps, forces, dipole moments" in card) == forces
 
 
 def test_a_run_is_resumed_only_with_the_same_choice(with_forces, tmp_path):

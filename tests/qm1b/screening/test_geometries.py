@@ -81,11 +81,12 @@ def test_our_own_extended_xyz_is_an_input(finished, tmp_path):
     """Its comments hold ASE's _JSON where ASE would misread a SMILES."""
     row = next(iter(load(finished[0])))
     fluoride = {"numbers": np.array([9, 1]), "positions": np.array([[0, 0, 0], [0, 0, 1.8]])}
+    two = {"input_atom": np.array([0, 1])}
     path = tmp_path / "a.extxyz"
     path.write_text(
         frame(row | {"smiles": ""})
         + frame(row)
-        + frame(row | fluoride | {"smiles": "F", "mulliken_charges": np.zeros(2)})
+        + frame(row | fluoride | {"smiles": "F", "mulliken_charges": np.zeros(2)} | two)
     )
     bare, water, acid = screened(path)
     assert (bare.smiles, water.smiles, acid.smiles) == ("", "O", "F")
@@ -149,6 +150,7 @@ def test_frames_that_are_left_out(tmp_path, comment, atoms, reason):
     (found,) = xyz(tmp_path, (comment, atoms))
     assert isinstance(found, Drop)
     assert found.reason == reason
+    assert found.smiles == comment.removesuffix(" charge=2").partition("smiles=")[2]
     assert reason in DROP_REASONS
 
 
@@ -181,8 +183,8 @@ def test_sdf_entries_bring_geometry_charge_and_graph(tmp_path):
     acetate = block("CC(=O)[O-]", fields=">  <charge>\n-1\n\n>  <name>\nacetate\n\n")
     chiral = block("C[C@H](F)O")
     found = sdf(tmp_path, acetate, chiral, block("C[C@@H](F)O"), acetate)
-    given = ["CC(=O)[O-]", "C[C@H](F)O", "C[C@@H](F)O"]
-    assert [each.smiles for each in found] == [*map(Chem.CanonSmiles, given), ""]
+    given = ["CC(=O)[O-]", "C[C@H](F)O", "C[C@@H](F)O", "CC(=O)[O-]"]
+    assert [each.smiles for each in found] == [*map(Chem.CanonSmiles, given)]
     assert found[0].charge == -1
     assert found[3].reason == "duplicate"
     angstrom = found[1].geometry.positions * BOHR_TO_ANGSTROM

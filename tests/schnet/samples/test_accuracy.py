@@ -23,6 +23,7 @@ def test_errors_of_energies_and_forces():
     assert found.mae == pytest.approx(2.0 * Hartree, rel=1e-6)
     assert found.rmse == pytest.approx(np.sqrt(5.0) * Hartree, rel=1e-6)
     assert found.mean_predictor == pytest.approx(30.0 * Hartree, rel=1e-6)
+    assert found.simplest == "atom references alone"
     assert (found.molecules, found.left_out) == (2, 7)
     unit, n = 1e3 * Hartree / Bohr, known.forces.size
     assert found.forces.mae == pytest.approx(0.007 * unit / n, rel=1e-6)

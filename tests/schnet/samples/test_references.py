@@ -7,7 +7,7 @@ import pytest
 from listed_source import in_parts, many, molecule
 
 from schnet.errors import UserError
-from schnet.samples.references import AtomReferences, Totals, composition
+from schnet.samples.references import EXACT_SCALE, AtomReferences, Totals, composition
 from schnet.samples.samples import Sample, Samples
 
 PLANTED = {1: -0.6, 6: -38.1, 7: -54.8, 17: -460.1}
@@ -34,7 +34,17 @@ def test_planted_references_come_back():
     assert found.elements == (1, 6, 7)
     assert found.values == pytest.approx([PLANTED[z] for z in found.elements], abs=1e-10)
     assert found.constant == pytest.approx(0.25, abs=1e-10)
-    assert found.scale == 1.0  # nothing is left to scale by
+    assert found.scale == EXACT_SCALE  # nothing is left to scale by
+
+
+def test_rows_that_do_not_determine_every_element_are_noticed():
+    assert Totals.over([planted(300, 0)]).determined
+    few = Totals.over([planted(3, 0)])
+    assert not few.determined
+    assert not Totals.over([planted(1, 0), planted(1, 0), planted(1, 0), planted(1, 0)]).determined
+    found = AtomReferences.fit(few, extensive=True)
+    np.testing.assert_allclose(found.baseline(planted(3, 0)), planted(3, 0).targets, rtol=1e-12)
+    assert found.scale == EXACT_SCALE
 
 
 def test_a_millihartree_is_kept_in_hundreds_of_hartree():

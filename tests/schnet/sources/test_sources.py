@@ -398,7 +398,7 @@ def test_smiles_for_predictions(tmp_path):
     assert found[1].numbers.tolist() == ethane.numbers.tolist()
     np.testing.assert_allclose(found[1].positions_bohr, ethane.positions, rtol=1e-6)
     assert np.isnan(found.targets).all()
-    with pytest.raises(UserError, match=r"a.smi is a list of SMILES, which has no gap"):
+    with pytest.raises(UserError, match=r"a.smi is a file of SMILES, which has no gap"):
         open_source(path, "gap")
     path.write_text("O\nC[C\n")
     found = whole(open_source(path, None))
@@ -408,6 +408,14 @@ def test_smiles_for_predictions(tmp_path):
     packed = tmp_path / "b.smi.gz"
     packed.write_bytes(gzip.compress(b"O\n"))
     assert len(whole(open_source(packed, None))) == 1
+    table = tmp_path / "c.csv"
+    table.write_bytes(b'name,SMILES\n"a, b",O\nc,C\xff\n')
+    found = whole(open_source(table, None))
+    assert (found.smiles[0], found.sizes.tolist()) == ("O", [3, 0])
+    assert found.reasons[1] == "holds bytes that are not SMILES text"
+    table.write_text("name,gap\na,1\n")
+    with pytest.raises(UserError, match="has no column called smiles, or several"):
+        open_source(table, None)
 
 
 def test_paths_that_cannot_be_opened(tmp_path):

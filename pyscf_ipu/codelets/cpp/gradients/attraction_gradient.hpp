@@ -62,7 +62,7 @@ struct AttractionGradientVertex {
         x[d] = (high[d] - a.nuclei_high[3 * c + d]) + (low[d] - a.nuclei_low[3 * c + d]);
       const Vec<T> z =
           select<T>(own == typename Simd<T>::integer(c), Vec<T>{}, splat<T>(-a.charge[c]));
-      hermite_coulomb<T, L + 1>(fit, p, prefactor * z, x[0], x[1], x[2], r);
+      hermite_coulomb<T, L + 1>(fit, kCoulomb<T>, p, prefactor * z, x[0], x[1], x[2], r);
       for (int h = 0; h < kSize; ++h) potential[h] += r[h];
       for (int d = 0; d < 3; ++d) {
         Vec<T> along{};

@@ -117,13 +117,13 @@ struct EriGradientVertex : Hermites<LB, LK> {
     std::fill(density.begin(), density.end(), Vec<T>{});
     const std::int64_t n = problem.n_ao;
     const T* d = problem.density;
-    const T exchange = T(0.125) * problem.exact_exchange;
+    const T exchange = T(0.125) * problem.exchange;
     for (int lane = first; lane < group.lanes; ++lane) {
       const std::int32_t* columns = problem.products + 3 * kets.pairs[group.first + lane].row;
       for (int g = 0; g < ket.products; ++g) {
         const T* dk = d + columns[3 * g] * n;
         const T* dl = d + columns[3 * g + 1] * n;
-        const T coulomb = T(0.5) * dk[columns[3 * g + 1]];
+        const T coulomb = T(0.5) * problem.coulomb * dk[columns[3 * g + 1]];
         const T times = T(lane == own ? 1 : 2) * T(columns[3 * g + 2]);
         for (int f = 0; f < bra.products; ++f) {
           const std::int32_t* row = problem.products + 3 * (pair.row + f);
@@ -151,12 +151,13 @@ struct EriGradientVertex : Hermites<LB, LK> {
     Vec<T> d[3];
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
     if constexpr (LB == kHigh) {
-      high->integrals(fit, alpha, inverse_root, d);
+      high->integrals(fit, problem.eri.of, alpha, inverse_root, d);
       high->contract(p.e, weights.data(), half.data(), e_sums.data() + index * bra.products * kBra);
       high->add_force(p.e, weights.data(), centre_sums.data() + 3 * index, force);
     } else {
       Vec<T> r[n_hermite(LB + LK + 1)];
-      hermite_coulomb<T, LB + LK + 1>(fit, alpha, inverse_root, d[0], d[1], d[2], r);
+      hermite_coulomb<T, LB + LK + 1>(fit, problem.eri.of, alpha, inverse_root, d[0], d[1], d[2],
+                                      r);
       quartet_written_out(p, r, index, force);
     }
   }

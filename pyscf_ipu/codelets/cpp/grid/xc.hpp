@@ -184,4 +184,35 @@ void xc_potential(const T* ao, const T* factors, std::int64_t tiles, std::int64_
   (planes == 4 ? potential_of<T, 4> : potential_of<T, 1>)(ao, factors, tiles, n, points, out);
 }
 
+// The two halves for the kinetic energy density, from the gradients of the AOs alone: the planes
+// d = 1, 2 and 3 of ao[T, 4, N, Gb] are each what plane 0 is for the density.
+
+// out[T, Gb] = 1/2 sum_d sum_ij ao[d][i][g] density[i][j] ao[d][j][g].
+template <class T>
+void xc_kinetic_density(const T* ao, const T* density, std::int64_t tiles, std::int64_t planes,
+                        std::int64_t n, std::int64_t points, T* out) {
+  std::vector<T> part(tiles * points);
+  std::fill_n(out, tiles * points, T(0));
+  for (std::int64_t d = 1; d < planes; ++d)
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      density_of<T, 1>(ao + (t * planes + d) * n * points, density, 1, n, points,
+                       part.data() + t * points);
+      for (std::int64_t g = t * points; g < (t + 1) * points; ++g) out[g] += T(0.5) * part[g];
+    }
+}
+
+// out[N, N] = sum_d sum_g factors[g] ao[d][i][g] ao[d][j][g]; factors[T, Gb].
+template <class T>
+void xc_kinetic_potential(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
+                          std::int64_t n, std::int64_t points, T* out) {
+  std::vector<T> part(n * n);
+  std::fill_n(out, n * n, T(0));
+  for (std::int64_t t = 0; t < tiles; ++t)
+    for (std::int64_t d = 1; d < planes; ++d) {
+      potential_of<T, 1>(ao + (t * planes + d) * n * points, factors + t * points, 1, n, points,
+                         part.data());
+      for (std::int64_t i = 0; i < n * n; ++i) out[i] += part[i];
+    }
+}
+
 }  // namespace pyscf_ipu::ISA

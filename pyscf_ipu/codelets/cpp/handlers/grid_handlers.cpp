@@ -49,6 +49,15 @@ ffi::Error xc_potential(Buffer ao, Buffer factors, Result out) {
   return over_blocks(ao, factors, out, [](const auto& table) { return table.xc_potential; });
 }
 
+ffi::Error xc_kinetic_density(Buffer ao, Buffer density, Result out) {
+  return over_blocks(ao, density, out, [](const auto& table) { return table.xc_kinetic_density; });
+}
+
+ffi::Error xc_kinetic_potential(Buffer ao, Buffer factors, Result out) {
+  return over_blocks(ao, factors, out,
+                     [](const auto& table) { return table.xc_kinetic_potential; });
+}
+
 }  // namespace
 
 CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
@@ -60,5 +69,7 @@ CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
 
 CODELET(xc_density, results<1>(arguments<2>(ffi::Ffi::Bind())))
 CODELET(xc_potential, results<1>(arguments<2>(ffi::Ffi::Bind())))
+CODELET(xc_kinetic_density, results<1>(arguments<2>(ffi::Ffi::Bind())))
+CODELET(xc_kinetic_potential, results<1>(arguments<2>(ffi::Ffi::Bind())))
 
 }  // namespace pyscf_ipu

@@ -8,13 +8,13 @@
 namespace pyscf_ipu {
 namespace {
 
-ffi::Error supermatrix(Buffer matrix, Buffer row_of, double exact_exchange, Result out) {
-  return by_type(matrix.element_type(), [&](auto* null) {
+ffi::Error supermatrix(Buffer coulomb, Buffer exchange, Buffer row_of, double fraction,
+                       Result out) {
+  return by_type(coulomb.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    best().of<T>().supermatrix(data<T>(matrix), data<std::int32_t>(row_of),
-                               row_of.dimensions()[0], matrix.dimensions()[0],
-                               static_cast<T>(exact_exchange), out->dimensions()[0],
-                               data<T>(*out));
+    best().of<T>().supermatrix(data<T>(coulomb), data<T>(exchange), data<std::int32_t>(row_of),
+                               row_of.dimensions()[0], coulomb.dimensions()[0],
+                               static_cast<T>(fraction), out->dimensions()[0], data<T>(*out));
   });
 }
 
@@ -122,9 +122,10 @@ ffi::Error pair_gradient(ffi::RemainingArgs args, ffi::Span<const std::int32_t> 
 template <class T>
 EriProblem<T> eri_problem(const std::vector<Buffer>& buffers, ffi::Span<const std::int32_t> sizes,
                           ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
-                          std::int64_t rows) {
+                          ffi::Span<const double> of, std::int64_t rows) {
+  if (of.size() != 3) throw std::invalid_argument("an interaction is three numbers");
   EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4), rows,
-                        boys.begin()};
+                        boys.begin(), {T(of[0]), T(of[1]), T(of[2])}};
   if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
   for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
     const Buffer* b = buffers.data() + 5 * c;
@@ -139,10 +140,12 @@ EriProblem<T> eri_problem(const std::vector<Buffer>& buffers, ffi::Span<const st
 // Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and
 // first row.
 ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
-               ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys, Result out) {
+               ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
+               ffi::Span<const double> interaction, Result out) {
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const auto problem = eri_problem<T>(buffers_of(args), sizes, blocks, boys, out->dimensions()[0]);
+    const auto problem = eri_problem<T>(buffers_of(args), sizes, blocks, boys, interaction,
+                                        out->dimensions()[0]);
     best().of<T>().eri(problem, data<T>(*out));
   });
 }
@@ -152,7 +155,7 @@ ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
 ffi::Error eri_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
                         ffi::Span<const std::int32_t> sizes, ffi::Span<const std::int32_t> blocks,
                         ffi::Span<const double> boys, ffi::Span<const std::int32_t> patterns,
-                        double exact_exchange) {
+                        ffi::Span<const double> interaction, ffi::Span<const double> fractions) {
   auto first = rets.get<Buffer>(0);
   if (!first.has_value()) return ffi::Error::InvalidArgument("a result is not an array");
   return by_type((*first)->element_type(), [&](auto* null) {
@@ -164,9 +167,9 @@ ffi::Error eri_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
     const Buffer density = buffers.back();
     buffers.pop_back();
     EriGradientProblem<T> problem{
-        eri_problem<T>(buffers, sizes, blocks, boys, products.dimensions()[0]), {},
+        eri_problem<T>(buffers, sizes, blocks, boys, interaction, products.dimensions()[0]), {},
         data<T>(density), data<std::int32_t>(products), density.dimensions()[0],
-        static_cast<T>(exact_exchange)};
+        T(fractions[0]), T(fractions[1])};
     const std::int32_t* pattern = patterns.begin();
     for (std::size_t c = 0; c < problem.eri.classes.size(); ++c) {
       auto centre = rets.get<Buffer>(2 * c), e = rets.get<Buffer>(2 * c + 1);
@@ -195,8 +198,8 @@ ffi::Error attraction_gradient(Buffer p, Buffer high, Buffer low, Buffer e, Buff
 
 }  // namespace
 
-CODELET(supermatrix, results<1>(arguments<2>(ffi::Ffi::Bind())
-                                .Attr<double>("exact_exchange")))
+CODELET(supermatrix, results<1>(arguments<3>(ffi::Ffi::Bind())
+                                .Attr<double>("fraction")))
 
 CODELET(repulsion, results<2>(arguments<2>(ffi::Ffi::Bind())))
 
@@ -221,14 +224,16 @@ CODELET(pair_gradient, results<1>(ffi::Ffi::Bind().RemainingArgs()
 CODELET(eri, results<1>(ffi::Ffi::Bind().RemainingArgs()
                         .Attr<ffi::Span<const std::int32_t>>("sizes")
                         .Attr<ffi::Span<const std::int32_t>>("blocks")
-                        .Attr<ffi::Span<const double>>("boys")))
+                        .Attr<ffi::Span<const double>>("boys")
+                        .Attr<ffi::Span<const double>>("interaction")))
 
 CODELET(eri_gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets()
                           .Attr<ffi::Span<const std::int32_t>>("sizes")
                           .Attr<ffi::Span<const std::int32_t>>("blocks")
                           .Attr<ffi::Span<const double>>("boys")
                           .Attr<ffi::Span<const std::int32_t>>("patterns")
-                          .Attr<double>("exact_exchange"))
+                          .Attr<ffi::Span<const double>>("interaction")
+                          .Attr<ffi::Span<const double>>("fractions"))
 
 extern "C" __attribute__((visibility("default"))) const char* codelet_source_hash() {
   return SOURCE_HASH;

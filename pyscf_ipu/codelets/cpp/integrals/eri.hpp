@@ -20,12 +20,14 @@ struct EriVertex : Hermites<LB, LK> {
   using Hermites<LB, LK>::kBra, Hermites<LB, LK>::kKet;
 
   const BoysFit<T>& fit;
+  const Interaction<T>& of;
   const Side<T>&bra, &ket;
   std::vector<Vec<T>> half, result;
   std::optional<HighQuartet<T>> high;
 
-  EriVertex(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket)
-      : Hermites<LB, LK>(bra.order, ket.order), fit(fit), bra(bra), ket(ket),
+  EriVertex(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
+            const Side<T>& ket)
+      : Hermites<LB, LK>(bra.order, ket.order), fit(fit), of(of), bra(bra), ket(ket),
         half(bra.products * kKet), result(bra.products * ket.products) {
     if constexpr (LB == kHigh) high.emplace(bra, ket, 0);
   }
@@ -51,11 +53,11 @@ struct EriVertex : Hermites<LB, LK> {
     Vec<T> d[3];
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
     if constexpr (LB == kHigh) {
-      high->integrals(fit, alpha, inverse_root, d);
+      high->integrals(fit, of, alpha, inverse_root, d);
       high->contract(p.e, half.data());
     } else {
       Vec<T> r[n_hermite(LB + LK)];
-      hermite_coulomb<T, LB + LK>(fit, alpha, inverse_root, d[0], d[1], d[2], r);
+      hermite_coulomb<T, LB + LK>(fit, of, alpha, inverse_root, d[0], d[1], d[2], r);
       contract_written_out(p, r);
     }
   }
@@ -115,9 +117,9 @@ void write(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int produ
 }
 
 template <class T, int LB, int LK>
-void eri_block(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket, int bra_strip,
-               int ket_strip, std::int64_t rows, T* matrix) {
-  EriVertex<T, LB, LK> vertex(fit, bra, ket);
+void eri_block(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
+               const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+  EriVertex<T, LB, LK> vertex(fit, of, bra, ket);
   const auto& kets = ket.strips[ket_strip];
   const auto& bras = bra.strips[bra_strip].pairs;
   const bool square = &bra == &ket && bra_strip == ket_strip;
@@ -132,22 +134,23 @@ void eri_block(const BoysFit<T>& fit, const Side<T>& bra, const Side<T>& ket, in
 }
 
 template <class T, int LB, int LK>
-void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket,
-                      int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Interaction<T>& of,
+                      const Side<T>& bra, const Side<T>& ket, int bra_strip, int ket_strip,
+                      std::int64_t rows, T* matrix) {
   if (order == LK)
-    eri_block<T, LB, LK>(fits[LB + LK], bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_block<T, LB, LK>(fits[LB + LK], of, bra, ket, bra_strip, ket_strip, rows, matrix);
   else if constexpr (LK > LB)
-    eri_dispatch_ket<T, LB, LK - 1>(order, fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch_ket<T, LB, LK - 1>(order, fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
 }
 
 template <class T, int LB>
-void eri_dispatch(const BoysFit<T>* fits, const Side<T>& bra, const Side<T>& ket, int bra_strip,
-                  int ket_strip, std::int64_t rows, T* matrix) {
+void eri_dispatch(const BoysFit<T>* fits, const Interaction<T>& of, const Side<T>& bra,
+                  const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
   if (bra.order == LB)
-    eri_dispatch_ket<T, LB, kWrittenOut>(ket.order, fits, bra, ket, bra_strip, ket_strip, rows,
+    eri_dispatch_ket<T, LB, kWrittenOut>(ket.order, fits, of, bra, ket, bra_strip, ket_strip, rows,
                                          matrix);
   else if constexpr (LB > 0)
-    eri_dispatch<T, LB - 1>(fits, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
 }
 
 template <class T>
@@ -172,10 +175,10 @@ void eri(const EriProblem<T>& problem, T* matrix) {
     // Classes are sorted by order, and a block's bra class is not behind its ket class.
     const Side<T>&bra = sides[b[0]], &ket = sides[b[1]];
     if (ket.order > kWrittenOut)
-      eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], bra, ket, b[2], b[3], problem.rows,
-                                 matrix);
+      eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], problem.of, bra, ket, b[2], b[3],
+                                 problem.rows, matrix);
     else
-      eri_dispatch<T, kWrittenOut>(fits, bra, ket, b[2], b[3], problem.rows, matrix);
+      eri_dispatch<T, kWrittenOut>(fits, problem.of, bra, ket, b[2], b[3], problem.rows, matrix);
   }
 }
 

@@ -27,13 +27,14 @@ struct Hermites<kHigh, kHigh> {
   Hermites(int bra, int ket) : kBra(n_hermite(bra)), kKet(n_hermite(ket)) {}
 };
 
-// boys() of an order known at run time.
+// plain_seeds() of an order known at run time.
 template <class T, int L = kMostOrder>
-void boys_high(int order, const BoysFit<T>& fit, Vec<T> t, Vec<T>* f) {
+void seeds_high(int order, const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, Vec<T> square,
+                Vec<T>* f) {
   if (order == L)
-    boys<T, L>(fit, t, f);
+    plain_seeds<T, L>(fit, alpha, prefactor, square, f);
   else if constexpr (L > kWrittenOut + 1)
-    boys_high<T, L - 1>(order, fit, t, f);
+    seeds_high<T, L - 1>(order, fit, alpha, prefactor, square, f);
 }
 
 // The factor of the second term of every row of the recursion; 0 where there is none.
@@ -46,14 +47,18 @@ inline constexpr auto kCount = [] {
 
 // hermite_coulomb() of an order known at run time; rows of lower orders come first in every order.
 template <class T>
-void hermite_coulomb_high(int order, const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor,
-                          Vec<T> x, Vec<T> y, Vec<T> z, Vec<T>* r) {
+void hermite_coulomb_high(int order, const BoysFit<T>& fit, const Interaction<T>& of, Vec<T> alpha,
+                          Vec<T> prefactor, Vec<T> x, Vec<T> y, Vec<T> z, Vec<T>* r) {
   Vec<T> f[kMostOrder + 1];
-  boys_high<T>(order, fit, alpha * (x * x + y * y + z * z), f);
-  const Vec<T> factor = T(-2) * alpha;
-  for (int n = 0; n <= order; ++n) {
-    f[n] = f[n] * prefactor;
-    prefactor = prefactor * factor;
+  const Vec<T> square = x * x + y * y + z * z;
+  if (of.long_range == T(0)) {
+    seeds_high<T>(order, fit, alpha, prefactor, square, f);
+  } else {
+    const Vec<T> root = of.omega * reciprocal_root<T>(splat<T>(of.omega * of.omega) + alpha);
+    Vec<T> near[kMostOrder + 1];
+    seeds_high<T>(order, fit, alpha, prefactor * of.full, square, near);
+    seeds_high<T>(order, fit, alpha * (root * root), prefactor * (of.long_range * root), square, f);
+    for (int n = 0; n <= order; ++n) f[n] += near[n];
   }
   const Vec<T> axis[3] = {x, y, z};
   constexpr auto& rule = kRecursion<kMostOrder>;
@@ -87,8 +92,9 @@ struct HighQuartet {
       for (const int f : one.occupied[h]) of_product[f].push_back(h);
   }
 
-  void integrals(const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, const Vec<T> (&d)[3]) {
-    hermite_coulomb_high<T>(order, fit, alpha, prefactor, d[0], d[1], d[2], r.data());
+  void integrals(const BoysFit<T>& fit, const Interaction<T>& of, Vec<T> alpha, Vec<T> prefactor,
+                 const Vec<T> (&d)[3]) {
+    hermite_coulomb_high<T>(order, fit, of, alpha, prefactor, d[0], d[1], d[2], r.data());
   }
 
   // half[f, k] += sum_h e[f, h] r[h + k].

@@ -48,7 +48,7 @@ struct NuclearVertex {
       if (a.charge[c] == T(0)) continue;
       for (int d = 0; d < 3; ++d)
         x[d] = (high[d] - a.nuclei_high[3 * c + d]) + (low[d] - a.nuclei_low[3 * c + d]);
-      hermite_coulomb<T, L>(fit, p, prefactor, x[0], x[1], x[2], r);
+      hermite_coulomb<T, L>(fit, kCoulomb<T>, p, prefactor, x[0], x[1], x[2], r);
       const Vec<T> charge =
           select<T>(own == typename Simd<T>::integer(c), Vec<T>{}, splat<T>(-a.charge[c]));
       for (int h = 0; h < kSize; ++h) add_exactly<T>(total[h], error[h], charge * r[h]);

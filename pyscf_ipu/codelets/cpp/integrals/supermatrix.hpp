@@ -39,20 +39,22 @@ void unpack(const T* row, const std::int32_t* row_of, std::int64_t n, std::int64
 
 // out[padded_rows, P]; the rows behind P and the upper triangle are zero.
 template <class T>
-void supermatrix(const T* matrix, const std::int32_t* row_of, std::int64_t n, std::int64_t rows,
-                 T exact_exchange, std::int64_t padded_rows, T* out) {
+void supermatrix(const T* coulomb, const T* exchange, const std::int32_t* row_of, std::int64_t n,
+                 std::int64_t rows, T fraction, std::int64_t padded_rows, T* out) {
   const std::int64_t pairs = n * (n + 1) / 2, face = n * n;
-  const T scale = T(-0.25) * exact_exchange;
-  std::vector<T> slab(n * face), exchange(face);
+  const T scale = T(-0.25) * fraction;
+  const bool one = coulomb == exchange;
+  std::vector<T> slab(n * face), own(one ? 0 : face), across(face);
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t k = 0; k <= i; ++k)
-      unpack(matrix + std::int64_t(row_of[i * n + k]) * rows, row_of, n, i, slab.data() + k * face);
+      unpack(exchange + std::int64_t(row_of[i * n + k]) * rows, row_of, n, i, slab.data() + k * face);
     for (std::int64_t j = 0; j <= i; ++j) {
       for (std::int64_t k = 0; k <= i; ++k)
-        std::copy_n(slab.data() + k * face + j * n, i + 1, exchange.data() + k * n);
+        std::copy_n(slab.data() + k * face + j * n, i + 1, across.data() + k * n);
+      if (!one) unpack(coulomb + std::int64_t(row_of[i * n + j]) * rows, row_of, n, i, own.data());
       const std::int64_t ij = i * (i + 1) / 2 + j;
       T* row = out + ij * pairs;
-      mix(slab.data() + j * face, exchange.data(), n, i, j + 1, scale, row);
+      mix(one ? slab.data() + j * face : own.data(), across.data(), n, i, j + 1, scale, row);
       row[ij] *= T(0.5);
       std::fill(row + ij + 1, row + pairs, T(0));
     }

@@ -20,6 +20,7 @@ from pyscf_ipu.ipu.algorithms.family_cost import (
 )
 from pyscf_ipu.ipu.algorithms.family_cuts import GATHERED_BYTES, MIN_OPERATIONS, SCRATCH_BYTES, cut
 from pyscf_ipu.ipu.algorithms.family_vertex import family_eri_vertex
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.shape import shape_of
 
 PENTANE = [6] * 5 + [1] * 12
@@ -207,7 +208,7 @@ def test_costs_are_the_operations_of_the_vertex(numbers, basis):
             depth = group.kind.n_prim // slices
             contractions = sum(n for _, n in group.kind.parts)
             rows.append(jax.ShapeDtypeStruct((1, 2 * depth * (1 + contractions) + 6), np.float32))
-        vertex = partial(family_eri_vertex, tuple(shells), c.slices, 0.2)
+        vertex = partial(family_eri_vertex, tuple(shells), c.slices, Interaction(0.2))
         traced = jax.make_jaxpr(vertex)(*rows, jax.ShapeDtypeStruct((1, 3), np.float32))
         counted = operations(traced.jaxpr)
         assert piece_cost(plan.kinds(c), c.slices) == pytest.approx(counted, rel=0.25)

@@ -11,13 +11,14 @@ import pytest
 from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER, mole_of, molecule
 
 from pyscf_ipu import Molecule, Settings
-from pyscf_ipu.integrals import eri_matrix
+from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRS
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
@@ -27,7 +28,7 @@ AMMONIA = molecule("N 0 0 0.1; H 0 0.94 -0.27; H 0.81 -0.47 -0.27; H -0.81 -0.47
 OXYGEN = Molecule([8, 8], [[0.1, 0.2, 0.3], [0.9, -1.0, 2.0]])
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 
-# Molecule, basis, cartesian, fraction of exact exchange, tiles, and every how many family classes
+# Molecule, basis, cartesian, (fraction of) exact exchange, tiles, and every how many family classes
 # are computed, for the sake of compile time; on one tile families are put together, on many cut.
 SYSTEMS = {
     "hydrogen": (HYDROGEN, "sto-3g", False, 0.2, 1, 1),
@@ -35,6 +36,7 @@ SYSTEMS = {
     "water on one tile": (WATER, "sto-3g", False, 1.0, 1, 1),
     "empty slots": (AMMONIA, "sto-3g", False, 0.2, 20, 1),
     "second row": (METHYL_CHLORIDE, "sto-3g", False, 0.2, 30, 1),
+    "range separation": (HYDROGEN, "6-31g", False, Interaction(0.2, 0.6, 0.3), 8, 1),
     "without exact exchange": (HYDROGEN, "6-31g", False, 0.0, 8, 1),
     "d shells": (OXYGEN, "6-31g*", False, 0.2, 200, 31),
     "cartesian d shells": (OXYGEN, "6-31g*", True, 0.2, 8, 11),
@@ -44,6 +46,7 @@ SYSTEMS = {
 CASES = [
     ("hydrogen", "float32"),
     ("without exact exchange", "float64"),
+    ("range separation", "float64"),
     ("water", "float32"),
     ("water on one tile", "float64"),
     ("empty slots", "float32"),
@@ -55,7 +58,8 @@ class System:
     """Both forms of G of one molecule, and functions of the density."""
 
     def __init__(self, name, precision):
-        mol, basis, cart, self.x, n_tiles, every = SYSTEMS[name]
+        mol, basis, cart, x, n_tiles, every = SYSTEMS[name]
+        self.x = x if isinstance(x, Interaction) else Interaction(x)
         self.settings = Settings(precision=precision, basis=basis, cart=cart, grid_level=0)
         self.numerics = self.settings.numerics
         self.dtype = self.numerics.scf_dtype
@@ -82,8 +86,8 @@ class System:
 
     def by_rows(self, tables, mol, d):
         atoms = self.atoms(tables, mol)
-        matrix = eri_matrix(atoms.plan, pair_strips(atoms))
-        half = supermatrix(atoms.plan, matrix, self.x)
+        matrices = eri_matrices(eri_matrix, atoms.plan, pair_strips(atoms), self.x)
+        half = supermatrix(atoms.plan, *matrices)
         return half, *repulsion(half, d)
 
     def coverage(self):

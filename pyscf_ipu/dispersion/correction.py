@@ -1,0 +1,92 @@
+"""Energy and forces of a correction: on the host, in float64, one molecule at a time."""
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.dispersion.chai_head_gordon import chai_head_gordon
+from pyscf_ipu.suffixes.names import Dispersion
+from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
+
+Atoms = tuple[Integer[np.ndarray, " A"], Float[np.ndarray, "A 3"]]
+"""Atomic numbers, and positions in Bohr."""
+
+
+class Correction(NamedTuple):
+    """What a correction adds to an energy and to forces."""
+
+    energy: float
+    """Hartree."""
+    forces: Float[np.ndarray, "A 3"]
+    """-dE/dR in Hartree/Bohr."""
+
+
+def check_installed(kind: Dispersion | None) -> None:
+    """Raise ImportError if the package that computes a correction is missing."""
+    if kind is not None and kind.package and find_spec(kind.package) is None:
+        raise ImportError(
+            f"dispersion corrections need the package {kind.package}: run "
+            f"{how_to_install('dispersion')}"
+        )
+
+
+def correction(
+    kind: Dispersion | None,
+    numbers: Integer[np.ndarray, " A"],
+    positions: Float[np.ndarray, "A 3"],
+    charge: int = 0,
+) -> Correction:
+    """The correction of a molecule; zero without one, and for a single atom.
+
+    Args:
+        kind: which one.
+        numbers: atomic numbers.
+        positions: in Bohr.
+        charge: of the molecule in e; D4 alone depends on it.
+
+    Raises:
+        ImportError: its package is not installed.
+        ValueError: it has no parameters for an element.
+        RuntimeError: the package's own, for a geometry that it cannot use.
+    """
+    check_installed(kind)
+    if kind is None or len(numbers) < 2:
+        return Correction(0.0, np.zeros((len(numbers), 3)))
+    values, where = kind.parameters.values, np.asarray(positions, np.float64)
+    if kind.method == CHAI_HEAD_GORDON:
+        energy, gradient = chai_head_gordon(numbers, where, **values)
+    else:
+        compute = {D3BJ: _d3bj, D3ZERO: _d3zero}.get(kind.method, _d4)
+        found = compute(numbers, where, charge, dict(values))
+        energy, gradient = float(found["energy"]), np.asarray(found["gradient"])
+    return Correction(energy, -gradient)
+
+
+def _d3bj(
+    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
+) -> dict[str, np.ndarray]:
+    from dftd3.interface import DispersionModel, RationalDampingParam
+
+    damping = RationalDampingParam(**values)
+    return DispersionModel(numbers, positions).get_dispersion(damping, grad=True)
+
+
+def _d3zero(
+    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
+) -> dict[str, np.ndarray]:
+    from dftd3.interface import DispersionModel, ZeroDampingParam
+
+    damping = ZeroDampingParam(**values)
+    return DispersionModel(numbers, positions).get_dispersion(damping, grad=True)
+
+
+def _d4(
+    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
+) -> dict[str, np.ndarray]:
+    from dftd4.interface import DampingParam, DispersionModel
+
+    model = DispersionModel(numbers, positions, charge=float(charge))
+    return model.get_dispersion(DampingParam(**values), grad=True)

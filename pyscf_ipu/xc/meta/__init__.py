@@ -1,0 +1,1 @@
+"""Functionals of the kinetic energy density."""

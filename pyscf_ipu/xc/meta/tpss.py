@@ -1,0 +1,77 @@
+"""TPSS: exchange and correlation without parameters that were fitted to molecules.
+
+J. Tao, J. P. Perdew, V. N. Staroverov, G. E. Scuseria, Phys. Rev. Lett. 91, 146401 (2003),
+doi:10.1103/PhysRevLett.91.146401, with the digits of libxc MGGA_X_TPSS (202) and MGGA_C_TPSS (231).
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from pyscf_ipu.xc.correlation import PBE_GAMMA, gradient_corrected, pbe_correlation, t_squared
+from pyscf_ipu.xc.exchange import s_squared, slater
+from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.spin import POLARISED, perdew_wang
+from pyscf_ipu.xc.variables import Variables
+
+UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
+"""tau / rho^(5/3) of the uniform gas."""
+KAPPA, MU, B, C, E = 0.804, 0.21951, 0.40, 1.59096, 1.537
+C_OF_CORRELATION, D = 0.53, 2.8
+
+
+def weizsaecker_share(v: Variables) -> Float[Array, "*grid"]:
+    """z = tau_W / tau in [0, 1], tau_W = sigma / (8 rho)."""
+    return v.x2 / (8 * v.kinetic)
+
+
+def exchange(v: Variables) -> Float[Array, "*grid"]:
+    """Hartree per electron: eqs. 5 to 10 of the paper.
+
+    Every summand of the numerator is divided by a part of the denominator (1 + sqrt(e) p)^2 before
+    it is multiplied: powers of p = s^2 alone leave the range of float32.
+    """
+    p, z = s_squared(v), weizsaecker_share(v)
+    alpha = (v.kinetic - v.x2 / 8) / UNIFORM
+    divided = 1 / (1 + math.sqrt(E) * p)
+    part = p * divided
+    bend = 0.45 * (alpha - 1) / jnp.sqrt(1 + B * alpha * (alpha - 1)) * divided
+    q, z_part = bend + 2 / 3 * part, z * divided
+    # The root has no derivative at zero; what is added there changes no digit of the result.
+    root = jnp.sqrt(0.5 * (9 / 25 * z_part * z_part + part * part) + 1e-30)
+    ratio = z / (1 + z * z)
+    x = (
+        (10 / 81 + C * ratio * ratio) * part * divided
+        + 146 / 2025 * q * q
+        - 73 / 405 * q * root
+        + (10 / 81) ** 2 / KAPPA * part * part
+        + 2 * math.sqrt(E) * 10 / 81 * 9 / 25 * z_part * z_part
+        + E * MU * part * part * p
+    )
+    return slater(v) * (1 + KAPPA - KAPPA * KAPPA / (KAPPA + x))
+
+
+def correlation(v: Variables) -> Float[Array, "*grid"]:
+    """Hartree per electron: eqs. 11 to 14 of the paper, where spins are equal."""
+    z = weizsaecker_share(v)
+    whole = pbe_correlation(v)
+    # A gas of one spin, with half of the density and of its slope: r_s is 2^(1/3) times as large
+    # and phi is 2^(-1/3), hence t^2 is twice as large, and gamma phi^3 half of PBE's gamma.
+    one_spin = gradient_corrected(
+        perdew_wang(2 ** (1 / 3) * v.rs, POLARISED), 2 * t_squared(v), PBE_GAMMA / 2
+    )
+    larger = jnp.where(one_spin > whole, one_spin, whole)
+    z2 = z * z
+    revised = whole * (1 + C_OF_CORRELATION * z2) - (1 + C_OF_CORRELATION) * z2 * larger
+    return revised * (1 + D * revised * z2 * z)
+
+
+TPSS = Functional(
+    name="tpss",
+    kind="mgga",
+    exact_exchange=0.0,
+    definition="MGGA_X_TPSS(202) + MGGA_C_TPSS(231) of libxc",
+    pyscf_name="tpss",
+    terms=(Term(1.0, exchange), Term(1.0, correlation)),
+)

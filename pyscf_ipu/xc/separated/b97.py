@@ -1,0 +1,160 @@
+"""The omega-B97 family: power series around the exchange and correlation of the uniform gas.
+
+All of the exact exchange at long range, a part of it at short range.  J.-D. Chai,
+M. Head-Gordon, J. Chem. Phys. 128, 084106 (2008), doi:10.1063/1.2834918; the last one in the form
+of N. Mardirossian, M. Head-Gordon, J. Chem. Phys. 144, 214110 (2016), doi:10.1063/1.4952647.
+Parameters are those of libxc.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.separated.attenuation import short_range_slater
+from pyscf_ipu.xc.spin import PAPER, by_spins
+from pyscf_ipu.xc.variables import Variables
+
+EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA = 0.004, 0.2, 0.006
+UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
+"""tau / rho^(5/3) of the uniform gas."""
+
+
+class Series(NamedTuple):
+    """Coefficients of one member: powers of u for exchange, and for correlation by spins."""
+
+    omega: float
+    exchange: tuple[float, ...]
+    same: tuple[float, ...]
+    opposite: tuple[float, ...]
+
+
+def share(v: Variables, gamma: float) -> Float[Array, "*grid"]:
+    """u = gamma x^2 / (1 + gamma x^2) in [0, 1), x^2 = sigma / rho^(8/3) of one spin."""
+    x2 = gamma * 2 ** (2 / 3) * v.x2
+    return x2 / (1 + x2)
+
+
+def kinetic_share(v: Variables) -> Float[Array, "*grid"]:
+    """w = (t_uniform - t) / (t_uniform + t) in (-1, 1], t = tau / rho^(5/3)."""
+    return (UNIFORM - v.kinetic) / (UNIFORM + v.kinetic)
+
+
+def power_series(coefficients: Sequence[float], u: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
+    """sum_i c_i u^i."""
+    total = jnp.full_like(u, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = c + u * total
+    return total
+
+
+def _wb97(series: Series, v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of a member without kinetic energy density."""
+    same, opposite = by_spins(v, *PAPER)
+    return (
+        short_range_slater(v, series.omega)
+        * power_series(series.exchange, share(v, EXCHANGE_GAMMA))
+        + same * power_series(series.same, share(v, SAME_GAMMA))
+        + opposite * power_series(series.opposite, share(v, OPPOSITE_GAMMA))
+    )
+
+
+def _wb97m(v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of libxc HYB_MGGA_XC_WB97M_V (531)."""
+    w = kinetic_share(v)
+    x, s, o = (share(v, gamma) for gamma in (EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA))
+    w2, s2 = w * w, s * s
+    w4 = w2 * w2
+    exchange = 0.85 + 1.007 * x + 0.259 * w
+    equal = 0.443 - 1.437 * s2 * s2 - 4.535 * w - 3.39 * w2 + 4.278 * w4 * s2 * s
+    unequal = 1.0 + 1.358 * w + w2 * (2.924 - 8.812 * o) + w4 * w2 * (9.142 * o - 1.39)
+    same, opposite = by_spins(v)
+    return short_range_slater(v, 0.3) * exchange + same * equal + opposite * unequal
+
+
+def _member(
+    name: str, libxc: str, exact_exchange: float, series: Series, without_vv10: bool = False
+) -> Functional:
+    long_range = round(1 - exact_exchange, 9)
+    number, label = libxc.split()
+    beside = ", without its VV10" if without_vv10 else ""
+    return Functional(
+        name=name,
+        kind="gga",
+        exact_exchange=exact_exchange,
+        definition=f"libxc {number} ({label}){beside}: {exact_exchange} HF"
+        f" + {long_range} HF of erf({series.omega} r)/r + short-range B97",
+        pyscf_name=number,
+        terms=(Term(1.0, partial(_wb97, series)),),
+        long_range_exchange=long_range,
+        omega=series.omega,
+        without_vv10=without_vv10,
+    )
+
+
+WB97X = _member(
+    "wb97x",
+    "464 HYB_GGA_XC_WB97X",
+    0.157706,
+    Series(
+        0.3,
+        (0.842294, 0.726479, 1.0476, -5.70635, 13.2794),
+        (1.0, -4.33879, 18.2308, -31.743, 17.2901),
+        (1.0, 2.37031, -11.3995, 6.58405, -3.78132),
+    ),
+)
+
+WB97X_D = _member(
+    # J.-D. Chai, M. Head-Gordon, Phys. Chem. Chem. Phys. 10, 6615 (2008), doi:10.1039/b810189b.
+    "wb97x-d",
+    "471 HYB_GGA_XC_WB97X_D",
+    0.222036,
+    Series(
+        0.2,
+        (0.777964, 0.66116, 0.574541, -5.25671, 11.6386),
+        (1.0, -6.90539, 31.3343, -51.0533, 26.4423),
+        (1.0, 1.79413, -12.0477, 14.0847, -8.50809),
+    ),
+)
+
+WB97X_D3 = _member(
+    # Y.-S. Lin et al., J. Chem. Theory Comput. 9, 263 (2013), doi:10.1021/ct300715s.
+    "wb97x-d3",
+    "399 HYB_GGA_XC_WB97X_D3",
+    0.195728,
+    Series(
+        0.25,
+        (0.804272, 0.6989, 0.50894, -3.744903, 10.06079),
+        (1.0, -4.868902, 21.295726, -36.020866, 19.177018),
+        (1.0, 2.433266, -15.446008, 17.64439, -8.879494),
+    ),
+)
+
+WB97X_D3BJ = _member(
+    # The functional: N. Mardirossian, M. Head-Gordon, Phys. Chem. Chem. Phys. 16, 9904 (2014),
+    # doi:10.1039/c3cp54374a.  With D3(BJ): A. Najibi, L. Goerigk, J. Chem. Theory Comput. 14, 5725
+    # (2018), doi:10.1021/acs.jctc.8b00842.
+    "wb97x-d3bj",
+    "466 HYB_GGA_XC_WB97X_V",
+    0.167,
+    Series(0.3, (0.833, 0.603, 1.194), (0.556, -0.257), (1.219, -1.85)),
+    without_vv10=True,
+)
+
+WB97M_D3BJ = Functional(
+    # With D3(BJ) by the same authors, who replaced VV10 in both.
+    name="wb97m-d3bj",
+    kind="mgga",
+    exact_exchange=0.15,
+    definition="libxc 531 (HYB_MGGA_XC_WB97M_V), without its VV10: 0.15 HF"
+    " + 0.85 HF of erf(0.3 r)/r + short-range B97 with the kinetic energy density",
+    pyscf_name="531",
+    terms=(Term(1.0, _wb97m),),
+    long_range_exchange=0.85,
+    omega=0.3,
+    without_vv10=True,
+)
