@@ -41,7 +41,7 @@ class ProfileCommand:
     basis: str = Settings.basis
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = Settings.xc
-    """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
+    """hf, lda, pbe, pbe0, blyp, b3lyp, b3lyp5, wb97x and others."""
     grid_level: int = 0
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles

@@ -167,7 +167,9 @@ def xc_functional_vertex(
     return energy.hi, energy.lo, jnp.stack([*factors, *(0.25 * weights * v for v in v_tau)])
 
 
-def ingredients_of(functional: Functional, moments: FloatDG) -> tuple[tuple[FloatG, ...], FloatDG]:
+def ingredients_of(
+    functional: Functional, moments: FloatDG
+) -> tuple[tuple[FloatG, ...], Float[Array, "axes G"]]:
     """What a functional depends on, from the moments at the points of a block; and the gradient."""
     slope = moments[1:4]
     tau = (moments[4],) if functional.needs_tau else ()

@@ -59,8 +59,8 @@ class Generate(RunSettings):
     basis: str | None = None
     """Basis set instead of the preset's."""
     xc: str | None = None
-    """hf, lda, pbe, blyp, b3lyp, b3lyp5 or pbe0 instead of the preset's functional; for dispersion
-    with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5, pbe0, wb97x and others instead of the preset's functional;
+    for dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] | None = None
     """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
     of each sphere."""

@@ -24,7 +24,7 @@ def found(request):
     with jax.enable_x64(True):
         positions = jax.numpy.asarray(MOLECULE.positions)
         ours = engine_integrals(MOLECULE, settings)(positions)
-        local, owner, _ = becke_grid(MOLECULE, 0, positions)
+        local, owner, _ = becke_grid(MOLECULE, settings.grid, positions)
     points = np.asarray(local) + MOLECULE.positions[owner]
     functions = mixed_functions(mole) if cart == MIXED else np.eye(mole.nao)
     return ours, mole, functions, points
