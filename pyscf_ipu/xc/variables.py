@@ -24,7 +24,7 @@ the float64 cutoff, so only meaningless input (rho = 1e-12 with sigma = 1) meets
 """
 
 
-LEAST_T, LARGEST_T = 1e-10, 1e14
+LEAST_T, LARGEST_T = 1e-7, 1e14
 """Bounds of tau / rho^(5/3).
 
 A bond's midpoint comes close to zero where one orbital holds all electrons, and a density that
