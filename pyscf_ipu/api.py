@@ -39,10 +39,9 @@ def rks(
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
         basis: a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
-        xc: "hf", "lda", "pbe", "revpbe", "blyp", "bp86", "b3lyp" (default), "b3lyp5", "pbe0",
-            "hse06", "cam-b3lyp", "wb97x", "wb97x-d", "wb97x-d3", "wb97x-d3bj", "wb97m-d3bj",
-            "tpss", "r2scan" or "m06-2x"; with a suffix for dispersion,
-            D3(BJ) "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
+        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5", "pbe0", or another one of
+            `pyscf_ipu.xc.FUNCTIONALS`, such as "wb97x"; with a suffix for dispersion, D3(BJ)
+            "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
         grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
             of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
             points of each sphere, for example (75, 302).

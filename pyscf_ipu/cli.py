@@ -40,7 +40,7 @@ class ProfileCommand:
     basis: str = Settings.basis
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = Settings.xc
-    """A functional, as for `rks`: hf, pbe, b3lyp, wb97x, r2scan, ..."""
+    """hf, lda, pbe, pbe0, blyp, b3lyp, b3lyp5, wb97x and others."""
     grid_level: int = 0
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles

@@ -23,8 +23,8 @@ class Settings:
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p and d shells."""
     xc: str = "b3lyp"
-    """hf, lda, pbe, revpbe, blyp, bp86, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
-    wb97x-d3, wb97x-d3bj, wb97m-d3bj, tpss, r2scan or m06-2x; for dispersion with -d3bj, -d3 or -d4
+    """hf, lda, pbe, revpbe, bp86, blyp, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
+    wb97x-d3, wb97x-d3bj, tpss, r2scan, m06-2x or wb97m-d3bj; for dispersion with -d3bj, -d3 or -d4
     behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or radial points and points

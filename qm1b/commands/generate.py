@@ -54,9 +54,8 @@ class Generate(RunSettings):
     basis: str | None = None
     """Basis set instead of the preset's."""
     xc: str | None = None
-    """hf, lda, pbe, revpbe, blyp, bp86, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
-    wb97x-d3, wb97x-d3bj, wb97m-d3bj, tpss, r2scan or m06-2x instead of the preset's functional; for
-    dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
+    """hf, lda, pbe, blyp, b3lyp, b3lyp5, pbe0, wb97x and others instead of the preset's functional;
+    for dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] | None = None
     """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
     of each sphere."""

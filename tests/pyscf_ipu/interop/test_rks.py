@@ -180,6 +180,10 @@ def test_names_of_functionals_and_defaults_are_pyscf_s():
     assert [functional_name(x) for x in ("PBE", "svwn", "b3lypg", "HF", "wb97x", "M06_2X")] == [
         "pbe", "lda", "b3lyp", "hf", "wb97x", "m06-2x"
     ]  # fmt: skip
+    without = RKS(water(), xc="wb97m_v")
+    without.nlc = 0
+    with pytest.raises(ValueError, match="functional of 'wb97m-d3bj', whose dispersion"):
+        without.settings()
     settings = RKS(water()).settings()
     assert (settings.xc, settings.grid_level, settings.max_cycles) == ("lda", 3, 50)
 
