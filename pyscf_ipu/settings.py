@@ -37,7 +37,7 @@ class Settings:
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
     prune: bool = field(default=True, metadata={"added": "0.2"})
-    """Fewer grid points near the nuclei and far from them, as PySCF does by default."""
+    """Take fewer grid points near nuclei and far from them, as PySCF does by default, or all."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):

@@ -19,6 +19,7 @@ from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result
 from pyscf_ipu.nanodft.integrals import mole_of
 from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.xc import functional
 
 WIDTH = 88  # of the table, where the output is no terminal
 GOOD_EV, FAIR_EV = 1e-3, 0.0434  # green below, yellow below one kcal/mol, red above
@@ -134,8 +135,16 @@ def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
     if settings.xc.lower() == "hf":
         field = scf.RHF(mole)
     else:
-        field = dft.RKS(mole, xc=FUNCTIONALS[settings.xc.lower()][2])
-        field.grids.level = settings.grid_level
+        xc = functional(settings.xc)
+        field = dft.RKS(mole, xc=xc.pyscf_name)
+        if xc.without_vv10:
+            field.nlc = 0  # type: ignore[assignment]
+        if isinstance(settings.grid_level, int):
+            field.grids.level = settings.grid_level
+        else:
+            field.grids.atom_grid = settings.grid_level  # type: ignore[assignment]
+        if not settings.prune:
+            field.grids.prune = None
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
     field.kernel()
     return field
