@@ -201,7 +201,12 @@ def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, fl
 
 
 def converged(field: MeanField) -> MeanField:
-    """The self-consistent field by DIIS, else by second-order steps."""
+    """The self-consistent field by DIIS, else by second-order steps.
+
+    Without PySCF's checkpoint file, which it opens and locks in every cycle: a process that is
+    started at that moment inherits the lock, and the next cycle ends in an error.
+    """
+    field.chkfile = None
     field.conv_tol, field.conv_tol_grad = CONV_TOL_HARTREE, CONV_TOL_GRADIENT
     field.max_cycle = MAX_CYCLES
     field.kernel()
