@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from pyscf import dft, scf
 from pyscf.scf.hf import SCF
 from rich.console import Console
 from rich.live import Live
@@ -19,7 +18,6 @@ from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result
 from pyscf_ipu.nanodft.integrals import mole_of
 from pyscf_ipu.units import HARTREE_TO_EV
-from pyscf_ipu.xc import functional
 
 WIDTH = 88  # of the table, where the output is no terminal
 GOOD_EV, FAIR_EV = 1e-3, 0.0434  # green below, yellow below one kcal/mol, red above
@@ -132,19 +130,7 @@ def force_table(molecule: Molecule, forces: np.ndarray, reference: Reference | N
 def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
     """PySCF's mean-field object at the same level of theory, after its SCF (see `converged`)."""
     mole = mole_of(molecule, settings)
-    if settings.xc.lower() == "hf":
-        field = scf.RHF(mole)
-    else:
-        xc = functional(settings.xc)
-        field = dft.RKS(mole, xc=xc.pyscf_name)
-        if xc.without_vv10:
-            field.nlc = 0  # type: ignore[assignment]
-        if isinstance(settings.grid_level, int):
-            field.grids.level = settings.grid_level
-        else:
-            field.grids.atom_grid = settings.grid_level  # type: ignore[assignment]
-        if not settings.prune:
-            field.grids.prune = None
+    field = settings.pyscf_method(mole)
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
     field.kernel()
     return field

@@ -1,7 +1,7 @@
 """PySCF in float64 as the reference: the numbers that the row of a conformer should have.
 
-The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid level with
-PySCF's own pruning, spherical or cartesian functions. Precision is not part of it. Dispersion is
+The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid, spherical
+or cartesian functions. Precision is not part of it. Dispersion is
 added to PySCF's numbers as it was to the row's.
 """
 
@@ -165,32 +165,7 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
         cart=level.cart,
         verbose=0,
     )
-    return method_of(mole, level)
-
-
-def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanField:
-    """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds.
-
-    It has no dispersion, and an atom needs none.
-    """
-    from pyscf import dft, scf
-
-    from pyscf_ipu.xc import functional
-
-    xc = functional(level.xc)
-    if xc.kind == "hf":
-        return scf.UHF(mole) if unrestricted else scf.RHF(mole)
-    method = dft.UKS if unrestricted else dft.RKS
-    field = method(mole, xc=xc.pyscf_name)
-    if xc.without_vv10:
-        field.nlc = 0  # type: ignore[assignment]
-    if isinstance(level.grid_level, tuple):
-        field.grids.atom_grid = level.grid_level  # type: ignore[assignment]
-    else:
-        field.grids.level = level.grid_level
-    if not level.prune:
-        field.grids.prune = None
-    return field
+    return level.pyscf_method(mole)
 
 
 def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, float], ...]:
@@ -201,12 +176,7 @@ def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, fl
 
 
 def converged(field: MeanField) -> MeanField:
-    """The self-consistent field by DIIS, else by second-order steps.
-
-    Without PySCF's checkpoint file, which it opens and locks in every cycle: a process that is
-    started at that moment inherits the lock, and the next cycle ends in an error.
-    """
-    field.chkfile = None
+    """The self-consistent field by DIIS, else by second-order steps."""
     field.conv_tol, field.conv_tol_grad = CONV_TOL_HARTREE, CONV_TOL_GRADIENT
     field.max_cycle = MAX_CYCLES
     field.kernel()
