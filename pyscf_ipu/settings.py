@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+    from pyscf.scf.hf import SCF
+
     from pyscf_ipu.elements.atomic_grid import Grid
     from pyscf_ipu.numerics.precision import Precision
     from pyscf_ipu.suffixes.names import Dispersion
@@ -38,7 +41,7 @@ class Settings:
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
     prune: bool = field(default=True, metadata={"added": "0.2"})
-    """Fewer grid points near the nuclei and far from them, as PySCF does by default."""
+    """Take fewer grid points near nuclei and far from them, as PySCF does by default, or all."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
@@ -135,6 +138,38 @@ class Settings:
         if without_suffix(self.xc) == self.xc.lower():
             return self
         return replace(self, xc=without_suffix(self.xc))
+
+    def pyscf_method(self, mole: Mole, unrestricted: bool = False) -> SCF:
+        """PySCF's Kohn-Sham or Hartree-Fock object of this level, with default thresholds.
+
+        It computes no dispersion.  It has no checkpoint file, which PySCF opens and locks in every
+        cycle: a process that is started at that moment inherits the lock, and the next cycle ends
+        in an error.
+
+        Args:
+            mole: with the level's basis, and cart=`pyscf_cart(self.cart)`.
+            unrestricted: for open shells.
+        """
+        from pyscf import dft, scf
+
+        from pyscf_ipu.elements.mixed import with_functions
+        from pyscf_ipu.xc import functional
+
+        xc = functional(self.xc)
+        if xc.kind == "hf":
+            field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
+        else:
+            field = (dft.UKS if unrestricted else dft.RKS)(mole, xc=xc.pyscf_name)
+            if xc.without_vv10:
+                field.nlc = 0  # type: ignore[assignment]
+            if isinstance(self.grid_level, tuple):
+                field.grids.atom_grid = self.grid_level  # type: ignore[assignment]
+            else:
+                field.grids.level = self.grid_level
+            if not self.prune:
+                field.grids.prune = None
+        field.chkfile = None
+        return with_functions(field, self.cart)
 
     @property
     def numerics(self) -> Precision:

@@ -98,7 +98,7 @@ def time_padding(settings: Settings, mol: Molecule, cache: str, repeat: int) -> 
     """In a worker: seconds per conformer in the padded and in the exact shape."""
     enable_disk_cache(cache)
     solver = Solver(settings)
-    level = (settings.basis, settings.cart, settings.grid_level)
+    level = (settings.basis, settings.cart, settings.grid)
     padded, exact = solver.shape(mol), shape_of(mol.numbers, *level, pad=False)
     found = {shape: _seconds(solver, shape, mol, repeat) for shape in {padded, exact}}
     hydrogens = f"{exact.n_hydrogen} of {padded.n_hydrogen}"

@@ -55,38 +55,27 @@ def correction(
     check_installed(kind)
     if kind is None or len(numbers) < 2:
         return Correction(0.0, np.zeros((len(numbers), 3)))
-    values, where = kind.parameters.values, np.asarray(positions, np.float64)
+    where = np.asarray(positions, np.float64)
     if kind.method == CHAI_HEAD_GORDON:
-        energy, gradient = chai_head_gordon(numbers, where, **values)
-    else:
-        compute = {D3BJ: _d3bj, D3ZERO: _d3zero}.get(kind.method, _d4)
-        found = compute(numbers, where, charge, dict(values))
-        energy, gradient = float(found["energy"]), np.asarray(found["gradient"])
-    return Correction(energy, -gradient)
+        energy, gradient = chai_head_gordon(numbers, where, **kind.parameters.values)
+        return Correction(energy, -gradient)
+    alike = kind.method in (D3BJ, D3ZERO)
+    found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind)
+    return Correction(float(found["energy"]), -np.asarray(found["gradient"]))
 
 
-def _d3bj(
-    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
-) -> dict[str, np.ndarray]:
-    from dftd3.interface import DispersionModel, RationalDampingParam
+def _dftd3(numbers: np.ndarray, positions: np.ndarray, kind: Dispersion) -> dict[str, np.ndarray]:
+    from dftd3.interface import DispersionModel, RationalDampingParam, ZeroDampingParam
 
-    damping = RationalDampingParam(**values)
-    return DispersionModel(numbers, positions).get_dispersion(damping, grad=True)
-
-
-def _d3zero(
-    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
-) -> dict[str, np.ndarray]:
-    from dftd3.interface import DispersionModel, ZeroDampingParam
-
-    damping = ZeroDampingParam(**values)
-    return DispersionModel(numbers, positions).get_dispersion(damping, grad=True)
+    damping = {D3BJ: RationalDampingParam, D3ZERO: ZeroDampingParam}[kind.method]
+    chosen = damping(**kind.parameters.values)
+    return DispersionModel(numbers, positions).get_dispersion(chosen, grad=True)
 
 
-def _d4(
-    numbers: np.ndarray, positions: np.ndarray, charge: int, values: dict[str, float]
+def _dftd4(
+    numbers: np.ndarray, positions: np.ndarray, charge: int, kind: Dispersion
 ) -> dict[str, np.ndarray]:
     from dftd4.interface import DampingParam, DispersionModel
 
     model = DispersionModel(numbers, positions, charge=float(charge))
-    return model.get_dispersion(DampingParam(**values), grad=True)
+    return model.get_dispersion(DampingParam(**kind.parameters.values), grad=True)

@@ -37,7 +37,7 @@ class Grid(NamedTuple):
 
 
 def check_size(size: object) -> None:
-    """Refuse what is no `Grid.size`.
+    """Check a `Grid.size`.
 
     Raises:
         ValueError: it is neither a level nor a pair of sensible numbers.

@@ -24,6 +24,8 @@ from pyscf_ipu.numerics.arrays import (
     FloatTDG,
     FloatTDNG,
     FloatTG,
+    FloatTVG,
+    FloatVG,
     Scalar,
 )
 from pyscf_ipu.numerics.two_words import Pair, two_product
@@ -45,14 +47,14 @@ class GridProducts(NamedTuple):
     kinetic_density: Callable[[FloatTDNG, FloatNN], FloatTG]
     kinetic_potential: Callable[[FloatTDNG, FloatTG], FloatNN]
 
-    def moments(self, functional: Functional, ao: FloatTDNG, density: FloatNN) -> FloatTDG:
+    def moments(self, functional: Functional, ao: FloatTDNG, density: FloatNN) -> FloatTVG:
         """Density, gradient and kinetic energy density, as far as a functional needs them."""
         found = self.density(ao, density)
         if not functional.needs_tau:
             return found
         return jnp.concatenate([found, self.kinetic_density(ao, density)[:, None]], axis=1)
 
-    def matrix(self, functional: Functional, ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+    def matrix(self, functional: Functional, ao: FloatTDNG, factors: FloatTVG) -> FloatNN:
         """The matrix from a factor for each of the moments."""
         if functional.needs_tau:
             half = self.potential(ao, factors[:, :-1])
@@ -148,7 +150,7 @@ def xc_kinetic_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatG:
     return 0.5 * (sums[0] + sums[1] + sums[2])
 
 
-def moments_of(functional: Functional, density: FloatNN, ao: FloatDNG) -> FloatDG:
+def moments_of(functional: Functional, density: FloatNN, ao: FloatDNG) -> FloatVG:
     """One block: all that `GridProducts.moments` finds on it."""
     found = xc_density_vertex(ao, density)
     if not functional.needs_tau:
@@ -157,8 +159,8 @@ def moments_of(functional: Functional, density: FloatNN, ao: FloatDNG) -> FloatD
 
 
 def xc_functional_vertex(
-    functional: Functional, moments: FloatDG, weights: FloatG
-) -> tuple[Scalar, Scalar, FloatDG]:
+    functional: Functional, moments: FloatVG, weights: FloatG
+) -> tuple[Scalar, Scalar, FloatVG]:
     """One block: its energy in two words and the factors of `GridProducts.matrix`."""
     ingredients, slope = ingredients_of(functional, moments)
     e, v_rho, v_sigma, *v_tau = functional.energy_and_potential(*ingredients)
@@ -168,7 +170,7 @@ def xc_functional_vertex(
 
 
 def ingredients_of(
-    functional: Functional, moments: FloatDG
+    functional: Functional, moments: FloatVG
 ) -> tuple[tuple[FloatG, ...], Float[Array, "axes G"]]:
     """What a functional depends on, from the moments at the points of a block; and the gradient."""
     slope = moments[1:4]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from pyscf_ipu.grid.blocks import GridBlocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, along, ingredients_of
-from pyscf_ipu.numerics.arrays import FloatDG, FloatG, FloatKG, FloatNN
+from pyscf_ipu.numerics.arrays import FloatG, FloatKG, FloatNN, FloatVG
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
 from pyscf_ipu.xc import Functional
 from pyscf_ipu.xc.variables import cbrt, density_cutoff
@@ -41,7 +41,7 @@ def exchange_correlation_response(
     return response
 
 
-def xc_kernel_vertex(functional: Functional, moments: FloatDG, weights: FloatG) -> FloatKG:
+def xc_kernel_vertex(functional: Functional, moments: FloatVG, weights: FloatG) -> FloatKG:
     """One block: what `xc_response_vertex` needs of the functional's second derivatives.
 
     float32 cannot hold those of a thin density.  So they are taken along a change of rho by itself,
@@ -72,8 +72,8 @@ def xc_kernel_vertex(functional: Functional, moments: FloatDG, weights: FloatG) 
 
 
 def xc_response_vertex(
-    functional: Functional, kernel: FloatKG, moments: FloatDG, change: FloatDG
-) -> FloatDG:
+    functional: Functional, kernel: FloatKG, moments: FloatVG, change: FloatVG
+) -> FloatVG:
     """One block: the change of the factors of `GridProducts.matrix` along that of the moments."""
     (d_rho, _, *d_tau), d_slope = ingredients_of(functional, change)
     slope = moments[1:4]

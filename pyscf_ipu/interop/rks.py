@@ -27,7 +27,6 @@ from pyscf_ipu.interop.rks_checks import (
     check_grids,
     check_integrals,
     check_molecule,
-    check_nonlocal,
     check_options,
 )
 from pyscf_ipu.molecule.molecule import Molecule
@@ -87,11 +86,9 @@ class RKS(dft.rks.RKS):
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
-        xc = functional_name(self.xc)
-        check_nonlocal(functional(xc), self)
         level = Settings(
             basis=basis_name(self.mol),
-            xc=xc,
+            xc=functional_name(self.xc),
             grid_level=plain_integer(self.grids.level),
             precision=self.precision,
             cart=bool(self.mol.cart),

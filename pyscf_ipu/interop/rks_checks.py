@@ -16,7 +16,6 @@ from pyscf.scf.dispersion import parse_dft
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.numerics.precision import PRECISIONS
-from pyscf_ipu.xc import Functional
 
 # Settings that are not offered, and the values that mean "not set".
 UNSUPPORTED: dict[str, tuple] = {
@@ -129,15 +128,6 @@ def check_functional(xc: object) -> None:
         raise ValueError(
             f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which this class leaves "
             f"to others: give xc={name!r}, or use pyscf_ipu.rks, which adds it, or pyscf.dft.RKS"
-        )
-
-
-def check_nonlocal(meant: Functional, field: Any) -> None:
-    """Raise ValueError if PySCF would add a nonlocal correlation energy to the functional's."""
-    if meant.without_vv10 and field.nlc in ("", None):
-        raise ValueError(
-            f"xc={field.xc!r} has the nonlocal correlation VV10 in PySCF, which is not computed: "
-            "set nlc = 0 for the functional without it, or use pyscf.dft.RKS"
         )
 
 

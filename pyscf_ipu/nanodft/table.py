@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from pyscf import dft, scf
 from pyscf.scf.hf import SCF
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from pyscf_ipu import Molecule, Settings
-from pyscf_ipu.elements.mixed import with_functions
 from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result
 from pyscf_ipu.nanodft.integrals import mole_of
 from pyscf_ipu.units import HARTREE_TO_EV
@@ -132,12 +130,7 @@ def force_table(molecule: Molecule, forces: np.ndarray, reference: Reference | N
 def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
     """PySCF's mean-field object at the same level of theory, after its SCF (see `converged`)."""
     mole = mole_of(molecule, settings)
-    if settings.xc.lower() == "hf":
-        field = scf.RHF(mole)
-    else:
-        field = dft.RKS(mole, xc=FUNCTIONALS[settings.xc.lower()][2])
-        field.grids.level = settings.grid_level
-    field = with_functions(field, settings.cart)
+    field = settings.pyscf_method(mole)
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
     field.kernel()
     return field

@@ -1,7 +1,8 @@
 """Shapes of arrays, by name.
 
 B batch, A atoms, M atoms of one slot class, N atomic orbitals (AOs), P pairs of AOs, T tiles or
-blocks, G grid points of a block or an atom, D an AO and its derivatives, R rows of a tile plan,
+blocks, G grid points of a block or an atom, D an AO and its derivatives, V the density and what
+else a functional needs, R rows of a tile plan,
 S strips of nb chunks of c primitive pairs, f AO products and h Hermites of a shell pair.
 """
 
@@ -37,9 +38,11 @@ FloatMG3 = Float[Array, "M G 3"]
 FloatDNG = Float[Array, "D N G"]
 FloatG = Float[Array, " G"]
 FloatDG = Float[Array, "D G"]
+FloatVG = Float[Array, "V G"]
 FloatKG = Float[Array, "K G"]
 FloatTDNG = Float[Array, "T D N G"]
 FloatTDG = Float[Array, "T D G"]
+FloatTVG = Float[Array, "T V G"]
 FloatTG = Float[Array, "T G"]
 FloatSnc = Float[Array, "S nb c"]
 FloatSnc3 = Float[Array, "S nb c 3"]

@@ -37,8 +37,8 @@ FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced program
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
 ROOMS = (
-    "codelets elements gpu gradient grid integrals kohn_sham numerics scf shapes tiles xc".split()
-)
+    "codelets elements gpu gradient grid integrals kohn_sham numerics scf shapes suffixes tiles xc"
+).split()
 """The folders of this package whose source decides what a program computes."""
 FILES = (
     "convergence.py settings.py units.py host/__init__.py host/backend.py solver/platform.py"

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float
 from pyscf_ipu.xc.variables import Variables, x_arcsinh_x
 
 B88_BETA = 0.0042
+PBE_MU = 0.2195149727645171
+"""With the digits of libxc: beta pi^2 / 3."""
 
 
 def slater(v: Variables) -> Float[Array, "*grid"]:
@@ -36,24 +38,22 @@ def pbe_exchange(v: Variables) -> Float[Array, "*grid"]:
     """Perdew-Burke-Ernzerhof exchange, libxc GGA_X_PBE (101).
 
     J. P. Perdew, K. Burke, M. Ernzerhof, Phys. Rev. Lett. 77, 3865 (1996), eqs. 10-14,
-    doi:10.1103/PhysRevLett.77.3865; mu with the digits of libxc (beta pi^2 / 3).
+    doi:10.1103/PhysRevLett.77.3865.
     """
-    return _pbe_form(v, kappa=0.8040)
+    kappa = 0.8040
+    return slater(v) * (1 + kappa - kappa / (1 + PBE_MU / kappa * s_squared(v)))
 
 
 def revpbe_exchange(v: Variables) -> Float[Array, "*grid"]:
     """The revised form, with another kappa, libxc GGA_X_PBE_R (102).
 
-    Y. Zhang, W. Yang, Phys. Rev. Lett. 80, 890 (1998), doi:10.1103/PhysRevLett.80.890.
+    Y. Zhang, W. Yang, Phys. Rev. Lett. 80, 890 (1998), doi:10.1103/PhysRevLett.80.890.  Written
+    without 1 + kappa, whose rounding in float32 would be a bias.
     """
-    return _pbe_form(v, kappa=1.245)
+    s2, kappa = s_squared(v), 1.245
+    return slater(v) * (1 + PBE_MU * s2 / (1 + PBE_MU / kappa * s2))
 
 
 def s_squared(v: Variables) -> Float[Array, "*grid"]:
     """s^2 = sigma / (2 k_F rho)^2 with k_F = (3 pi^2 rho)^(1/3), dimensionless."""
     return v.x2 / (4 * (3 * math.pi**2) ** (2 / 3))
-
-
-def _pbe_form(v: Variables, kappa: float) -> Float[Array, "*grid"]:
-    mu = 0.2195149727645171
-    return slater(v) * (1 + kappa - kappa / (1 + mu / kappa * s_squared(v)))

@@ -24,7 +24,7 @@ the float64 cutoff, so only meaningless input (rho = 1e-12 with sigma = 1) meets
 """
 
 
-LEAST_T, LARGEST_T = 1e-10, 1e14
+LEAST_T, LARGEST_T = 1e-7, 1e14
 """Bounds of tau / rho^(5/3).
 
 A bond's midpoint comes close to zero where one orbital holds all electrons, and a density that
@@ -171,13 +171,20 @@ def _reduced_tau(
     return jnp.where(high & ~empty, LARGEST_T, jnp.where(low | empty, LEAST_T, inside))
 
 
+@jax.custom_jvp
 def _not_beyond(x: Float[Array, "*grid"], bound: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
-    """The smaller one, with the derivative of `x` in any case.
+    """The smaller one, with the derivative of `x` where it is not far beyond.
 
     sigma / (8 rho) equals tau where one orbital holds all electrons: there rounding decides which
     is smaller, and a derivative that depended on it would jump from point to point.
     """
-    return x - jax.lax.stop_gradient(jnp.maximum(x - bound, 0.0))
+    return jnp.minimum(x, bound)
+
+
+@_not_beyond.defjvp
+def _not_beyond_jvp(primals, tangents):
+    (x, bound), (dx, _) = primals, tangents
+    return _not_beyond(x, bound), jnp.where(x > 2 * bound, 0.0, dx)
 
 
 def _eighth_power(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.settings import Settings
-from qm1b.reference.recompute import converged, method_of
+from qm1b.reference.recompute import MeanField, converged
 
 DECIMALS = 8
 """Of an energy in Hartree: rounding differs between machines in later ones."""
@@ -95,7 +95,7 @@ def free_atom_energy(number: int, level: Settings) -> float:
             symmetry="D2h",
             verbose=0,
         )
-        field = method_of(mole, level, unrestricted=True)
+        field: MeanField = level.pyscf_method(mole, unrestricted=True)
         wanted = occupation(number).items()
         field.irrep_nelec = {name: n for name, n in wanted if name in (mole.irrep_name or ())}
         field = converged(field)

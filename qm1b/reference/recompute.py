@@ -1,8 +1,8 @@
 """PySCF in float64 as the reference: the numbers that the row of a conformer should have.
 
-The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid level with
-PySCF's own pruning, spherical or cartesian functions. Precision is not part of it. Dispersion is
-added to PySCF's numbers as it was to the row's.
+The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid, spherical
+or cartesian functions.  Precision is not part of it.  Dispersion is added to PySCF's numbers as it
+was to the row's.
 """
 
 import multiprocessing as mp
@@ -168,34 +168,7 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
         cart=pyscf_cart(level.cart),
         verbose=0,
     )
-    return method_of(mole, level)
-
-
-def method_of(mole: Any, level: Settings, unrestricted: bool = False) -> MeanField:
-    """PySCF's Kohn-Sham or Hartree-Fock object of its own molecule, with default thresholds.
-
-    It has no dispersion, and an atom needs none.
-    """
-    from pyscf import dft, scf
-
-    from pyscf_ipu.elements.mixed import with_functions
-    from pyscf_ipu.xc import functional
-
-    xc = functional(level.xc)
-    if xc.kind == "hf":
-        field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
-        return with_functions(field, level.cart)
-    method = dft.UKS if unrestricted else dft.RKS
-    field = method(mole, xc=xc.pyscf_name)
-    if xc.without_vv10:
-        field.nlc = 0  # type: ignore[assignment]
-    if isinstance(level.grid_level, tuple):
-        field.grids.atom_grid = level.grid_level  # type: ignore[assignment]
-    else:
-        field.grids.level = level.grid_level
-    if not level.prune:
-        field.grids.prune = None
-    return with_functions(field, level.cart)
+    return level.pyscf_method(mole)
 
 
 def _forces(field: MeanField, added: np.ndarray) -> tuple[tuple[float, float, float], ...]:

@@ -139,7 +139,7 @@ def column(field: Field, values: Values, rows: int) -> np.ndarray:
 
 
 def earlier(field: Field, count: int) -> np.ndarray:
-    """A field that an earlier version did not have, for so many rows, or atoms if it is theirs."""
+    """A field that an earlier version did not have: of this many rows, or atoms if it is theirs."""
     return np.full(count, field.earlier, object if field.dtype == "str" else field.dtype)
 
 

@@ -39,7 +39,7 @@ def exchange(v: Variables) -> Float[Array, "*grid"]:
     bend = 0.45 * (alpha - 1) / jnp.sqrt(1 + B * alpha * (alpha - 1)) * divided
     q, z_part = bend + 2 / 3 * part, z * divided
     # The root has no derivative at zero; what is added there changes no digit of the result.
-    root = jnp.sqrt(0.5 * (9 / 25 * z_part * z_part + part * part) + 1e-30)
+    root = jnp.sqrt(0.5 * (9 / 25 * z_part * z_part + part * part) + 1e-20)
     ratio = z / (1 + z * z)
     x = (
         (10 / 81 + C * ratio * ratio) * part * divided

@@ -6,7 +6,9 @@ runs downwards, from two integrals by quadrature.
 """
 
 import math
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -21,7 +23,10 @@ TERMS = 24
 """Of the power series of the exponential integral: 1.5^24 / 24! = 3e-20."""
 
 
-def half_gaussian_moments(x: Float[Array, "*grid"], count: int) -> list[Float[Array, "*grid"]]:
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def half_gaussian_moments(
+    x: Float[Array, "*grid"], count: int
+) -> tuple[Float[Array, "*grid"], ...]:
     """S_1 to S_count at x > 0; `count` is even."""
     small = x < SMALL
     low, high = jnp.where(small, x, 1.0), jnp.where(small, 2 * SMALL, x)
@@ -31,7 +36,18 @@ def half_gaussian_moments(x: Float[Array, "*grid"], count: int) -> list[Float[Ar
     down = [_by_quadrature(high, count - 1), _by_quadrature(high, count)]
     for i in reversed(range(1, count - 1)):
         down.insert(0, _moment(i) - down[1] / high)
-    return [jnp.where(small, a, b) for a, b in zip(up, down, strict=True)]
+    return tuple(jnp.where(small, a, b) for a, b in zip(up, down, strict=True))
+
+
+@half_gaussian_moments.defjvp
+def _moments_jvp(count, primals, tangents):
+    """x dS_i/dx = i/2 S_i - S_(i+2)."""
+    (x,), (dx,) = primals, tangents
+    all_of_them = half_gaussian_moments(x, count + 2)
+    step = dx / x
+    found = all_of_them[:count]
+    slopes = (0.5 * i * s - all_of_them[i + 1] for i, s in enumerate(found, start=1))
+    return found, tuple(slope * step for slope in slopes)
 
 
 def scaled_complement(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
@@ -39,6 +55,7 @@ def scaled_complement(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
     return 2 / math.pi * half_gaussian_moments(x, 2)[0] / jnp.sqrt(x)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
 def exponential_less_logarithm(x: Float[Array, "*grid"], k: float) -> Float[Array, "*grid"]:
     """e^x E1(x) - ln(1 + k/x) at x > 0, of which both grow as -ln(x) towards zero."""
     small = x < SMALL
@@ -46,6 +63,13 @@ def exponential_less_logarithm(x: Float[Array, "*grid"], k: float) -> Float[Arra
     near = jnp.exp(low) * (_entire(low) - EULER) - jnp.expm1(low) * jnp.log(low) - jnp.log(low + k)
     far = 2 / high * half_gaussian_moments(high, 2)[1] - jnp.log1p(k / high)
     return jnp.where(small, near, far)
+
+
+@exponential_less_logarithm.defjvp
+def _exponential_less_logarithm_jvp(k, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    slope = 2 / x * half_gaussian_moments(x, 2)[1] - 1 / (x + k)
+    return exponential_less_logarithm(x, k), slope * dx
 
 
 def _moment(i: int) -> float:

@@ -1,4 +1,4 @@
-"""The native codelets "xc_density" and "xc_potential" against their portable vertices."""
+"""The native codelets of the exchange-correlation matrix against their portable vertices."""
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,10 @@ from pyscf_ipu.codelets import library
 from pyscf_ipu.grid.xc_matrix import (
     xc_density,
     xc_density_vertex,
+    xc_kinetic_density,
+    xc_kinetic_density_vertex,
+    xc_kinetic_potential,
+    xc_kinetic_potential_vertex,
     xc_potential,
     xc_potential_vertex,
 )
@@ -62,6 +66,28 @@ def test_potential(size, planes, dtype):
     native = run(xc_potential, ao, factors)
     exact = np.einsum("tig,tdg,tdjg->ij", *(x.astype(np.float64) for x in (ao[:, 0], factors, ao)))
     check(native, exact, run(jax.vmap(xc_potential_vertex), ao, factors).sum(0), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_kinetic_energy_density(size, dtype):
+    ao, density, _ = arrays(size, 4, dtype)
+    native = run(xc_kinetic_density, ao, density)
+    slopes = ao[:, 1:].astype(np.float64)
+    exact = 0.5 * np.einsum("ij,tdjg,tdig->tg", density.astype(np.float64), slopes, slopes)
+    check(native, exact, run(jax.vmap(xc_kinetic_density_vertex, (0, None)), ao, density), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_matrix_of_the_kinetic_energy_density(size, dtype):
+    ao, _, factors = arrays(size, 4, dtype)
+    factors = factors[:, 0]
+    native = run(xc_kinetic_potential, ao, factors)
+    slopes = ao[:, 1:].astype(np.float64)
+    exact = np.einsum("tdig,tg,tdjg->ij", slopes, factors.astype(np.float64), slopes)
+    portable = run(jax.vmap(xc_kinetic_potential_vertex), ao, factors).sum(0)
+    check(native, exact, portable, dtype)
 
 
 def test_sums_over_many_points_keep_their_digits():

@@ -138,7 +138,8 @@ def test_every_setting_is_an_option(capsys):
         main(["rks", "--help"])
     text = capsys.readouterr().out
     for field in fields(pi.Settings):
-        assert f"--{field.name.replace('_', '-')}" in text
+        no = "no-" if field.default is True else ""  # the other value is the default
+        assert f"--{no}{field.name.replace('_', '-')}" in text
     assert RksCommand("water").level == pi.Settings()
 
 
@@ -169,3 +170,11 @@ def test_frequencies_have_the_same_level_everywhere(monkeypatch):
 )
 def test_a_json_option_that_stands_alone(given, expected):
     assert with_json_target(given) == expected
+
+
+@pytest.mark.slow
+def test_compare_knows_the_engine_s_functionals_and_grids(capsys):
+    level = ["--xc", "wb97x", "--grid-level", "20", "50", "--no-prune", "--precision", "float64"]
+    main(["rks", "hydrogen", *level, "--compare"])
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("energy - PySCF's")]
+    assert abs(float(line.split(":")[1].split()[0])) < 1e-6, "eV"

@@ -2,25 +2,9 @@
 
 import numpy as np
 import pytest
+from oracle import TWO_WATERS
 
 from pyscf_ipu.dispersion.chai_head_gordon import ATOMS, chai_head_gordon
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
-
-DIMER = (
-    np.array([8, 1, 1, 8, 1, 1]),
-    np.array(
-        [
-            [-1.551007, -0.114520, 0.0],
-            [-1.934259, 0.762503, 0.0],
-            [-0.599677, 0.040712, 0.0],
-            [1.350625, 0.111469, 0.0],
-            [1.680398, -0.373741, -0.758561],
-            [1.680398, -0.373741, 0.758561],
-        ]
-    )
-    / BOHR_TO_ANGSTROM,
-)
-"""Two waters, as in the benchmarks of functionals among Psi4's tests."""
 
 
 def energy(numbers, positions):
@@ -33,8 +17,11 @@ def test_the_interaction_of_two_waters_is_that_of_q_chem():
     PySCF 2.14 gives -0.0138566286 without dispersion (libxc 471, 200 x 590 points); at wB97X, where
     there is none, it is 1.1e-6 below Q-Chem.
     """
-    numbers, positions = DIMER
-    found = energy(*DIMER) - energy(numbers[:3], positions[:3]) - energy(numbers[3:], positions[3:])
+    numbers, positions = TWO_WATERS.numbers, TWO_WATERS.positions
+    whole, *parts = (
+        energy(numbers[part], positions[part]) for part in (slice(None), slice(3), slice(3, None))
+    )
+    found = whole - sum(parts)
     assert found == pytest.approx(-0.0146246032 + 0.0138566286 - 1.06e-6, abs=1e-7)
 
 

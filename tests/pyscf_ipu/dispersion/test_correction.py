@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+from oracle import TWO_WATERS
 
 from pyscf_ipu.dispersion import correction as room
 from pyscf_ipu.dispersion.correction import correction
@@ -105,15 +106,7 @@ def test_the_published_interactions_of_two_waters():
     PySCF 2.14 gives without dispersion (libxc 399, 466 and 531; 99 x 590 points, no VV10):
     -0.0143392263, -0.0121050481, -0.0125182033.
     """
-    angstrom = [
-        [-1.551007, -0.114520, 0.0],
-        [-1.934259, 0.762503, 0.0],
-        [-0.599677, 0.040712, 0.0],
-        [1.350625, 0.111469, 0.0],
-        [1.680398, -0.373741, -0.758561],
-        [1.680398, -0.373741, 0.758561],
-    ]
-    numbers, positions = np.array([8, 1, 1] * 2), np.array(angstrom) / 0.529177210903
+    numbers, positions = TWO_WATERS.numbers, TWO_WATERS.positions
     for kind, whole, rest in (
         (Dispersion("d3zero", "wb97x-d3"), -0.0148666307, -0.0143392263),
         (Dispersion("d3bj", "wb97x-d3bj"), -0.01295664452, -0.0121050481),

@@ -54,6 +54,7 @@ def test_float32_forces_are_those_of_pyscf(single, references):
 LEVELS = {
     "cartesian d shells, exact exchange": {"basis": "6-31g*", "xc": "hf", "cart": True},
     "generalised gradients": {"basis": "6-31g", "xc": "blyp", "grid_level": 3},
+    "kinetic energy densities": {"basis": "sto-3g", "xc": "m06-2x"},
     "a hybrid, mixed": {"basis": "sto-3g", "xc": "pbe0", "precision": "mixed"},
 }
 

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_what_a_calculator_computes_with_is_recorded(solver, tmp_path):
     level = {"basis": "6-31g", "xc": "pbe", "grid_level": 1, "precision": "float64"}
     named = pi.Calculator(*level.values(), charge=-1)
     assert named.name == "pyscf_ipu"
-    assert named.todict() == {**level, "cart": False, "max_cycles": 50, "charge": -1}
+    assert named.todict() == {**asdict(pi.Settings(**level)), "charge": -1}
     atoms = atoms_of(small("methanol"))
     atoms.calc = pi.Calculator(solver=solver)
     energy = atoms.get_potential_energy()

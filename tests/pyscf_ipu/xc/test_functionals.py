@@ -18,8 +18,6 @@ from pyscf_ipu.xc.variables import arctan, cbrt, x_arcsinh_x
 PADDED_LENGTH = 12288
 SEMILOCAL = tuple(name for name in FUNCTIONALS if name != "hf")
 OLD = ("lda", "pbe", "blyp", "b3lyp", "b3lyp5", "pbe0")
-COARSE = {"wb97x-d": 6, "r2scan": 30, "m06-2x": 15}
-"""How much worse than the others float32 holds some functionals, whose long sums cancel."""
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 METHANE = "C 0 0 0; H .63 .63 .63; H -.63 -.63 .63; H .63 -.63 -.63; H -.63 .63 -.63"
 BENZENE = "; ".join(
@@ -112,9 +110,12 @@ def close(found, reference, slack):
     assert worst <= 1, worst
 
 
-# How well two ways to write the same agree: powers of w to the eighth cancel in HSE's, those of
-# exponentials at large s in TPSS's.
-AGREEMENT = {"hse06": 200.0, "tpss": 100.0}
+# How well two ways to write the same agree: libxc's HSE has powers up to the eighth that cancel,
+# TPSS the difference of two energies.
+AGREEMENT = {"hse06": 300.0, "tpss": 100.0}
+# In float32, how far above the bounds of the simplest: differences of tau and tau_W, and long
+# series with coefficients of either sign.
+COARSE = {"r2scan": 30, "m06-2x": 15}
 
 
 @pytest.mark.parametrize("source", ["random", "water", "methane"])
@@ -146,7 +147,7 @@ def test_float32_is_float64_of_the_same_input(name, source, densities):
     # B88 + LYP crosses zero at large s: measure against what rounded inputs alone would change.
     scale = np.abs(e) + np.abs(rho * by_rho) + np.abs(sigma * by_sigma) + np.abs(tau * by_tau)
     error = (energy - e) / scale
-    fine = 1 if name in OLD else COARSE.get(name, 3)
+    fine = 1 if name in OLD else COARSE.get(name, 5)
     assert np.max(np.abs(error)) < 2e-6 * fine
     assert abs(np.mean(error)) < 1e-7 * fine, "rounding must not be biased"
     close(v_rho, by_rho, 3e-6 * fine * (np.abs(by_rho) + (0 if name in OLD else scale / rho)))

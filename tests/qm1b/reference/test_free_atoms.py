@@ -96,6 +96,18 @@ def test_disagreements_are_said():
     assert said == "He is -2.807784 hartree, the manifest has -2.806784"
 
 
+def test_no_file_is_written(monkeypatch):
+    """A process that is started while PySCF has its checkpoint file open inherits its lock."""
+    from pyscf.scf import chkfile
+
+    def locked(*_, **__):
+        raise BlockingIOError(11, "unable to lock file")
+
+    monkeypatch.setattr(chkfile, "dump_scf", locked)
+    free_atom_energy.cache_clear()
+    assert free_atom_energy(1, HF) == pytest.approx(-0.4665819, abs=1e-6)  # of STO-3G
+
+
 IMPORTED_BY_THE_THREAD = """
 import sys, threading
 from pyscf_ipu.settings import Settings

@@ -1,0 +1,1 @@
+"""Levels of theory that people train on, compared with other programs."""
