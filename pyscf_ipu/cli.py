@@ -11,7 +11,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
-from pyscf_ipu.commands.cart_option import with_cart
+from pyscf_ipu.commands.flag_values import CART, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_flowing_help(COMMANDS),
             prog="pyscf-ipu",
             description="Kohn-Sham DFT in one compiled function per molecular shape.",
-            args=with_cart(with_json_target(arguments)),
+            args=with_values(with_json_target(arguments), CART),
             config=(OmitArgPrefixes,),
         )()
 

@@ -45,6 +45,15 @@ def supported_basis(basis: str) -> str:
     return basis
 
 
+@functools.cache
+def has_d(basis: str) -> bool:
+    """Whether carbon has functions beyond p; False if there is no such set."""
+    try:
+        return max(shell[0] for shell in basis_entry(supported_basis(basis), "C")) > 1
+    except UnknownBasis:
+        return False
+
+
 def element_shells(basis: str, name: str) -> Shells:
     """The shells of an element of a supported set.
 

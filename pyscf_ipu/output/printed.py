@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from pyscf_ipu.elements.cartesian import in_words as functions
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
@@ -22,11 +21,7 @@ def table(values: Values) -> str:
 
 def level(settings: Settings | None) -> str:
     """A level of theory in a few words; "" without one."""
-    if settings is None:
-        return ""
-    cart = f", {functions(settings.cart)}" if settings.cart else ""
-    level = f"{settings.xc}/{settings.basis}{cart}"
-    return f"{level}, {settings.grid_in_words}, {settings.precision}"
+    return settings.in_words if settings is not None else ""
 
 
 def _one(values: Values) -> str:

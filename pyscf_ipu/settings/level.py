@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from pyscf_ipu.settings.presets import preset
+
 if TYPE_CHECKING:
     from pyscf.gto import Mole
     from pyscf.scf.hf import SCF
@@ -50,6 +52,16 @@ class Settings:
             object.__setattr__(self, "cart", bool(self.cart))
         if isinstance(self.grid_level, tuple):
             object.__setattr__(self, "grid_level", tuple(map(plain_integer, self.grid_level)))
+
+    @classmethod
+    def preset(cls, name: str) -> Settings:
+        """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs,
+        rmd17, qh9 or spice (docs/levels.md).
+
+        Raises:
+            ValueError: there is no such preset; the message says why a known dataset has none.
+        """
+        return cls(**preset(name).level)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
@@ -112,6 +124,15 @@ class Settings:
         from pyscf_ipu.elements.atomic_grid import Grid
 
         return Grid(self.grid_level, self.prune)
+
+    @property
+    def in_words(self) -> str:
+        """The level in one line; where the basis has d functions, with their kind."""
+        from pyscf_ipu.elements.basis_sets import has_d
+        from pyscf_ipu.elements.cartesian import in_words
+
+        kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
+        return f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}"
 
     @property
     def grid_in_words(self) -> str:

@@ -1,8 +1,8 @@
-"""--cart: a flag that may have a value."""
+"""Flags that may have a value."""
 
 import pytest
 
-from pyscf_ipu.commands.cart_option import with_cart
+from pyscf_ipu.commands.flag_values import CART, FLAG, with_values
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,10 @@ from pyscf_ipu.commands.cart_option import with_cart
         ("rks --no-cart water", "rks --cart False water"),
         ("rks --cart=6d7f water", "rks --cart=6d7f water"),
         ("rks water", "rks water"),
+        ("generate --forces water.smi", "generate --forces True water.smi"),
+        ("generate --no-forces --cart", "generate --forces False --cart True"),
+        ("generate --seed 1 --forces False", "generate --seed 1 --forces False"),
     ],
 )
 def test_a_flag_that_stands_alone(given, meant):
-    assert with_cart(given.split()) == meant.split()
+    assert with_values(given.split(), CART | {"forces": FLAG}) == meant.split()

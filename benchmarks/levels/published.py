@@ -1,0 +1,142 @@
+"""Presets against labels that others published: QM9 (Gaussian) and COMP6's S66x8 (ANI-1x's level).
+
+Every molecule is computed in float64 at its preset's level, the given geometry untouched.  Those
+that need more than half of the memory are computed one at a time, after the others; those that do
+not fit are named and left out.
+"""
+
+import json
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.pool import Pool
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.solver.platform import platform
+from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
+
+DATA = harness.HERE / "data"
+QM9_BOUNDS = {"energy": 3e-5, "orbital": 0.5e-4, "dipole_debye": 2e-3, "charge": 2e-4}
+"""Hartree, Hartree (the printed digits), Debye, e."""
+QM9_MEDIAN = 5e-6  # Hartree
+ANI_BOUNDS = {"energy": 6e-5, "curve": 2e-5, "gradient": 1e-4}  # Hartree, and Hartree/Angstrom
+SLACK = 1e-9  # rounding of a printed digit that ends in 5
+
+
+def main() -> int:
+    parser = harness.parser(__doc__, __file__)
+    parts = {"qm9": qm9, "ani1x": ani1x}
+    harness.add_names(parser, "parts", parts)
+    parser.add_argument("--limit", type=int, help="molecules of each part, the first ones")
+    parser.add_argument("--grid", type=int, nargs="+", help="another grid: a level, or two numbers")
+    args = parser.parse_args()
+    chosen = {name: partial(part, args.limit, args.grid) for name, part in parts.items()}
+    return harness.run_parts(chosen, args.parts, args.out)
+
+
+def qm9(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
+    """Energies, HOMO, LUMO, dipoles and charges of QM9's smallest molecules."""
+    entries = json.loads((DATA / "qm9_small.json").read_text())[:limit]
+    rows = list(computed(level("qm9", grid), entries, compare_qm9))
+    there = [row for row in rows if "energy" in row]
+    worst = {k: max(abs(row[k]) for row in there) for k in QM9_BOUNDS}
+    median = statistics.median(abs(row["energy"]) for row in there)
+    print(f"{len(there)} of {len(rows)} molecules, largest: {worst}, median energy {median:.2g} Ha")
+    missed = [f"{k} {worst[k]:.2g}" for k, bound in QM9_BOUNDS.items() if worst[k] > bound + SLACK]
+    missed += [f"median energy {median:.2g}"] * (median > QM9_MEDIAN)
+    return {"rows": rows, "largest": worst, "median_energy": median}, missed
+
+
+def ani1x(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
+    """Energies and gradients of dimers at eight distances, and energies along each curve."""
+    entries = json.loads((DATA / "comp6_s66x8_wb97x.json").read_text())[:limit]
+    rows = list(computed(level("ani1x", grid), entries, compare_ani1x))
+    there = [row for row in rows if "energy" in row]
+    for curve in harness.grouped(there, lambda row: row["name"].split()[0]).values():
+        for row in curve:
+            row["curve"] = row["energy"] - statistics.mean(other["energy"] for other in curve)
+    worst = {k: max(abs(row[k]) for row in there) for k in ANI_BOUNDS}
+    print(f"{len(there)} of {len(rows)} frames, largest: {worst}")
+    missed = [f"{k} {worst[k]:.2g}" for k, bound in ANI_BOUNDS.items() if worst[k] > bound]
+    return {"rows": rows, "largest": worst}, missed
+
+
+def level(preset: str, grid: list[int] | None) -> Settings:
+    """A preset's level in float64, or that with another grid."""
+    found = replace(Settings.preset(preset), precision="float64")
+    if grid is None:
+        return found
+    size = grid[0] if len(grid) == 1 else (grid[0], grid[1])
+    return replace(found, grid_level=size)
+
+
+def computed(settings: Settings, entries: list[dict], compare: Any) -> Iterator[dict[str, Any]]:
+    """A row for each entry: differences from its labels, or only its name if it is too large."""
+    room, solver = platform().room(), Solver(settings)
+    small, large = [], []
+    for entry in entries:
+        try:
+            needed = solver.memory_bytes(solver.shape(molecule(entry)))
+        except TooLarge as error:
+            print(f"{name(entry)}: {error}", flush=True)
+            yield {"name": name(entry)}
+            continue
+        (small if needed < 0.4 * room else large).append((needed, entry))
+    for workers, group in ((None, small), (1, large)):
+        group.sort(key=lambda item: -item[0])
+        with Pool(workers) as pool:
+            for _, row in pool.each(compare, [(settings, entry) for _, entry in group]):
+                print(" ".join(f"{k} {v:.2g}" if k != "name" else v for k, v in row.items()))
+                sys.stdout.flush()
+                yield row
+
+
+def compare_qm9(settings: Settings, entry: dict[str, Any]) -> dict[str, Any]:
+    """In a worker: ours minus QM9's."""
+    result = rks(molecule(entry), solver=Solver(settings), throw=True)
+    dipole = float(np.linalg.norm(result.dipole)) * E_BOHR_TO_DEBYE
+    orbitals = [
+        float(ours) - entry[key]
+        for ours, key in ((result.homo, "homo_hartree"), (result.lumo, "lumo_hartree"))
+    ]
+    charges = np.asarray(result.mulliken_charges) - np.array(entry["mulliken"])
+    return {
+        "name": name(entry),
+        "energy": float(result.energy) - (entry["U0_hartree"] - entry["zpve_hartree"]),
+        "orbital": max(orbitals, key=abs),
+        "dipole_debye": dipole - entry["dipole_debye"],
+        "charge": float(np.abs(charges).max()),
+    }
+
+
+def compare_ani1x(settings: Settings, entry: dict[str, Any]) -> dict[str, Any]:
+    """In a worker: ours minus COMP6's."""
+    result = rks(molecule(entry), solver=Solver(settings), forces=True, throw=True)
+    gradient = -np.asarray(result.forces) / BOHR_TO_ANGSTROM
+    theirs = np.array(entry["gradient_hartree_per_angstrom"])
+    return {
+        "name": name(entry),
+        "energy": float(result.energy) - entry["energy_hartree"],
+        "gradient": float(np.abs(gradient - theirs).max()),
+    }
+
+
+def molecule(entry: dict[str, Any]) -> Molecule:
+    """The geometry of an entry."""
+    return Molecule.from_symbols(entry["symbols"], entry["pos_angstrom"], unit="angstrom")
+
+
+def name(entry: dict[str, Any]) -> str:
+    """What an entry is called."""
+    return entry.get("smiles") or f"{entry['dimer']} frame {entry['index']}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
