@@ -23,11 +23,11 @@ from pyscf_ipu.solver.platform import platform
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 
 DATA = harness.HERE / "data"
-QM9_BOUNDS = {"energy": 3e-5, "orbital": 0.5e-4, "dipole_debye": 2e-3, "charge": 2e-4}
-"""Hartree, Hartree (the printed digits), Debye, e."""
+QM9_BOUNDS = {"energy": 3e-5, "orbital": 1e-4, "dipole_debye": 2e-3, "charge": 2e-4}
+"""Hartree, Hartree (the last printed digit), Debye, e."""
 QM9_MEDIAN = 5e-6  # Hartree
 ANI_BOUNDS = {"energy": 6e-5, "curve": 2e-5, "gradient": 1e-4}  # Hartree, and Hartree/Angstrom
-SLACK = 1e-9  # rounding of a printed digit that ends in 5
+HALF_A_DIGIT = 0.5e-4  # Hartree: beyond it, an orbital energy rounds to another printed one
 
 
 def main() -> int:
@@ -48,8 +48,12 @@ def qm9(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     there = [row for row in rows if "energy" in row]
     worst = {k: max(abs(row[k]) for row in there) for k in QM9_BOUNDS}
     median = statistics.median(abs(row["energy"]) for row in there)
-    print(f"{len(there)} of {len(rows)} molecules, largest: {worst}, median energy {median:.2g} Ha")
-    missed = [f"{k} {worst[k]:.2g}" for k, bound in QM9_BOUNDS.items() if worst[k] > bound + SLACK]
+    rounded = sum(abs(row["orbital"]) > HALF_A_DIGIT for row in there)
+    print(
+        f"{len(there)} of {len(rows)} molecules, largest: {worst}, median energy {median:.2g} Ha; "
+        f"in {rounded} an orbital energy rounds to another last digit"
+    )
+    missed = [f"{k} {worst[k]:.2g}" for k, bound in QM9_BOUNDS.items() if worst[k] > bound]
     missed += [f"median energy {median:.2g}"] * (median > QM9_MEDIAN)
     return {"rows": rows, "largest": worst, "median_energy": median}, missed
 
