@@ -9,6 +9,7 @@ import pytest
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_vertex import family_eri_vertex
 from pyscf_ipu.ipu.vertices.cycles import count
+from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.shape import shape_of
 
 
@@ -20,7 +21,7 @@ def test_four_f_shells_have_a_price():
     m = family.shells.shape[1]
     shell = jax.ShapeDtypeStruct((m, 10), np.float32)  # one primitive, its factor, the centre
     weight = jax.ShapeDtypeStruct((m, 3), np.float32)
-    vertex = partial(family_eri_vertex, (a, b, c, d), family.slices, 1.0)
+    vertex = partial(family_eri_vertex, (a, b, c, d), family.slices, Interaction(1.0))
     cost = count(jax.make_jaxpr(vertex)(shell, shell, shell, shell, weight).jaxpr)
     assert not cost.unknown
     assert cost.vector_cycles * 2 + cost.multiply_adds == pytest.approx(family.cost, rel=0.25)
