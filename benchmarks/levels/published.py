@@ -1,4 +1,8 @@
-"""Presets against labels that others published: QM9 (Gaussian) and COMP6's S66x8 (ANI-1x's level).
+"""Levels against numbers that others published, none of them by PySCF.
+
+qm9    the preset against QM9's own labels (Gaussian)
+ani1x  the preset against COMP6's S66x8 (Gaussian)
+dimer  interaction of two waters, 15 functionals (Q-Chem, ORCA)
 
 Every molecule is computed in float64 at its preset's level, the given geometry untouched.  Those
 that need more than half of the memory are computed one at a time, after the others; those that do
@@ -27,12 +31,38 @@ QM9_BOUNDS = {"energy": 3e-5, "orbital": 1e-4, "dipole_debye": 2e-3, "charge": 2
 """Hartree, Hartree (the last printed digit), Debye, e."""
 QM9_MEDIAN = 5e-6  # Hartree
 ANI_BOUNDS = {"energy": 6e-5, "curve": 2e-5, "gradient": 1e-4}  # Hartree, and Hartree/Angstrom
+INTERACTION = {
+    "6-31g": {
+        "b3lyp": -0.0145306919,
+        "b3lyp5": -0.0144957247,
+        "blyp": -0.0142958198,
+        "bp86": -0.0138889593,
+        "cam-b3lyp": -0.0159494700,
+        "m06-2x": -0.0149081161,
+        "pbe": -0.0154580371,
+        "pbe0": -0.0149591069,
+        "revpbe": -0.0129363604,
+        "tpss": -0.0141667663,
+        "wb97x": -0.0156289024,
+        "wb97x-d": -0.0146246032,
+        "wb97x-d3": -0.0148666307,
+    },
+    "cc-pvdz": {"wb97x-d3bj": -0.01295664452, "wb97m-d3bj": -0.01351626999},
+}
+"""Hartree: Q-Chem's in 6-31G, ORCA's in cc-pVDZ, from tests/pytests/test_dft_benchmarks.py of
+github.com/psi4/psi4, whose own bound is 5e-5."""
+INTERACTION_BOUND = 1e-5
+TWO_WATERS = [
+    [[-1.551007, -0.114520, 0.0], [-1.934259, 0.762503, 0.0], [-0.599677, 0.040712, 0.0]],
+    [[1.350625, 0.111469, 0.0], [1.680398, -0.373741, -0.758561], [1.680398, -0.373741, 0.758561]],
+]
+"""Angstrom."""
 HALF_A_DIGIT = 0.5e-4  # Hartree: beyond it, an orbital energy rounds to another printed one
 
 
 def main() -> int:
     parser = harness.parser(__doc__, __file__)
-    parts = {"qm9": qm9, "ani1x": ani1x}
+    parts = {"qm9": qm9, "ani1x": ani1x, "dimer": dimer}
     harness.add_names(parser, "parts", parts)
     parser.add_argument("--limit", type=int, help="molecules of each part, the first ones")
     parser.add_argument("--grid", type=int, nargs="+", help="another grid: a level, or two numbers")
@@ -72,13 +102,39 @@ def ani1x(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     return {"rows": rows, "largest": worst}, missed
 
 
+def dimer(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
+    """The energy of two waters minus those of each."""
+    waters = [Molecule.from_symbols("OHH", place, unit="angstrom") for place in TWO_WATERS]
+    both = Molecule.from_symbols("OHHOHH", [*TWO_WATERS[0], *TWO_WATERS[1]], unit="angstrom")
+    rows = []
+    for basis, functionals in INTERACTION.items():
+        for xc, theirs in list(functionals.items())[:limit]:
+            settings = Settings(basis, xc, (99, 590), "float64", prune=False)
+            if grid:
+                settings = replace(settings, grid_level=size_of(grid))
+            pair, *single = rks([both, *waters], solver=Solver(settings), throw=True).energy
+            ours = float(pair - sum(single))
+            rows.append({"xc": xc, "basis": basis, "theirs": theirs, "difference": ours - theirs})
+            harness.table(rows[-1:])
+    missed = [
+        f"{row['xc']} {row['difference']:.2g}"
+        for row in rows
+        if abs(row["difference"]) > INTERACTION_BOUND
+    ]
+    return {"rows": rows}, missed
+
+
 def level(preset: str, grid: list[int] | None) -> Settings:
     """A preset's level in float64, or that with another grid."""
     found = replace(Settings.preset(preset), precision="float64")
     if grid is None:
         return found
-    size = grid[0] if len(grid) == 1 else (grid[0], grid[1])
-    return replace(found, grid_level=size)
+    return replace(found, grid_level=size_of(grid))
+
+
+def size_of(grid: list[int]) -> int | tuple[int, int]:
+    """A level, or radial points and points of each sphere."""
+    return grid[0] if len(grid) == 1 else (grid[0], grid[1])
 
 
 def computed(settings: Settings, entries: list[dict], compare: Any) -> Iterator[dict[str, Any]]:
