@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from pyscf_ipu.advice.nearest import explains_keywords
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
@@ -22,7 +23,7 @@ def rks(
     xc: str | None = None,
     grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
-    cart: bool | None = None,
+    cart: Cart | None = None,
     max_cycles: int | None = None,
     throw: bool = False,
     orbitals: bool = False,
@@ -38,7 +39,7 @@ def rks(
 
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
-        basis: a PySCF basis-set name (s, p, d shells; H to Cl); default "sto-3g".
+        basis: a PySCF basis-set name (s to f shells; H to Kr); default "sto-3g".
         xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5", "pbe0", or another one of
             `pyscf_ipu.xc.FUNCTIONALS`, such as "wb97x"; with a suffix for dispersion, D3(BJ)
             "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
@@ -46,7 +47,7 @@ def rks(
             of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
             points of each sphere, for example (75, 302).
         precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
-        cart: cartesian d functions; default False.
+        cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
         max_cycles: SCF cycles at most, and as many more after a second start; default 50.
         throw: raise on the first molecule that is invalid or does not converge.
         orbitals: also return mo_coeff and density_matrix.
@@ -83,7 +84,7 @@ def forces(
     xc: str | None = None,
     grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
-    cart: bool | None = None,
+    cart: Cart | None = None,
     max_cycles: int | None = None,
     throw: bool = False,
     solver: Solver | None = None,

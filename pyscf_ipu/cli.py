@@ -11,6 +11,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
 
 import pyscf_ipu
+from pyscf_ipu.commands.flag_values import CART, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
@@ -38,7 +39,7 @@ class ProfileCommand:
     seed: int = 0
     """RDKit's seed for the geometry."""
     basis: str = Settings.basis
-    """A PySCF basis-set name with s, p and d shells."""
+    """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = Settings.xc
     """hf, lda, pbe, pbe0, blyp, b3lyp, b3lyp5, wb97x and others."""
     grid_level: int = 0
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_flowing_help(COMMANDS),
             prog="pyscf-ipu",
             description="Kohn-Sham DFT in one compiled function per molecular shape.",
-            args=with_json_target(arguments),
+            args=with_values(with_json_target(arguments), CART),
             config=(OmitArgPrefixes,),
         )()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tyro.conf import OmitArgPrefixes
 from tyro.extras import subcommand_cli_from_dict
 
+from pyscf_ipu.commands.flag_values import CART, FLAG, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.terminal import exit_code
@@ -35,6 +36,10 @@ COMMANDS = {
 }
 
 
+FLAGS = {"forces": FLAG}
+"""Flags that a preset may set, so that --no-FLAG and FLAG differ from neither."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")  # as its workers, which cannot share a GPU
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_flowing_help(COMMANDS),
             prog="qm1b",
             description="Quantum-chemical datasets from SMILES.",
-            args=with_json_target(arguments),
+            args=with_values(with_json_target(arguments), CART | FLAGS),
             config=(OmitArgPrefixes,),
         )()
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
 from qm1b.errors import UserError
 from qm1b.rows.schema import FREE_ATOMS, Json
@@ -165,6 +166,7 @@ def _is_workers(value: object) -> bool:
     return value is None or isinstance(value, str) or _whole(1).fits(value)
 
 
+CART = Kind(f"true, false or {MIXED}", lambda value: isinstance(value, bool) or value == MIXED)
 TEXT, FLAG = _text(), Kind("true or false", lambda value: isinstance(value, bool))
 NAME = _text(r".+", "a name")
 COUNT = _whole(0)
@@ -178,7 +180,7 @@ SETTINGS = Object(
         "grid_level": GRID,
         "prune": FLAG,
         "precision": _one_of("float32", "mixed", "float64"),
-        "cart": FLAG,
+        "cart": CART,
         "max_cycles": _whole(1),
         "conformers": _whole(1),
         "seed": _whole(0, 2**63 - 1),

@@ -1,4 +1,4 @@
-"""Levels of theory with a name, and the settings of a run that decide its rows.
+"""The settings of a run that decide its rows, and levels of theory by the names of datasets.
 
 `RunSettings` is everything that a row depends on besides the input file. Its fingerprint goes into
 the manifest and into every shard, so that shards of different settings are never mixed.
@@ -6,17 +6,18 @@ the manifest and into every shard, so that shards of different settings are neve
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, presets
 from qm1b.rows import schema
 from qm1b.rows.schema import Json
 
-PRESETS: dict[str, Settings] = {
-    # B3LYP with VWN5, as PySCF 2.2.1 defined `b3lyp` when QM1B was made.
-    "qm1b": Settings(basis="sto-3g", xc="b3lyp5", grid_level=0, precision="float32"),
-}
-
+PRESETS: Mapping[str, Settings] = MappingProxyType(
+    {name: Settings.preset(name) for name in presets.PRESETS}
+)
+"""The level of theory of each name of --preset."""
 
 SUSPECT = "suspect"
 """Of `stability`: rows that are suspect are computed once more, and followed."""
@@ -25,11 +26,6 @@ STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 
 LATER = ("id_column",)
 """Settings that runs of earlier versions do not have, and that are None unless chosen."""
-
-
-def in_words(level: Settings) -> str:
-    """A level of theory in one line."""
-    return f"{level.xc}/{level.basis}, {level.grid_in_words}, {level.precision}"
 
 
 @dataclass(frozen=True)

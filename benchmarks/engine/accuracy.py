@@ -211,7 +211,7 @@ def summarise(case: Case, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
     found: dict[str, Any] = {
         "set": case.name,
-        "level": f"{case.settings.xc}/{case.settings.basis}{' cart' * case.settings.cart}",
+        "level": f"{case.settings.xc}/{case.settings.basis}{' cart' * bool(case.settings.cart)}",
         "precision": case.settings.precision,
         "molecules": len(rows),
         "energy_mean": float(values("energy").mean()),

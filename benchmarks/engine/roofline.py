@@ -144,7 +144,7 @@ def _primitives(plan: TilePlan, strips: Any) -> int:
 
 def _name(strips: Any) -> str:
     sides = strips.pair_class.ls_a, strips.pair_class.ls_b
-    return " ".join("".join("spd"[l] for l in ls) for ls in sides)
+    return " ".join("".join("spdf"[l] for l in ls) for ls in sides)
 
 
 def flops_of(bra: Any, ket: Any, depth: float) -> float:

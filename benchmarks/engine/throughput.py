@@ -8,28 +8,30 @@ Errors are those of the very rows that were timed.  For a quick look: qm1b --lim
 
 import argparse
 import functools
-import resource
 import sys
 import tempfile
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from benchmarks import harness, molecules
+from benchmarks.engine.sides import (
+    WAYS,
+    error_of,
+    load,
+    peak_memory,
+    rehearse,
+    run_ours,
+    run_pyscf,
+)
 from benchmarks.pool import Pool, cores
-from benchmarks.reference import build, frontier
-from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
+from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.units import HARTREE_TO_EV
 
 CHUNK = 4  # conformers of a task at most
 TASKS = 4  # for each core at least, so that the cores end together
 Round = tuple[float, dict[bytes, list]]
 """Conformers per second, and energy, gap and whether it converged by molecule."""
-
-_solvers: dict[Settings, Solver] = {}  # of this worker process
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Case:
     target_fastest: float = 0.0
     target_fitting: float = 0.0
     error: float = 1.0
+    forces: bool = False
+    """Whether both sides compute forces, too."""
 
 
 CASES = {
@@ -60,8 +64,15 @@ CASES = {
         target_fitting=3.0,
         error=3.0,
     ),
+    "wb97x": Case(
+        Settings(xc="wb97x", basis="6-31g*", cart=True, grid_level=1),
+        (9,),
+        6,
+        8.0,
+        target_fitting=5.0,
+        forces=True,
+    ),
 }
-WAYS = {"PySCF": {}, "PySCF conv_tol=1e-6": {"tol": 1e-6}, "PySCF density_fit": {"fit": True}}
 
 
 def main() -> int:
@@ -69,6 +80,9 @@ def main() -> int:
     harness.add_names(parser, "cases", CASES)
     parser.add_argument("--limit", type=int, help="molecules, one conformer each")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--ways", nargs="*", choices=WAYS, default=list(WAYS), help="of PySCF; default: all"
+    )
     parser.add_argument("--workers", type=int, help="processes of a side; default: one per core")
     args = parser.parse_args()
     report, missed = {}, []
@@ -76,7 +90,7 @@ def main() -> int:
         case = CASES[name]
         mols = chosen(case, args.limit or case.limit)
         print(f"\n{name}: {len(mols)} conformers, {case.settings}", flush=True)
-        found = compare(case.settings, mols, args)
+        found = compare(case, mols, args)
         report[name] = found
         missed += [f"{name}: {text}" for text in verdict(case, found)]
     return harness.finish(args.out, report, missed)
@@ -91,11 +105,11 @@ def chosen(case: Case, limit: int) -> list[Molecule]:
     return [m for m, n in heavy if n in case.n_heavy and m.n_atoms - n <= 14][:limit]
 
 
-def compare(settings: Settings, mols: list[Molecule], args: argparse.Namespace) -> dict[str, Any]:
+def compare(case: Case, mols: list[Molecule], args: argparse.Namespace) -> dict[str, Any]:
     """Rates of every side, errors, compile time and memory."""
-    rounds, costs = measured(settings, mols, args)
+    rounds, costs = measured(case, mols, args)
     rates = {name: median(rate for rate, _ in found) for name, found in rounds.items()}
-    ratios = {way: rates["ours"] / rates[way] for way in WAYS}
+    ratios = {way: rates["ours"] / rates[way] for way in args.ways}
     errors = error_of(rounds["ours"][0][1], rounds["PySCF"][0][1])
     harness.table(
         {"side": name, "conformers/s": rate, "times slower": ratios.get(name, 1.0)}
@@ -114,26 +128,26 @@ def compare(settings: Settings, mols: list[Molecule], args: argparse.Namespace) 
 
 
 def measured(
-    settings: Settings, mols: list[Molecule], args: argparse.Namespace
+    case: Case, mols: list[Molecule], args: argparse.Namespace
 ) -> tuple[dict[str, list[Round]], dict[str, float]]:
     """Rounds by side; the number of programs, their compile time, our peak memory."""
-    ours = [(settings, shape, part) for shape, part in batches(settings, mols)]
-    shapes = list(dict.fromkeys(shape for _, shape, _ in ours))
+    settings, forces = case.settings, case.forces
+    ours = [(settings, shape, part, forces) for shape, part in batches(settings, mols)]
+    shapes = list(dict.fromkeys(shape for _, shape, *_ in ours))
     longest_first = sorted(mols, key=lambda mol: -mol.n_atoms)
     with tempfile.TemporaryDirectory() as cache:
         with Pool(args.workers) as pool:  # each program once; the workers load them from the disk
-            each = pool.each(load, [(settings, [shape], cache) for shape in shapes])
+            each = pool.each(load, [(settings, [shape], cache, forces) for shape in shapes])
             seconds = sum(taken for _, taken in each)
         with (
-            Pool(args.workers, load, settings, shapes, cache) as jax_pool,
-            Pool(args.workers, rehearse, settings, mols[0]) as pyscf_pool,
+            Pool(args.workers, load, settings, shapes, cache, forces) as jax_pool,
+            Pool(args.workers, rehearse, settings, forces) as pyscf_pool,
         ):
             sides = {"ours": functools.partial(one_round, jax_pool, run_ours, ours)}
-            for way, options in WAYS.items():
-                tasks = [(settings, mol, options) for mol in longest_first]
+            for way in args.ways:
+                tasks = [(settings, mol, WAYS[way], forces) for mol in longest_first]
                 sides[way] = functools.partial(one_round, pyscf_pool, run_pyscf, tasks)
             sides["ours"]()  # starts the processes, loads what they need; not timed
-            one_round(pyscf_pool, run_pyscf, [(settings, longest_first[0], WAYS["PySCF"])])
             rounds = harness.in_turn(sides, args.rounds)
             peak = max(m for _, m in jax_pool.each(peak_memory, [()] * 8))
     costs = {"programs": len(shapes), "compile_seconds": seconds, "peak_mib": peak}
@@ -152,60 +166,11 @@ def batches(settings: Settings, mols: list[Molecule]) -> list[tuple[Shape, list[
     ]
 
 
-def load(settings: Settings, shapes: list[Shape], cache: str) -> float:
-    """In a worker: make the programs ready; returns the seconds that it took."""
-    enable_disk_cache(cache)
-    solver = _solvers.setdefault(settings, Solver(settings))
-    return harness.timed(lambda: [solver.compile(shape) for shape in shapes])[0]
-
-
-def rehearse(settings: Settings, mol: Molecule) -> None:
-    """In a worker: one PySCF calculation of each way, which loads libraries and basis sets."""
-    for options in WAYS.values():
-        run_pyscf(settings, mol, options)
-
-
-def run_ours(settings: Settings, shape: Shape, mols: list[Molecule]) -> list[tuple]:
-    """In a worker: (molecule, energy, gap, converged) of each."""
-    found = _solvers[settings].run(shape, mols)
-    return [
-        (mol.positions.tobytes(), float(one.energy), float(one.gap), bool(one.converged))
-        for mol, one in zip(mols, found, strict=True)
-    ]
-
-
-def run_pyscf(settings: Settings, mol: Molecule, options: dict[str, Any]) -> list[tuple]:
-    """In a worker: the same from PySCF."""
-    field = build(mol, settings)
-    if options.get("fit"):
-        field = field.density_fit()
-    field.conv_tol = options.get("tol", field.conv_tol)
-    energy, homo, lumo = frontier(field, mol.n_electrons)
-    return [(mol.positions.tobytes(), energy, lumo - homo, bool(field.converged))]
-
-
-def peak_memory() -> float:
-    """In a worker: largest resident memory so far, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def one_round(pool: Pool, function: Any, tasks: list[tuple]) -> Round:
     """All conformers once."""
     seconds, done = harness.timed(list, pool.each(function, tasks))
     rows = {key: row for _, found in done for key, *row in found}
     return len(rows) / seconds, rows
-
-
-def error_of(ours: dict[bytes, list], theirs: dict[bytes, list]) -> dict[str, float]:
-    """Differences from PySCF in meV."""
-    pairs = np.array([[ours[k][:2], theirs[k][:2]] for k in ours])
-    energy, gap = 1e3 * HARTREE_TO_EV * np.abs(pairs[:, 0] - pairs[:, 1]).T
-    return {
-        "energy_mae": float(energy.mean()),
-        "energy_max": float(energy.max()),
-        "gap_mae": float(gap.mean()),
-        "converged": sum(bool(r[2]) for r in ours.values()),
-    }
 
 
 def verdict(case: Case, found: dict[str, Any]) -> list[str]:

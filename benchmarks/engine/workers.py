@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 from benchmarks import harness
-from benchmarks.engine.throughput import CASES, batches, chosen, load, one_round, run_ours
+from benchmarks.engine.sides import load, run_ours
+from benchmarks.engine.throughput import CASES, batches, chosen, one_round
 from benchmarks.pool import Pool, cores
 
 
@@ -20,12 +21,12 @@ def main() -> int:
     args = parser.parse_args()
     settings = CASES["qm1b"].settings
     mols = chosen(CASES["qm1b"], args.limit)
-    tasks = [(settings, shape, part) for shape, part in batches(settings, mols)]
-    shapes = list({shape: None for _, shape, _ in tasks})
+    tasks = [(settings, shape, part, False) for shape, part in batches(settings, mols)]
+    shapes = list({shape: None for _, shape, *_ in tasks})
     cache = str(harness.HERE / ".cache" / "programs")
-    load(settings, shapes, cache)
+    load(settings, shapes, cache, False)
     with (
-        Pool(None, load, settings, shapes, cache) as processes,
+        Pool(None, load, settings, shapes, cache, False) as processes,
         ThreadPoolExecutor(len(cores())) as threads,
     ):
 

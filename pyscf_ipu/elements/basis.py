@@ -7,24 +7,16 @@ shells give 16 orbital products from one set of Boys functions.
 """
 
 import functools
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
 from pyscf import gto
 
+from pyscf_ipu.elements.basis_sets import element_shells, supported_basis
+from pyscf_ipu.elements.cartesian import Cart, is_cartesian
 from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, SYMBOLS
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
-
-Entry = TypeVar("Entry")
-MAX_L = 2
-_ALLOWED = (
-    "use a PySCF basis name with s, p and d shells, "
-    "for example sto-3g, 6-31g, 6-31g*, def2-svp or cc-pvdz"
-)
+from pyscf_ipu.errors import InvalidMolecule
 
 
 @dataclass(frozen=True)
@@ -36,7 +28,7 @@ class ShellKind:
     n_prim: int
     """Number of primitives."""
     cart: bool
-    """Cartesian functions (6 d) instead of spherical ones (5 d)."""
+    """Cartesian functions (6 d, 10 f) instead of spherical ones (5 d, 7 f)."""
 
     @property
     def ls(self) -> tuple[int, ...]:
@@ -102,68 +94,23 @@ def to_functions(l: int, cart: bool) -> np.ndarray:
 
 
 @functools.cache
-def supported_basis(basis: str) -> str:
-    """The name itself, if PySCF has the set for carbon.
-
-    Raises:
-        UnknownBasis: PySCF does not have it, or it has shells beyond d.
-    """
-    try:
-        shells = _entry(gto.basis.load, basis, "C")
-    except (KeyError, RuntimeError, ValueError) as error:
-        raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
-    if max(shell[0] for shell in shells) > MAX_L:
-        raise UnknownBasis(f"basis {basis!r} has shells beyond d: {_ALLOWED}")
-    return basis
-
-
-@functools.cache
-def element_basis(number: int, basis: str, cart: bool) -> ElementBasis:
+def element_basis(number: int, basis: str, cart: Cart) -> ElementBasis:
     """Tables of one element.
 
     Raises:
-        InvalidMolecule: the basis has no entry for the element, or one beyond d shells.
+        InvalidMolecule: the basis has no entry for the element, or one beyond f shells.
         UnknownBasis: there is no such basis.
     """
     supported_basis(basis)
     if not 1 <= number <= MAX_ATOMIC_NUMBER:
         raise InvalidMolecule(
-            f"element {number} is not supported: use H to Cl (1 to {MAX_ATOMIC_NUMBER})"
+            f"element {number} is not supported: use H to Kr (1 to {MAX_ATOMIC_NUMBER})"
         )
     name = SYMBOLS[number]
-    if _has_core_potential(basis, name):
-        raise InvalidMolecule(
-            f"basis {basis!r} replaces core electrons of {name} by a potential: "
-            "use an all-electron basis"
-        )
-    try:
-        entry = _entry(gto.basis.load, basis, name)
-    except (KeyError, RuntimeError, ValueError) as error:
-        raise InvalidMolecule(
-            f"basis {basis!r} has no functions for {name}: choose another basis or leave it out"
-        ) from error
-    atom = gto.M(atom=[[name, (0.0, 0.0, 0.0)]], basis={name: entry}, spin=number % 2, cart=cart)
+    tables = {name: element_shells(basis, name)}
+    atom = gto.M(atom=[[name, (0.0, 0.0, 0.0)]], basis=tables, spin=number % 2)
     raw = [_radial(atom, i) for i in range(atom.nbas)]
-    if max(l for l, _, _ in raw) > MAX_L:
-        raise InvalidMolecule(f"basis {basis!r} has shells beyond d for {name}: {_ALLOWED}")
-    return _assemble(_fuse(raw), atom, cart)
-
-
-def _entry(load: Callable[[str, str], Entry], basis: str, name: str) -> Entry:
-    """PySCF's entry for an element; where it has none, its advice on packages is not shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return load(basis, name)
-
-
-def _has_core_potential(basis: str, name: str) -> bool:
-    """Whether the set is meant for an effective core potential, which the engine does not have."""
-    if basis.lower().startswith(("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")):
-        return True
-    try:
-        return bool(_entry(gto.basis.load_ecp, basis, name))
-    except (KeyError, RuntimeError, ValueError, TypeError):  # PySCF has no such potential
-        return False
+    return _assemble(_fuse(raw), raw, cart)
 
 
 def _radial(atom: gto.Mole, i: int) -> tuple[int, np.ndarray, np.ndarray]:
@@ -189,12 +136,14 @@ def _fuse(raw: list) -> list[list[tuple[int, int, np.ndarray, np.ndarray]]]:
     return fused
 
 
-def _assemble(fused: list, atom: gto.Mole, cart: bool) -> ElementBasis:
-    first_ao = atom.ao_loc_nr()
+def _assemble(fused: list, raw: list, cart: Cart) -> ElementBasis:
+    sizes = [c.shape[1] * n_spherical(l, is_cartesian(l, cart)) for l, _, c in raw]
+    first_ao = np.concatenate([[0], np.cumsum(sizes)])
     kinds, exponents, coefficients, order = [], [], [], []
     for group in fused:
         parts = tuple((l, c.shape[1]) for _, l, _, c in group)
-        kinds.append(ShellKind(parts, len(group[0][2]), cart))
+        highest = max(l for l, _ in parts)
+        kinds.append(ShellKind(parts, len(group[0][2]), is_cartesian(highest, cart)))
         exponents.append(group[0][2])
         coefficients.append(np.concatenate([c for *_, c in group], axis=1))
         for index, *_ in group:

@@ -6,31 +6,39 @@ import numpy as np
 from pyscf import gto, scf
 
 from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.basis_sets import basis_tables
+from pyscf_ipu.elements.cartesian import MIXED, Cart, pyscf_cart
+from pyscf_ipu.elements.mixed import mixed_functions
 from pyscf_ipu.elements.symbols import SYMBOLS
 
 
 @functools.cache
-def atomic_density(number: int, basis: str, cart: bool) -> np.ndarray:
+def atomic_density(number: int, basis: str, cart: Cart) -> np.ndarray:
     """Density matrix [n, n] of a spherical free atom, in the AO order of `element_basis`."""
     order = element_basis(number, basis, cart).pyscf_order
-    density = scf.hf.init_guess_by_atom(_atom(number, basis, cart))
-    return np.asarray(density)[np.ix_(order, order)]
+    atom = _atom(number, basis, cart)
+    density = np.asarray(scf.hf.init_guess_by_atom(atom))
+    if cart == MIXED:
+        # It is one of spherical functions, and of the mixed ones these are combinations.
+        back = np.linalg.pinv(mixed_functions(atom))
+        density = back @ density @ back.T
+    return density[np.ix_(order, order)]
 
 
 @functools.cache
-def one_centre_integrals(number: int, basis: str, cart: bool) -> tuple[np.ndarray, ...]:
+def one_centre_integrals(number: int, basis: str, cart: Cart) -> tuple[np.ndarray, ...]:
     """Overlap, kinetic energy and attraction by the own nucleus: three [n, n], Hartree."""
     order = element_basis(number, basis, cart).pyscf_order
     atom = _atom(number, basis, cart)
-    return tuple(
-        np.asarray(atom.intor(name))[np.ix_(order, order)]
-        for name in ("int1e_ovlp", "int1e_kin", "int1e_nuc")
-    )
+    found = [np.asarray(atom.intor(f"int1e_{name}")) for name in ("ovlp", "kin", "nuc")]
+    if cart == MIXED:
+        functions = mixed_functions(atom)
+        found = [functions.T @ x @ functions for x in found]
+    return tuple(x[np.ix_(order, order)] for x in found)
 
 
-def _atom(number: int, basis: str, cart: bool) -> gto.Mole:
+def _atom(number: int, basis: str, cart: Cart) -> gto.Mole:
     """A free atom for PySCF."""
-    name = SYMBOLS[number]
-    tables = {name: gto.basis.load(basis, name)}
-    atom = [[name, (0.0, 0.0, 0.0)]]
-    return gto.M(atom=atom, basis=tables, spin=number % 2, cart=cart, verbose=0)
+    atom = [[SYMBOLS[number], (0.0, 0.0, 0.0)]]
+    tables = basis_tables(basis, [number])
+    return gto.M(atom=atom, basis=tables, spin=number % 2, cart=pyscf_cart(cart), verbose=0)

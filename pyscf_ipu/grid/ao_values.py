@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.elements.basis import to_functions
+from pyscf_ipu.elements.basis_sets import MAX_L
 from pyscf_ipu.integrals.shell_pairs import radial_index
 from pyscf_ipu.numerics.arrays import FloatDNG, FloatG3, FloatTDNG
 from pyscf_ipu.numerics.two_words import Pair
@@ -43,7 +44,8 @@ def ao_blocks(
         *(local, places, *atoms.nuclei, exponents, coefficients),
         shape=(blocks, 4 if gradient else 1, layout.shape.n_ao, size),
         shells=shell_table(layout).ravel(),
-        pure=to_functions(2, layout.groups[0].kind.cart).ravel(),
+        pure_d=_pure(layout, 2),
+        pure_f=_pure(layout, 3),
     )
 
 
@@ -64,16 +66,22 @@ def ao_blocks_vertex(
     return tile_map(ao_values_vertex, *args, name="ao_values", shared=True).array
 
 
-def shell_table(layout: Layout) -> Int[np.ndarray, "shells 8"]:
+def _pure(layout: Layout, l: int) -> Float[np.ndarray, " numbers"]:
+    """What makes functions of one l from cartesian powers, row by row."""
+    cart = any(group.kind.cart for group in layout.groups if group.kind.l_max == l)
+    return to_functions(l, cart).ravel()
+
+
+def shell_table(layout: Layout) -> Int[np.ndarray, "shells 9"]:
     """What the codelet "ao_values" reads of every shell.
 
     Atom slot, first AO, number of primitives, where its exponents and where its coefficients
-    start in the lists of all, number of contractions for l = 0, 1 and 2.  Sorted by atom.
+    start in the lists of all, number of contractions for l = 0 to 3.  Sorted by atom.
     """
     rows, exponent, coefficient = [], 0, 0
     for group in layout.groups:
         k, parts = group.kind.n_prim, dict(group.kind.parts)
-        contractions = [parts.get(l, 0) for l in range(3)]
+        contractions = [parts.get(l, 0) for l in range(MAX_L + 1)]
         for atom, ao in zip(group.atom, group.ao, strict=True):
             rows.append([atom, ao, k, exponent, coefficient, *contractions])
             exponent += k

@@ -67,7 +67,7 @@ def class_blocks(
 
 
 def _letters(strips: Strips) -> str:
-    return "".join("spd"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
+    return "".join("spdf"[l] for ls in (strips.pair_class.ls_a, strips.pair_class.ls_b) for l in ls)
 
 
 def eri_vertex(

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.api import ill_conditioned, rks, solver_for
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.errors import ConvergenceError
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
@@ -61,7 +62,7 @@ class Calculator(calculator.Calculator):
         grid_level: int | tuple[int, int] | None = None,
         precision: str | None = None,
         *,
-        cart: bool | None = None,
+        cart: Cart | None = None,
         max_cycles: int | None = None,
         charge: int = 0,
         solver: Solver | None = None,

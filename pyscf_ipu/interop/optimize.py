@@ -14,6 +14,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
 from pyscf_ipu.solver.result import MoleculeResult
@@ -65,7 +66,7 @@ def optimize(
     grid_level: int | tuple[int, int] | None = None,
     precision: str | None = None,
     *,
-    cart: bool | None = None,
+    cart: Cart | None = None,
     max_cycles: int | None = None,
     max_steps: int = 200,
     max_force_hartree_per_bohr: float = FORCE_LIMIT,

@@ -20,6 +20,7 @@ from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
 from pyscf_ipu.api import rks
+from pyscf_ipu.elements.basis_sets import basis_entry, plain_name
 from pyscf_ipu.errors import UnknownBasis
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
@@ -45,7 +46,7 @@ class RKS(dft.rks.RKS):
     for the next call of this object, for example after `reset(mol)`, and for its `as_scanner()`.
 
     Args:
-        mol: a built `gto.Mole`: closed shell, one named all-electron basis (s, p, d), H to Cl.
+        mol: a built `gto.Mole`: closed shell, one named all-electron basis (s to f), H to Kr.
         xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
         precision: "float64", "mixed" or "float32", as for `rks`.
     """
@@ -212,7 +213,7 @@ def basis_name(mole: gto.Mole) -> str:
     """
     given = list(mole.basis.values()) if isinstance(mole.basis, dict) else [mole.basis]
     texts = [name for name in given if isinstance(name, str)]
-    if len(texts) < len(given) or len({_without_case(name) for name in texts}) != 1:
+    if len(texts) < len(given) or len({plain_name(name) for name in texts}) != 1:
         raise UnknownBasis(
             "the Mole's basis is not one name for all atoms: build it with, for example, "
             "basis='def2-svp'"
@@ -221,14 +222,9 @@ def basis_name(mole: gto.Mole) -> str:
     first = {mole.atom_symbol(i): i for i in reversed(range(mole.natm))}
     for symbol, i in first.items():
         element = mole.atom_pure_symbol(i)
-        if mole._basis[symbol] != gto.format_basis({element: name})[element]:
+        if mole._basis[symbol] != gto.format_basis({element: basis_entry(name, element)})[element]:
             raise UnknownBasis(
                 f"the shells of atom {i} ({symbol}) are not those of basis {name!r}: "
                 "build the Mole with an unchanged, named basis"
             )
     return name
-
-
-def _without_case(basis: str) -> str:
-    """One spelling of a basis set's name: PySCF ignores case, hyphens, underscores and blanks."""
-    return basis.lower().translate(str.maketrans("", "", "-_ "))

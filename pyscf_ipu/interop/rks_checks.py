@@ -65,6 +65,11 @@ def check_molecule(mole: gto.Mole) -> None:
         raise InvalidMolecule(
             "the Mole has effective core potentials: use an all-electron basis and no ecp="
         )
+    if not isinstance(mole.cart, bool | np.bool_ | int):
+        raise InvalidMolecule(
+            f"the Mole has cart={mole.cart!r}: PySCF has cartesian or spherical functions, not "
+            "both; for cartesian d with spherical f call pyscf_ipu.rks(..., cart='6d7f')"
+        )
     if mole.nucmod or np.any(mole._atm[:, gto.mole.NUC_MOD_OF] == gto.mole.NUC_GAUSS):
         raise InvalidMolecule(
             "the Mole has nuclei of finite size: only point charges are computed; leave out nucmod"

@@ -61,7 +61,7 @@ class Hamiltonian:
     repulsion: Repulsion
     grid: GridBlocks | None
     grid_products: GridProducts
-    padded: Bool[Array, " N"]  # AOs of empty slots
+    padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion
 
     def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
@@ -106,7 +106,7 @@ class Hamiltonian:
 def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -> Hamiltonian:
     """All integrals of one molecule, in the dtype of its atoms."""
     n = atoms.layout.shape.n_ao
-    padded = (atoms.charge == 0)[atoms.layout.ao_atom]
+    padded = _padded(atoms)
     with jax.named_scope("pairs"):
         strips = pair_strips(atoms)
     with jax.named_scope("one_electron"):
@@ -126,6 +126,16 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
         padded,
         nuclear_repulsion(atoms.charge, atoms.nuclei),
     )
+
+
+def _padded(atoms: Atoms) -> Bool[Array, " N"]:
+    """Which AOs are none: their own overlap is zero."""
+    out = jnp.zeros(atoms.layout.shape.n_ao, bool)
+    for slots, table, rows in atoms.classes():
+        own = jnp.diagonal(table.one_centre.overlap.hi, axis1=1, axis2=2)
+        place = atoms.layout.first_ao[slots][:, None] + np.arange(own.shape[1], dtype=np.int32)
+        out = out.at[place].set(own[rows] == 0)
+    return out
 
 
 def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:

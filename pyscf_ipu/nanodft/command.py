@@ -20,7 +20,7 @@ class Nanodft:
     molecule: tyro.conf.Positional[str]
     """A name such as benzene, or "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom."""
     basis: str = "sto-3g"
-    """A PySCF basis-set name with s, p and d shells."""
+    """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
     charge: int = 0

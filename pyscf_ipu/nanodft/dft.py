@@ -38,6 +38,7 @@ from jaxtyping import Float
 from pyscf.scf.hf import init_guess_by_minao
 
 from pyscf_ipu import Molecule, Settings, Solver
+from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.errors import ConvergenceError, TooLarge
 from pyscf_ipu.nanodft.integrals import INTEGRALS, Integrals, mole_of
 from pyscf_ipu.solver.memory import available_bytes
@@ -285,7 +286,8 @@ def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, for what nanoDFT cannot use."""
     if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
         raise ValueError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
-    settings.check()
+    if settings.check().cart == MIXED:
+        raise ValueError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
     molecule.check(settings.precision)
     if integrals not in INTEGRALS:
         raise ValueError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")

@@ -20,6 +20,9 @@ from scipy.linalg import block_diag
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
+from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.basis_sets import basis_tables
+from pyscf_ipu.elements.cartesian import pyscf_cart
 from pyscf_ipu.elements.free_atom import one_centre_integrals
 from pyscf_ipu.grid.ao_values import ao_values
 from pyscf_ipu.integrals import eri_matrix, one_electron
@@ -54,7 +57,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
     atoms = shapes_conformer.slot_order(molecule, shape, settings)  # sorted by element
     ao = shapes_conformer.ao_order(molecule, shape, settings)  # and this leads back to PySCF's AOs
     row = plan.row_of[np.ix_(ao, ao)]  # where the engine keeps the pair ij, (N, N)
-    own = [one_centre_integrals(int(z), settings.basis, settings.cart)[2] for z in numbers[atoms]]
+    own = block_diag(*(own_attraction(int(z), settings) for z in numbers))
 
     @jax.jit
     def at(positions: Array) -> Integrals:
@@ -63,7 +66,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         found = gather_atoms(plan, table, mol, dtype)
         strips = pair_strips(found)
         one = one_electron(found, strips)  # without attraction by the own nucleus
-        attraction = jnp.asarray(np.asarray(block_diag(*own))[np.ix_(ao, ao)], dtype)
+        attraction = jnp.asarray(own, dtype)
         pairs = eri_matrix(plan, strips)[row.ravel()][:, row.ravel()]  # (N^2, N^2)
         local, owner, weights = becke_grid(molecule, settings.grid, positions)
         slot = np.argsort(atoms).astype(np.int32)[owner]
@@ -80,6 +83,13 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         )
 
     return at
+
+
+def own_attraction(number: int, settings: Settings) -> np.ndarray:
+    """Attraction of an atom's AOs by its own nucleus, in PySCF's order."""
+    level = number, settings.basis, settings.cart
+    back = np.argsort(element_basis(*level).pyscf_order)
+    return one_centre_integrals(*level)[2][np.ix_(back, back)]
 
 
 def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], Integrals]:
@@ -176,5 +186,12 @@ def mole_of(molecule: Molecule, settings: Settings, positions: ArrayLike | None 
     """The same molecule for PySCF, perhaps at other positions (A, 3)."""
     where = np.asarray(molecule.positions if positions is None else positions, np.float64)
     atoms = list(zip(molecule.symbols, where.tolist(), strict=True))
-    level = {"basis": settings.basis, "cart": settings.cart}
-    return gto.M(atom=atoms, charge=molecule.charge, unit="Bohr", verbose=0, **level)
+    tables = basis_tables(settings.basis, molecule.numbers)
+    return gto.M(
+        atom=atoms,
+        charge=molecule.charge,
+        unit="Bohr",
+        basis=tables,
+        cart=pyscf_cart(settings.cart),
+        verbose=0,
+    )

@@ -22,12 +22,15 @@ def mole_of(molecule: Molecule, settings: Settings) -> Mole:
     """The molecule for PySCF, with the basis set of the settings."""
     from pyscf import gto
 
+    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.cartesian import pyscf_cart
+
     return gto.M(
         atom=list(zip(molecule.symbols, molecule.positions.tolist(), strict=True)),
         unit="Bohr",
         charge=molecule.charge,
-        basis=settings.basis,
-        cart=settings.cart,
+        basis=basis_tables(settings.basis, molecule.numbers),
+        cart=pyscf_cart(settings.cart),
         verbose=0,
     )
 
@@ -39,10 +42,11 @@ def write_molden(values: Values, path: Path) -> None:
     _check(values, path)
     energies = values["mo_energy"]
     occupied = np.arange(len(energies)) < _n_occupied(values)
+    mole = mole_of(values["molecule"], values["settings"])
     molden.from_mo(
-        mole_of(values["molecule"], values["settings"]),
+        mole,
         str(path),
-        values["mo_coeff"],
+        _functions(mole, values["settings"]) @ values["mo_coeff"],
         ene=energies,
         occ=np.where(occupied, 2.0, 0.0),
     )
@@ -56,12 +60,22 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     if points < 2:
         raise ValueError(f"points={points}: give at least 2 points per direction")
     mole = mole_of(values["molecule"], values["settings"])
+    functions = _functions(mole, values["settings"])
     grid = {"nx": points, "ny": points, "nz": points}
     if what == "density":
-        cubegen.density(mole, str(path), values["density_matrix"], **grid)
+        density = functions @ values["density_matrix"] @ functions.T
+        cubegen.density(mole, str(path), density, **grid)
         return
-    orbital = _orbital(values, what)
-    cubegen.orbital(mole, str(path), values["mo_coeff"][:, orbital], **grid)
+    orbital = functions @ values["mo_coeff"][:, _orbital(values, what)]
+    cubegen.orbital(mole, str(path), orbital, **grid)
+
+
+def _functions(mole: Mole, settings: Settings) -> np.ndarray:
+    """The AOs of a result in terms of those that PySCF's molecule has: [N of PySCF, N]."""
+    from pyscf_ipu.elements.cartesian import MIXED
+    from pyscf_ipu.elements.mixed import mixed_functions
+
+    return mixed_functions(mole) if settings.cart == MIXED else np.eye(mole.nao)
 
 
 def _orbital(values: Values, what: str | int) -> int:

@@ -21,11 +21,7 @@ def table(values: Values) -> str:
 
 def level(settings: Settings | None) -> str:
     """A level of theory in a few words; "" without one."""
-    if settings is None:
-        return ""
-    cart = ", cartesian" if settings.cart else ""
-    level = f"{settings.xc}/{settings.basis}{cart}"
-    return f"{level}, {settings.grid_in_words}, {settings.precision}"
+    return settings.in_words if settings is not None else ""
 
 
 def _one(values: Values) -> str:

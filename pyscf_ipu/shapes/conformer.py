@@ -15,7 +15,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import Count
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class
+from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places
 
 
 class Conformer(NamedTuple):
@@ -98,9 +98,13 @@ def _centroid(mol: Molecule) -> np.ndarray:
 
 def ao_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " N"]:
     """Index of the slot AO for every AO of PySCF's order, without padding."""
-    tables = [element_basis(int(z), settings.basis, settings.cart) for z in mol.numbers]
-    sizes = [shape.classes[c].n_ao for c in shape.slot_class()]
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    start = {atom: first[slot] for slot, atom in enumerate(slot_order(mol, shape, settings))}
-    aos = [start[a] + np.argsort(t.pyscf_order) for a, t in enumerate(tables)]
+    level = settings.basis, settings.cart
+    classes = [shape.classes[c] for c in shape.slot_class()]
+    first = np.concatenate([[0], np.cumsum([c.n_ao for c in classes])])
+    slot_of = {atom: slot for slot, atom in enumerate(slot_order(mol, shape, settings))}
+    aos = []
+    for atom, z in enumerate(mol.numbers.tolist()):
+        slot = slot_of[atom]
+        places = slot_places(z, classes[slot].kinds, *level)
+        aos.append(first[slot] + places[np.argsort(element_basis(z, *level).pyscf_order)])
     return np.concatenate(aos).astype(np.int64)

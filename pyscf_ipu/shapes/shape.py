@@ -16,12 +16,21 @@ from jaxtyping import Int
 
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid
 from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER
 from pyscf_ipu.errors import InvalidMolecule
 
 # Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
 # because their atomic grids are smaller: a hydrogen slot must not pay for helium.
-FAMILIES = ((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, MAX_ATOMIC_NUMBER + 1)))
+FAMILIES = (
+    *((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, 18)), (18,)),
+    *(tuple(range(19, MAX_ATOMIC_NUMBER)), (MAX_ATOMIC_NUMBER,)),
+)
+
+
+FEW = 10
+"""An element may lack one in so many functions of its slot: C and N beside O and F in def2-TZVPD,
+which has one p shell more for these."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +119,11 @@ def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
 
 
 @functools.cache
-def slot_class(number: int, basis: str, cart: bool, grid: Grid | int) -> SlotClass:
+def slot_class(number: int, basis: str, cart: Cart, grid: Grid | int) -> SlotClass:
     """The class of slots that an element occupies."""
-    kinds = element_basis(number, basis, cart).kinds
-    family = next(f for f in FAMILIES if number in f)
+    element_basis(number, basis, cart)  # raises InvalidMolecule
+    family = family_of(number)
+    kinds = slot_kinds(number, basis, cart)
     members = class_members(family, kinds, basis, cart)
     points = max(len(atomic_grid(z, grid).weights) for z in members)
     return SlotClass(family, kinds, points)
@@ -121,13 +131,62 @@ def slot_class(number: int, basis: str, cart: bool, grid: Grid | int) -> SlotCla
 
 @functools.cache
 def class_members(
-    family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: bool
+    family: tuple[int, ...], kinds: tuple[ShellKind, ...], basis: str, cart: Cart
 ) -> tuple[int, ...]:
-    """Elements of a family whose shells have these kinds, ascending."""
-    return tuple(z for z in family if _kinds(z, basis, cart) == kinds)
+    """Elements of a family whose slots have shells of these kinds, ascending."""
+    return tuple(z for z in family if slot_kinds(z, basis, cart) == kinds)
 
 
-def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:
+def family_of(number: int) -> tuple[int, ...]:
+    """The elements among which a slot may be shared."""
+    return next(f for f in FAMILIES if number in f)
+
+
+@functools.cache
+def slot_kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...]:
+    """The shells of an element's slot; none if the basis lacks the element.
+
+    Its own, or those of an element of its family that has them all and few more.
+    """
+    own = _kinds(number, basis, cart)
+    if own is None:
+        return ()
+    others = (_kinds(z, basis, cart) for z in family_of(number))
+    found = [own, *(k for k in others if k and _lacks_little(own, k))]
+    return max(found, key=_functions)
+
+
+def slot_shells(own: tuple[ShellKind, ...], kinds: tuple[ShellKind, ...]) -> list[int] | None:
+    """The shell of a slot in which each own shell goes, in order; None if one has no place."""
+    places, place = [], 0
+    for kind in own:
+        while place < len(kinds) and kinds[place] != kind:
+            place += 1
+        places.append(place)
+        place += 1
+    return places if place <= len(kinds) else None
+
+
+def slot_places(
+    number: int, kinds: tuple[ShellKind, ...], basis: str, cart: Cart
+) -> Int[np.ndarray, " n"]:
+    """Place of every AO of an element among those of its slot."""
+    shells = slot_shells(element_basis(number, basis, cart).kinds, kinds)
+    assert shells is not None
+    first = np.cumsum([0, *(kind.n_functions for kind in kinds)])
+    return np.concatenate([np.arange(first[s], first[s + 1]) for s in shells])
+
+
+def _lacks_little(own: tuple[ShellKind, ...], kinds: tuple[ShellKind, ...]) -> bool:
+    lacking = _functions(kinds) - _functions(own)
+    return slot_shells(own, kinds) is not None and lacking * FEW <= _functions(kinds)
+
+
+def _functions(kinds: tuple[ShellKind, ...]) -> int:
+    return sum(kind.n_functions for kind in kinds)
+
+
+def _kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...] | None:
     try:
         return element_basis(number, basis, cart).kinds
     except InvalidMolecule:  # the family has elements that this basis lacks
@@ -137,7 +196,7 @@ def _kinds(number: int, basis: str, cart: bool) -> tuple[ShellKind, ...] | None:
 def shape_of(
     numbers: Sequence[int] | np.ndarray,
     basis: str,
-    cart: bool,
+    cart: Cart,
     grid: Grid | int,
     pad: bool = True,
 ) -> Shape:
@@ -162,7 +221,7 @@ def shape_of(
     return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
 
 
-def count_ao(numbers: Sequence[int] | np.ndarray, basis: str, cart: bool = False) -> int:
+def count_ao(numbers: Sequence[int] | np.ndarray, basis: str, cart: Cart = False) -> int:
     """Number of AOs of a molecule, without padding."""
     counts = Counter(int(z) for z in numbers)
     tables: dict[int, ElementBasis] = {z: element_basis(z, basis, cart) for z in counts}

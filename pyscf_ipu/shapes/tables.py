@@ -1,8 +1,8 @@
 """What a compiled program reads: tables per slot class (shared by a batch) and one conformer.
 
 Tables hold every element that a slot class may hold, plus a last row for a padded slot whose
-functions, charge and grid weights are zero.  A conformer is then only element indices,
-coordinates and an electron count.
+functions, charge and grid weights are zero.  Shells that an element lacks are zero in its row, too.
+A conformer is then only element indices, coordinates and an electron count.
 """
 
 import functools
@@ -13,11 +13,12 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
-from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.basis import ElementBasis, element_basis
+from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members
+from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_places, slot_shells
 
 
 class OneCentre(NamedTuple):
@@ -55,9 +56,11 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
 
 
 @functools.cache
-def _class_table(slot: SlotClass, basis: str, cart: bool, grid: Grid, dtype: str) -> ClassTable:
+def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> ClassTable:
     members = class_members(slot.family, slot.kinds, basis, cart)
     bases = [element_basis(z, basis, cart) for z in members]
+    places = [slot_places(z, slot.kinds, basis, cart) for z in members]
+    radial = [_in_slot(b, slot) for b in bases]
     grids = [atomic_grid(z, grid) for z in members]
     n_grid = slot.n_grid
 
@@ -67,12 +70,22 @@ def _class_table(slot: SlotClass, basis: str, cart: bool, grid: Grid, dtype: str
     def fill(a: np.ndarray) -> np.ndarray:
         return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
 
+    def spread(matrix: np.ndarray, place: np.ndarray) -> np.ndarray:
+        out = np.zeros((slot.n_ao, slot.n_ao))
+        out[np.ix_(place, place)] = matrix
+        return out
+
     shells = range(len(slot.kinds))
-    densities = [atomic_density(z, basis, cart) for z in members]
-    integrals = [one_centre_integrals(z, basis, cart) for z in members]
+    densities = [
+        spread(atomic_density(z, basis, cart), p) for z, p in zip(members, places, strict=True)
+    ]
+    integrals = [
+        [spread(x, p) for x in one_centre_integrals(z, basis, cart)]
+        for z, p in zip(members, places, strict=True)
+    ]
     return ClassTable(
-        exponents=tuple(stack([b.exponents[s] for b in bases], 1.0) for s in shells),
-        coefficients=tuple(stack([b.coefficients[s] for b in bases], 0.0) for s in shells),
+        exponents=tuple(stack([r[s][0] for r in radial], 1.0) for s in shells),
+        coefficients=tuple(stack([r[s][1] for r in radial], 0.0) for s in shells),
         points=stack([fill(g.points) for g in grids], 0.0),
         weights=stack([fill(g.weights) for g in grids], 0.0),
         charge=on_device(np.array([*members, 0], dtype)),
@@ -80,3 +93,16 @@ def _class_table(slot: SlotClass, basis: str, cart: bool, grid: Grid, dtype: str
         guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
     )
+
+
+def _in_slot(basis: ElementBasis, slot: SlotClass) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Exponents and coefficients of every shell of a slot; these are 0 where there is none."""
+    found = []
+    for kind in slot.kinds:
+        columns = sum(n for _, n in kind.parts)
+        found.append((np.ones(kind.n_prim), np.zeros((kind.n_prim, columns))))
+    places = slot_shells(basis.kinds, slot.kinds)
+    assert places is not None
+    for place, a, c in zip(places, basis.exponents, basis.coefficients, strict=True):
+        found[place] = (a, c)
+    return found

@@ -11,7 +11,7 @@ from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import Driver, Program
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.shapes.shape import Shape, shape_of
 from pyscf_ipu.solver.memory import (
     available_bytes,
     device_bytes,
@@ -64,6 +64,17 @@ class Platform:
 def platform() -> Platform:
     """That of the device in effect."""
     return PLATFORMS.get(backend(), OTHER)
+
+
+def size_limit(settings: Settings) -> int:
+    """AOs of the largest straight alkane that this machine's memory holds, at least methane's."""
+    here, n, found = platform(), 1, 0
+    room = MEMORY_SHARE * here.room()
+    while True:
+        shape = shape_of([6] * n + [1] * (2 * n + 2), settings.basis, settings.cart, settings.grid)
+        if found and here.call_bytes(shape, settings, 1) > room:
+            return found
+        n, found = n + 1, shape.n_ao
 
 
 def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:

@@ -19,7 +19,6 @@ from qm1b.process import files
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
-from qm1b.settings import in_words
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
         values = (s["mae"], s["bias"], s["p50"], s["p95"], s["p99"], s["max"])
         errors.append([name, *(f"{value:.3g}" for value in values)])
     lines = [
-        f"{audit.folder}: {counted(audit.rows, 'row')}, {in_words(audit.level)}; "
+        f"{audit.folder}: {counted(audit.rows, 'row')}, {audit.level.in_words}; "
         f"reference PySCF {metadata.version('pyscf')}",
         "invariants of all rows:",
         *text_table(broken, "<32 <", indent="  "),

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from pyscf_ipu.elements.cartesian import in_words
 from pyscf_ipu.suffixes import without_suffix
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
 from qm1b.card.facts import Facts, Statements
@@ -81,7 +82,7 @@ def card(
             [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
         ),
         method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
-        functions="cartesian" if settings.get("cart") else "spherical",
+        functions=in_words(settings.get("cart", False)),
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         forces="on every atom, -dE/dR" if settings.get("forces") else "none",

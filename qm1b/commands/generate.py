@@ -1,35 +1,34 @@
 """`qm1b generate`: molecules in, a folder of shards out."""
 
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
+from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
+from qm1b.commands.choices import conformers, of_dataset, size_limit, stability
 from qm1b.commands.ending import (
     how_to_go_on,
     outcome,
     print_first_rows,
     this_command,
 )
-from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
-from qm1b.inputs import GEOMETRIES
 from qm1b.inputs.container import MEMBER_SUFFIXES
 from qm1b.rows.schema import Json
 from qm1b.run.stdin import PIPE, spooled
-from qm1b.settings import PRESETS, STABILITY, RunSettings
+from qm1b.settings import PRESETS, RunSettings
 from qm1b.work_units import WHOLE, Share
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
-DEFAULT_CONFORMERS = 4
 EXIT_NOTHING = 1
-MAX_RATTLE_ANGSTROM = 1.0
-"""Beyond that, bonds are broken rather than bent."""
+CARTS: dict[str, Cart] = {"True": True, "False": False, MIXED: MIXED}
+"""What --cart may be."""
 
 TOO_LARGE = 2**63
 """The least integer that HDF5 cannot hold."""
@@ -48,9 +47,17 @@ class Generate(RunSettings):
     level: tyro.conf.Suppress[tyro.conf.Fixed[Settings]] = PRESETS["qm1b"]
     unit_rows: tyro.conf.Suppress[tyro.conf.Fixed[int]] = RunSettings.unit_rows
     conformers: int | None = None  # type: ignore[assignment]
-    """Conformers per molecule, 4 if not given; displaced copies per geometry, 1 if not given."""
+    """Conformers per molecule, the preset's number if not given (4 for qm1b); displaced copies per
+    geometry, 1 if not given."""
+    forces: Literal["True", "False"] | None = None  # type: ignore[assignment]
+    """Also compute the force on every atom, -dE/dR (--forces), or not (--no-forces), instead of the
+    preset's choice; rows that did not converge have none."""
+    max_aos: int | None = None  # type: ignore[assignment]
+    """Drop molecules with more atomic orbitals (too_large). If not given, 128 for qm1b; for the
+    other presets, as many as this machine's memory holds."""
     preset: str = "qm1b"
-    """Level of theory. qm1b: B3LYP with VWN5 (b3lyp5), STO-3G, grid level 0, float32."""
+    """Level of theory of a published dataset: qm1b (B3LYP with VWN5/STO-3G, grid level 0, float32),
+    qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or spice."""
     basis: str | None = None
     """Basis set instead of the preset's."""
     xc: str | None = None
@@ -64,6 +71,9 @@ class Generate(RunSettings):
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
+    cart: Literal["True", "False", "6d7f"] | None = None
+    """Cartesian d and f functions (--cart), spherical ones (--no-cart), or cartesian d and
+    spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -154,7 +164,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     """
     allowed = {
         "conformers": (1 if command.conformers is None else command.conformers, 1),
-        "max-aos": (command.max_aos, 1),
+        "max-aos": (1 if command.max_aos is None else command.max_aos, 1),
         "limit": (command.limit or (1 if command.limit is None else 0), 1),
         "seed": (command.seed, 0),
         "workers": (command.workers, 0),
@@ -166,67 +176,27 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
-    if command.preset not in PRESETS:
-        raise UserError(f"unknown preset {command.preset!r}: use {' or '.join(PRESETS)}")
+    dataset = of_dataset(command.preset)
     level = {
         "basis": command.basis,
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
+        "cart": None if command.cart is None else CARTS[command.cart],
         "prune": False if command.unpruned else None,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
     settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
-    settings["level"] = replace(PRESETS[command.preset], **given)  # type: ignore[arg-type]
-    settings["conformers"] = _conformers(command, input_format)
-    settings["input_format"] = input_format
-    settings["stability"] = _stability(command.stability)
-    return RunSettings(**settings)
-
-
-def _stability(given: str) -> str:
-    """--stability in the one spelling that settings have for it."""
-    if given in STABILITY:
-        return given
-    with suppress(ValueError):
-        share = float(given)
-        if 0 <= share <= 1:
-            return {0.0: "none", 1.0: "all"}.get(share, repr(share))
-    raise UserError(
-        f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 to 1"
+    settings["level"] = replace(Settings.preset(command.preset), **given)  # type: ignore[arg-type]
+    settings["conformers"] = conformers(command, input_format, dataset.conformers)
+    settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
+    settings["max_aos"] = command.max_aos or size_limit(
+        command.preset, settings["level"], command.out, command.shard is not None
     )
-
-
-def _conformers(command: Generate, input_format: str) -> int:
-    """Conformers for each record; refuses flags that do not go together."""
-    sigma, count = command.rattle_angstrom, command.conformers
-    if command.relax not in RELAX:
-        raise UserError(f"--relax is {command.relax!r}: use one of {', '.join(RELAX)}")
-    if not sigma <= MAX_RATTLE_ANGSTROM:
-        raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed")
-    if command.smiles_column is not None and input_format != "table":
-        raise UserError(
-            f"--smiles-column is for tables, but the input looks like {input_format}; "
-            "leave it out, or add --input-format table if the input is a table"
-        )
-    if command.id_column is not None and input_format == "smiles":
-        raise UserError(
-            "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
-            "follows; leave it out, or add --input-format table if the input is a table"
-        )
-    if input_format not in GEOMETRIES:
-        return DEFAULT_CONFORMERS if count is None else count
-    if command.relax != "none":
-        raise UserError(
-            f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
-        )
-    if (count or 1) > 1 and not sigma:
-        raise UserError(
-            f"--conformers {count} would repeat each given geometry unchanged: leave it out, or "
-            "displace the copies with --rattle-angstrom"
-        )
-    return count or 1
+    settings["input_format"] = input_format
+    settings["stability"] = stability(command.stability)
+    return RunSettings(**settings)
 
 
 def _free_folder(source: Path) -> Path:

@@ -23,21 +23,34 @@ DECIMALS = 8
 TOLERANCE_HARTREE = 1e-5
 """Between releases of PySCF and libxc."""
 
-_SHELLS = "s s p s p".split()
-"""In the order in which they are filled, up to argon."""
-_ORBITALS = {"s": ("Ag",), "p": ("B1u", "B2u", "B3u")}
+_SHELLS = "s s p s p s d p".split()
+"""In the order in which they are filled, up to krypton."""
+_ORBITALS = {
+    "s": ("Ag",),
+    "p": ("B1u", "B2u", "B3u"),
+    "d": ("Ag", "Ag", "B1g", "B2g", "B3g"),
+}
 """The irreducible representations of a shell's orbitals in D2h: of a p shell those of z, y, x."""
+
+OPEN_D = range(21, 30)
+"""Scandium to copper: the number of electrons of each irreducible representation does not tell
+their ground states, and they have no energy here."""
 
 
 def occupation(number: int) -> dict[str, tuple[int, int]]:
     """Electrons of each spin, the more numerous first, by irreducible representation of D2h.
 
     By Hund's rule every orbital of an open shell gets one electron before any gets two.  Of
-    elements up to argon this is the ground state.
+    elements up to krypton without an open d shell this is the ground state.
 
     Args:
-        number: atomic number, 1 to 18.
+        number: atomic number, 1 to 36.
+
+    Raises:
+        ValueError: the element is one of OPEN_D.
     """
+    if number in OPEN_D:
+        raise ValueError(f"the free atom of {SYMBOLS[number]} has an open d shell")
     up, down = dict.fromkeys(sum(_ORBITALS.values(), ()), 0), {}
     down |= up
     left = number
@@ -52,7 +65,7 @@ def occupation(number: int) -> dict[str, tuple[int, int]]:
 
 
 def multiplicity(number: int) -> int:
-    """2S + 1 of an element's free atom, by its atomic number (1 to 18)."""
+    """2S + 1 of an element's free atom, by its atomic number; see `occupation`."""
     return 1 + sum(a - b for a, b in occupation(number).values())
 
 
@@ -61,20 +74,24 @@ def free_atom_energy(number: int, level: Settings) -> float:
     """The energy of an element's free atom in Hartree, to DECIMALS digits.
 
     Args:
-        number: atomic number, 1 to 18.
+        number: atomic number, 1 to 36, not one of OPEN_D.
         level: basis, functional, grid level, cartesian functions or not.
 
     Raises:
-        RuntimeError: PySCF did not converge, or has no such basis.
+        RuntimeError: PySCF did not converge.
+        ValueError: there are no such functions, or the element has an open d shell.
     """
     from pyscf import gto, lib
+
+    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.cartesian import pyscf_cart
 
     with lib.with_omp_threads(1):
         mole = gto.M(
             atom=[(number, (0.0, 0.0, 0.0))],
-            basis=level.basis,
+            basis=basis_tables(level.basis, [number]),
             spin=multiplicity(number) - 1,
-            cart=level.cart,
+            cart=pyscf_cart(level.cart),
             symmetry="D2h",
             verbose=0,
         )
@@ -96,12 +113,15 @@ class FreeAtoms:
     """
 
     def __init__(self, level: Settings, numbers: Iterable[int], known: Mapping[str, float]) -> None:
-        """Begin with the atoms of some atomic numbers whose energies are not known (by symbol)."""
+        """Begin with the atoms of some atomic numbers whose energies are not known (by symbol).
+
+        Those of OPEN_D are left out.
+        """
         self._known = dict(known)
         self._coming: dict[str, Future[float]] = {}
         self.problems: dict[str, str] = {}
         """By symbol, why PySCF gave no energy; known when `energies` is."""
-        missing = [z for z in numbers if SYMBOLS[z] not in known]
+        missing = [z for z in numbers if SYMBOLS[z] not in known and z not in OPEN_D]
         if missing:
             _import_pyscf()
             pool = ThreadPoolExecutor(1, "free-atoms")

@@ -1,8 +1,8 @@
 """PySCF in float64 as the reference: the numbers that the row of a conformer should have.
 
 The level of theory is the manifest's: basis, functional (checked by its libxc ids), grid, spherical
-or cartesian functions. Precision is not part of it. Dispersion is
-added to PySCF's numbers as it was to the row's.
+or cartesian functions.  Precision is not part of it.  Dispersion is added to PySCF's numbers as it
+was to the row's.
 """
 
 import multiprocessing as mp
@@ -156,13 +156,16 @@ def mean_field(conformer: Conformer, level: Settings) -> MeanField:
     """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
     from pyscf import gto
 
+    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.cartesian import pyscf_cart
+
     atoms = zip(conformer.numbers.tolist(), conformer.positions.tolist(), strict=True)
     mole = gto.M(
         atom=list(atoms),
         unit="Bohr",
-        basis=level.basis,
+        basis=basis_tables(level.basis, conformer.numbers),
         charge=conformer.charge,
-        cart=level.cart,
+        cart=pyscf_cart(level.cart),
         verbose=0,
     )
     return level.pyscf_method(mole)

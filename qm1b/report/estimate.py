@@ -8,7 +8,6 @@ from qm1b.engine.messages import PROGRAM_SECONDS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.settings import in_words
 
 FEWEST_ROWS = 100
 """Rows that a rate needs: with fewer, the start of the run dominates."""
@@ -95,7 +94,7 @@ def rate_of(folder: Path) -> Rate:
         cached=len(run["programs"]) - len(made),
         workers=run["workers"],
         bytes_per_row=size / rows,
-        level=in_words(manifest.level),
+        level=manifest.level.in_words,
         mean_atoms=atoms / rows,
     )
 

@@ -16,7 +16,6 @@ from qm1b.formats.load import load
 from qm1b.rows.batch import Batch, Record
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
-from qm1b.settings import in_words
 
 LONGEST_ID = 24
 """Characters of an id in a table of rows."""
@@ -92,7 +91,7 @@ def describe(folder: Path) -> str:
         molecules |= distinct(shard)
     facts = [
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
-        ("level", in_words(manifest.level)),
+        ("level", manifest.level.in_words),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),

@@ -28,7 +28,7 @@ from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
 from qm1b.run.progress import Stats
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
-from qm1b.settings import RunSettings, in_words
+from qm1b.settings import RunSettings
 from qm1b.work_units import WHOLE, Share
 
 
@@ -59,7 +59,7 @@ class Run:
         part = f", shard {self.share}" if self.share.count > 1 else ""
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
-            f"{in_words(self.settings.level)}{', with forces' * self.settings.forces}{part}"
+            f"{self.settings.level.in_words}{', with forces' * self.settings.forces}{part}"
         )
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 
-AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 18), 9)}
+AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 19), 9)}
+AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18)}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,12 @@ from qm1b.errors import UserError
 
 
 def test_flags_override_the_preset():
+    assert [run_settings(Generate(cart=c)).level.cart for c in ("True", "False", "6d7f", None)] == [
+        True,
+        False,
+        "6d7f",
+        False,
+    ]
     settings = run_settings(Generate(basis="6-31g", conformers=7))
     assert (settings.level.basis, settings.level.xc, settings.conformers) == ("6-31g", "b3lyp5", 7)
     assert settings.fingerprint != run_settings(Generate()).fingerprint
@@ -55,7 +61,7 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         (["generate", str(tmp_path / "none.smi"), "--out", out], "does not exist"),
         (["generate", str(empty), "--out", out], "is empty"),
         (["generate", "--out", out, "--conformers", "0"], "at least 1"),
-        (["generate", "--out", out, "--preset", "qm2b"], "use qm1b"),
+        (["generate", "--out", out, "--preset", "qm2b"], "did you mean 'qm1b'"),
         (["generate", "--out", out, "--precision", "half"], "use one of float32"),
         (["generate", "--out", out, "--basis", "sto-3"], "unknown basis"),
         (["generate", "--out", out, "--xc", "b3"], "unknown functional"),

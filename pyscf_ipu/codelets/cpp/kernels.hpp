@@ -6,7 +6,8 @@
 
 namespace pyscf_ipu {
 
-constexpr int kMaxOrder = 4;  // Hermite order of a pair of d shells
+constexpr int kMaxOrder = 6;  // Hermite order of a pair of f shells
+constexpr int kWrittenOut = 4;  // of a pair of d shells: up to it, loops over quartets are written out
 
 // Degree of the fit of numerics/boys.py, a series that the kernels have unrolled.
 template <class T>
@@ -62,7 +63,8 @@ struct EriGradientProblem {
 };
 
 // Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
-// rows of orbitals.shell_table; pure [d_functions, 6] makes d functions of x^2, xy, ...
+// rows of orbitals.shell_table; pure_d [d_functions, 6] makes d functions of x^2, xy, ..., and
+// pure_f [f_functions, 10] f functions of x^3, x^2 y, ...
 template <class T>
 struct AoProblem {
   const T* points;
@@ -70,8 +72,8 @@ struct AoProblem {
   const T *high, *low, *exponents, *coefficients;
   const std::int32_t* shells;
   std::int64_t n_shells;
-  const double* pure;
-  int d_functions;
+  const double *pure_d, *pure_f;
+  int d_functions, f_functions;
   std::int64_t tiles, planes, n_ao, count;
 };
 

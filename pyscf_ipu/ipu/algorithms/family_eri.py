@@ -60,7 +60,7 @@ def _class_blocks(
 
 
 def _letters(plan: FamilyPlan, c: FamilyClass) -> str:
-    return "_".join("".join("spd"[l] for l in kind.ls) for kind in plan.kinds(c))
+    return "_".join("".join("spdf"[l] for l in kind.ls) for kind in plan.kinds(c))
 
 
 def _sum_pieces(c: FamilyClass, pieces: TileShardedArray) -> TileShardedArray:

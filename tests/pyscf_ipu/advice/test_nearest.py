@@ -96,5 +96,5 @@ def test_wrong_types_without_the_type_checker_of_the_tests():
         "a Molecule or a list of them is needed, not a float: pi.Molecule(numbers, positions_bohr) "
         "makes one",
         "one Molecule is needed, not a list",
-        "cart is 'yes': give True (6 d functions) or False (5)",
+        "cart is 'yes': give True (6 d and 10 f functions), False (5 and 7) or '6d7f'",
     ]

@@ -26,7 +26,7 @@ TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 SEPARATED = Interaction(0.2, 0.6, 0.3)
 
 
-LONG = ("d shells", "far apart", "general contraction")
+LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
 
 
 def case_of(name, precision):
@@ -39,11 +39,15 @@ CASES = [case_of(name, "float32") for name in SYSTEMS if name != "empty slots"] 
 ]
 
 
-@pytest.mark.parametrize("case", [*CASES, ("cartesian d", "float32")], ids="-".join)
+MORE = [("cartesian d", "float32"), *(case_of(n, "float32") for n in ("f shells", "cartesian f"))]
+
+
+@pytest.mark.parametrize("case", [*CASES, *MORE], ids="-".join)
 def test_shell_pairs(case):
     name, precision = case
-    cart = name == "cartesian d"
-    numbers, basis, strip = SYSTEMS["d shells" if cart else name]
+    cart = name.startswith("cartesian")
+    systems = {"f shells": ([8, 8], "def2-tzvp", 60), "cartesian d": SYSTEMS["d shells"], **SYSTEMS}
+    numbers, basis, strip = systems.get(name, systems["f shells"])
     settings = Settings(basis=basis, precision=precision, cart=cart, grid_level=0)
     mol = random_molecule(numbers, 2.5)
     shape = shape_of(mol.numbers, basis, cart, 0)

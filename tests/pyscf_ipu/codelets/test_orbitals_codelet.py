@@ -23,6 +23,8 @@ BASES = {
     "6-31g*": {"basis": "6-31g*"},
     "cartesian": {"basis": "6-31g*", "cart": True},
     "cc-pvdz": {"basis": "cc-pvdz"},  # several contractions of one shell
+    "f shells": {"basis": "def2-tzvp"},
+    "cartesian d, spherical f": {"basis": "def2-tzvp", "cart": "6d7f"},
 }
 
 
@@ -56,7 +58,10 @@ def both(settings, n_points, gradient, reach=0.7):
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-6), ("float64", 1e-14)])
-@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize(
+    "basis",
+    [pytest.param(n, marks=[pytest.mark.slow] if "f" in n else []) for n in BASES],
+)
 @pytest.mark.parametrize("n_points", [17, 64])
 def test_native_is_portable(basis, n_points, precision, tolerance):
     settings = Settings(precision=precision, grid_level=0, **BASES[basis])
@@ -88,7 +93,7 @@ def test_the_table_of_shells_covers_all_orbitals():
     settings = Settings(basis="cc-pvdz", grid_level=0)
     layout = layout_of(shape_of(METHYL_CHLORIDE.numbers, settings.basis, settings.cart, 0))
     table = shell_table(layout)
-    functions = table[:, 5:] @ np.array([1, 3, 5])
+    functions = table[:, 5:] @ np.array([1, 3, 5, 7])
     rows = np.concatenate([a + np.arange(n) for a, n in zip(table[:, 1], functions, strict=True)])
     np.testing.assert_array_equal(np.sort(rows), np.arange(layout.shape.n_ao))
     assert np.all(np.diff(table[:, 0]) >= 0)

@@ -104,8 +104,8 @@ def test_sorted_pyscf_grid_holds_the_same_points():
 
 
 @pytest.mark.parametrize("level", range(10))
-def test_atomic_grids_from_hydrogen_to_chlorine(level):
-    for number in range(1, 18):
+def test_atomic_grids_from_hydrogen_to_chlorine_and_of_bromine(level):
+    for number in (*range(1, 18), 35):
         symbol = elements.ELEMENTS[number]
         mol = gto.M(
             atom=f"{symbol} 0 0 0", basis={symbol: [[0, [1, 1]]]}, spin=number % 2, verbose=0

@@ -41,7 +41,8 @@ def with_another_nuclear_charge():
     ("molecule", "error", "words"),
     [
         (lambda: mole("O 0 0 0; H 0 0 1", spin=1), InvalidMolecule, "spin=1"),
-        (lambda: mole("Br 0 0 0; H 0 0 1.4"), InvalidMolecule, "H to Cl"),
+        (lambda: mole("He 0 0 0").set(cart="6d7f"), InvalidMolecule, r"rks\(..., cart='6d7f'\)"),
+        (lambda: mole("I 0 0 0; H 0 0 1.4"), InvalidMolecule, "H to Kr"),
         (lambda: mole("I 0 0 0; H 0 0 1.6", basis="lanl2dz", ecp="lanl2dz"), InvalidMolecule,
          "all-electron"),
         (lambda: mole(basis={"O": "6-31g", "H": "sto-3g"}), UnknownBasis, "one name"),
@@ -168,7 +169,7 @@ def test_the_tolerance_is_the_precision_s_unless_set():
 def test_what_pyscf_leaves_behind_is_no_setting():
     """Its post-processing builds the grid and keeps the integrals."""
     field = RKS(mole())
-    field.grids.level = 0
+    field.grids.level, field.max_memory = 0, 1_000_000  # MB: a process with more keeps none
     field.get_veff(dm=np.eye(7))
     assert field.grids.coords is not None
     assert field._eri is not None

@@ -112,6 +112,24 @@ def test_molden_of_d_shells(solver_of, tmp_path):
     np.testing.assert_allclose(identity, np.eye(len(energies)), atol=1e-4)
 
 
+@pytest.mark.slow
+def test_files_of_cartesian_d_and_spherical_f_shells(solver_of, tmp_path):
+    """They are written in terms of cartesian functions, which all programs read."""
+    level = {"basis": "6-31g(2df,p)", "cart": "6d7f", "xc": "hf", "precision": "float64"}
+    result = rks(FLUORIDE, solver=solver_of(**level), orbitals=True)
+    result.to_molden(tmp_path / "hf.molden")
+    mole, energies, coefficients, occupations, *_ = molden.load(str(tmp_path / "hf.molden"))
+    overlap = mole.intor("int1e_ovlp")
+    identity = coefficients.T @ overlap @ coefficients
+    np.testing.assert_allclose(identity, np.eye(len(energies)), atol=1e-5)
+    grid = {"nx": 12, "ny": 12, "nz": 12}
+    density = (coefficients * occupations) @ coefficients.T
+    expected = cubegen.density(mole, str(tmp_path / "theirs"), density, **grid)
+    result.to_cube(tmp_path / "ours", points=12)
+    found = cubegen.Cube(mole, **grid).read(str(tmp_path / "ours"))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 def test_cubes_are_those_of_pyscf(water, tmp_path):
     path = tmp_path / "cube"
     mole = mole_of(WATER)

@@ -63,6 +63,20 @@ def test_padding_rows_hold_nothing():
         assert all((to_float64(e) > 0).all() for e in table.exponents)
 
 
+def test_shells_that_an_element_lacks_hold_nothing():
+    """Carbon in the slots that it shares with oxygen."""
+    mol = Molecule([6, 8], [[0, 0, 0], [0, 0, 2.1]])
+    settings = Settings(basis="def2-tzvpd", grid_level=0)
+    table, *_ = tables.shape_tables(shape(mol, settings), settings)
+    charges = table.charge.tolist()
+    empty = [
+        [not to_float64(c)[charges.index(z)].any() for c in table.coefficients] for z in (6, 8)
+    ]
+    assert [sum(x) for x in empty] == [1, 0]
+    own = np.diagonal(to_float64(table.one_centre.overlap), axis1=1, axis2=2)
+    assert [(own[charges.index(z)] == 0).sum() for z in (6, 8)] == [3, 0]
+
+
 def test_tables_carry_float64_numbers_in_float32_words():
     for single, double in zip(
         tables.shape_tables(shape(WATER), FLOAT32),
@@ -91,6 +105,7 @@ def test_free_atoms_are_spherical_and_hold_their_electrons(number, basis):
         FLOAT32,
         Settings(basis="6-31g*", cart=True, grid_level=0),
         Settings(basis="cc-pvdz", grid_level=0),
+        Settings(basis="def2-tzvpd", grid_level=0),
     ],
     ids=lambda s: s.basis,
 )

@@ -8,6 +8,7 @@ import pytest
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.settings import Settings
 from qm1b.reference.free_atoms import (
+    OPEN_D,
     FreeAtoms,
     disagreements,
     free_atom_energy,
@@ -16,14 +17,32 @@ from qm1b.reference.free_atoms import (
 )
 
 HF = Settings("sto-3g", "hf", 0)
-TERMS = dict(zip(SYMBOLS[1:18], [2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1, 2, 3, 4, 3, 2], strict=True))
+MULTIPLICITIES = [2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1]
+TERMS = dict(zip(SYMBOLS[1:21], MULTIPLICITIES, strict=True))
+TERMS |= dict(zip(SYMBOLS[30:37], [1, 2, 3, 4, 3, 2, 1], strict=True))
 """Multiplicities of the ground states: NIST Atomic Spectra Database."""
 
 
 def test_the_multiplicities_are_those_of_spectroscopy():
-    assert {SYMBOLS[z]: multiplicity(z) for z in range(1, 18)} == TERMS
-    for z in range(1, 18):
+    numbers = [z for z in range(1, 37) if z not in OPEN_D]
+    assert {SYMBOLS[z]: multiplicity(z) for z in numbers} == TERMS
+    for z in numbers:
         assert sum(map(sum, occupation(z).values())) == z
+
+
+def test_an_open_d_shell_has_no_energy():
+    with pytest.raises(ValueError, match="the free atom of Fe has an open d shell"):
+        free_atom_energy(26, HF)
+    assert FreeAtoms(HF, [26, 2], {"He": -2.5}).energies == {"He": -2.5}
+
+
+def test_bromine():
+    """A closed d shell below an open p shell: as PySCF finds it without symmetry."""
+    from pyscf import gto, scf
+
+    mole = gto.M(atom="Br", basis="sto-3g", spin=1, verbose=0)
+    found = scf.UHF(mole).run(conv_tol=1e-11)
+    assert free_atom_energy(35, HF) == pytest.approx(found.e_tot, abs=2e-7)
 
 
 def test_the_hartree_fock_limit():

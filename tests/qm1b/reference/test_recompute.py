@@ -45,6 +45,22 @@ def test_it_is_the_ground_state_at_the_level_asked_for():
     np.testing.assert_allclose(found.dipole, electronic + nuclear, atol=1e-6)
 
 
+def test_cartesian_d_with_spherical_f_functions():
+    """QM9's water: energy, and the printed digits of its orbitals, from Gaussian 09."""
+    water = conformer(
+        "O -0.06493193 1.84728206 0.01436493; H 0.12239093 0.03887582 0.00290004; "
+        "H 1.64744504 2.45814139 0.00130983"
+    )
+    level = Settings("6-31g(2df,p)", "b3lyp", 3, "float64", cart="6d7f")
+    found = recompute(water, level, thorough=True)
+    assert found.converged
+    assert found.energy == pytest.approx(-76.426077, abs=5e-6)
+    assert found.homo == pytest.approx(-0.2928, abs=1e-4)
+    assert found.lumo == pytest.approx(0.0687, abs=1e-4)
+    assert np.linalg.norm(found.dipole) * 2.541746 == pytest.approx(1.8511, abs=2e-3)
+    np.testing.assert_allclose(found.mulliken_charges, [-0.589706, 0.294853, 0.294853], atol=2e-4)
+
+
 def test_no_empty_orbital_no_lumo():
     found = recompute(conformer("He 0 0 0"), PRESETS["qm1b"])
     assert math.isnan(found.lumo)

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "gradients/eri_gradient_high.hpp"
+#include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
 
 namespace pyscf_ipu::ISA {
@@ -47,10 +50,10 @@ struct KetSums {
   std::size_t index(const KetVector<T>& q) const { return (q.e - lanes) / (each * kWidth<T>); }
 };
 
+// The orders are kHigh where they are known at run time only.
 template <class T, int LB, int LK>
-struct EriGradientVertex {
-  static constexpr int kBra = n_hermite(LB), kKet = n_hermite(LK), kOrder = LB + LK;
-  static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
+struct EriGradientVertex : Hermites<LB, LK> {
+  using Hermites<LB, LK>::kBra, Hermites<LB, LK>::kKet;
 
   const BoysFit<T>& fit;
   const EriGradientProblem<T>& problem;
@@ -60,14 +63,18 @@ struct EriGradientVertex {
   // Two-particle density [f, f'], times the ket's E [f, h'], bra-contracted R [f, h'].
   std::vector<Vec<T>> density, weights, half;
   std::vector<Vec<T>> e_sums, centre_sums;  // of the bra: [primitives, f, h], [primitives, 3]
+  std::optional<HighQuartetGradient<T>> high;
 
   EriGradientVertex(const BoysFit<T>& fit, const EriGradientProblem<T>& problem, int bra_class,
                     int ket_class, const std::vector<Side<T>>& sides,
                     std::vector<KetSums<T>>& sums)
-      : fit(fit), problem(problem), bra(sides[bra_class]), ket(sides[ket_class]),
+      : Hermites<LB, LK>(sides[bra_class].order, sides[ket_class].order), fit(fit),
+        problem(problem), bra(sides[bra_class]), ket(sides[ket_class]),
         of_bra(problem.gradients[bra_class]), of_ket(problem.gradients[ket_class]),
         ket_sums(sums[ket_class]), density(bra.products * ket.products),
-        weights(bra.products * kKet), half(bra.products * kKet) {}
+        weights(bra.products * kKet), half(bra.products * kKet) {
+    if constexpr (LB == kHigh) high.emplace(bra, ket);
+  }
 
   void begin(const ShellPair<T>& pair) {
     e_sums.assign(pair.primitives.size() * bra.products * kBra, Vec<T>{});
@@ -141,9 +148,24 @@ struct EriGradientVertex {
   void quartet(const Primitive<T>& p, const KetVector<T>& q, int index, Vec<T> (&force)[3]) {
     const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
     const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3], r[n_hermite(kOrder + 1)];
+    Vec<T> d[3];
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
-    hermite_coulomb<T, kOrder + 1>(fit, problem.eri.of, alpha, inverse_root, d[0], d[1], d[2], r);
+    if constexpr (LB == kHigh) {
+      high->integrals(fit, problem.eri.of, alpha, inverse_root, d);
+      high->contract(p.e, weights.data(), half.data(), e_sums.data() + index * bra.products * kBra);
+      high->add_force(p.e, weights.data(), centre_sums.data() + 3 * index, force);
+    } else {
+      Vec<T> r[n_hermite(LB + LK + 1)];
+      hermite_coulomb<T, LB + LK + 1>(fit, problem.eri.of, alpha, inverse_root, d[0], d[1], d[2],
+                                      r);
+      quartet_written_out(p, r, index, force);
+    }
+  }
+
+  __attribute__((always_inline)) void quartet_written_out(const Primitive<T>& p, const Vec<T>* r,
+                                                          int index, Vec<T> (&force)[3]) {
+    constexpr int kOrder = LB + LK;
+    constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
     constexpr auto& row = kProduct<LB, LK>.row;
     Vec<T> charge[n_hermite(kOrder)]{};  // the quartet's energy is the sum of charge times r
     for (int f = 0; f < bra.products; ++f) {
@@ -207,7 +229,8 @@ template <class T, int LB, int LK>
 void eri_gradient_block(const BoysFit<T>* fits, const EriGradientProblem<T>& problem,
                         const std::int32_t* block, const std::vector<Side<T>>& sides,
                         std::vector<KetSums<T>>& sums) {
-  EriGradientVertex<T, LB, LK> vertex(fits[LB + LK + 1], problem, block[0], block[1], sides, sums);
+  const auto& fit = fits[sides[block[0]].order + sides[block[1]].order + 1];
+  EriGradientVertex<T, LB, LK> vertex(fit, problem, block[0], block[1], sides, sums);
   const auto& bras = sides[block[0]].strips[block[2]].pairs;
   const auto& kets = sides[block[1]].strips[block[3]];
   const bool square = block[0] == block[1] && block[2] == block[3];
@@ -238,7 +261,7 @@ void eri_gradient_bra(const BoysFit<T>* fits, const EriGradientProblem<T>& probl
                       const std::int32_t* block, const std::vector<Side<T>>& sides,
                       std::vector<KetSums<T>>& sums) {
   if (sides[block[0]].order == LB)
-    eri_gradient_ket<T, LB, kMaxOrder>(sides[block[1]].order, fits, problem, block, sides, sums);
+    eri_gradient_ket<T, LB, kWrittenOut>(sides[block[1]].order, fits, problem, block, sides, sums);
   else if constexpr (LB > 0)
     eri_gradient_bra<T, LB - 1>(fits, problem, block, sides, sums);
 }
@@ -252,7 +275,7 @@ void occupy(Side<T>& side, const std::int32_t* pattern) {
     for (int h = 0; h < side.hermites; ++h)
       if (pattern[f * side.hermites + h]) {
         side.occupied[h].push_back(f);
-        side.occupied_by[f] |= 1ULL << h;
+        if (h < 64) side.occupied_by[f] |= 1ULL << h;
       }
 }
 
@@ -284,11 +307,10 @@ template <class T>
 void eri_gradient(const EriGradientProblem<T>& problem) {
   std::vector<std::vector<T>> sizes;
   T largest = 0;
-  int highest = 0;
+  const int highest = highest_of(problem.eri.classes);
   for (const auto& c : problem.eri.classes) {
-    sizes.push_back(sizes_of(c));
+    sizes.push_back(sizes_of(c, highest));
     for (const T size : sizes.back()) largest = std::max(largest, size);
-    highest = std::max(highest, c.order);
   }
   std::vector<Side<T>> sides;
   std::vector<KetSums<T>> sums;
@@ -307,8 +329,13 @@ void eri_gradient(const EriGradientProblem<T>& problem) {
   BoysFit<T> fits[2 * kMaxOrder + 2];
   const double* from = problem.eri.boys;
   for (int order = 0; order <= 2 * highest + 1; ++order) fits[order] = read_fit<T>(from, order);
-  for (std::int64_t i = 0; i < problem.eri.n_blocks; ++i)
-    eri_gradient_bra<T, kMaxOrder>(fits, problem, problem.eri.blocks + 4 * i, sides, sums);
+  for (std::int64_t i = 0; i < problem.eri.n_blocks; ++i) {
+    const std::int32_t* block = problem.eri.blocks + 4 * i;
+    if (sides[block[1]].order > kWrittenOut)
+      eri_gradient_block<T, kHigh, kHigh>(fits, problem, block, sides, sums);
+    else
+      eri_gradient_bra<T, kWrittenOut>(fits, problem, block, sides, sums);
+  }
   for (std::size_t i = 0; i < sizes.size(); ++i)
     add_lanes(sides[i], sums[i], problem.eri.classes[i], problem.gradients[i]);
 }

@@ -13,9 +13,9 @@
 
 namespace pyscf_ipu::ISA {
 
-template <class T>
-struct PairsGradientVertex : PairsVertex<T, 1> {
-  using Base = PairsVertex<T, 1>;
+template <class T, int kMostL>
+struct PairsGradientVertex : PairsVertex<T, kMostL, 1> {
+  using Base = PairsVertex<T, kMostL, 1>;
   using Base::ea, Base::eb, Base::in, Base::overlap, Base::p, Base::powers, Base::rows,
       Base::scratch, Base::stride, Base::table, Base::values;
   T* out;  // [pairs, 3]; the weights are where the base has its results
@@ -73,7 +73,7 @@ struct PairsGradientVertex : PairsVertex<T, 1> {
       for (int cb = 0; cb < in.b.components; ++cb) {
         const std::int32_t *i = in.a.powers + 4 * ca, *j = in.b.powers + 4 * cb;
         const Vec<T>* v = &values[(ca * in.b.components + cb) * stride];
-        Vec<T> e[3][2 * kMaxOrder + 1], by_a[3][2 * kMaxOrder + 1];
+        Vec<T> e[3][2 * kMostL + 2], by_a[3][2 * kMostL + 2];
         for (int d = 0; d < 3; ++d)
           for (int t = 0; t <= i[d] + j[d] + 1; ++t) {
             e[d][t] = table[d][i[d]][j[d]][t];
@@ -122,7 +122,10 @@ struct PairsGradientVertex : PairsVertex<T, 1> {
 
 template <class T>
 void pair_gradient(const PairProblem<T>& problem, T* out) {
-  PairsGradientVertex<T>{{problem}, out}();
+  if (std::max(problem.a.highest, problem.b.highest) <= 2)
+    PairsGradientVertex<T, 2>{{problem}, out}();
+  else
+    PairsGradientVertex<T, 3>{{problem}, out}();
 }
 
 }  // namespace pyscf_ipu::ISA

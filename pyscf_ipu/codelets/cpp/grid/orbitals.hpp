@@ -16,7 +16,7 @@ namespace pyscf_ipu::ISA {
 
 // A row of orbitals.shell_table: contractions[l] radial functions of angular momentum l.
 struct ShellRow {
-  std::int32_t atom, first_ao, n_prim, exponents, coefficients, contractions[3];
+  std::int32_t atom, first_ao, n_prim, exponents, coefficients, contractions[4];
 };
 
 // Where one vector of points goes: row f of plane d, of which the first `count` lanes exist.
@@ -32,8 +32,9 @@ struct Rows {
   }
 };
 
-// The functions of one contraction with angular momentum 0, 1 or 2, from its radial value, the
-// radial derivative over r, and the point; `pure` [functions, 6] makes d functions of x^2, xy, ...
+// The functions of one contraction with angular momentum 0 to 3, from its radial value, the radial
+// derivative over r, and the point; `pure` makes d functions [functions, 6] of x^2, xy, ..., and f
+// functions [functions, 10] of x^3, x^2 y, ...
 template <class T, bool kGradient>
 inline void put_s(const Rows<T>& rows, int f, Vec<T> value, Vec<T> slope, const Vec<T>* r) {
   rows.put(0, f, value);
@@ -79,20 +80,55 @@ inline void put_d(const Rows<T>& rows, int f, Vec<T> value, Vec<T> slope, const 
     }
 }
 
+template <class T, bool kGradient>
+inline void put_f(const Rows<T>& rows, int f, Vec<T> value, Vec<T> slope, const Vec<T>* r,
+                  const T* pure, int functions) {
+  Vec<T> cube[kGradient ? 4 : 1][10];
+  int m = 0;
+  for (int a = 0; a < 3; ++a)
+    for (int b = a; b < 3; ++b)
+      for (int c = b; c < 3; ++c, ++m) {
+        const Vec<T> power = r[a] * r[b] * r[c];
+        cube[0][m] = value * power;
+        if constexpr (kGradient)
+          for (int d = 0; d < 3; ++d) {
+            Vec<T> v = slope * power * r[d];
+            if (d == a) v += value * r[b] * r[c];
+            if (d == b) v += value * r[a] * r[c];
+            if (d == c) v += value * r[a] * r[b];
+            cube[d + 1][m] = v;
+          }
+      }
+  for (int d = 0; d < (kGradient ? 4 : 1); ++d)
+    for (int n = 0; n < functions; ++n) {
+      Vec<T> v = {};
+      for (int k = 0; k < 10; ++k)
+        if (pure[n * 10 + k] != T(0)) v += pure[n * 10 + k] * cube[d][k];
+      rows.put(d, f + n, v);
+    }
+}
+
+// The matrices of put_d and put_f, and how many functions each makes.
+template <class T>
+struct Pure {
+  std::vector<T> d, f;
+  int d_functions, f_functions;
+};
+
 // One shell on the points xyz[3][padded] about its nucleus; the first `count` of them exist.
 template <class T, bool kGradient>
-void shell_values(const ShellRow& shell, const T* exponents, const T* coefficients, const T* pure,
-                  int d_functions, const T* xyz, std::int64_t padded, std::int64_t count,
+void shell_values(const ShellRow& shell, const T* exponents, const T* coefficients,
+                  const Pure<T>& pure, const T* xyz, std::int64_t padded, std::int64_t count,
                   Vec<T>* gauss, T* out, std::int64_t plane) {
   const int* n = shell.contractions;
-  const int columns = n[0] + n[1] + n[2];
+  const int columns = n[0] + n[1] + n[2] + n[3];
   T smallest = exponents[0], size = 1;
   for (int k = 0; k < shell.n_prim; ++k) smallest = std::fmin(smallest, exponents[k]);
   for (int k = 0; k < shell.n_prim * columns; ++k) size += std::fabs(coefficients[k]);
   // Beyond, sum |c| exp(-a r^2) < exp(-40) = 4e-18 (float64: 2e-35), times r^l for the value and
   // 2 a r^(l+1) for the gradient: nothing beside the densities that count, above 1e-11 (1e-15).
   const T cutoff = (std::is_same_v<T, float> ? T(40) : T(80)) + std::log(size);
-  const int functions = n[0] + 3 * n[1] + d_functions * n[2];
+  const int functions = n[0] + 3 * n[1] + pure.d_functions * n[2] + pure.f_functions * n[3];
   for (std::int64_t g = 0; g < count; g += kWidth<T>) {
     const int lanes = count - g < kWidth<T> ? count - g : kWidth<T>;
     const Rows<T> rows{out + g, plane, count, lanes};
@@ -106,7 +142,7 @@ void shell_values(const ShellRow& shell, const T* exponents, const T* coefficien
     }
     for (int k = 0; k < shell.n_prim; ++k) gauss[k] = exp_minus<T>(exponents[k] * square);
     int f = 0, column = 0;
-    for (int l = 0; l < 3; ++l)
+    for (int l = 0; l < 4; ++l)
       for (int c = 0; c < n[l]; ++c, ++column) {
         Vec<T> value = {}, slope = {};
         for (int k = 0; k < shell.n_prim; ++k) {
@@ -116,8 +152,11 @@ void shell_values(const ShellRow& shell, const T* exponents, const T* coefficien
         }
         if (l == 0) put_s<T, kGradient>(rows, f, value, slope, r);
         if (l == 1) put_p<T, kGradient>(rows, f, value, slope, r);
-        if (l == 2) put_d<T, kGradient>(rows, f, value, slope, r, pure, d_functions);
-        f += l == 0 ? 1 : l == 1 ? 3 : d_functions;
+        if (l == 2)
+          put_d<T, kGradient>(rows, f, value, slope, r, pure.d.data(), pure.d_functions);
+        if (l == 3)
+          put_f<T, kGradient>(rows, f, value, slope, r, pure.f.data(), pure.f_functions);
+        f += l == 0 ? 1 : l == 1 ? 3 : l == 2 ? pure.d_functions : pure.f_functions;
       }
   }
 }
@@ -142,7 +181,9 @@ void ao_values(const AoProblem<T>& in, T* out) {
   const auto* shells = reinterpret_cast<const ShellRow*>(in.shells);
   const std::int64_t count = in.count, block = in.n_ao * count;
   const std::int64_t padded = (count + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
-  std::vector<T> local(3 * padded), xyz(3 * padded), pure(in.pure, in.pure + 6 * in.d_functions);
+  std::vector<T> local(3 * padded), xyz(3 * padded);
+  const Pure<T> pure{{in.pure_d, in.pure_d + 6 * in.d_functions},
+                     {in.pure_f, in.pure_f + 10 * in.f_functions}, in.d_functions, in.f_functions};
   int deepest = 0;
   for (std::int64_t s = 0; s < in.n_shells; ++s) deepest = std::max(deepest, shells[s].n_prim);
   std::vector<Vec<T>> gauss(deepest);
@@ -155,8 +196,8 @@ void ao_values(const AoProblem<T>& in, T* out) {
       if (s == 0 || shell.atom != shells[s - 1].atom)
         relative(local.data(), in.owner + t * count, in.high, in.low, count, padded, shell.atom,
                  xyz.data());
-      one(shell, in.exponents + shell.exponents, in.coefficients + shell.coefficients, pure.data(),
-          in.d_functions, xyz.data(), padded, count, gauss.data(),
+      one(shell, in.exponents + shell.exponents, in.coefficients + shell.coefficients, pure,
+          xyz.data(), padded, count, gauss.data(),
           out + t * in.planes * block + shell.first_ao * count, block);
     }
   }

@@ -17,14 +17,15 @@ ffi::Error becke_weights(Buffer points, Buffer volume, Buffer owner, Buffer high
 
 ffi::Error ao_values(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
                      Buffer coefficients, ffi::Span<const std::int32_t> shells,
-                     ffi::Span<const double> pure, Result out) {
+                     ffi::Span<const double> pure_d, ffi::Span<const double> pure_f, Result out) {
   return by_type(points.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto size = out->dimensions();  // [T, D, N, Gb]
     const AoProblem<T> problem{
         data<T>(points), data<std::int32_t>(owner), data<T>(high), data<T>(low), data<T>(exponents),
-        data<T>(coefficients), shells.begin(), std::int64_t(shells.size() / 8), pure.begin(),
-        int(pure.size() / 6), size[0], size[1], size[2], size[3]};
+        data<T>(coefficients), shells.begin(), std::int64_t(shells.size() / 9), pure_d.begin(),
+        pure_f.begin(), int(pure_d.size() / 6), int(pure_f.size() / 10), size[0], size[1], size[2],
+        size[3]};
     best().of<T>().ao_values(problem, data<T>(*out));
   });
 }
@@ -63,7 +64,8 @@ CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
 
 CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
                               .Attr<ffi::Span<const std::int32_t>>("shells")
-                              .Attr<ffi::Span<const double>>("pure")))
+                              .Attr<ffi::Span<const double>>("pure_d")
+                              .Attr<ffi::Span<const double>>("pure_f")))
 
 CODELET(xc_density, results<1>(arguments<2>(ffi::Ffi::Bind())))
 CODELET(xc_potential, results<1>(arguments<2>(ffi::Ffi::Bind())))

@@ -32,7 +32,7 @@ ffi::Error repulsion(Buffer l, Buffer d, Result y, Result energy) {
 int order_of(std::int64_t hermites) {
   int order = 0;
   while ((order + 1) * (order + 2) * (order + 3) / 6 < hermites) ++order;
-  if (order > kMaxOrder) throw std::invalid_argument("shells beyond d");
+  if (order > kMaxOrder) throw std::invalid_argument("shells beyond f");
   return order;
 }
 
@@ -77,7 +77,7 @@ PairShells<T> shells_of(const Buffer* b, Buffer index, ffi::Span<const std::int3
     const std::int32_t* p = powers.begin() + 4 * c;
     highest = std::max<int>(highest, p[0] + p[1] + p[2]);
   }
-  if (highest > kMaxOrder / 2) throw std::invalid_argument("shells up to d are supported");
+  if (highest > kMaxOrder / 2) throw std::invalid_argument("shells up to f are supported");
   return {data<T>(b[0]), data<T>(b[1]), data<T>(b[2]), data<T>(b[3]), data<T>(b[4]), data<T>(b[5]),
           data<std::int32_t>(index), powers.begin(), transform.begin(), size[1], int(size[2]),
           components, int(transform.size()) / components, highest};

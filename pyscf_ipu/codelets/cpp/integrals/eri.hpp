@@ -6,26 +6,31 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
 
 namespace pyscf_ipu::ISA {
 
+// The orders are kHigh where they are known at run time only.
 template <class T, int LB, int LK>
-struct EriVertex {
-  static constexpr int kBra = n_hermite(LB), kKet = n_hermite(LK), kOrder = LB + LK;
-  static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
+struct EriVertex : Hermites<LB, LK> {
+  using Hermites<LB, LK>::kBra, Hermites<LB, LK>::kKet;
 
   const BoysFit<T>& fit;
   const Interaction<T>& of;
   const Side<T>&bra, &ket;
   std::vector<Vec<T>> half, result;
+  std::optional<HighQuartet<T>> high;
 
   EriVertex(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
             const Side<T>& ket)
-      : fit(fit), of(of), bra(bra), ket(ket), half(bra.products * kKet),
-        result(bra.products * ket.products) {}
+      : Hermites<LB, LK>(bra.order, ket.order), fit(fit), of(of), bra(bra), ket(ket),
+        half(bra.products * kKet), result(bra.products * ket.products) {
+    if constexpr (LB == kHigh) high.emplace(bra, ket, 0);
+  }
 
   // result[f, f'] of one bra shell pair and a group of kets.
   void operator()(const ShellPair<T>& pair, const KetGroup<T>& group) {
@@ -45,10 +50,22 @@ struct EriVertex {
   void contract_bra(const Primitive<T>& p, const KetVector<T>& q) {
     const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
     const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3], r[n_hermite(kOrder)];
+    Vec<T> d[3];
     for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
-    hermite_coulomb<T, kOrder>(fit, of, alpha, inverse_root, d[0], d[1], d[2], r);
+    if constexpr (LB == kHigh) {
+      high->integrals(fit, of, alpha, inverse_root, d);
+      high->contract(p.e, half.data());
+    } else {
+      Vec<T> r[n_hermite(LB + LK)];
+      hermite_coulomb<T, LB + LK>(fit, of, alpha, inverse_root, d[0], d[1], d[2], r);
+      contract_written_out(p, r);
+    }
+  }
+
+  __attribute__((always_inline)) void contract_written_out(const Primitive<T>& p,
+                                                           const Vec<T>* r) {
     constexpr auto& row = kProduct<LB, LK>.row;
+    constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
     // Product by product: the sums over h stay in registers.
     for (int f = 0; f < bra.products; ++f) {
       const unsigned long long occupied = bra.occupied_by[f];
@@ -130,8 +147,8 @@ template <class T, int LB>
 void eri_dispatch(const BoysFit<T>* fits, const Interaction<T>& of, const Side<T>& bra,
                   const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
   if (bra.order == LB)
-    eri_dispatch_ket<T, LB, kMaxOrder>(ket.order, fits, of, bra, ket, bra_strip, ket_strip, rows,
-                                       matrix);
+    eri_dispatch_ket<T, LB, kWrittenOut>(ket.order, fits, of, bra, ket, bra_strip, ket_strip, rows,
+                                         matrix);
   else if constexpr (LB > 0)
     eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
 }
@@ -140,11 +157,10 @@ template <class T>
 void eri(const EriProblem<T>& problem, T* matrix) {
   std::vector<std::vector<T>> sizes;
   T largest = 0;
-  int highest = 0;
+  const int highest = highest_of(problem.classes);
   for (const auto& c : problem.classes) {
-    sizes.push_back(sizes_of(c));
+    sizes.push_back(sizes_of(c, highest));
     for (const T size : sizes.back()) largest = std::max(largest, size);
-    highest = std::max(highest, c.order);
   }
   std::vector<Side<T>> sides;
   sides.reserve(problem.classes.size());
@@ -157,8 +173,12 @@ void eri(const EriProblem<T>& problem, T* matrix) {
   for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
     const std::int32_t* b = problem.blocks + 4 * i;
     // Classes are sorted by order, and a block's bra class is not behind its ket class.
-    eri_dispatch<T, kMaxOrder>(fits, problem.of, sides[b[0]], sides[b[1]], b[2], b[3], problem.rows,
-                               matrix);
+    const Side<T>&bra = sides[b[0]], &ket = sides[b[1]];
+    if (ket.order > kWrittenOut)
+      eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], problem.of, bra, ket, b[2], b[3],
+                                 problem.rows, matrix);
+    else
+      eri_dispatch<T, kWrittenOut>(fits, problem.of, bra, ket, b[2], b[3], problem.rows, matrix);
   }
 }
 

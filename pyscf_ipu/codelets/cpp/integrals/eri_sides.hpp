@@ -56,7 +56,7 @@ struct PairStrip {
 };
 
 // A class: order of its Hermites, number of AO products, which E can be other than zero
-// (occupied[h] lists products f, occupied_by[f] has a bit for each h), and its strips.
+// (occupied[h] lists products f, occupied_by[f] has a bit for each h < 64), and its strips.
 template <class T>
 struct Side {
   int order, products, hermites;
@@ -67,12 +67,17 @@ struct Side {
 };
 
 // The bound of one primitive pair.  |R_h| is largest where the charges coincide, for h = (n, 0, 0):
-// (n-1)!!/(n+1) (2 alpha)^(n/2) <= 1.36^n (2 alpha)^(n/2) for all n <= 8, alpha is below p and q,
-// and 1/sqrt(p+q) <= (4 p q)^(-1/4): a factor for each side.
+// (n-1)!!/(n+1) (2 alpha)^(n/2) <= growth^n (2 alpha)^(n/2) for all n up to twice the highest order
+// of a class, alpha is below p and q, and 1/sqrt(p+q) <= (4 p q)^(-1/4): a factor for each side.
 template <class T>
-T size_of(T p, const T* e, int products, int order) {
+constexpr T growth_of(int highest) {
+  return highest <= 4 ? T(1.36) : highest == 5 ? T(1.57) : T(1.75);
+}
+
+template <class T>
+T size_of(T p, const T* e, int products, int order, T growth) {
   T largest = 0;
-  const T root = T(1.36) * std::sqrt(T(2) * p);
+  const T root = growth * std::sqrt(T(2) * p);
   for (int f = 0; f < products; ++f) {
     T total = 0, power = 1;
     for (int d = 0, h = 0; d <= order; ++d, power *= root)
@@ -87,11 +92,11 @@ T size_of(T p, const T* e, int products, int order) {
 
 // The sizes of all primitive pairs of a class: [S, chunks, depth].
 template <class T>
-std::vector<T> sizes_of(const EriClass<T>& c) {
+std::vector<T> sizes_of(const EriClass<T>& c, int highest) {
   const std::int64_t each = c.products * n_hermite(c.order);
   std::vector<T> sizes(std::int64_t(c.strips) * c.chunks * c.depth);
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    sizes[i] = size_of(c.p[i], c.e + i * each, c.products, c.order);
+    sizes[i] = size_of(c.p[i], c.e + i * each, c.products, c.order, growth_of<T>(highest));
   return sizes;
 }
 
@@ -162,6 +167,14 @@ void group_lanes(Side<T>& side, PairStrip<T>& strip, std::size_t& used) {
   }
 }
 
+// The highest order of the classes.
+template <class T>
+int highest_of(const std::vector<EriClass<T>>& classes) {
+  int highest = 0;
+  for (const auto& c : classes) highest = std::max(highest, c.order);
+  return highest;
+}
+
 template <class T>
 Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
   Side<T> side{c.order, c.products, n_hermite(c.order), {}, {}, {}, {}};
@@ -186,7 +199,7 @@ Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
             found = found || one.e[f * side.hermites + h] != T(0);
       if (!found) continue;
       side.occupied[h].push_back(f);
-      side.occupied_by[f] |= 1ULL << h;
+      if (h < 64) side.occupied_by[f] |= 1ULL << h;
     }
   return side;
 }

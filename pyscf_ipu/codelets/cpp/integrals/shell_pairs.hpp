@@ -61,10 +61,10 @@ struct Transform {
   }
 };
 
-// `derivatives` of the pairs' data take as many powers more.
-template <class T, int derivatives = 0>
+// For shells up to angular momentum kMostL; `derivatives` of the pairs' data take as many powers more.
+template <class T, int kMostL, int derivatives = 0>
 struct PairsVertex {
-  static constexpr int kL = kMaxOrder / 2 + 1 + derivatives;  // the kinetic energy takes one more
+  static constexpr int kL = kMostL + 1 + derivatives;  // the kinetic energy takes one more
   static constexpr int kT = 2 * kL + 2;         // zeros stand behind the highest degree
 
   const PairProblem<T>& in;
@@ -72,7 +72,7 @@ struct PairsVertex {
   const int rows = n_hermite(in.order), stride = rows + 1;  // the kinetic energy comes last
   std::vector<Vec<T>> values, scratch;
   Vec<T> table[3][kL + 1][kL + 1][kT];
-  int powers[n_hermite(kMaxOrder)][3];
+  int powers[n_hermite(2 * kMostL)][3];
   // Of the primitive pairs on the lanes: exponents, their sum and its rounding, centre, and overlap.
   Vec<T> ea, eb, p, error, high[3], low[3], overlap;
 
@@ -232,6 +232,11 @@ struct PairsVertex {
 };
 
 template <class T>
-void shell_pairs(const PairProblem<T>& problem) { PairsVertex<T>{problem}(); }
+void shell_pairs(const PairProblem<T>& problem) {
+  if (std::max(problem.a.highest, problem.b.highest) <= 2)
+    PairsVertex<T, 2>{problem}();
+  else
+    PairsVertex<T, 3>{problem}();
+}
 
 }  // namespace pyscf_ipu::ISA

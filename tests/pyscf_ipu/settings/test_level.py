@@ -45,6 +45,26 @@ def test_numpy_s_integers_are_integers():
     assert repr(settings.check()) == repr(Settings())
 
 
+def test_cartesian_functions():
+    assert [Settings(cart=cart).check().cart for cart in (True, False, "6d7f")] == [
+        True,
+        False,
+        "6d7f",
+    ]
+    settings = Settings()
+    object.__setattr__(settings, "cart", np.True_)  # past the type check of the tests
+    settings.__post_init__()
+    assert settings.check().cart is True
+
+
+@pytest.mark.parametrize("cart", ["5d10f", 1, None])
+def test_other_functions_are_refused(cart):
+    settings = Settings()
+    object.__setattr__(settings, "cart", cart)  # past the type check of the tests
+    with pytest.raises(ValueError, match=f"cart is {cart!r}: give True"):
+        settings.check()
+
+
 def test_unknown_basis():
     with pytest.raises(UnknownBasis, match="nonsense"):
         Settings(basis="nonsense").check()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+
+from pyscf_ipu.settings.presets import preset
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -24,7 +26,7 @@ class Settings:
     """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
 
     basis: str = "sto-3g"
-    """A PySCF basis-set name with s, p and d shells."""
+    """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, revpbe, bp86, blyp, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
     wb97x-d3, wb97x-d3bj, tpss, r2scan, m06-2x or wb97m-d3bj; for dispersion with -d3bj, -d3 or -d4
@@ -34,8 +36,9 @@ class Settings:
     of each sphere, for example (75, 302)."""
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
-    cart: bool = False
-    """Cartesian d functions (6) instead of spherical ones (5)."""
+    cart: bool | Literal["6d7f"] = False
+    """Cartesian d and f functions (6 and 10) instead of spherical ones (5 and 7); or 6d7f,
+    cartesian d and spherical f, which Gaussian takes for Pople's basis sets."""
     max_cycles: int = 50
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
@@ -45,8 +48,20 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
+        if isinstance(self.cart, np.bool_):
+            object.__setattr__(self, "cart", bool(self.cart))
         if isinstance(self.grid_level, tuple):
             object.__setattr__(self, "grid_level", tuple(map(plain_integer, self.grid_level)))
+
+    @classmethod
+    def preset(cls, name: str) -> Settings:
+        """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs,
+        rmd17, qh9 or spice (docs/levels.md).
+
+        Raises:
+            ValueError: there is no such preset; the message says why a known dataset has none.
+        """
+        return cls(**preset(name).level)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
@@ -65,15 +80,19 @@ class Settings:
         """
         from pyscf_ipu.dispersion.correction import check_installed
         from pyscf_ipu.elements.atomic_grid import check_size
-        from pyscf_ipu.elements.basis import supported_basis
+        from pyscf_ipu.elements.basis_sets import supported_basis
+        from pyscf_ipu.elements.cartesian import MIXED
         from pyscf_ipu.numerics.precision import PRECISIONS
         from pyscf_ipu.xc import functional
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
-        if not isinstance(self.cart, bool | np.bool_):
-            raise ValueError(f"cart is {self.cart!r}: give True (6 d functions) or False (5)")
+        if not isinstance(self.cart, bool) and self.cart != MIXED:
+            raise ValueError(
+                f"cart is {self.cart!r}: give True (6 d and 10 f functions), False (5 and 7) or "
+                f"{MIXED!r}"
+            )
         supported_basis(self.basis)
         check_installed(functional(self.xc).dispersion)
         if self.precision not in PRECISIONS:
@@ -105,6 +124,15 @@ class Settings:
         from pyscf_ipu.elements.atomic_grid import Grid
 
         return Grid(self.grid_level, self.prune)
+
+    @property
+    def in_words(self) -> str:
+        """The level in one line; where the basis has d functions, with their kind."""
+        from pyscf_ipu.elements.basis_sets import has_d
+        from pyscf_ipu.elements.cartesian import in_words
+
+        kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
+        return f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}"
 
     @property
     def grid_in_words(self) -> str:
@@ -140,11 +168,12 @@ class Settings:
         in an error.
 
         Args:
-            mole: with the level's basis.
+            mole: with the level's basis, and cart=`pyscf_cart(self.cart)`.
             unrestricted: for open shells.
         """
         from pyscf import dft, scf
 
+        from pyscf_ipu.elements.mixed import with_functions
         from pyscf_ipu.xc import functional
 
         xc = functional(self.xc)
@@ -161,7 +190,7 @@ class Settings:
             if not self.prune:
                 field.grids.prune = None
         field.chkfile = None
-        return field
+        return with_functions(field, self.cart)
 
     @property
     def numerics(self) -> Precision:

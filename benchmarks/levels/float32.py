@@ -1,0 +1,85 @@
+"""float32 against float64 of this engine, which the other scripts compare with PySCF.
+
+wb97x      omega-B97X/6-31G*, cartesian d, 24 conformers of 5 to 9 heavy atoms
+def2-tzvp  B3LYP/def2-TZVP, 12 conformers of 3 and 4 heavy atoms
+"""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness, molecules
+from benchmarks.pool import Pool
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.units import HARTREE_TO_EV
+
+MEV = 1e3 * HARTREE_TO_EV
+BOUNDS = {"energy_mae": 1.0, "energy_max": 5.0, "gap_max": 0.2, "forces_max": 1e-4}
+"""meV, and Hartree/Bohr."""
+SMALLER = "CCO CC=O CC#N C1CC1 NC=O CCF CCCC CC(=O)O C1COC1 C=CC=C CC(N)=O OCC=O".split()
+LARGER = [*molecules.smiles_of(molecules.GDB, 20), *molecules.smiles_of(molecules.QM9, 4)]
+CASES = {
+    "wb97x": (Settings(xc="wb97x", basis="6-31g*", cart=True, grid_level=1), LARGER),
+    "def2-tzvp": (Settings(xc="b3lyp", basis="def2-tzvp", grid_level=1), SMALLER),
+}
+
+
+def main() -> int:
+    parser = harness.parser(__doc__, __file__)
+    harness.add_names(parser, "cases", CASES)
+    parser.add_argument("--limit", type=int, help="molecules of each case, the first ones")
+    parser.add_argument("--workers", type=int, help="processes; default: one per core")
+    args = parser.parse_args()
+    parts = {name: partial(case, name, args.limit, args.workers) for name in CASES}
+    return harness.run_parts(parts, args.cases, args.out)
+
+
+def case(name: str, limit: int | None, workers: int | None) -> tuple[Any, list[str]]:
+    """Errors of one case, and the bounds that it misses."""
+    level, smiles = CASES[name]
+    groups = harness.grouped(molecules.embed(smiles[:limit]), Solver(level).shape)
+    tasks = [(level, group) for _, group in sorted(groups.items(), key=lambda g: -g[0].n_ao)]
+    rows: list[dict[str, Any]] = []
+    with Pool(workers) as pool:
+        for _, found in pool.each(compare, tasks):
+            rows += found
+            harness.table(found)
+    energy = np.abs([row["energy"] for row in rows])
+    figures = {
+        "conformers": len(rows),
+        "energy_mae": float(energy.mean()),
+        "energy_mean": float(np.mean([row["energy"] for row in rows])),
+        "energy_max": float(energy.max()),
+        "gap_max": float(np.abs([row["gap"] for row in rows]).max()),
+        "forces_max": float(max(row["forces"] for row in rows)),
+    }
+    harness.table([figures])
+    missed = [f"{k} {figures[k]:.2g}" for k, bound in BOUNDS.items() if figures[k] > bound]
+    missed += [f"{row['smiles']} not converged" for row in rows if not row["converged"]]
+    return figures | {"rows": rows}, missed
+
+
+def compare(level: Settings, mols: list[Molecule]) -> list[dict[str, Any]]:
+    """In a worker: float32 minus float64, for molecules of one shape."""
+    ours, exact = (
+        rks(mols, solver=Solver(replace(level, precision=precision)), forces=True)
+        for precision in ("float32", "float64")
+    )
+    assert ours.forces is not None and exact.forces is not None  # noqa: PT018
+    return [
+        {
+            "smiles": mol.smiles,
+            "energy": MEV * float(ours.energy[i] - exact.energy[i]),
+            "gap": MEV * float(ours.gap[i] - exact.gap[i]),
+            "forces": float(np.abs(ours.forces[i] - exact.forces[i]).max()),
+            "converged": bool(ours.converged[i] and exact.converged[i]),
+        }
+        for i, mol in enumerate(mols)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Basis sets by name: PySCF's tables, except where they differ from what a name means elsewhere."""
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+from pyscf import gto
+
+from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
+
+Entry = TypeVar("Entry")
+Shells = list
+"""Shells of one element as PySCF has them: [l, [exponent, coefficient, ...], ...] each."""
+
+MAX_L = 3
+_ALLOWED = (
+    "use a PySCF basis name with s, p, d and f shells, "
+    "for example sto-3g, 6-31g, 6-31g*, def2-svp, def2-tzvp or cc-pvdz"
+)
+
+QM9_BASIS = "6-31g(2df,p)"
+"""In PySCF and the Basis Set Exchange it has the d shells of 6-311G(2df,p)."""
+_QM9_ELEMENTS = ("H", "C", "N", "O", "F")
+_QM9_D = (1.6, 0.4)
+"""Gaussian splits the one d exponent of 6-31G*, 0.8, by 2 and 1/2, as M. J. Frisch, J. A. Pople and
+J. S. Binkley do in 6-311G's (J. Chem. Phys. 80, 3265 (1984), doi:10.1063/1.447079)."""
+
+
+@functools.cache
+def supported_basis(basis: str) -> str:
+    """The name itself, if PySCF has the set for carbon.
+
+    Raises:
+        UnknownBasis: PySCF does not have it, or it has shells beyond f.
+    """
+    try:
+        shells = basis_entry(basis, "C")
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
+    if max(shell[0] for shell in shells) > MAX_L:
+        raise UnknownBasis(f"basis {basis!r} has shells beyond f: {_ALLOWED}")
+    return basis
+
+
+@functools.cache
+def has_d(basis: str) -> bool:
+    """Whether carbon has functions beyond p; False if there is no such set."""
+    try:
+        return max(shell[0] for shell in basis_entry(supported_basis(basis), "C")) > 1
+    except UnknownBasis:
+        return False
+
+
+def element_shells(basis: str, name: str) -> Shells:
+    """The shells of an element of a supported set.
+
+    Raises:
+        InvalidMolecule: the set lacks the element, has an effective core potential for it, or a
+            shell beyond f.
+    """
+    if _has_core_potential(basis, name):
+        raise InvalidMolecule(
+            f"basis {basis!r} replaces core electrons of {name} by a potential: "
+            "use an all-electron basis"
+        )
+    if plain_name(basis) == plain_name(QM9_BASIS) and name not in _QM9_ELEMENTS:
+        raise InvalidMolecule(
+            f"basis {basis!r} is QM9's, as Gaussian has it, for H, C, N, O and F: there is no "
+            f"such set for {name}; choose another basis or leave it out"
+        )
+    try:
+        shells = basis_entry(basis, name)
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise InvalidMolecule(
+            f"basis {basis!r} has no functions for {name}: choose another basis or leave it out"
+        ) from error
+    if max(shell[0] for shell in shells) > MAX_L:
+        raise InvalidMolecule(f"basis {basis!r} has shells beyond f for {name}: {_ALLOWED}")
+    return shells
+
+
+def basis_tables(basis: str, numbers: Sequence[int] | np.ndarray) -> dict[str, Shells]:
+    """The shells of several elements by symbol: what PySCF's Mole takes as its basis."""
+    return {SYMBOLS[z]: element_shells(basis, SYMBOLS[z]) for z in sorted(set(map(int, numbers)))}
+
+
+def basis_entry(basis: str, name: str) -> Shells:
+    """The table of one element; what PySCF raises where it has none."""
+    shells = _quietly(gto.basis.load, basis, name)
+    if plain_name(basis) != plain_name(QM9_BASIS):
+        return shells
+    split = [[2, [exponent, 1.0]] for exponent in _QM9_D]
+    at = [i for i, shell in enumerate(shells) if shell[0] == 2]
+    return [*shells[: at[0]], *split, *shells[at[-1] + 1 :]] if at else shells
+
+
+def plain_name(basis: str) -> str:
+    """One spelling of a set's name: PySCF ignores case, hyphens, underscores and blanks."""
+    return basis.lower().translate(str.maketrans("", "", "-_ "))
+
+
+def _quietly(load: Callable[[str, str], Entry], basis: str, name: str) -> Entry:
+    """PySCF's entry for an element; where it has none, its advice on packages is not shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return load(basis, name)
+
+
+def _has_core_potential(basis: str, name: str) -> bool:
+    """Whether the set is meant for an effective core potential, which the engine does not have."""
+    if basis.lower().startswith(("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")):
+        return True
+    try:
+        return bool(_quietly(gto.basis.load_ecp, basis, name))
+    except (KeyError, RuntimeError, ValueError, TypeError):  # PySCF has no such potential
+        return False

@@ -1,0 +1,94 @@
+"""What `qm1b generate` does where a flag was left out, and which flags do not go together."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from pyscf_ipu.settings import Preset, Settings, preset
+from qm1b.conformers.embedding import RELAX
+from qm1b.errors import UserError
+from qm1b.folder import shards
+from qm1b.inputs import GEOMETRIES
+from qm1b.settings import STABILITY, RunSettings
+
+MAX_RATTLE_ANGSTROM = 1.0
+"""Beyond that, bonds are broken rather than bent."""
+
+
+def stability(given: str) -> str:
+    """--stability in the one spelling that settings have for it."""
+    if given in STABILITY:
+        return given
+    with suppress(ValueError):
+        share = float(given)
+        if 0 <= share <= 1:
+            return {0.0: "none", 1.0: "all"}.get(share, repr(share))
+    raise UserError(
+        f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 to 1"
+    )
+
+
+def of_dataset(name: str) -> Preset:
+    """The preset of a name; raises UserError."""
+    try:
+        return preset(name)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> int:
+    """The AOs of a molecule at most: of the run to resume, of qm1b, or what memory holds.
+
+    Args:
+        name: of the preset.
+        level: of the run.
+        out: its folder.
+        is_share: whether it computes one of several shares.
+
+    Raises:
+        UserError: the machines of several shares may hold different numbers.
+    """
+    if preset(name) is preset("qm1b"):
+        return RunSettings.max_aos
+    if out is not None:
+        with suppress(UserError):  # there is no run yet
+            return int(shards.read_metadata(out)["settings"]["max_aos"])
+    from pyscf_ipu.solver.platform import size_limit as of_memory
+
+    limit = of_memory(level)
+    if is_share:
+        raise UserError(
+            f"--preset {name} with --shard needs --max-aos: otherwise it comes from a machine's "
+            f"memory (here {limit}), and the jobs must agree"
+        )
+    return limit
+
+
+def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
+    """Conformers for each record; refuses flags that do not go together."""
+    sigma, count = chosen.rattle_angstrom, chosen.conformers
+    if chosen.relax not in RELAX:
+        raise UserError(f"--relax is {chosen.relax!r}: use one of {', '.join(RELAX)}")
+    if not sigma <= MAX_RATTLE_ANGSTROM:
+        raise UserError(f"--rattle-angstrom is {sigma}: at most {MAX_RATTLE_ANGSTROM} is allowed")
+    if chosen.smiles_column is not None and input_format != "table":
+        raise UserError(
+            f"--smiles-column is for tables, but the input looks like {input_format}; "
+            "leave it out, or add --input-format table if the input is a table"
+        )
+    if chosen.id_column is not None and input_format == "smiles":
+        raise UserError(
+            "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
+            "follows; leave it out, or add --input-format table if the input is a table"
+        )
+    if input_format not in GEOMETRIES:
+        return of_preset if count is None else count
+    if chosen.relax != "none":
+        raise UserError(
+            f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
+        )
+    if (count or 1) > 1 and not sigma:
+        raise UserError(
+            f"--conformers {count} would repeat each given geometry unchanged: leave it out, or "
+            "displace the copies with --rattle-angstrom"
+        )
+    return count or 1

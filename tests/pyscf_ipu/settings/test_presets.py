@@ -1,0 +1,88 @@
+"""Levels of published datasets: the names, the levels, and why some have none."""
+
+from pathlib import Path
+
+import pytest
+
+import pyscf_ipu as pi
+from pyscf_ipu.settings import PRESETS, preset
+from pyscf_ipu.settings.out_of_reach import OUT_OF_REACH
+from pyscf_ipu.settings.presets import plain_name
+from pyscf_ipu.solver.platform import size_limit
+from pyscf_ipu.xc import functional
+
+PAGE = Path(__file__).parents[3] / "docs" / "levels.md"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_used(name):
+    settings = pi.Settings.preset(name)
+    assert settings.check() == pi.Settings(**PRESETS[name].level)
+    assert pi.Settings.from_dict(settings.to_dict()) == settings
+    water = pi.Molecule([8, 1, 1], [[0, 0, 0], [0, 0, 2], [0, 2, 0]])
+    assert pi.Solver(settings).shape(water).n_ao >= pi.Solver(settings).n_ao(water.numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "xc", "basis", "functions"),
+    [
+        ("qm1b", "475", "sto-3g", False),
+        ("qm9", "402", "6-31g(2df,p)", "6d7f"),
+        ("pubchemqc", "402", "6-31g*", True),
+        ("ani1x", "464", "6-31g*", True),
+        ("transition1x", "464", "6-31g*", False),
+        ("qmugs", "471", "def2-svp", False),
+        ("qh9", "475", "def2-svp", False),
+        ("spice", "531", "def2-tzvppd", False),
+    ],
+)
+def test_the_level_is_the_datasets_own(name, xc, basis, functions):
+    """By libxc number, since the names of functionals mean different things in programs."""
+    settings = pi.Settings.preset(name)
+    assert functional(settings.xc).definition.startswith(f"libxc {xc}")
+    assert (settings.basis, settings.cart) == (basis, functions)
+
+
+def test_dispersion_of_presets():
+    kinds = {name for name in PRESETS if pi.Settings.preset(name).dispersion}
+    assert kinds == {"qmugs", "spice"}
+
+
+@pytest.mark.parametrize("name", ["ANI-1x", "ani 1x", "ani_1X"])
+def test_a_name_may_be_spelled_as_the_authors_do(name):
+    assert preset(name) is PRESETS["ani1x"]
+
+
+def test_an_unknown_name_gets_the_nearest_one_and_all():
+    with pytest.raises(ValueError, match=r"unknown preset 'ani2x'; did you mean 'ani1x'\? There"):
+        pi.Settings.preset("ani2x")
+    with pytest.raises(ValueError, match="unknown preset 'x': There are qm1b, qm9, pubchemqc"):
+        preset("x")
+
+
+def test_a_dataset_out_of_reach_says_why():
+    with pytest.raises(ValueError, match=r"no preset 'OMol25'.*VV10.*nearest preset is 'spice'"):
+        pi.Settings.preset("OMol25")
+    assert not set(OUT_OF_REACH) & set(PRESETS)
+    assert all(plain_name(name) == name for name in [*OUT_OF_REACH, *PRESETS])
+
+
+def test_the_page_has_every_preset_and_its_level():
+    text = PAGE.read_text()
+    for name, found in PRESETS.items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{name}`"))
+        assert pi.Settings.preset(name).in_words in row
+        assert found.rows in row
+        assert found.made_with in row
+    for name in OUT_OF_REACH:
+        assert name in plain_name(text)
+
+
+def test_the_size_limit_grows_with_memory(monkeypatch):
+    limits = []
+    for gib in (1, 8, 64):
+        monkeypatch.setattr("pyscf_ipu.solver.platform.available_bytes", lambda: gib * 2**30)  # noqa: B023
+        limits.append(size_limit(pi.Settings.preset("qm9")))
+    assert limits == sorted(set(limits))
+    assert limits[-1] > 200
+    assert size_limit(pi.Settings.preset("qm1b")) > limits[-1]

@@ -1,0 +1,63 @@
+"""`qm1b generate --preset`: the level, and what it chooses where a flag was left out."""
+
+import pytest
+from fake_runs import fake_run
+
+from pyscf_ipu.settings import PRESETS, Settings
+from qm1b import settings as of_runs
+from qm1b.cli import main
+from qm1b.commands.generate import Generate, run_settings
+from qm1b.errors import UserError
+
+
+def test_a_preset_chooses_level_conformers_and_forces():
+    for name, preset in PRESETS.items():
+        found = run_settings(Generate(preset=name, max_aos=99))
+        assert found.level == Settings.preset(name) == of_runs.PRESETS[name]
+        assert (found.conformers, found.forces) == (preset.conformers, preset.forces)
+        assert found.max_aos == 99
+
+
+def test_flags_win_over_the_preset():
+    flags = Generate(preset="ani1x", max_aos=99, conformers=7, forces="False", precision="float32")
+    found = run_settings(flags)
+    assert (found.conformers, found.forces, found.level.precision) == (7, False, "float32")
+    assert run_settings(Generate(forces="True")).forces is True
+    assert run_settings(Generate()).forces is False
+
+
+def test_given_geometries_are_not_repeated(tmp_path):
+    path = tmp_path / "water.xyz"
+    path.write_text("3\nwater\nO 0 0 0\nH 0 0 0.96\nH 0 0.93 -0.24\n")
+    assert run_settings(Generate(source=path, preset="qmugs", max_aos=99)).conformers == 1
+
+
+def test_the_size_limit_is_128_or_what_memory_holds(monkeypatch):
+    assert run_settings(Generate()).max_aos == 128
+    found = []
+    for gib in (4, 32):
+        monkeypatch.setattr("pyscf_ipu.solver.platform.available_bytes", lambda: gib * 2**30)  # noqa: B023
+        found.append(run_settings(Generate(preset="qm9")).max_aos)
+    assert 50 < found[0] < found[1]
+
+
+def test_a_resumed_run_keeps_its_size_limit(tmp_path, monkeypatch):
+    out, _ = fake_run(tmp_path, workers=1, max_aos=77)
+    source = tmp_path / "input.smi"
+    assert run_settings(Generate(source=source, preset="qm9", out=out)).max_aos == 77
+    assert run_settings(Generate(source=source, preset="qm9", out=out, max_aos=9)).max_aos == 9
+
+
+def test_shares_must_be_told_the_size_limit(tmp_path):
+    with pytest.raises(UserError, match=r"--preset qm9 with --shard needs --max-aos.*must agree"):
+        run_settings(Generate(preset="qm9", shard="0/2", out=tmp_path))
+    flags = Generate(preset="qm9", shard="0/2", out=tmp_path, max_aos=200)
+    assert run_settings(flags).max_aos == 200
+
+
+def test_an_unknown_preset_is_one_sentence(tmp_path, capsys):
+    for name, words in (("qm10", "did you mean 'qm1b'?"), ("omol25", "VV10")):
+        assert main(["generate", "--preset", name, "--out", str(tmp_path / "out")]) == 2
+        message = capsys.readouterr().err
+        assert words in message
+        assert message.count("\n") == 1
