@@ -34,7 +34,7 @@ def load(settings: Settings, shapes: list[Shape], cache: str, forces: bool) -> f
 
 def rehearse(settings: Settings, forces: bool) -> None:
     """One small PySCF calculation of each way, which loads libraries and basis sets."""
-    mol = Molecule.from_symbols("OHH", [[0, 0, 0], [0, 0, 1.8], [0, 1.75, -0.45]], unit="bohr")
+    mol = Molecule.from_symbols([*"OHH"], [[0, 0, 0], [0, 0, 1.8], [0, 1.75, -0.45]], unit="bohr")
     for options in WAYS.values():
         run_pyscf(settings, mol, options, forces)
 

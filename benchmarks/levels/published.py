@@ -104,8 +104,8 @@ def ani1x(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
 
 def dimer(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     """The energy of two waters minus those of each."""
-    waters = [Molecule.from_symbols("OHH", place, unit="angstrom") for place in TWO_WATERS]
-    both = Molecule.from_symbols("OHHOHH", [*TWO_WATERS[0], *TWO_WATERS[1]], unit="angstrom")
+    waters = [Molecule.from_symbols([*"OHH"], place, unit="angstrom") for place in TWO_WATERS]
+    both = Molecule.from_symbols([*"OHHOHH"], [*TWO_WATERS[0], *TWO_WATERS[1]], unit="angstrom")
     rows = []
     for basis, functionals in INTERACTION.items():
         for xc, theirs in list(functionals.items())[:limit]:

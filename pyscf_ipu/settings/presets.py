@@ -99,7 +99,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             conformers=3,
         ),
         "rmd17": Preset(
-            _level("def2-svp", "pbe", 6),
+            _level("def2-svp", "pbe", 5),
             dataset="rMD17",
             rows="1,000,000",
             made_with="ORCA: PBE/def2-SVP, very tight SCF, very fine grid",
