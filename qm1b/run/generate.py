@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyscf_ipu.host.cores import n_cores
@@ -23,7 +23,7 @@ from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.reference.free_atoms import FreeAtoms
 from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
-from qm1b.run import cluster
+from qm1b.run import cluster, padding
 from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
 from qm1b.run.progress import Stats
 from qm1b.screening.limits import Limits
@@ -59,7 +59,8 @@ class Run:
         part = f", shard {self.share}" if self.share.count > 1 else ""
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
-            f"{in_words(self.settings.level)}{', with forces' * self.settings.forces}{part}"
+            f"{in_words(self.settings.level)}{', with forces' * self.settings.forces}"
+            f"{', coarse padding' * self.settings.coarse}{part}"
         )
 
 
@@ -92,6 +93,8 @@ def generate(run: Run, display: Display | None = None) -> Summary:
         definition = engine_factory.definition(run.settings.level.xc)
     except (ValueError, ImportError) as error:  # a package of a dispersion correction
         raise UserError(str(error)) from None
+    n_lines = min(source.n_lines, run.settings.limit or source.n_lines)
+    run = replace(run, settings=padding.decided(run.settings, run.out, n_lines))
     identity = Manifest.of(run.settings, run.source, source, definition, run.share)
     retry = run.retry_dropped
     with run_folder.opened(run.out, identity, run.other_versions, retry) as out:

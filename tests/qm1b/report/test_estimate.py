@@ -12,6 +12,7 @@ from qm1b.folder.tally import Tally
 from qm1b.report.estimate import Rate, as_text, estimate, rate_of
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
+from qm1b.settings import PRESETS
 
 RATE = Rate(
     rows=1000,
@@ -22,7 +23,7 @@ RATE = Rate(
     cached=8,
     workers=2,
     bytes_per_row=500.0,
-    level="b3lyp5/sto-3g, grid level 0, float32",
+    level=PRESETS["qm1b"],
     mean_atoms=16.0,
 )
 
