@@ -51,9 +51,9 @@ class PlanCommand:
         It has the padding of the dataset that is planned.
         """
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
+        from qm1b.engine.padding import cheaper
         from qm1b.report.estimate import FEWEST_ROWS
         from qm1b.run.generate import Run, generate
-        from qm1b.run.padding import cheaper
 
         source = self.smiles_file or SAMPLE
         flags = Generate(

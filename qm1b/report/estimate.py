@@ -6,10 +6,10 @@ from pathlib import Path
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
 from qm1b.engine.messages import PROGRAM_SECONDS
+from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.run import padding
 from qm1b.settings import FINE, in_words
 
 FEWEST_ROWS = 100
@@ -141,7 +141,7 @@ def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float
         "For molecules like the measured ones: time grows with about the cube of the number of "
         "orbitals. Machines split the input with --shard i/n or --cluster.",
     ]
-    planned = padding.cheaper(rate.level, round(molecules), conformers)
+    planned = cheaper(rate.level, round(molecules), conformers)
     if planned != rate.padding:
         dearer, fewer = ("less", "more") if planned == FINE else ("more", "fewer")
         lines.append(

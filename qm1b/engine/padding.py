@@ -21,19 +21,13 @@ stability and more precision are left out, as they make rows and programs dearer
 programs that are on disk: the same command must give the same rows on every machine.
 """
 
-import json
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import hydrogen_limits, shape_of
 from qm1b.engine.messages import PROGRAM_SECONDS
-from qm1b.errors import UserError
-from qm1b.folder import shards
-from qm1b.settings import COARSE, FINE, RunSettings
+from qm1b.settings import COARSE, FINE
 
 Padding = Literal["fine", "coarse"]
 
@@ -66,21 +60,6 @@ def programs_saved(molecules: int) -> float:
     return _met(fine, molecules) - _met(coarse, molecules)
 
 
-def decided(settings: RunSettings, folder: Path, molecules: int) -> RunSettings:
-    """The settings with a padding: the one given, that of the run in the folder, or the cheaper.
-
-    Args:
-        settings: of the run.
-        folder: its own; it may not exist.
-        molecules: lines of the whole input, also if this run computes a share of them. So all
-            shares have the same padding, and can be merged.
-    """
-    if settings.padding is not None:
-        return settings
-    found = _there(folder) or cheaper(settings.level, molecules, settings.conformers)
-    return replace(settings, padding=found)
-
-
 def _met(shapes: int, molecules: int) -> float:
     """Of so many shapes, those that molecules have at least once, on average."""
     return shapes * (1.0 - (1.0 - 1.0 / shapes) ** molecules)
@@ -93,17 +72,3 @@ def _row_seconds(level: Settings) -> float:
     except InvalidMolecule:
         return float("inf")
     return ROW_SECONDS * shape.n_ao**2 * shape.n_grid
-
-
-def _there(folder: Path) -> Padding | None:
-    """The padding of the run that has left shards in a folder; None if there are none.
-
-    The shards know it for certain. The manifest does if all of them are damaged.
-    """
-    found = shards.shards(folder)
-    for path in found:
-        with suppress(UserError, KeyError, ValueError):  # `opened` says what is wrong
-            return json.loads(shards.read_attributes(path)["settings"]).get("padding", FINE)
-    with suppress(UserError):
-        return shards.read_manifest(folder).settings.get("padding", FINE) if found else None
-    return None
