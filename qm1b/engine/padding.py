@@ -2,7 +2,7 @@
 
 Coarse padding saves programs and makes rows dearer, so it pays as long as
 
-    rows * seconds of a row * DEARER  <  programs saved * PROGRAM_SECONDS
+    rows * seconds of a row * DEARER * MARGIN  <  programs saved * PROGRAM_SECONDS
 
 in seconds of one core; further cores shorten both sides alike.
 
@@ -16,9 +16,13 @@ in seconds of one core; further cores shorten both sides alike.
 * Rows are a fifth dearer: that is how much N^2 G grows on average over the bundled molecules,
   without the fifth of the time that integrals take, to which padding adds nothing.
 
-At QM1B's level this gives 7 * 5 / (0.095 * 0.2) = 1,800 rows, and 270 with 6-31G*. Forces,
-stability and more precision are left out, as they make rows and programs dearer alike, and so are
-programs that are on disk: the same command must give the same rows on every machine.
+* The margin is 2: the figures are rough, and programs with fine limits stay on disk for later and
+  longer runs.
+
+At QM1B's level this gives 7 * 5 / (0.095 * 0.2 * 2) = 920 rows, and 135 with 6-31G*; with
+finer grids beside that, none. Forces, stability and more precision are left out, as they make rows
+and programs dearer alike, and so are programs that are on disk: the same command must give the same
+rows on every machine.
 """
 
 from typing import Literal
@@ -38,6 +42,8 @@ ROW_SECONDS = 0.095 / (59**2 * 18454)
 """Of one core, by N^2 G."""
 DEARER = 0.2
 """Share of its time that coarse padding adds to a row."""
+MARGIN = 2.0
+"""How many times the lost time coarse padding must save."""
 HEAVY = range(5, 10)
 """Heavy atoms of the molecules that a run is taken to have."""
 
@@ -51,7 +57,7 @@ def cheaper(level: Settings, molecules: int, conformers: int) -> Padding:
         conformers: of each.
     """
     lost = molecules * conformers * _row_seconds(level) * DEARER
-    return COARSE if lost < programs_saved(molecules) * PROGRAM_SECONDS else FINE
+    return COARSE if MARGIN * lost < programs_saved(molecules) * PROGRAM_SECONDS else FINE
 
 
 def programs_saved(molecules: int) -> float:

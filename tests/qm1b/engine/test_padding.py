@@ -18,18 +18,20 @@ LARGER = dataclasses.replace(QM1B, basis="6-31g*")
 def test_coarse_padding_is_for_few_rows_of_several_molecules():
     """The arithmetic of the module's docstring, term by term."""
     assert [round(padding.programs_saved(m), 1) for m in (1, 10, 10_000)] == [0.0, 1.6, 7.0]
-    limit = 7 * 5.0 / (0.095 * 0.2)
+    limit = 7 * 5.0 / (0.095 * 0.2 * 2)
     for rows, expected in ((165, "coarse"), (limit - 1, "coarse"), (limit + 1, "fine")):
         assert padding.cheaper(QM1B, int(rows), 1) == expected
     assert padding.cheaper(QM1B, 165, 1000) == "fine"
     assert padding.cheaper(QM1B, 1, 1) == "fine"  # a program is needed anyway
     assert padding.cheaper(QM1B, 20, 20) == "coarse"
-    assert padding.cheaper(QM1B, 2, 200) == "fine"  # as many rows, but nothing to share
+    assert padding.cheaper(QM1B, 2, 200) == "fine"  # as many rows, but little to share
 
 
 def test_rows_of_a_larger_basis_are_dearer():
-    assert padding.cheaper(LARGER, 100, 1) == "coarse"
+    assert padding.cheaper(LARGER, 50, 1) == "coarse"
     assert padding.cheaper(LARGER, 500, 1) == "fine" != padding.cheaper(QM1B, 500, 1)
+    finer = dataclasses.replace(LARGER, grid_level=1)
+    assert {padding.cheaper(finer, n, 1) for n in range(1, 200)} == {"fine"}
 
 
 def test_a_basis_without_hydrogen_is_no_error():
