@@ -15,7 +15,6 @@ in seconds of one core; further cores shorten both sides alike.
   times N^2 G, because the matrix products on the grid take most of the time.
 * Rows are a fifth dearer: that is how much N^2 G grows on average over the bundled molecules,
   without the fifth of the time that integrals take, to which padding adds nothing.
-
 * The margin is 2: the figures are rough, and programs with fine limits stay on disk for later and
   longer runs.
 
