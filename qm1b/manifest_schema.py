@@ -198,6 +198,7 @@ SETTINGS = Object(
         "forces": FLAG,
         "audit": _number(1.0),
         "unit_rows": _whole(1),
+        "padding": _one_of("fine", "coarse"),
     }
 )
 

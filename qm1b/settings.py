@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
+from typing import Literal
 
 from pyscf_ipu.settings import Settings, presets
 from qm1b.rows import schema
@@ -24,8 +25,11 @@ SUSPECT = "suspect"
 STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 """Words for `stability`, and the share of the rows that is followed at once."""
 
-LATER = ("id_column",)
-"""Settings that runs of earlier versions do not have, and that are None unless chosen."""
+FINE, COARSE = "fine", "coarse"
+"""Words for `padding`."""
+
+LATER = {"id_column": (None,), "padding": (None, FINE)}
+"""Settings that runs of earlier versions do not have, and their values that change nothing."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,20 @@ class RunSettings:
     the row."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
+    padding: Literal["fine", "coarse"] | None = None
+    """How far numbers of hydrogens are rounded up, so that molecules share programs. coarse needs
+    half as many programs, for small inputs. If not given, what takes less time, or what the run in
+    --out has."""
 
     @property
     def stability_share(self) -> float:
         """The share of the rows whose instabilities are followed at once."""
         return STABILITY[self.stability] if self.stability in STABILITY else float(self.stability)
+
+    @property
+    def coarse(self) -> bool:
+        """Whether numbers of hydrogens are rounded up to few limits."""
+        return self.padding == COARSE
 
     @property
     def unit_lines(self) -> int:
@@ -92,10 +105,10 @@ class RunSettings:
     def to_dict(self) -> Json:
         """Plain values, for JSON; the level's fields beside the run's.
 
-        Those of LATER are left out where nothing was chosen, as in the runs before them.
+        Those of LATER are left out where they change nothing, as in the runs before them.
         """
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
-        unused = {name for name in LATER if others[name] is None}
+        unused = {name for name, idle in LATER.items() if others[name] in idle}
         return self.level.to_dict() | {k: v for k, v in others.items() if k not in unused}
 
     @property

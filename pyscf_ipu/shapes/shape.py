@@ -93,11 +93,16 @@ class Shape:
         return np.repeat(np.arange(len(self.classes), dtype=np.int32), self.counts)
 
 
-def hydrogen_limits(n_heavy: int) -> tuple[int, ...]:
+def hydrogen_limits(n_heavy: int, coarse: bool = False) -> tuple[int, ...]:
     """The numbers of hydrogen slots offered beside `n_heavy` other atoms, ascending.
 
     Fixed fractions of the saturated count 2 n + 2, chosen from the hydrogen histograms of GDB-11:
     finer where a slot costs more time, coarser where it would only cost compilations.
+
+    Args:
+        n_heavy: atoms other than hydrogen.
+        coarse: only the largest one, or from seven heavy atoms on the largest two.  These are half
+            as many programs, which all others can use too, and a fifth more time for a molecule.
     """
     saturated = 2 * n_heavy + 2
     if n_heavy <= 4:
@@ -108,14 +113,16 @@ def hydrogen_limits(n_heavy: int) -> tuple[int, ...]:
         fractions = (0.43, 0.62, 1.0)
     else:
         fractions = (0.4, 0.55, 0.7, 1.0)
+    if coarse:
+        fractions = fractions[-2:] if n_heavy >= 7 else fractions[-1:]
     return tuple(math.ceil(f * saturated - 1e-9) for f in fractions)
 
 
-def padded_hydrogens(n_heavy: int, n_hydrogen: int) -> int:
+def padded_hydrogens(n_heavy: int, n_hydrogen: int, coarse: bool = False) -> int:
     """Hydrogen slots for a molecule; beyond saturation (H2, ions) the exact number."""
     if n_heavy == 0:
         return n_hydrogen
-    return next((n for n in hydrogen_limits(n_heavy) if n >= n_hydrogen), n_hydrogen)
+    return next((n for n in hydrogen_limits(n_heavy, coarse) if n >= n_hydrogen), n_hydrogen)
 
 
 @functools.cache
@@ -199,6 +206,7 @@ def shape_of(
     cart: Cart,
     grid: Grid | int,
     pad: bool = True,
+    coarse: bool = False,
 ) -> Shape:
     """The shape of a molecule from its atomic numbers.
 
@@ -206,6 +214,7 @@ def shape_of(
         numbers: atomic numbers, in any order.
         basis, cart, grid: as in `Settings`.
         pad: False keeps the exact number of hydrogens, to measure what padding costs.
+        coarse: take the coarse limits for the number of hydrogens.
 
     Raises:
         InvalidMolecule: the basis lacks an element.
@@ -214,7 +223,7 @@ def shape_of(
     n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
     pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
-    target = padded_hydrogens(n_heavy, n_hydrogen) if pad else n_hydrogen
+    target = padded_hydrogens(n_heavy, n_hydrogen, coarse) if pad else n_hydrogen
     if target:
         found[slot_class(1, basis, cart, grid)] = target
     ordered = sorted(found.items(), key=lambda item: (-item[0].family[0], repr(item[0])))

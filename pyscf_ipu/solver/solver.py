@@ -80,8 +80,12 @@ class Solver:
         vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
         return new
 
-    def shape(self, mol: Molecule) -> Shape:
+    def shape(self, mol: Molecule, coarse: bool = False) -> Shape:
         """The bucket of a molecule.
+
+        Args:
+            mol: the molecule.
+            coarse: one of fewer and larger buckets, for few molecules (`hydrogen_limits`).
 
         Raises:
             InvalidMolecule: the basis lacks an element, or has too few functions for the electrons.
@@ -94,7 +98,7 @@ class Solver:
                 f"of {self.settings.basis} hold at most {2 * room}: check the charge"
             )
         level = self.settings
-        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid)
+        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid, coarse=coarse)
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(

@@ -49,9 +49,9 @@ def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> 
     """
     if preset(name) is preset("qm1b"):
         return RunSettings.max_aos
-    if out is not None:
-        with suppress(UserError):  # there is no run yet
-            return int(shards.read_metadata(out)["settings"]["max_aos"])
+    there = shards.settings_of_run(out) if out is not None else None
+    if there is not None:
+        return int(there["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
     limit = of_memory(level)

@@ -1,7 +1,7 @@
 """`qm1b plan`: time and cost of a dataset before it is made."""
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyscf_ipu.terminal import say
@@ -46,8 +46,12 @@ class PlanCommand:
         return 0
 
     def _measure(self, out: Path) -> Path:
-        """A short run: its programs come from the disk cache if they were ever made here."""
+        """A short run: its programs come from the disk cache if they were ever made here.
+
+        It has the padding of the dataset that is planned.
+        """
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
+        from qm1b.engine.padding import cheaper
         from qm1b.report.estimate import FEWEST_ROWS
         from qm1b.run.generate import Run, generate
 
@@ -63,7 +67,9 @@ class PlanCommand:
             f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
             f"molecules of {source.name} ...",
         )
-        summary = generate(Run(source, out, run_settings(flags)))
+        settings = run_settings(flags)
+        planned = cheaper(settings.level, round(self.molecules), self.conformers)
+        summary = generate(Run(source, out, replace(settings, padding=planned)))
         if summary.interrupted:
             raise KeyboardInterrupt  # there is nothing to keep
         if summary.tally.rows < FEWEST_ROWS:

@@ -39,8 +39,11 @@ class Engine(Protocol):
         """AOs of some atomic numbers; raises ValueError if the basis lacks an element."""
         ...
 
-    def shape(self, molecule: Molecule, /) -> Hashable:
-        """The shape of a molecule; raises ValueError if the engine cannot compute it."""
+    def shape(self, molecule: Molecule, /, *, coarse: bool = ...) -> Hashable:
+        """The shape of a molecule; raises ValueError if the engine cannot compute it.
+
+        With coarse, more molecules share one, for runs that are too short for many programs.
+        """
         ...
 
     def batch_size(self, shape: Shape, /) -> int:

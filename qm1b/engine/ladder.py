@@ -123,6 +123,7 @@ def run_of(
     engine_at: Callable[[str | None], Engine],
     stability: bool = False,
     forces: bool = False,
+    coarse: bool = False,
 ) -> Run:
     """A function that computes molecules of a shape.
 
@@ -131,12 +132,13 @@ def run_of(
         engine_at: as of `factory.at_precisions`.
         stability: whether to follow instabilities, whichever rung it is.
         forces: whether to compute forces too.
+        coarse: whether the shape is one of few (`Engine.shape`).
     """
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
         engine = engine_at(rung.precision if rung else None)
         if rung and rung.precision:
-            engine.shape(molecules[0])  # raises if it is too large for the memory now
+            engine.shape(molecules[0], coarse=coarse)  # raises if too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
         aids["stability"] = stability or (rung is not None and rung.stability)
         aids["forces"] = forces

@@ -46,7 +46,7 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
                     if ready is not None:
                         conn.send(ready)
                 molecules = [_molecule(job.conformers[i]) for i in members]
-                run = run_of(job.shape, engine_at, stability, settings.forces)
+                run = run_of(job.shape, engine_at, stability, settings.forces, settings.coarse)
                 found = climb(run, molecules, ladder)
                 results |= dict(zip(members, found, strict=True))
             in_order = [results[i] for i in range(len(job.conformers))]

@@ -8,7 +8,7 @@ read. Ragged values are flat with offsets: one large read instead of many small.
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,20 @@ def read_attributes(path: Path) -> Json:
     """The file attributes of a shard: settings, versions, definitions; raises as `read_shard`."""
     with _opened(path) as file:
         return dict(file.attrs)
+
+
+def settings_of_run(folder: Path) -> Json | None:
+    """The settings of the run that has left shards in a folder; None if there are none.
+
+    The shards know them for certain, the manifest says them if all shards are damaged.
+    """
+    found = shards(folder)
+    for path in found:
+        with suppress(UserError, KeyError, ValueError):
+            return json.loads(read_attributes(path)["settings"])
+    with suppress(UserError):
+        return read_manifest(folder).settings if found else None
+    return None
 
 
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:

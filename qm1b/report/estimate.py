@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import text_table
 from qm1b.engine.messages import PROGRAM_SECONDS
+from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.settings import FINE
 
 FEWEST_ROWS = 100
 """Rows that a rate needs: with fewer, the start of the run dominates."""
@@ -32,8 +35,10 @@ class Rate:
     """Programs that were needed, and those that came from the disk cache."""
     workers: int
     bytes_per_row: float
-    level: str
+    level: Settings
     mean_atoms: float
+    padding: str = FINE
+    """Of the numbers of hydrogens: fine or coarse."""
 
     @property
     def steady(self) -> float:
@@ -94,8 +99,9 @@ def rate_of(folder: Path) -> Rate:
         cached=len(run["programs"]) - len(made),
         workers=run["workers"],
         bytes_per_row=size / rows,
-        level=manifest.level.in_words,
+        level=manifest.level,
         mean_atoms=atoms / rows,
+        padding=manifest.settings.get("padding", FINE),
     )
 
 
@@ -124,7 +130,8 @@ def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float
         f"{molecules:,.0f} molecules x {conformers:,} conformers = {rows:,.0f} rows, "
         f"{rows * rate.bytes_per_row / 1e9:,.1f} GB of HDF5",
         f"measured: {rate.rows:,} rows in {rate.seconds:.0f} s by {rate.workers} compute processes"
-        f" ({rate.level}; {rate.mean_atoms:.1f} atoms per molecule)",
+        f" ({rate.level.in_words}, {rate.padding} padding; {rate.mean_atoms:.1f} atoms per "
+        "molecule)",
         f"          {rate.steady:.2f} rows/s without the {rate.program_seconds:.0f} s in which "
         f"{rate.programs} programs were made ready, {rate.cached} of them from the disk cache",
         f"          on a new machine these programs take about {rate.new_machine_seconds:.0f} s",
@@ -134,6 +141,13 @@ def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float
         "For molecules like the measured ones: time grows with about the cube of the number of "
         "orbitals. Machines split the input with --shard i/n or --cluster.",
     ]
+    planned = cheaper(rate.level, round(molecules), conformers)
+    if planned != rate.padding:
+        dearer, fewer = ("less", "more") if planned == FINE else ("more", "fewer")
+        lines.append(
+            f"This dataset will have {planned} padding: {dearer} time for a row than measured, and "
+            f"{fewer} programs."
+        )
     if price_per_hour is None:
         lines.append("--price-per-hour gives the cost, in the currency of the price.")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from qm1b.formats.load import load
 from qm1b.rows.batch import Batch, Record
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
+from qm1b.settings import FINE
 
 LONGEST_ID = 24
 """Characters of an id in a table of rows."""
@@ -95,6 +96,7 @@ def describe(folder: Path) -> str:
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
+        ("padding", settings.get("padding", FINE)),
         *_free_atoms(source.free_atom_energies, elements),
         ("fingerprint", manifest.fingerprint),
         ("molecules", len(molecules)),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyscf_ipu.host.cores import n_cores
@@ -11,6 +11,7 @@ from pyscf_ipu.terminal import counted
 from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
+from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
 from qm1b.folder import run_folder, shards
 from qm1b.folder.manifest import Manifest
@@ -28,7 +29,7 @@ from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
 from qm1b.run.progress import Stats
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
-from qm1b.settings import RunSettings
+from qm1b.settings import FINE, RunSettings
 from qm1b.work_units import WHOLE, Share
 
 
@@ -59,7 +60,8 @@ class Run:
         part = f", shard {self.share}" if self.share.count > 1 else ""
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
-            f"{self.settings.level.in_words}{', with forces' * self.settings.forces}{part}"
+            f"{self.settings.level.in_words}{', with forces' * self.settings.forces}"
+            f"{', coarse padding' * self.settings.coarse}{part}"
         )
 
 
@@ -92,10 +94,29 @@ def generate(run: Run, display: Display | None = None) -> Summary:
         definition = engine_factory.definition(run.settings.level.xc)
     except (ValueError, ImportError) as error:  # a package of a dispersion correction
         raise UserError(str(error)) from None
+    run = replace(run, settings=with_padding(run.settings, run.out, source.n_lines))
     identity = Manifest.of(run.settings, run.source, source, definition, run.share)
     retry = run.retry_dropped
     with run_folder.opened(run.out, identity, run.other_versions, retry) as out:
         return _Generation(run, source, out, engine, display or Display()).execute()
+
+
+def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettings:
+    """The settings with a padding: the one given, that of the run in the folder, or the cheaper.
+
+    Args:
+        settings: of the run.
+        folder: its own; it may not exist.
+        n_lines: of the whole input, also if this run computes a share of it. So all shares have
+            the same padding, and can be merged.
+    """
+    if settings.padding is not None:
+        return settings
+    there = shards.settings_of_run(folder)
+    if there is not None:
+        return replace(settings, padding=there.get("padding", FINE))
+    molecules = min(n_lines, settings.limit or n_lines)
+    return replace(settings, padding=cheaper(settings.level, molecules, settings.conformers))
 
 
 def _check_retry(run: Run) -> None:

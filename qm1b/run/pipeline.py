@@ -202,7 +202,7 @@ class Pipeline:
         if key not in self.shape_of:
             molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:
-                self.shape_of[key] = self.engine.shape(molecule)
+                self.shape_of[key] = self.engine.shape(molecule, coarse=self.settings.coarse)
             except ValueError as error:
                 reason = "too_large" if isinstance(error, TooLarge) else "invalid"
                 return Drop(result.line, first.smiles, reason, str(error), first.id)

@@ -41,10 +41,11 @@ class Solver:
     def n_ao(self, numbers):
         return sum(AOS[int(z)] for z in numbers)
 
-    def shape(self, molecule):
+    def shape(self, molecule, coarse=False):
         if 15 in molecule.numbers:
             raise TooLarge("too large: phosphorus needs 900 GiB")
-        return Shape(-(-self.n_ao(molecule.numbers) // 8) * 8)
+        step = 32 if coarse else 8
+        return Shape(-(-self.n_ao(molecule.numbers) // step) * step)
 
     def stays_out(self, molecule, convergence):
         """Chlorine never converges, sulphur with damping, silicon in float64."""
@@ -119,10 +120,10 @@ class Slow(Solver):
 class NoAnions(Solver):
     """Has no functions for more electrons."""
 
-    def shape(self, molecule):
+    def shape(self, molecule, coarse=False):
         if molecule.charge < 0:
             raise InvalidMolecule("no room for the electrons")
-        return super().shape(molecule)
+        return super().shape(molecule, coarse)
 
 
 class Outage(Solver):
@@ -163,10 +164,10 @@ class Fragile64(Solver):
     def stays_out(self, molecule, convergence):
         return bool({14, 16} & set(map(int, molecule.numbers)))
 
-    def shape(self, molecule):
+    def shape(self, molecule, coarse=False):
         if self.precision == "float64" and 14 in molecule.numbers:
             raise TooLarge("too large in float64")
-        return super().shape(molecule)
+        return super().shape(molecule, coarse)
 
     def memory_bytes(self, shape):
         return 2 if self.precision == "float64" else 1

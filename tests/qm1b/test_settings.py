@@ -14,3 +14,13 @@ from qm1b.settings import PRESETS, RunSettings
 )
 def test_since_schema_version_4(changes, expected):
     assert RunSettings(PRESETS["qm1b"], **changes).fingerprint == expected
+
+
+def test_fine_padding_is_that_of_earlier_versions():
+    plain, fine, coarse = (
+        RunSettings(PRESETS["qm1b"], 4, padding=p) for p in (None, "fine", "coarse")
+    )
+    assert plain.to_dict() == fine.to_dict()
+    assert plain.fingerprint == fine.fingerprint != coarse.fingerprint
+    assert coarse.to_dict() == plain.to_dict() | {"padding": "coarse"}
+    assert [each.coarse for each in (plain, fine, coarse)] == [False, False, True]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle import METHYL_CHLORIDE, mole_of, small
 
 from pyscf_ipu.elements.atomic_grid import atomic_grid
@@ -46,9 +48,44 @@ def test_every_hydrogen_count_finds_the_next_limit(n_heavy):
         assert not [limit for limit in hydrogen_limits(n_heavy) if n <= limit < padded]
 
 
-def test_beyond_saturation_counts_are_exact():
-    assert padded_hydrogens(1, 5) == 5
-    assert padded_hydrogens(0, 2) == 2
+def test_coarse_limits_are_fixed():
+    assert {n: hydrogen_limits(n, coarse=True) for n in range(1, 12)} == {
+        1: (4,),
+        2: (6,),
+        3: (8,),
+        4: (10,),
+        5: (12,),
+        6: (14,),
+        7: (10, 16),
+        8: (13, 18),
+        9: (14, 20),
+        10: (16, 22),
+        11: (17, 24),
+    }
+
+
+@given(st.integers(1, 40), st.integers(0, 90), st.booleans())
+def test_every_molecule_fits_as_tightly_as_the_limits_allow(n_heavy, n_hydrogen, coarse):
+    limits = hydrogen_limits(n_heavy, coarse)
+    assert list(limits) == sorted(set(limits))
+    assert set(limits) <= set(hydrogen_limits(n_heavy))  # programs of one serve the other
+    padded = padded_hydrogens(n_heavy, n_hydrogen, coarse)
+    enough = [limit for limit in limits if limit >= n_hydrogen]
+    assert padded == min(enough, default=n_hydrogen)
+    assert padded_hydrogens(n_heavy, n_hydrogen) <= padded
+
+
+def test_molecules_of_several_fine_shapes_share_a_coarse_one():
+    numbers = [[6] * 8 + [1] * n for n in (6, 9, 12)]
+    assert len({shape_of(each, *LEVEL) for each in numbers}) == 3
+    (shape,) = {shape_of(each, *LEVEL, coarse=True) for each in numbers}
+    assert (shape.n_heavy, shape.n_hydrogen) == (8, 13)
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_beyond_saturation_counts_are_exact(coarse):
+    assert padded_hydrogens(1, 5, coarse) == 5
+    assert padded_hydrogens(0, 2, coarse) == 2
 
 
 def test_first_row_atoms_share_a_shape():

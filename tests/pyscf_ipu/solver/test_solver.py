@@ -70,6 +70,18 @@ def test_all_small_molecules_are_one_program():
     assert len({solver.shape(small(name)) for name in SMALL}) == 1
 
 
+def test_coarse_shapes_are_shapes_of_other_molecules():
+    """So a program that a small run compiled serves a long one, too."""
+    solver = Solver(LEVEL)
+    naphthalene, decalin = (
+        Molecule([6] * 10 + [1] * n, np.random.default_rng(0).normal(size=(10 + n, 3)))
+        for n in (8, 18)
+    )
+    assert solver.shape(naphthalene).n_hydrogen == 9
+    assert solver.shape(naphthalene, coarse=True).n_hydrogen == 16
+    assert solver.shape(decalin, coarse=True) == solver.shape(decalin)
+
+
 def test_a_batch_is_checked(solver):
     shape = solver.shape(HYDROGEN)
     size = solver.batch_size(shape)

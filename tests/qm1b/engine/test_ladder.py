@@ -1,8 +1,13 @@
 """The retry ladder: what is tried, in which order, and what a row says of it."""
 
+import numpy as np
 import pytest
+from fake_engine import Solver
 from fake_runs import fake_run
 
+from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.molecule.molecule import Molecule
+from qm1b.engine import ladder
 from qm1b.engine.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
 from qm1b.folder import shards
 from qm1b.rows.schema import Result
@@ -112,3 +117,20 @@ def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
     shard = shards.read_shard(path)
     assert shard["status"].tolist() == ["not_converged"] * 2
     assert all(text.endswith(" second_order:error:0") for text in shard["attempts"])
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_float64_must_have_room_for_the_padding_of_the_run(coarse):
+    class OnlyFine(Solver):
+        def shape(self, molecule, coarse=False):
+            if coarse and self.precision == "float64":
+                raise TooLarge("too large in float64")
+            return super().shape(molecule, coarse)
+
+    def engine_at(precision):
+        return OnlyFine(basis="sto-3g", precision=precision or "float32")
+
+    silane = Molecule([14, 1, 1, 1, 1], np.zeros((5, 3)))
+    run = ladder.run_of(engine_at(None).shape(silane, coarse), engine_at, coarse=coarse)
+    (found,) = climb(run, [silane], LADDER[-1:])
+    assert found.attempts.split()[-1] == f"second_order:{'error:0' if coarse else 'converged:9'}"

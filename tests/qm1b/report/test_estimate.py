@@ -12,6 +12,7 @@ from qm1b.folder.tally import Tally
 from qm1b.report.estimate import Rate, as_text, estimate, rate_of
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
+from qm1b.settings import PRESETS
 
 RATE = Rate(
     rows=1000,
@@ -22,7 +23,7 @@ RATE = Rate(
     cached=8,
     workers=2,
     bytes_per_row=500.0,
-    level="b3lyp5/sto-3g, grid level 0, float32",
+    level=PRESETS["qm1b"],
     mean_atoms=16.0,
 )
 
@@ -121,6 +122,31 @@ def test_ctrl_c_ends_the_short_run_and_the_command(rows, monkeypatch, capsys):
     said = capsys.readouterr()
     assert said.err == "qm1b: interrupted\n"
     assert "machines" not in said.out
+
+
+def test_another_padding_than_the_measured_one_is_said():
+    few, many = (as_text(RATE, n, 1, None) for n in (165.0, 1.09e6))
+    assert "grid level 0, float32, fine padding; 16.0 atoms" in few
+    sentence = "This dataset will have coarse padding: more time for a row than measured, and fewer"
+    assert sentence in few
+    assert "This dataset" not in many
+    assert "fine padding: less time" in as_text(replace(RATE, padding="coarse"), 1.09e6, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("molecules", "conformers", "expected"),
+    [("1.09e6", "1000", "fine"), ("165", "1", "coarse"), ("1", "150", "fine")],
+)
+def test_the_short_run_has_the_padding_of_the_dataset(molecules, conformers, expected, monkeypatch):
+    runs = []
+
+    def stopped(run):
+        runs.append(run)
+        return Summary(Stats(n_lines=1, conformers=1), Tally(rows=0), interrupted=True)
+
+    monkeypatch.setattr("qm1b.run.generate.generate", stopped)
+    assert main(["plan", "--molecules", molecules, "--conformers", conformers]) == 130
+    assert [run.settings.padding for run in runs] == [expected]
 
 
 def test_too_few_molecules_to_measure(tmp_path, monkeypatch, capsys):
