@@ -36,7 +36,7 @@ COMMANDS = {
 }
 
 
-FLAGS = {"forces": FLAG}
+FLAGS = {"forces": FLAG, "unpruned": FLAG}
 """Flags that a preset may set, so that --no-FLAG and FLAG differ from neither."""
 
 

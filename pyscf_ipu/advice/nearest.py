@@ -54,6 +54,7 @@ KEYWORDS = {
     **dict.fromkeys(("auxbasis", "density_fit", "df", "ri"), _FITTED),
     **dict.fromkeys(("dtype", "double"), "give precision=: 'float32', 'mixed' or 'float64'"),
     "cartesian": "give cart=True",
+    "preset": "give solver=pi.Solver(pi.Settings.preset('qm9'))",
     **dict.fromkeys(("gradient", "grad", "gradients"), _FORCES),
     **dict.fromkeys(("hessian", "frequencies"), _SECOND),
     **dict.fromkeys(("atom", "smiles", "mol", "unit"), _MOLECULE),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
@@ -35,6 +35,9 @@ class OneMolecule:
     """An XYZ or SDF file, a name such as benzene, or a SMILES, tried in that order."""
     level: Level = DEFAULT_LEVEL
     """Level of theory."""
+    preset: Annotated[str | None, arg(metavar="NAME")] = None
+    """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17,
+    qh9 or spice.  Options of the level change it, where they are not the defaults below."""
     charge: Annotated[int | None, arg(metavar="INT")] = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     seed: int = 0
@@ -62,7 +65,7 @@ class OneMolecule:
         from pyscf_ipu.host.disk_cache import enable_disk_cache
         from pyscf_ipu.solver.solver import Solver
 
-        settings = self.level.check()
+        settings = self.settings().check()
         report = Report(self.json)
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
@@ -74,6 +77,14 @@ class OneMolecule:
         code = self.compute(molecule, Solver(settings), report)
         report.finish()
         return code
+
+    def settings(self) -> Settings:
+        """The level of theory: the options', or the preset's with what they change."""
+        if self.preset is None:
+            return self.level
+        usual = type(self).level
+        own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
+        return replace(Settings.preset(self.preset), **own | chosen)
 
     def check_files(self) -> None:
         """Raise ValueError, before anything is computed, if a file has no folder to lie in."""
@@ -94,6 +105,12 @@ class OneMolecule:
         from pyscf_ipu.commands.report import single_point
 
         single_point(molecule, solver, report, self.forces, self.compare, self.molden)
+
+
+def changes(usual: Settings, level: Settings) -> dict[str, Any]:
+    """The fields in which a level differs from another."""
+    values = {f.name: getattr(level, f.name) for f in fields(Settings)}
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ Shells = list
 """Shells of one element as PySCF has them: [l, [exponent, coefficient, ...], ...] each."""
 
 MAX_L = 3
+UNREADABLE = (KeyError, RuntimeError, ValueError, OSError, TypeError)
+"""What PySCF raises where it has no table: also for a name that it takes for a file's."""
 _ALLOWED = (
     "use a PySCF basis name with s, p, d and f shells, "
     "for example sto-3g, 6-31g, 6-31g*, def2-svp, def2-tzvp or cc-pvdz"
@@ -38,7 +40,7 @@ def supported_basis(basis: str) -> str:
     """
     try:
         shells = basis_entry(basis, "C")
-    except (KeyError, RuntimeError, ValueError) as error:
+    except UNREADABLE as error:
         raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
     if max(shell[0] for shell in shells) > MAX_L:
         raise UnknownBasis(f"basis {basis!r} has shells beyond f: {_ALLOWED}")
@@ -73,7 +75,7 @@ def element_shells(basis: str, name: str) -> Shells:
         )
     try:
         shells = basis_entry(basis, name)
-    except (KeyError, RuntimeError, ValueError) as error:
+    except UNREADABLE as error:
         raise InvalidMolecule(
             f"basis {basis!r} has no functions for {name}: choose another basis or leave it out"
         ) from error
@@ -115,5 +117,5 @@ def _has_core_potential(basis: str, name: str) -> bool:
         return True
     try:
         return bool(_quietly(gto.basis.load_ecp, basis, name))
-    except (KeyError, RuntimeError, ValueError, TypeError):  # PySCF has no such potential
+    except UNREADABLE:  # PySCF has no such potential
         return False

@@ -20,7 +20,7 @@ from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
 from pyscf_ipu.api import rks
-from pyscf_ipu.elements.basis_sets import basis_entry, plain_name
+from pyscf_ipu.elements.basis_sets import QM9_BASIS, basis_entry, plain_name
 from pyscf_ipu.errors import UnknownBasis
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
@@ -195,6 +195,12 @@ def functional_name(xc: object) -> str:
         raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
+            if functional(name).without_vv10:
+                raise ValueError(
+                    f"{xc!r} is the functional of {name!r}, which has D3(BJ) in place of VV10, and "
+                    f"this class adds neither: use pyscf_ipu.rks(..., xc={name!r}) for D3(BJ), or "
+                    "pyscf.dft.RKS for VV10"
+                )
             if functional(name).dispersion is not None:  # PySCF computes it without
                 raise ValueError(
                     f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
@@ -222,6 +228,11 @@ def basis_name(mole: gto.Mole) -> str:
     first = {mole.atom_symbol(i): i for i in reversed(range(mole.natm))}
     for symbol, i in first.items():
         element = mole.atom_pure_symbol(i)
+        if plain_name(name) == plain_name(QM9_BASIS):
+            raise UnknownBasis(
+                f"basis {name!r} of PySCF has other d functions than Gaussian's, which QM9 has and "
+                "which the name means here: call pyscf_ipu.rks for those, or pyscf.dft.RKS"
+            )
         if mole._basis[symbol] != gto.format_basis({element: basis_entry(name, element)})[element]:
             raise UnknownBasis(
                 f"the shells of atom {i} ({symbol}) are not those of basis {name!r}: "

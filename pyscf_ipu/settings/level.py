@@ -32,8 +32,8 @@ class Settings:
     wb97x-d3, wb97x-d3bj, tpss, r2scan, m06-2x or wb97m-d3bj; for dispersion with -d3bj, -d3 or -d4
     behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] = 3
-    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or radial points and points
-    of each sphere, for example (75, 302)."""
+    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or two numbers: radial points
+    and points of each sphere, for example 75 and 302."""
     precision: str = "float32"
     """float32, mixed (float32 SCF, float64 energy) or float64."""
     cart: bool | Literal["6d7f"] = False
@@ -43,7 +43,8 @@ class Settings:
     """SCF cycles after which a molecule counts as not converged, or starts again with a level shift
     and as many cycles more."""
     prune: bool = field(default=True, metadata={"added": "0.2"})
-    """Take fewer grid points near nuclei and far from them, as PySCF does by default, or all."""
+    """Leave out some grid points near nuclei and far from them, as PySCF does by default, or keep
+    all."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):

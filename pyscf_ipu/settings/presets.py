@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyscf_ipu.elements.cartesian import MIXED, Cart
-from pyscf_ipu.settings.out_of_reach import OUT_OF_REACH
+from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Preset:
     """DOI or arXiv number."""
     conformers: int = 4
     """Conformers for each molecule."""
+    unit_rows: int = 128
+    """Rows of a shard: what is lost if a run is killed is at most a few of these."""
     forces: bool = False
     """Whether its rows have forces."""
 
@@ -57,6 +59,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             rows="1.07 billion",
             made_with="PySCF-IPU: B3LYP (with VWN5)/STO-3G, grid level 0, float32",
             source="arXiv:2311.01135",
+            unit_rows=1024,
         ),
         "qm9": Preset(
             _level("6-31g(2df,p)", "b3lyp", (75, 302), cart=MIXED, prune=False),
@@ -101,7 +104,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "rmd17": Preset(
             _level("def2-svp", "pbe", 5),
             dataset="rMD17",
-            rows="1,000,000",
+            rows="about 1 million",
             made_with="ORCA: PBE/def2-SVP, very tight SCF, very fine grid",
             source="doi:10.1088/2632-2153/abba6f",
             forces=True,
@@ -120,7 +123,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             dataset="SPICE 2",
             rows="2.0 million",
             made_with="Psi4: wB97M-D3(BJ)/def2-TZVPPD, density fitting",
-            source="doi:10.1038/s41597-022-01882-6",
+            source="doi:10.1021/acs.jctc.4c00794",
             forces=True,
         ),
     }
@@ -135,17 +138,16 @@ def preset(name: str) -> Preset:
         ValueError: there is none; where the level of a known dataset cannot be computed, the
             message says what is missing.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
     plain = plain_name(name)
     if plain in PRESETS:
         return PRESETS[plain]
-    if plain in OUT_OF_REACH:
-        raise ValueError(f"there is no preset {name!r}: {OUT_OF_REACH[plain]}")
+    if plain in WITHOUT_PRESET:
+        raise ValueError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
     near = difflib.get_close_matches(plain, PRESETS, 1)
-    raise ValueError(
-        f"unknown preset {name!r}"
-        + (f"; did you mean {near[0]!r}?" if near else ":")
-        + f" There are {', '.join(PRESETS)}"
-    )
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ValueError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")
 
 
 def plain_name(name: str) -> str:

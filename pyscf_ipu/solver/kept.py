@@ -11,11 +11,9 @@ import hashlib
 import os
 import pickle
 import tempfile
-import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,13 @@ import jax
 import jax.monitoring
 import jax.numpy as jnp
 from jax.experimental import serialize_executable
-from jaxlib import utils  # type: ignore[attr-defined]
 
 from pyscf_ipu.codelets.loading import library
 from pyscf_ipu.errors import UntrustedCache
 from pyscf_ipu.host.backend import device
 from pyscf_ipu.host.cache_folder import checked_folder, make_private
 from pyscf_ipu.host.disk_cache import kept_in, processor
+from pyscf_ipu.host.quiet import quiet_xla
 
 DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
@@ -42,10 +40,6 @@ ROOMS = (
 ).split()
 """The folders of this package whose source decides what a program computes."""
 FILES = ("convergence.py units.py host/__init__.py host/backend.py solver/platform.py").split()
-
-FATAL_ALONE = 3
-"""Least level of XLA's messages while a program is loaded: it takes two preferences of its compiler
-for instructions, and misses them in every processor (github.com/openxla/xla/issues/44565)."""
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast
@@ -82,7 +76,9 @@ def compiled(
     if program is not None:
         return program, True
     before = _cache_hits().count
-    program = jax.jit(function).lower(*args).compile(options)
+    lowered = jax.jit(function).lower(*args)
+    with quiet_xla():  # its simplifier calls itself stuck on f shells, and stops in time
+        program = lowered.compile(options)
     of_jax = _cache_hits().count > before
     if path and not of_jax:  # one that JAX's own cache holds comes without half of its code
         _write(path, whole_key, program)
@@ -165,7 +161,7 @@ def _read(path: Path, key: bytes, device: Any) -> jax.stages.Compiled | None:
     _register()
     try:
         parts = pickle.loads(zlib.decompress(body))
-        with _quiet_xla():
+        with quiet_xla():
             return serialize_executable.deserialize_and_load(*parts, execution_devices=[device])
     except UNUSABLE as error:
         warnings.warn(f"{path} cannot be used and is made again: {error}", stacklevel=5)
@@ -187,27 +183,6 @@ def _write(path: Path, key: bytes, program: jax.stages.Compiled) -> None:
         warnings.warn(f"the program was not kept: {error}", stacklevel=5)
         if scratch:
             scratch.unlink(missing_ok=True)
-
-
-@contextmanager
-def _quiet_xla() -> Iterator[None]:
-    """Without XLA's notes, unless JAX was asked to show a level of them.  One thread at a time."""
-    if jax.config.jax_logging_level not in (None, "NOTSET"):  # type: ignore[attr-defined]
-        yield
-        return
-    with _one_at_a_time():
-        utils.absl_set_min_log_level(FATAL_ALONE)
-        try:
-            yield
-        finally:
-            utils.absl_set_min_log_level(int(os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1")))
-
-
-@functools.cache
-def _one_at_a_time() -> threading.Lock:
-    """The level of XLA's messages belongs to the process; a fork has a lock of its own."""
-    os.register_at_fork(after_in_child=_one_at_a_time.cache_clear)
-    return threading.Lock()
 
 
 @functools.cache

@@ -83,6 +83,7 @@ def card(
         ),
         method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
         functions=in_words(settings.get("cart", False)),
+        grid=_grid(facts),
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         forces="on every atom, -dE/dR" if settings.get("forces") else "none",
@@ -221,6 +222,12 @@ def _errors(facts: Facts, audit: Json) -> str:
         broken=", ".join(broken) or "none",
         verdict="passed" if audit["passed"] else f"failed: {'; '.join(audit['missed'])}",
     )
+
+
+def _grid(facts: Facts) -> str:
+    """The integration grid in words."""
+    level = facts.manifest.level
+    return level.grid_in_words + (", PySCF's, with NWChem's pruning" if level.prune else "")
 
 
 def _geometries(facts: Facts) -> str:

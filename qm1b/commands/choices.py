@@ -54,7 +54,10 @@ def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> 
         return int(there["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
-    limit = of_memory(level)
+    try:
+        limit = of_memory(level.check())
+    except (ValueError, ImportError) as error:  # a package of a dispersion correction
+        raise UserError(str(error)) from None
     if is_share:
         raise UserError(
             f"--preset {name} with --shard needs --max-aos: otherwise it comes from a machine's "

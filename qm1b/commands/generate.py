@@ -57,17 +57,18 @@ class Generate(RunSettings):
     other presets, as many as this machine's memory holds."""
     preset: str = "qm1b"
     """Level of theory of a published dataset: qm1b (B3LYP with VWN5/STO-3G, grid level 0, float32),
-    qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or spice."""
+    qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or spice; docs/levels.md has each."""
     basis: str | None = None
-    """Basis set instead of the preset's."""
+    """Basis set instead of the preset's, then with spherical functions unless --cart is given."""
     xc: str | None = None
     """hf, lda, pbe, blyp, b3lyp, b3lyp5, pbe0, wb97x and others instead of the preset's functional;
     for dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] | None = None
     """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
     of each sphere."""
-    unpruned: bool = False
-    """Keep all points of every sphere, whatever the preset says."""
+    unpruned: Literal["True", "False"] | None = None
+    """Keep all points of every sphere (--unpruned), or leave some out as PySCF does
+    (--no-unpruned); if not given, as the preset does, or as PySCF does with --grid-level 0 to 9."""
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
@@ -78,7 +79,8 @@ class Generate(RunSettings):
     """Compute processes; 0 for one per core."""
     shard: str | None = None
     """i/n: compute only the work units i, i + n, i + 2 n, ..., into the folder OUT/part-i-of-n.
-    Give each of the n jobs its own i, from 0 to n - 1, then join the folders with qm1b merge."""
+    Give each of the n jobs its own i, from 0 to n - 1, then join the folders with qm1b merge. With
+    a preset other than qm1b give --max-aos, too."""
     cluster: str | None = None
     """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
     allow_other_versions: bool = False
@@ -182,8 +184,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
-        "cart": None if command.cart is None else CARTS[command.cart],
-        "prune": False if command.unpruned else None,
+        "cart": CARTS[command.cart] if command.cart else None if command.basis is None else False,
+        "prune": _prune(command),
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
@@ -194,9 +196,17 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["max_aos"] = command.max_aos or size_limit(
         command.preset, settings["level"], command.out, command.shard is not None
     )
+    settings["unit_rows"] = dataset.unit_rows
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability)
     return RunSettings(**settings)
+
+
+def _prune(command: Generate) -> bool | None:
+    """Whether grids are pruned; None for the preset's choice."""
+    if command.unpruned is not None:
+        return command.unpruned == "False"
+    return True if isinstance(command.grid_level, int) else None
 
 
 def _free_folder(source: Path) -> Path:

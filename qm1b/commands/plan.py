@@ -9,6 +9,8 @@ from qm1b.errors import UserError
 
 MEASURED_LINES = 60
 MEASURED_CONFORMERS = 20
+FEWER_CONFORMERS = 2
+"""At other presets than qm1b, where a row takes up to a thousand times as long."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class PlanCommand:
     smiles_file: Path | None = None
     """Molecules for the short run; default: the bundled sample."""
     preset: str = "qm1b"
-    """Level of theory of the short run."""
+    """Level of theory of the short run, as of qm1b generate. At other levels than qm1b's even a
+    short run takes long: --measured takes a run that you have."""
     price_per_hour: float | None = None
     """Price per hour of one machine like this, in any currency."""
 
@@ -50,21 +53,24 @@ class PlanCommand:
 
         It has the padding of the dataset that is planned.
         """
+        from qm1b.commands.choices import of_dataset
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
         from qm1b.engine.padding import cheaper
         from qm1b.report.estimate import FEWEST_ROWS
         from qm1b.run.generate import Run, generate
 
+        quick = of_dataset(self.preset) is of_dataset("qm1b")
+        each = MEASURED_CONFORMERS if quick else FEWER_CONFORMERS
         source = self.smiles_file or SAMPLE
         flags = Generate(
             source=source,
             preset=self.preset,
             limit=MEASURED_LINES,
-            conformers=MEASURED_CONFORMERS,
+            conformers=each,
             input_format=_smiles_format(source),
         )
         say(
-            f"measuring: {MEASURED_CONFORMERS} conformers of each of the first {MEASURED_LINES} "
+            f"measuring: {each} conformers of each of the first {MEASURED_LINES} "
             f"molecules of {source.name} ...",
         )
         settings = run_settings(flags)

@@ -55,9 +55,53 @@ def test_shares_must_be_told_the_size_limit(tmp_path):
     assert run_settings(flags).max_aos == 200
 
 
+def test_pruning_is_the_presets_unless_a_flag_says_more():
+    def grid(**flags):
+        return run_settings(Generate(preset="qm9", max_aos=9, **flags)).level.grid_in_words
+
+    assert grid() == "grid 75x302 unpruned"
+    assert grid(unpruned="False") == "grid 75x302"
+    assert grid(grid_level=3) == "grid level 3"
+    assert grid(grid_level=3, unpruned="True") == "grid level 3 unpruned"
+    assert grid(grid_level=(99, 590)) == "grid 99x590 unpruned"
+    assert run_settings(Generate(unpruned="True")).level.prune is False
+    assert run_settings(Generate()).level.prune is True
+
+
+def test_another_basis_has_spherical_functions_again():
+    flags = {"preset": "ani1x", "basis": "def2-svp", "max_aos": 9}
+    assert run_settings(Generate(**flags)).level.cart is False
+    assert run_settings(Generate(**flags, cart="True")).level.cart is True
+
+
+def test_shards_are_smaller_where_rows_take_longer():
+    assert run_settings(Generate()).unit_rows == 1024
+    assert run_settings(Generate(preset="spice", max_aos=9)).unit_rows == 128
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--xc wb97", "unknown functional"),
+        ("--basis nonsense", "unknown basis"),
+        ("--precision half", "unknown precision"),
+        ("--grid-level 12", "0 to 9"),
+        ("--grid-level 75 303", "303"),
+    ],
+)
+def test_a_wrong_level_is_one_sentence(tmp_path, capsys, flags, words):
+    out = str(tmp_path / "out")
+    assert main(["generate", "--preset", "qmugs", *flags.split(), "--out", out]) == 2
+    message = capsys.readouterr().err
+    assert words in message
+    assert message.count("\n") == 1
+
+
 def test_an_unknown_preset_is_one_sentence(tmp_path, capsys):
     for name, words in (("qm10", "did you mean 'qm1b'?"), ("omol25", "VV10")):
-        assert main(["generate", "--preset", name, "--out", str(tmp_path / "out")]) == 2
-        message = capsys.readouterr().err
-        assert words in message
-        assert message.count("\n") == 1
+        for command in (["generate", "--out", str(tmp_path / "out")], ["plan", "--molecules=9"]):
+            assert main([*command, "--preset", name]) == 2
+            printed = capsys.readouterr()
+            assert words in printed.err
+            assert printed.err.count("\n") == 1
+            assert not printed.out

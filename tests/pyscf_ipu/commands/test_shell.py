@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ import pyscf_ipu.interop.frequencies  # before the fixture below replaces the So
 import pyscf_ipu.interop.optimize
 from pyscf_ipu.cli import main
 from pyscf_ipu.commands.json_option import with_json_target
-from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, RksCommand
+from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
@@ -34,6 +34,21 @@ def shared_solver(solver_of, monkeypatch):
         return solver_of(**{f.name: getattr(settings, f.name) for f in fields(settings)})
 
     monkeypatch.setattr("pyscf_ipu.solver.solver.Solver", made)
+
+
+def test_a_preset_and_what_options_change_of_it():
+    level = RksCommand("water", preset="spice").settings()
+    assert level == pi.Settings.preset("spice")
+    changed = RksCommand("water", level=pi.Settings(precision="float64"), preset="qm9").settings()
+    assert changed == replace(pi.Settings.preset("qm9"), precision="float64")
+    frequencies = FrequenciesCommand("water", preset="rmd17").settings()
+    assert frequencies == replace(pi.Settings.preset("rmd17"), precision="float64")
+    assert RksCommand("water").settings() == pi.Settings()
+
+
+def test_an_unknown_preset_is_one_sentence(capsys):
+    assert main(["rks", "water", "--preset", "omol25"]) == 2
+    assert "no preset 'omol25'" in capsys.readouterr().err
 
 
 def test_rks_beside_pyscf(capsys, tmp_path):

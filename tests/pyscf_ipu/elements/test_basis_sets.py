@@ -92,6 +92,23 @@ def test_unknown_basis_names_the_choices():
         supported_basis("sto-9g")
 
 
+@pytest.mark.parametrize("name", ["6-31g(2d1f,1p)", "/tmp", "no/such.dat"])
+def test_a_name_that_pyscf_takes_for_a_file_is_unknown(name):
+    with pytest.raises(UnknownBasis, match="unknown basis"):
+        supported_basis(name)
+
+
+@pytest.mark.parametrize(("name", "symbol"), [("6-31g(2df,1p)", "H"), ("dyall-2zp", "C")])
+def test_an_element_whose_table_cannot_be_opened(name, symbol):
+    """Another element's can, or that of its core potential."""
+    try:
+        shells = element_shells(name, symbol)
+    except InvalidMolecule as error:
+        assert "has no functions for" in str(error)
+    else:
+        assert shells
+
+
 def test_a_basis_beyond_f_is_refused_as_a_whole():
     with pytest.raises(UnknownBasis, match="'cc-pvqz' has shells beyond f: use a PySCF basis"):
         supported_basis("cc-pvqz")

@@ -182,7 +182,7 @@ def test_names_of_functionals_and_defaults_are_pyscf_s():
     ]  # fmt: skip
     without = RKS(water(), xc="wb97m_v")
     without.nlc = 0
-    with pytest.raises(ValueError, match="functional of 'wb97m-d3bj', whose dispersion"):
+    with pytest.raises(ValueError, match=r"functional of 'wb97m-d3bj', which has D3.* for VV10"):
         without.settings()
     settings = RKS(water()).settings()
     assert (settings.xc, settings.grid_level, settings.max_cycles) == ("lda", 3, 50)

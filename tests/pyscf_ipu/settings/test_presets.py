@@ -6,8 +6,8 @@ import pytest
 
 import pyscf_ipu as pi
 from pyscf_ipu.settings import PRESETS, preset
-from pyscf_ipu.settings.out_of_reach import OUT_OF_REACH
 from pyscf_ipu.settings.presets import plain_name
+from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 from pyscf_ipu.solver.platform import size_limit
 from pyscf_ipu.xc import functional
 
@@ -54,17 +54,21 @@ def test_a_name_may_be_spelled_as_the_authors_do(name):
 
 
 def test_an_unknown_name_gets_the_nearest_one_and_all():
-    with pytest.raises(ValueError, match=r"unknown preset 'ani2x'; did you mean 'ani1x'\? There"):
-        pi.Settings.preset("ani2x")
-    with pytest.raises(ValueError, match="unknown preset 'x': There are qm1b, qm9, pubchemqc"):
+    with pytest.raises(ValueError, match=r"preset 'ani3x' \(did you mean 'ani1x'\?\): use one of"):
+        pi.Settings.preset("ani3x")
+    with pytest.raises(ValueError, match="unknown preset 'x': use one of qm1b, qm9, pubchemqc"):
         preset("x")
+    with pytest.raises(ValueError, match="preset is None: give one of qm1b"):
+        pi.Settings.preset(None)  # type: ignore[arg-type]
 
 
 def test_a_dataset_out_of_reach_says_why():
+    with pytest.raises(ValueError, match="no preset 'ani-2x': it has the level of 'ani1x'"):
+        pi.Settings.preset("ani-2x")
     with pytest.raises(ValueError, match=r"no preset 'OMol25'.*VV10.*nearest preset is 'spice'"):
         pi.Settings.preset("OMol25")
-    assert not set(OUT_OF_REACH) & set(PRESETS)
-    assert all(plain_name(name) == name for name in [*OUT_OF_REACH, *PRESETS])
+    assert not set(WITHOUT_PRESET) & set(PRESETS)
+    assert all(plain_name(name) == name for name in [*WITHOUT_PRESET, *PRESETS])
 
 
 def test_the_page_has_every_preset_and_its_level():
@@ -74,7 +78,7 @@ def test_the_page_has_every_preset_and_its_level():
         assert pi.Settings.preset(name).in_words in row
         assert found.rows in row
         assert found.made_with in row
-    for name in OUT_OF_REACH:
+    for name in WITHOUT_PRESET:
         assert name in plain_name(text)
 
 

@@ -47,6 +47,7 @@ def test_a_card_without_statements(finished):
     level = section(text, "Level of theory")
     assert "libxc 475 (HYB_GGA_XC_B3LYP5)" in level
     assert "float32 throughout" in level
+    assert "| integration grid | grid level 0, PySCF's, with NWChem's pruning |" in level
     assert "| jax |" in level
     assert "Not verified yet: run `qm1b verify DIR`" in section(text, "Measured error")
     collection = section(text, "Collection process")
