@@ -58,8 +58,6 @@ def test_an_unknown_name_gets_the_nearest_one_and_all():
         pi.Settings.preset("ani3x")
     with pytest.raises(ValueError, match="unknown preset 'x': use one of qm1b, qm9, pubchemqc"):
         preset("x")
-    with pytest.raises(ValueError, match="preset is None: give one of qm1b"):
-        pi.Settings.preset(None)  # type: ignore[arg-type]
 
 
 def test_a_dataset_out_of_reach_says_why():
