@@ -4,6 +4,7 @@ A digest is of values, not of the bytes of a file: other software may write the 
 pieces or with another compression, and the digests still hold.
 """
 
+import difflib
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from qm1b.errors import UserError
+from qm1b.manifest_schema import MANIFEST
 from qm1b.rows.batch import OFFSETS, Batch
 from qm1b.rows.schema import DROP_FIELDS, Drop, Field, Json, fields_of
 
@@ -82,13 +84,16 @@ def entry(manifest: Json, drops: DropDigest, rows: RowDigest) -> dict[str, str]:
     return dict(zip(NAMES, found, strict=True))
 
 
-def told(path: Path, found: object) -> dict[str, str]:
-    """The entry DIGESTS of a file; empty in one of an earlier version.
+def told(path: Path, manifest: Json) -> dict[str, str]:
+    """The entry DIGESTS of a file's manifest; empty in one of an earlier version.
 
     Raises:
-        UserError: it is not what an export writes.
+        UserError: it is not what an export writes, or its name is damaged.
     """
-    if not isinstance(found, dict) or (found and found.keys() != set(NAMES)):
+    found = manifest.get(DIGESTS, {})
+    others = [name for name in manifest if name not in MANIFEST.parts and name != DIGESTS]
+    renamed = not found and difflib.get_close_matches(DIGESTS, others, 1, 0.5)
+    if renamed or not isinstance(found, dict) or (found and found.keys() != set(NAMES)):
         raise UserError(f"{path} is damaged (its digests); write it again with qm1b export --all")
     return {name: str(digest) for name, digest in found.items()}
 

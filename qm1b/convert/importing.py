@@ -120,8 +120,9 @@ class _Content:
         manifest = source.metadata
         whole, told = (
             digests.of_manifest(manifest),
-            digests.told(source.path, manifest.pop(DIGESTS, {})),
+            digests.told(source.path, manifest),
         )
+        manifest.pop(DIGESTS, None)
         own = _own(source.path, manifest.pop(DIFFERING, []))
         try:
             plan = Manifest.from_dict(manifest).plan

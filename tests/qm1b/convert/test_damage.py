@@ -69,6 +69,19 @@ def test_flipped_bits_are_refused_or_change_nothing(finished, tmp_path, name):
     assert refused > TRIALS / 2
 
 
+def test_a_damaged_name_of_the_digests_is_no_file_of_an_earlier_version(finished, tmp_path):
+    path = tmp_path / "a.extxyz"
+    beside = next(p for p in export(finished[0], path, everything=True).beside if "json" in p.name)
+    whole = beside.read_text()
+    beside.write_text(whole.replace('"digests"', '"digeqts"'))
+    with pytest.raises(UserError, match="its digests"):
+        import_file(path, tmp_path / "out")
+    values = json.loads(whole)
+    del values["digests"]  # as an earlier version wrote it
+    beside.write_text(json.dumps(values))
+    import_file(path, tmp_path / "out")
+
+
 def test_damaged_pages_are_noticed_by_every_reader(finished, tmp_path):
     """Without --all too, and where the rows are only shown."""
     path = tmp_path / "a.parquet"
