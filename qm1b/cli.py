@@ -35,9 +35,8 @@ COMMANDS = {
     "info": Info,
 }
 
-
 FLAGS = {"forces": FLAG, "unpruned": FLAG}
-"""Flags that a preset may set, so that --no-FLAG and FLAG differ from neither."""
+"""Flags of which a preset may decide: --FLAG and --no-FLAG both override it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from pyscf_ipu.settings import Settings, presets
 from qm1b.rows import schema
@@ -25,7 +25,8 @@ SUSPECT = "suspect"
 STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 """Words for `stability`, and the share of the rows that is followed at once."""
 
-FINE, COARSE = "fine", "coarse"
+Padding = Literal["fine", "coarse"]
+FINE, COARSE = get_args(Padding)
 """Words for `padding`."""
 
 LATER = {"id_column": (None,), "padding": (None, FINE)}
@@ -76,7 +77,7 @@ class RunSettings:
     the row."""
     unit_rows: int = 1024
     """About this many rows go into one shard; decides where the input is cut into work units."""
-    padding: Literal["fine", "coarse"] | None = None
+    padding: Padding | None = None
     """How far numbers of hydrogens are rounded up, so that molecules share programs. coarse needs
     half as many programs, for small inputs. If not given, what takes less time, or what the run in
     --out has."""

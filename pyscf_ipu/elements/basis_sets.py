@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from pyscf import gto
 
+from pyscf_ipu.elements.spelling import plain_name
 from pyscf_ipu.elements.symbols import SYMBOLS
 from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
@@ -68,7 +69,7 @@ def element_shells(basis: str, name: str) -> Shells:
             f"basis {basis!r} replaces core electrons of {name} by a potential: "
             "use an all-electron basis"
         )
-    if plain_name(basis) == plain_name(QM9_BASIS) and name not in _QM9_ELEMENTS:
+    if is_qm9(basis) and name not in _QM9_ELEMENTS:
         raise InvalidMolecule(
             f"basis {basis!r} is QM9's, as Gaussian has it, for H, C, N, O and F: there is no "
             f"such set for {name}; choose another basis or leave it out"
@@ -84,24 +85,29 @@ def element_shells(basis: str, name: str) -> Shells:
     return shells
 
 
+def pyscf_basis(basis: str, numbers: Sequence[int] | np.ndarray) -> str | dict[str, Shells]:
+    """What PySCF's Mole takes as its basis: the name, or tables where PySCF has others by it."""
+    return basis_tables(basis, numbers) if is_qm9(basis) else basis
+
+
 def basis_tables(basis: str, numbers: Sequence[int] | np.ndarray) -> dict[str, Shells]:
-    """The shells of several elements by symbol: what PySCF's Mole takes as its basis."""
+    """The shells of several elements by symbol."""
     return {SYMBOLS[z]: element_shells(basis, SYMBOLS[z]) for z in sorted(set(map(int, numbers)))}
 
 
 def basis_entry(basis: str, name: str) -> Shells:
     """The table of one element; what PySCF raises where it has none."""
     shells = _quietly(gto.basis.load, basis, name)
-    if plain_name(basis) != plain_name(QM9_BASIS):
+    if not is_qm9(basis):
         return shells
     split = [[2, [exponent, 1.0]] for exponent in _QM9_D]
     at = [i for i, shell in enumerate(shells) if shell[0] == 2]
     return [*shells[: at[0]], *split, *shells[at[-1] + 1 :]] if at else shells
 
 
-def plain_name(basis: str) -> str:
-    """One spelling of a set's name: PySCF ignores case, hyphens, underscores and blanks."""
-    return basis.lower().translate(str.maketrans("", "", "-_ "))
+def is_qm9(basis: str) -> bool:
+    """Whether this is QM9_BASIS, in any spelling."""
+    return plain_name(basis) == plain_name(QM9_BASIS)
 
 
 def _quietly(load: Callable[[str, str], Entry], basis: str, name: str) -> Entry:

@@ -20,7 +20,8 @@ from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
 from pyscf_ipu.api import rks
-from pyscf_ipu.elements.basis_sets import QM9_BASIS, basis_entry, plain_name
+from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
+from pyscf_ipu.elements.spelling import plain_name
 from pyscf_ipu.errors import UnknownBasis
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
@@ -228,7 +229,7 @@ def basis_name(mole: gto.Mole) -> str:
     first = {mole.atom_symbol(i): i for i in reversed(range(mole.natm))}
     for symbol, i in first.items():
         element = mole.atom_pure_symbol(i)
-        if plain_name(name) == plain_name(QM9_BASIS):
+        if is_qm9(name):
             raise UnknownBasis(
                 f"basis {name!r} of PySCF has other d functions than Gaussian's, which QM9 has and "
                 "which the name means here: call pyscf_ipu.rks for those, or pyscf.dft.RKS"

@@ -129,7 +129,7 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
 
 
 def _padded(atoms: Atoms) -> Bool[Array, " N"]:
-    """Which AOs are none: their own overlap is zero."""
+    """Which AOs do not exist: their overlap with themselves is zero."""
     out = jnp.zeros(atoms.layout.shape.n_ao, bool)
     for slots, table, rows in atoms.classes():
         own = jnp.diagonal(table.one_centre.overlap.hi, axis1=1, axis2=2)

@@ -7,7 +7,7 @@ Shape letters: A atoms, N atomic orbitals (AOs), G grid points.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,6 @@ from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
 from pyscf_ipu.elements.basis import element_basis
-from pyscf_ipu.elements.basis_sets import QM9_BASIS, basis_tables, plain_name
-from pyscf_ipu.elements.cartesian import pyscf_cart
 from pyscf_ipu.elements.free_atom import one_centre_integrals
 from pyscf_ipu.grid.ao_values import ao_values
 from pyscf_ipu.integrals import eri_matrix, one_electron
@@ -185,15 +183,4 @@ def repulsion_of(molecule: Molecule, positions: Array) -> Array:
 def mole_of(molecule: Molecule, settings: Settings, positions: ArrayLike | None = None) -> gto.Mole:
     """The same molecule for PySCF, perhaps at other positions (A, 3)."""
     where = np.asarray(molecule.positions if positions is None else positions, np.float64)
-    atoms = list(zip(molecule.symbols, where.tolist(), strict=True))
-    basis: Any = settings.basis  # a name, which interop.RKS reads again
-    if plain_name(basis) == plain_name(QM9_BASIS):
-        basis = basis_tables(basis, molecule.numbers)
-    return gto.M(
-        atom=atoms,
-        charge=molecule.charge,
-        unit="Bohr",
-        basis=basis,
-        cart=pyscf_cart(settings.cart),
-        verbose=0,
-    )
+    return settings.pyscf_mole(molecule.numbers, where, molecule.charge)

@@ -20,19 +20,7 @@ ORBITALS = ("density", "homo", "lumo")
 
 def mole_of(molecule: Molecule, settings: Settings) -> Mole:
     """The molecule for PySCF, with the basis set of the settings."""
-    from pyscf import gto
-
-    from pyscf_ipu.elements.basis_sets import basis_tables
-    from pyscf_ipu.elements.cartesian import pyscf_cart
-
-    return gto.M(
-        atom=list(zip(molecule.symbols, molecule.positions.tolist(), strict=True)),
-        unit="Bohr",
-        charge=molecule.charge,
-        basis=basis_tables(settings.basis, molecule.numbers),
-        cart=pyscf_cart(settings.cart),
-        verbose=0,
-    )
+    return settings.pyscf_mole(molecule.numbers, molecule.positions, molecule.charge)
 
 
 def write_molden(values: Values, path: Path) -> None:

@@ -161,6 +161,28 @@ class Settings:
             return self
         return replace(self, xc=without_suffix(self.xc))
 
+    def pyscf_mole(self, numbers: np.ndarray, positions: np.ndarray, charge: int = 0) -> Mole:
+        """PySCF's molecule with the basis of this level, for `pyscf_method`.
+
+        Args:
+            numbers: atomic numbers [A].
+            positions: [A, 3] in Bohr.
+            charge: total charge in e.
+        """
+        from pyscf import gto
+
+        from pyscf_ipu.elements.basis_sets import pyscf_basis
+        from pyscf_ipu.elements.cartesian import pyscf_cart
+
+        return gto.M(
+            atom=list(zip(numbers.tolist(), positions.tolist(), strict=True)),
+            unit="Bohr",
+            charge=charge,
+            basis=pyscf_basis(self.basis, numbers),
+            cart=pyscf_cart(self.cart),
+            verbose=0,
+        )
+
     def pyscf_method(self, mole: Mole, unrestricted: bool = False) -> SCF:
         """PySCF's Kohn-Sham or Hartree-Fock object of this level, with default thresholds.
 

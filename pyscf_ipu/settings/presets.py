@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyscf_ipu.elements.cartesian import MIXED, Cart
+from pyscf_ipu.elements.spelling import plain_name
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 
@@ -32,6 +33,8 @@ class Preset:
     """DOI or arXiv number."""
     conformers: int = 4
     """Conformers for each molecule."""
+    max_aos: int | None = None
+    """AOs of a molecule at most; None for as many as the machine's memory holds."""
     unit_rows: int = 128
     """Rows of a shard: what is lost if a run is killed is at most a few of these."""
     forces: bool = False
@@ -59,6 +62,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             rows="1.07 billion",
             made_with="PySCF-IPU: B3LYP (with VWN5)/STO-3G, grid level 0, float32",
             source="arXiv:2311.01135",
+            max_aos=128,
             unit_rows=1024,
         ),
         "qm9": Preset(
@@ -135,8 +139,7 @@ def preset(name: str) -> Preset:
     """The preset of a name, of which case, hyphens, underscores and blanks do not count.
 
     Raises:
-        ValueError: there is none; where the level of a known dataset cannot be computed, the
-            message says what is missing.
+        ValueError: no preset has the name; for a known dataset without one the message says why.
     """
     if not isinstance(name, str):
         raise ValueError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
@@ -148,8 +151,3 @@ def preset(name: str) -> Preset:
     near = difflib.get_close_matches(plain, PRESETS, 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     raise ValueError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")
-
-
-def plain_name(name: str) -> str:
-    """One spelling of a name."""
-    return name.lower().translate(str.maketrans("", "", "-_ "))

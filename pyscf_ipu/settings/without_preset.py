@@ -31,4 +31,4 @@ WITHOUT_PRESET: Mapping[str, str] = MappingProxyType(
         "potentials",
     }
 )
-"""By the plain name; see `presets.plain_name`."""
+"""By the plain name; see `plain_name`."""

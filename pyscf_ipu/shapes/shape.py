@@ -27,10 +27,9 @@ FAMILIES = (
     *(tuple(range(19, MAX_ATOMIC_NUMBER)), (MAX_ATOMIC_NUMBER,)),
 )
 
-
 FEW = 10
-"""An element may lack one in so many functions of its slot: C and N beside O and F in def2-TZVPD,
-which has one p shell more for these."""
+"""An element may share a slot if it lacks at most one in FEW of the slot's functions, as C and N
+beside O and F in def2-TZVPD, where these have one p shell more."""
 
 
 @dataclass(frozen=True)

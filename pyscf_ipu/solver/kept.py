@@ -39,7 +39,7 @@ ROOMS = (
     "suffixes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
-FILES = ("convergence.py units.py host/__init__.py host/backend.py solver/platform.py").split()
+FILES = "convergence.py units.py host/__init__.py host/backend.py solver/platform.py".split()
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast

@@ -35,11 +35,11 @@ def of_dataset(name: str) -> Preset:
         raise UserError(str(error)) from None
 
 
-def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> int:
-    """The AOs of a molecule at most: of the run to resume, of qm1b, or what memory holds.
+def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
+    """The AOs of a molecule at most, where the preset has no limit: of the run to resume, or what
+    memory holds.
 
     Args:
-        name: of the preset.
         level: of the run.
         out: its folder.
         is_share: whether it computes one of several shares.
@@ -47,8 +47,6 @@ def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> 
     Raises:
         UserError: the machines of several shares may hold different numbers.
     """
-    if preset(name) is preset("qm1b"):
-        return RunSettings.max_aos
     there = shards.settings_of_run(out) if out is not None else None
     if there is not None:
         return int(there["max_aos"])
@@ -60,8 +58,8 @@ def size_limit(name: str, level: Settings, out: Path | None, is_share: bool) -> 
         raise UserError(str(error)) from None
     if is_share:
         raise UserError(
-            f"--preset {name} with --shard needs --max-aos: otherwise it comes from a machine's "
-            f"memory (here {limit}), and the jobs must agree"
+            f"--shard with this preset needs --max-aos: otherwise it comes from a machine's memory "
+            f"(here {limit}), and the jobs must agree"
         )
     return limit
 

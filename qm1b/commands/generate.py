@@ -28,7 +28,7 @@ SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
 EXIT_NOTHING = 1
 CARTS: dict[str, Cart] = {"True": True, "False": False, MIXED: MIXED}
-"""What --cart may be."""
+"""What the words of --cart mean."""
 
 TOO_LARGE = 2**63
 """The least integer that HDF5 cannot hold."""
@@ -184,7 +184,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "xc": command.xc and command.xc.lower(),
         "grid_level": command.grid_level,
         "precision": command.precision,
-        "cart": CARTS[command.cart] if command.cart else None if command.basis is None else False,
+        "cart": _cart(command),
         "prune": _prune(command),
     }
     given = {name: value for name, value in level.items() if value is not None}
@@ -193,13 +193,22 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["level"] = replace(Settings.preset(command.preset), **given)  # type: ignore[arg-type]
     settings["conformers"] = conformers(command, input_format, dataset.conformers)
     settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
-    settings["max_aos"] = command.max_aos or size_limit(
-        command.preset, settings["level"], command.out, command.shard is not None
+    settings["max_aos"] = (
+        command.max_aos
+        or dataset.max_aos
+        or size_limit(settings["level"], command.out, command.shard is not None)
     )
     settings["unit_rows"] = dataset.unit_rows
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability)
     return RunSettings(**settings)
+
+
+def _cart(command: Generate) -> Cart | None:
+    """The kind of functions; None for the preset's choice, which is that of its own basis."""
+    if command.cart is not None:
+        return CARTS[command.cart]
+    return None if command.basis is None else False
 
 
 def _prune(command: Generate) -> bool | None:

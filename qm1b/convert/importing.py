@@ -118,10 +118,7 @@ class _Content:
         """Read all but the rows; refuses a file that does not hold everything."""
         _check(source)
         manifest = source.metadata
-        whole, told = (
-            digests.of_manifest(manifest),
-            digests.told(source.path, manifest),
-        )
+        whole, told = digests.of_manifest(manifest), digests.told(source.path, manifest)
         manifest.pop(DIGESTS, None)
         own = _own(source.path, manifest.pop(DIFFERING, []))
         try:

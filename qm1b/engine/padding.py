@@ -24,15 +24,11 @@ and programs dearer alike, and so are programs that are on disk: the same comman
 rows on every machine.
 """
 
-from typing import Literal
-
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import hydrogen_limits, shape_of
 from qm1b.engine.messages import PROGRAM_SECONDS
-from qm1b.settings import COARSE, FINE
-
-Padding = Literal["fine", "coarse"]
+from qm1b.settings import COARSE, FINE, Padding
 
 TYPICAL = (6,) * 7 + (8,) * 2 + (1,) * 12
 """The atomic numbers of the molecule that was measured, which has 59 AOs and 18,454 grid points at
@@ -60,13 +56,13 @@ def cheaper(level: Settings, molecules: int, conformers: int) -> Padding:
 
 
 def programs_saved(molecules: int) -> float:
-    """How many programs fewer so many molecules need with coarse padding, on average."""
+    """How many programs fewer this many molecules need with coarse padding, on average."""
     fine, coarse = (sum(len(hydrogen_limits(n, c)) for n in HEAVY) for c in (False, True))
     return _met(fine, molecules) - _met(coarse, molecules)
 
 
 def _met(shapes: int, molecules: int) -> float:
-    """Of so many shapes, those that molecules have at least once, on average."""
+    """Of this many shapes, those that molecules have at least once, on average."""
     return shapes * (1.0 - (1.0 - 1.0 / shapes) ** molecules)
 
 

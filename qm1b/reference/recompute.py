@@ -154,20 +154,7 @@ def recompute_many(
 
 def mean_field(conformer: Conformer, level: Settings) -> MeanField:
     """PySCF's restricted Kohn-Sham or Hartree-Fock object, with default thresholds."""
-    from pyscf import gto
-
-    from pyscf_ipu.elements.basis_sets import basis_tables
-    from pyscf_ipu.elements.cartesian import pyscf_cart
-
-    atoms = zip(conformer.numbers.tolist(), conformer.positions.tolist(), strict=True)
-    mole = gto.M(
-        atom=list(atoms),
-        unit="Bohr",
-        basis=basis_tables(level.basis, conformer.numbers),
-        charge=conformer.charge,
-        cart=pyscf_cart(level.cart),
-        verbose=0,
-    )
+    mole = level.pyscf_mole(conformer.numbers, conformer.positions, conformer.charge)
     return level.pyscf_method(mole)
 
 

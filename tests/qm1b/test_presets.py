@@ -49,7 +49,7 @@ def test_a_resumed_run_keeps_its_size_limit(tmp_path, monkeypatch):
 
 
 def test_shares_must_be_told_the_size_limit(tmp_path):
-    with pytest.raises(UserError, match=r"--preset qm9 with --shard needs --max-aos.*must agree"):
+    with pytest.raises(UserError, match=r"--shard with this preset needs --max-aos.*must agree"):
         run_settings(Generate(preset="qm9", shard="0/2", out=tmp_path))
     flags = Generate(preset="qm9", shard="0/2", out=tmp_path, max_aos=200)
     assert run_settings(flags).max_aos == 200
