@@ -1,13 +1,13 @@
 """Runs that several of the generator's tests look at."""
 
 import pytest
-from fake_runs import MANY, fake_run, give_free_atoms
+from fake_runs import LINES, MANY, fake_run, give_free_atoms
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A run of the fake engine with everything in it: drops, errors, no convergence."""
-    return fake_run(tmp_path_factory.mktemp("run"))
+    return fake_run(tmp_path_factory.mktemp("run"), LINES)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,10 @@ from qm1b.settings import PRESETS, RunSettings
 
 LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" + "C" * 60 + "\nP"
 
-MANY = LINES + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in range(3)) + "\nCC\n"
+CALM = LINES.replace("[He]", "[Ar]")
+"""The same, but nothing kills a process: a new one costs seconds."""
+
+MANY = CALM + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in range(3)) + "\nCC\n"
 """39 lines, ten units; several lines are duplicates of lines in other units."""
 
 
@@ -32,7 +35,7 @@ def recipe(count, timeout=0.0, **changes):
     return settings(conformers=count, embed_timeout=timeout, **{"seed": 0, **changes})
 
 
-def fake_run(folder, text=LINES, workers=2, factory="fake_engine:Solver", **changes):
+def fake_run(folder, text=CALM, workers=2, factory="fake_engine:Solver", **changes):
     """Fields of `Run` and of `RunSettings` may be changed."""
     source = folder / "input.smi"
     source.write_text(text)

@@ -21,7 +21,11 @@ LEVELS = {
     "carbon monoxide": (MONOXIDE, {"basis": "def2-tzvpd", "xc": "hf"}),
     "methane": (METHANE, {"basis": QM9_BASIS, "cart": MIXED, "xc": "b3lyp"}),
 }
-CASES = ["hydrogen fluoride", *(pytest.param(n, marks=pytest.mark.slow) for n in list(LEVELS)[1:])]
+CASES = [
+    "hydrogen fluoride",
+    pytest.param("carbon monoxide", marks=pytest.mark.slow),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("water", "methane")),
+]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -37,7 +41,7 @@ def test_energies_and_forces_are_those_of_pyscf(solver_of, name):
     np.testing.assert_allclose(found.forces, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_range_separated_exchange(solver_of):
     """The error function's interaction, of orders known at run time."""
     level = {"basis": "def2-tzvp", "xc": "wb97x"}
@@ -50,7 +54,7 @@ def test_range_separated_exchange(solver_of):
 
 @pytest.mark.slow
 def test_float32_is_near(solver_of):
-    mol, level = LEVELS["methane"]
+    mol, level = LEVELS["hydrogen fluoride"]
     wide = rks(mol, solver=solver_of(precision="float64", **level), forces=True)
     narrow = rks(mol, solver=solver_of(**level), forces=True)
     assert narrow.energy == pytest.approx(wide.energy, abs=1e-4)

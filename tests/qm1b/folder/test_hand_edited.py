@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from fake_runs import conformer, fake_run
+from fake_runs import LINES, conformer, fake_run
 
 from qm1b.cli import main
 from qm1b.convert.export import export
@@ -146,7 +146,9 @@ def test_a_run_writes_a_new_manifest(finished, tmp_path):
     places = list(PLAUSIBLE.items())
     for name, value in [*places, ("settings.basis", -1), ("counts", None)]:
         path.write_text(json.dumps(changed(good, tuple(name.split(".")), value)))
-        fake_run(tmp_path, factory="fake_engine:only_in_the_parent")  # nothing is computed again
+        fake_run(
+            tmp_path, LINES, factory="fake_engine:only_in_the_parent"
+        )  # nothing is computed again
         found = json.loads(path.read_text())
         for part in ("settings", "unit_lines", "input", "counts", "status", "fingerprint"):
             assert found[part] == good[part]

@@ -1,5 +1,6 @@
 """Time and cost from a measured rate."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,18 @@ RATE = Rate(
 )
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """The folder of a run of more than 100 rows."""
+    return fake_run(tmp_path_factory.mktemp("long"), MANY, conformers=6)[0]
+
+
+@pytest.fixture
+def out(long, tmp_path):
+    """A copy of it, to be edited."""
+    return shutil.copytree(long, tmp_path / "run")
+
+
 def test_hours_and_cost():
     one, four, *_ = estimate(RATE, 3.6e5, price_per_hour=2.0)
     assert one.hours == pytest.approx(10 + 40 / 3600)  # 10 rows/s, and the programs once
@@ -44,8 +57,7 @@ def test_no_price_no_cost():
     assert "cost " not in text.split("machines")[1].split("\n")[0]
 
 
-def test_the_rate_is_that_of_the_run(tmp_path):
-    out, _ = fake_run(tmp_path, MANY, conformers=6)
+def test_the_rate_is_that_of_the_run(out):
     rate = rate_of(out)
     assert rate.rows >= 100
     assert rate.seconds > rate.program_seconds > 0
@@ -56,8 +68,7 @@ def test_the_rate_is_that_of_the_run(tmp_path):
     assert rate.new_machine_seconds == pytest.approx(rate.program_seconds)
 
 
-def test_programs_from_the_cache_count_where_there_is_none(tmp_path):
-    out, _ = fake_run(tmp_path, MANY, conformers=6)
+def test_programs_from_the_cache_count_where_there_is_none(out):
     record = shards.read_manifest(out)
     programs = [
         {"shape": name, "seconds": seconds, "cached": cached}
@@ -74,8 +85,7 @@ def test_programs_from_the_cache_count_where_there_is_none(tmp_path):
     )  # nothing was compiled: what a program usually takes
 
 
-def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(tmp_path):
-    out, _ = fake_run(tmp_path, MANY, conformers=6)
+def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(out):
     record = shards.read_manifest(out)
     assert record.runs[0]["cluster"] is None
     here = rate_of(out)

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fake_runs import LINES, fake_run
+from fake_runs import CALM, LINES, fake_run
 
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b import load
@@ -83,7 +83,7 @@ def test_parquet_has_both(finished, tmp_path):
 def test_a_resumed_run_computes_no_atom(finished, copy, tmp_path, monkeypatch):
     shards.shards(copy)[1].unlink()
     monkeypatch.setattr(free_atoms, "free_atom_energy", None)
-    fake_run(tmp_path)
+    fake_run(tmp_path, LINES)
     assert same.differences(finished[0], copy) == []
 
 
@@ -91,7 +91,7 @@ def test_shares_have_the_same_atoms(finished, tmp_path):
     parts = []
     for i in range(2):
         (tmp_path / str(i)).mkdir()
-        parts.append(fake_run(tmp_path / str(i), LINES, share=Share(i, 2))[0])
+        parts.append(fake_run(tmp_path / str(i), CALM, share=Share(i, 2))[0])
     of_version_4(parts[0])
     merge(parts, tmp_path / "merged")
     known = load(finished[0])
@@ -105,7 +105,7 @@ def test_a_run_of_an_earlier_version_is_read_and_resumed(finished, copy, tmp_pat
     assert load(copy).free_atom_energies == {}
     assert np.isnan([row["atomisation_energy"] for row in load(copy)]).all()
     assert "free atoms" not in describe(copy)
-    fake_run(tmp_path)  # there is nothing to compute but the atoms
+    fake_run(tmp_path, LINES)  # there is nothing to compute but the atoms
     known = load(finished[0])
     assert load(copy).free_atom_energies == known.free_atom_energies
     rows = [row["atomisation_energy"] for row in load(copy)]
@@ -122,7 +122,7 @@ def test_edited_energies_are_not_believed(finished, copy, tmp_path, capsys):
     assert main(["info", str(copy)]) == 2
     assert "an object whose values are each a decimal number below zero" in capsys.readouterr().err
     edited(copy, real | {"H": -0.4})
-    fake_run(tmp_path)  # the next run mends it
+    fake_run(tmp_path, LINES)  # the next run mends it
     assert load(copy).free_atom_energies == real
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from ase.io import read
-from fake_runs import conformer, fake_run, settings
+from fake_runs import LINES, conformer, fake_run, settings
 
 from pyscf_ipu.dispersion import correction as room
 from pyscf_ipu.dispersion.correction import correction
@@ -140,7 +140,7 @@ def test_a_run_of_schema_version_5_is_read_and_resumed(finished, tmp_path):
         path.write_bytes(checksum.sealed(b"\0" * checksum.BLOCK + path.read_bytes()))
     assert [row["energy"] for row in load(out)][:4] == [r["energy"] for r in load(finished[0])][:4]
     shards.shards(out)[-1].unlink()
-    fake_run(tmp_path)
+    fake_run(tmp_path, LINES)
     assert same.differences(finished[0], out) == []
     versions = {shards.read_attributes(path)["schema_version"] for path in shards.shards(out)}
     assert versions == {5, 6}

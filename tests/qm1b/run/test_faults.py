@@ -13,9 +13,10 @@ SCRIPT = "benchmarks.robustness.faults"
 UNDER_WAY = ("--only", "embed killed", "folder deleted")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "flags"),
-    [pytest.param(3, ("--seed", "3"), marks=pytest.mark.long), (2, UNDER_WAY)],
+    [(3, ("--seed", "3")), (2, UNDER_WAY)],
 )
 def test_a_few_random_faults(n, flags, tmp_path):
     done = subprocess.run(

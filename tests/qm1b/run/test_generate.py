@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from fake_runs import fake_run, settings
+from fake_runs import LINES, fake_run, settings
 
 from qm1b import inputs
 from qm1b.cli import main
@@ -79,7 +79,7 @@ def test_a_lost_batch_is_retried_and_only_the_culprit_has_an_error(finished):
 
 
 def test_rows_do_not_depend_on_the_number_of_workers(finished, tmp_path):
-    one, _ = fake_run(tmp_path, workers=1)
+    one, _ = fake_run(tmp_path, LINES, workers=1)
     for ours, theirs in zip(all_rows(one), all_rows(finished[0]), strict=True):
         for field in fields_of({}):
             np.testing.assert_array_equal(ours[field.name], theirs[field.name], err_msg=field.name)
