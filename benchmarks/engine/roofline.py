@@ -90,12 +90,10 @@ def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, 
     moments = timed.run("xc_density", xc_density, grid.ao, d)
     timed.run("xc_potential", xc_potential, grid.ao, moments)
     timed.run("repulsion", lambda g, d: repulsion(g, pack_density(d)), g, d)
-    n, pairs, rows = timed.shape.n_ao, timed.shape.n_pairs, timed.plan.n_rows
+    n, pairs = timed.shape.n_ao, timed.shape.n_pairs
     points, planes = grid.weights.size, grid.ao.shape[1]
     xc_work = 2.0 * n * points * (n + planes), 4.0 * grid.ao.size
     work = {
-        # Three look-ups and two fused operations for each element of the half; M read, L written.
-        "supermatrix": (2.0 * pairs**2, 4.0 * rows**2 + 2 * pairs**2),
         "xc_density": xc_work,
         "xc_potential": xc_work,
         "repulsion": (2.0 * pairs**2, 2.0 * pairs**2),

@@ -18,7 +18,7 @@ from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.codelets import describe, strip_primitives
 from pyscf_ipu.grid.blocks import grid_blocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
-from pyscf_ipu.integrals import eri_matrix, one_electron
+from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, repulsion, supermatrix
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
@@ -97,8 +97,7 @@ class Stages:
         atoms = gather(self.table, self.place)
         strips = self.run("pairs", lambda t, c: pair_strips(gather(t, c)), self.table, self.place)
         self.run("one-electron", one_electron, atoms, strips)
-        matrix = self.run("ERI", lambda s: eri_matrix(plan, s), strips)
-        g = self.run("supermatrix", lambda m: supermatrix(plan, m, m, xc.exact_exchange), matrix)
+        g = self.run("supermatrix", lambda s: supermatrix(plan, s, xc.exchange), strips)
         grid = self.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
         return g, grid, guess_density(atoms)
 

@@ -23,7 +23,10 @@ FloatNG = Float[Array, "n G"]
 
 
 def ao_blocks(
-    atoms: Atoms, local: Float[Array, "T G 3"], owner: Int[np.ndarray, "T G"], gradient: bool
+    atoms: Atoms,
+    local: Float[Array, "T G 3"],
+    owner: Int[np.ndarray, "T G"] | Int[Array, "T G"],
+    gradient: bool,
 ) -> FloatTDNG:
     """AOs on T blocks of points at nuclei[owner] + local (Bohr); D as in `ao_values`."""
     layout = atoms.layout

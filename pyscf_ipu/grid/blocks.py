@@ -1,18 +1,37 @@
-"""The molecular grid in blocks of points that fit into a cache."""
+"""The molecular grid in blocks of points that fit into a cache.
 
+AO values on all points are computed once and kept, unless they are too many: then they are made
+again in every cycle, some blocks at a time.
+"""
+
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
+from jaxtyping import Float, Int, PyTree
 
 from pyscf_ipu.grid.ao_values import ao_blocks
 from pyscf_ipu.grid.becke import Cells, becke_weights
-from pyscf_ipu.numerics.arrays import FloatTDNG, FloatTG
+from pyscf_ipu.numerics.arrays import Floats, FloatTDNG, FloatTG
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
 BLOCK_MULTIPLE = 64  # whole cache lines per row, no remainder in the native codelets
+
+
+KEPT_BYTES = 2**30
+"""AO values of more than this are made again: 9 heavy atoms in 6-31G* at grid level 1 have 0.2 GB,
+at QM9's grid 2 to 5 GB."""
+PIECE_BLOCKS = 8  # blocks that are made at a time: some functions of JAX for all of them together
+
+Work = Callable[..., tuple[PyTree, Floats]]
+"""(ao, weights, rows of other arrays) of some blocks -> (arrays with a row per block, an array that
+is added up over all blocks)."""
 
 
 class GridBlocks(NamedTuple):
@@ -21,10 +40,48 @@ class GridBlocks(NamedTuple):
     ao: FloatTDNG
     weights: FloatTG  # Bohr^3
 
+    def each(self, work: Work, *more: Array) -> tuple[PyTree, Floats]:
+        """What `work` gives for all blocks; `more` has a row per block."""
+        return work(self.ao, self.weights, *more)
 
-def grid_blocks(
-    atoms: Atoms, functional: Functional, blocks: int | None = None
-) -> GridBlocks | None:
+
+class RemadeBlocks(NamedTuple):
+    """The same in K pieces of b blocks each, without the AO values."""
+
+    values: Callable[[Float[Array, "b G 3"], Int[Array, "b G"]], FloatTDNG]
+    """AOs at points relative to their owners."""
+    local: Float[Array, "K b G 3"]
+    owner: Int[np.ndarray, "K b G"]
+    pieces: Float[Array, "K b G"]  # weights, Bohr^3
+
+    @property
+    def weights(self) -> FloatTG:
+        """Of all blocks, Bohr^3."""
+        return self.pieces.reshape(-1, self.pieces.shape[-1])
+
+    def each(self, work: Work, *more: Array) -> tuple[PyTree, Floats]:
+        """What `work` gives for all blocks; `more` has a row per block."""
+
+        def piece(data: tuple[Array, ...]) -> tuple[PyTree, Floats]:
+            local, owner, weights, *rows = data
+            return work(self.values(local, owner), weights, *rows)
+
+        def add(total: Floats, data: tuple[Array, ...]) -> tuple[Floats, PyTree]:
+            found, part = piece(data)
+            return total + part, found
+
+        rows = [x.reshape(*self.pieces.shape[:2], *x.shape[1:]) for x in more]
+        data = (self.local, jnp.asarray(self.owner, np.int32), self.pieces, *rows)
+        first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), data)
+        _, part = jax.eval_shape(piece, first)
+        total, found = lax.scan(add, jnp.zeros(part.shape, part.dtype), data)
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found), total
+
+
+Grid = GridBlocks | RemadeBlocks
+
+
+def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None) -> Grid | None:
     """The molecular grid with its AO values; None without a semilocal functional.
 
     Args:
@@ -46,10 +103,21 @@ def grid_blocks(
         owners.append(np.repeat(slots, local.shape[1]))
     owner = np.concatenate(owners)
     count = blocks or -(-len(owner) // BLOCK_POINTS)
+    planes = 4 if functional.needs_gradient else 1
+    size = planes * atoms.layout.shape.n_ao * len(owner) * np.dtype(atoms.dtype).itemsize
+    remade = blocks is None and size > KEPT_BYTES
+    if remade:
+        count += -count % PIECE_BLOCKS
     multiple = 2 if blocks else BLOCK_MULTIPLE
     size = -(-len(owner) // (count * multiple)) * multiple
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
-    ao = ao_blocks(atoms, local, owner, functional.needs_gradient)
-    return GridBlocks(ao, jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size))
+    volume = jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size)
+    if remade:
+        pieces = (-1, PIECE_BLOCKS, size)
+        values = partial(ao_blocks, atoms, gradient=functional.needs_gradient)
+        return RemadeBlocks(
+            values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
+        )
+    return GridBlocks(ao_blocks(atoms, local, owner, functional.needs_gradient), volume)

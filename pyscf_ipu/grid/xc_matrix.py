@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.grid.blocks import GridBlocks
+from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.numerics.arrays import (
     FloatDG,
     FloatDNG,
@@ -66,7 +66,7 @@ class GridProducts(NamedTuple):
 
 def exchange_correlation(
     functional: Functional,
-    grid: GridBlocks | None,
+    grid: Grid | None,
     density: FloatNN,
     products: GridProducts,
 ) -> tuple[Pair, FloatNN]:
@@ -74,13 +74,19 @@ def exchange_correlation(
     if grid is None:
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
-    moments = products.moments(functional, grid.ao, density)
-    tiles = range(grid.weights.shape[0])
-    points = (tile_put_sharded(moments, tiles), tile_put_sharded(grid.weights, tiles))
-    vertex = partial(xc_functional_vertex, functional)
-    hi, lo, factors = tile_map(vertex, *points, name="xc_functional", together=True, shared=True)
-    matrix = products.matrix(functional, grid.ao, factors.array)
-    return tile_total(Pair(hi.array, lo.array)), matrix
+
+    def blocks(ao: FloatTDNG, weights: FloatTG) -> tuple[tuple[Array, Array], FloatNN]:
+        moments = products.moments(functional, ao, density)
+        tiles = range(weights.shape[0])
+        points = (tile_put_sharded(moments, tiles), tile_put_sharded(weights, tiles))
+        vertex = partial(xc_functional_vertex, functional)
+        hi, lo, factors = tile_map(
+            vertex, *points, name="xc_functional", together=True, shared=True
+        )
+        return (hi.array, lo.array), products.matrix(functional, ao, factors.array)
+
+    energies, matrix = grid.each(blocks)
+    return tile_total(Pair(*energies)), matrix
 
 
 def xc_density(ao: FloatTDNG, density: FloatNN) -> FloatTDG:

@@ -8,17 +8,26 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from pyscf_ipu.grid.blocks import GridBlocks
+from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.grid.xc_matrix import PORTABLE, along, ingredients_of
-from pyscf_ipu.numerics.arrays import FloatG, FloatKG, FloatNN, FloatVG
+from pyscf_ipu.numerics.arrays import (
+    FloatG,
+    FloatKG,
+    FloatNN,
+    FloatTDNG,
+    FloatTG,
+    FloatVG,
+    Scalar,
+)
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
 from pyscf_ipu.xc import Functional
 from pyscf_ipu.xc.variables import cbrt, density_cutoff
 
 
 def exchange_correlation_response(
-    functional: Functional, grid: GridBlocks | None, density: FloatNN
+    functional: Functional, grid: Grid | None, density: FloatNN
 ) -> Callable[[FloatNN], FloatNN]:
     """The matrix's derivative at a density matrix: change of the density -> change of the matrix.
 
@@ -26,17 +35,28 @@ def exchange_correlation_response(
     """
     if grid is None:
         return jnp.zeros_like
-    tiles = range(grid.weights.shape[0])
-    moments = tile_put_sharded(PORTABLE.moments(functional, grid.ao, density), tiles)
-    weights = tile_put_sharded(grid.weights, tiles)
-    kernel_of = partial(xc_kernel_vertex, functional)
-    kernel = tile_map(kernel_of, moments, weights, name="xc_kernel", shared=True)
-    vertex = partial(xc_response_vertex, functional)
+    no_matrix = jnp.zeros((), density.dtype)
+
+    def at_density(ao: FloatTDNG, weights: FloatTG) -> tuple[tuple[Array, Array], Scalar]:
+        tiles = range(weights.shape[0])
+        moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
+        kernel_of = partial(xc_kernel_vertex, functional)
+        weights = tile_put_sharded(weights, tiles)
+        kernel = tile_map(kernel_of, moments, weights, name="xc_kernel", shared=True)
+        return (kernel.array, moments.array), no_matrix
+
+    known, _ = grid.each(at_density)
 
     def response(change: FloatNN) -> FloatNN:
-        moving = tile_put_sharded(PORTABLE.moments(functional, grid.ao, change), tiles)
-        factors = tile_map(vertex, kernel, moments, moving, name="xc_response", shared=True)
-        return PORTABLE.matrix(functional, grid.ao, factors.array)
+        def along_change(ao: FloatTDNG, weights: FloatTG, *known: Array) -> tuple[tuple, FloatNN]:
+            tiles = range(weights.shape[0])
+            rows = (*known, PORTABLE.moments(functional, ao, change))
+            vertex = partial(xc_response_vertex, functional)
+            arrays = [tile_put_sharded(x, tiles) for x in rows]
+            factors = tile_map(vertex, *arrays, name="xc_response", shared=True)
+            return (), PORTABLE.matrix(functional, ao, factors.array)
+
+        return grid.each(along_change, *known)[1]
 
     return response
 

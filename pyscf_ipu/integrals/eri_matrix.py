@@ -22,8 +22,7 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = 
     sides = [eri_side(d) for d in strips]
 
     def portable(*operands: Array) -> FloatRR:
-        found = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
-        return full_matrix(plan, eri_blocks(plan, found, of))
+        return portable_eri_matrix(plan, operands, of)
 
     operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
     shape = (plan.n_rows, plan.n_rows)
@@ -31,24 +30,27 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = 
     return codelet("eri", portable, *operands, shape=shape, interaction=np.array(of), **work)
 
 
-EriMatrix = Callable[[TilePlan, tuple[StripData, ...], Interaction], FloatRR]
-"""`eri_matrix`, as a machine computes it."""
+def portable_eri_matrix(plan: TilePlan, operands: tuple[Array, ...], of: Interaction) -> FloatRR:
+    """The portable form of the codelet "eri", from its operands: five of each class."""
+    sides = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
+    return full_matrix(plan, eri_blocks(plan, sides, of))
+
+
+EriMatrix = Callable[[TilePlan, tuple, Interaction], FloatRR]
+"""`eri_matrix` as a machine computes it, or `portable_eri_matrix`."""
 
 
 def eri_matrices(
-    eri_matrix: EriMatrix,
-    plan: TilePlan,
-    strips: tuple[StripData, ...],
-    exchange: Interaction,
+    eri_matrix: EriMatrix, plan: TilePlan, data: tuple, exchange: Interaction
 ) -> tuple[FloatRR, FloatRR, float]:
     """What a supermatrix consists of: M of Coulomb and of exchange, and the latter's factor.
 
     Without range separation both are one matrix.
     """
-    coulomb = eri_matrix(plan, strips, COULOMB)
+    coulomb = eri_matrix(plan, data, COULOMB)
     if exchange.long_range == 0.0:
         return coulomb, coulomb, exchange.full
-    return coulomb, eri_matrix(plan, strips, exchange), 1.0
+    return coulomb, eri_matrix(plan, data, exchange), 1.0
 
 
 def work_list(plan: TilePlan, dtype: np.dtype, derivative: int = 0) -> dict[str, np.ndarray]:

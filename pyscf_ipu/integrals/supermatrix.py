@@ -7,23 +7,32 @@ density whose off-diagonal elements count twice
 (C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951), doi:10.1103/RevModPhys.23.69).
 
 G is symmetric and memory is what the product costs, so it is kept as its half L, L + L^T = G: the
-lower triangle, the diagonal halved, in blocks of BLOCK_ROWS rows.
+lower triangle, the diagonal halved, packed by rows.  A CPU's codelet adds every integral to the
+three elements of L in which it stands, so that the integrals themselves are never stored; the
+portable form gathers L from the matrix M of all of them.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
+from pyscf_ipu.integrals.electron_repulsion import eri_side
+from pyscf_ipu.integrals.eri_matrix import eri_matrices, portable_eri_matrix, work_list
+from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP, FloatRR
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot
 from pyscf_ipu.shapes.tile_plan import TilePlan
 
-Half = Float[Array, "blocks rows P"]
+Half = Float[Array, " half"]
+"""L, [P (P + 1) / 2]: its first row of one element, its second row of two, and so on."""
+
 BLOCK_ROWS = 8
-"""So few that a block's products add up accurately in float32: with 64 rows nine heavy atoms
-were 0.26 meV too low, with 8 they are 0.02."""
+"""Rows of L whose products are added up at once: so few that this is accurate in float32.  With 64
+rows nine heavy atoms were 0.26 meV too low, with 8 they are 0.02."""
 
 
 def packed_indices(n: int) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:
@@ -46,8 +55,61 @@ def unpack(packed: FloatP, n: int) -> FloatNN:
     return packed[high * (high + 1) // 2 + low]
 
 
-def supermatrix(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
-    """L; rows behind P are zero.
+def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interaction) -> Half:
+    """L of a molecule.
+
+    Args:
+        plan: of the shell pairs.
+        strips: their data.
+        exchange: what electrons interact by in exact exchange; zero without it.
+    """
+    sides = [eri_side(d) for d in strips]
+    classes = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
+
+    def portable(*operands: Array) -> Half:
+        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-1], exchange)
+        return half_of(plan, *matrices)
+
+    if exchange.long_range:
+        passes = [(*COULOMB, 1.0, 0.0), (*exchange, 0.0, 1.0)]
+    else:
+        passes = [(*COULOMB, 1.0, exchange.full)]
+    n_pairs = plan.layout.shape.n_pairs
+    work = work_list(plan, sides[0].p.dtype) | {"passes": np.array(passes).ravel()}
+    shape = (n_pairs * (n_pairs + 1) // 2,)
+    return codelet("supermatrix", portable, *classes, plan.aos, shape=shape, **work)
+
+
+def half_of(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
+    """L from both matrices M of all integrals, which may be one; see `supermatrix_vertex`."""
+    full = supermatrix_vertex(plan, coulomb, exchange, fraction)
+    return packed_rows(full - jnp.diag(0.5 * jnp.diagonal(full)))
+
+
+def packed_rows(matrix: Float[Array, "P P"]) -> Half:
+    """The lower triangle, row after row."""
+    n = matrix.shape[0]
+    size = n * (n + 1) // 2
+
+    def put(row: Count, out: Array) -> Array:
+        # What lies behind the diagonal is overwritten by the next row.
+        return lax.dynamic_update_slice(out, matrix[row], (row * (row + 1) // 2,))
+
+    return lax.fori_loop(0, n, put, jnp.zeros(size + n, matrix.dtype))[:size]
+
+
+def rows_of(half: Half, n: int) -> Float[Array, "P P"]:
+    """L as a matrix, zero above the diagonal."""
+    padded = jnp.pad(half, (0, n))
+    rows = jnp.arange(n, dtype=jnp.int32)
+    slices = jax.vmap(lambda row: lax.dynamic_slice(padded, (row * (row + 1) // 2,), (n,)))(rows)
+    return jnp.where(rows <= rows[:, None], slices, 0.0)
+
+
+def supermatrix_vertex(
+    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
+) -> Float[Array, "P P"]:
+    """G from both M, one slab of rows after the other.
 
     Args:
         plan: of the rows of both matrices.
@@ -55,25 +117,6 @@ def supermatrix(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: f
         exchange: M of the exchange integrals; may be the same.
         fraction: x.
     """
-    n_pairs = plan.layout.shape.n_pairs
-    padded = n_pairs + -n_pairs % BLOCK_ROWS
-
-    def portable(coulomb: FloatRR, exchange: FloatRR, row_of: Array) -> Array:
-        del row_of  # part of the plan
-        full = supermatrix_vertex(plan, coulomb, exchange, fraction)
-        half = jnp.tril(full) - jnp.diag(0.5 * jnp.diagonal(full))
-        return jnp.pad(half, ((0, padded - n_pairs), (0, 0)))
-
-    constants = {"fraction": np.float64(fraction)}
-    operands = (coulomb, exchange, plan.row_of)
-    half = codelet("supermatrix", portable, *operands, shape=(padded, n_pairs), **constants)
-    return half.reshape(-1, BLOCK_ROWS, n_pairs)
-
-
-def supermatrix_vertex(
-    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
-) -> Float[Array, "P P"]:
-    """G from both M, one slab of rows after the other."""
     n = plan.layout.shape.n_ao
     row_of = plan.row_of
     i, j = packed_indices(n)
@@ -110,9 +153,10 @@ def repulsion(half: Half, d: FloatP) -> tuple[FloatP, Pair]:
 
 def repulsion_vertex(half: Half, d: FloatP) -> tuple[FloatP, Float[Array, "2"]]:
     """The portable form of the codelet "repulsion": G d, and the energy's two words."""
-    pad = half.shape[0] * half.shape[1] - d.shape[0]
-    weights = jnp.pad(d, (0, pad)).reshape(half.shape[:2])
-    partial = jnp.einsum("brp,br->bp", half, weights, precision="highest")
-    down = jnp.einsum("brp,p->br", half, d, precision="highest").ravel()[: d.shape[0]]
+    n = d.shape[0]
+    rows = jnp.pad(rows_of(half, n), ((0, -n % BLOCK_ROWS), (0, 0))).reshape(-1, BLOCK_ROWS, n)
+    weights = jnp.pad(d, (0, -n % BLOCK_ROWS)).reshape(rows.shape[:2])
+    partial = jnp.einsum("brp,br->bp", rows, weights, precision="highest")
+    down = jnp.einsum("brp,p->br", rows, d, precision="highest").ravel()[:n]
     energy = compensated_dot(partial, jnp.broadcast_to(d, partial.shape))
     return partial.sum(0) + down, jnp.stack(energy)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from pyscf_ipu.grid.blocks import GridBlocks, grid_blocks
+from pyscf_ipu.grid.blocks import Grid, grid_blocks
 from pyscf_ipu.grid.xc_matrix import GridProducts, exchange_correlation
 from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
@@ -59,7 +59,7 @@ class Hamiltonian:
     overlap: Pair  # [N, N], 1 on the diagonal of padded AOs
     one: PackedIntegrals
     repulsion: Repulsion
-    grid: GridBlocks | None
+    grid: Grid | None
     grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
-from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
@@ -48,8 +47,8 @@ class Machine:
 def stored_supermatrix(
     atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction
 ) -> Repulsion:
-    """Half of G as one array, from the matrices of all ERIs."""
-    half = supermatrix(atoms.plan, *eri_matrices(eri_matrix, atoms.plan, strips, exchange))
+    """Half of G as one array."""
+    half = supermatrix(atoms.plan, strips, exchange)
     return lambda d: repulsion(half, d)
 
 

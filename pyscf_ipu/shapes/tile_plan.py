@@ -98,7 +98,11 @@ class TilePlan:
     strips: tuple[Strips, ...]
     blocks: tuple[Block, ...]
     row_of: Int[np.ndarray, "N N"]
-    """Row of the product of two AOs in the index space of the supermatrix."""
+    """Row of the product of two AOs in the index space of the integrals."""
+    aos: Int[np.ndarray, "R 2"]
+    """The two AOs of every row, of the first shell of a pair and of the second; -1 in rows without.
+
+    Of two AOs in one shell there are two rows, of which `row_of` has the lower one."""
     n_tiles: int
 
     @property
@@ -126,7 +130,8 @@ def tile_plan(shape: Shape, n_tiles: int = 1, strip_primitives: int = STRIP_PRIM
     for pair_class in layout.classes:
         first_row = strips[-1].first_row + strips[-1].n_rows if strips else 0
         strips.append(_cut(layout, pair_class, strip_primitives, first_row))
-    return TilePlan(layout, tuple(strips), _place(strips, n_tiles), _rows(layout, strips), n_tiles)
+    rows = _rows(layout, strips)
+    return TilePlan(layout, tuple(strips), _place(strips, n_tiles), *rows, n_tiles)
 
 
 def primitives_of(layout: Layout, member: KindPair) -> int:
@@ -222,9 +227,11 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
     )
 
 
-def _rows(layout: Layout, strips: list[Strips]) -> np.ndarray:
+def _rows(layout: Layout, strips: list[Strips]) -> tuple[np.ndarray, np.ndarray]:
+    """`TilePlan.row_of` and `TilePlan.aos`."""
     n = layout.shape.n_ao
     row_of = np.full((n, n), -1, np.int32)
+    aos = np.full((sum(s.n_rows for s in strips), 2), -1, np.int32)
     for s in strips:
         offset = 0
         for m in s.pair_class.members:
@@ -241,5 +248,6 @@ def _rows(layout: Layout, strips: list[Strips]) -> np.ndarray:
             rows = start[:, None, None] + fa[None, :, None] * len(fb) + fb
             row_of[i, j] = rows
             row_of[j, i] = rows
+            aos[rows] = np.stack([i, j], axis=-1)
     # Inside one shell both (a, b) and (b, a) exist; make the table symmetric by the lower one.
-    return np.minimum(row_of, row_of.T)
+    return np.minimum(row_of, row_of.T), aos

@@ -7,6 +7,7 @@ import numpy as np
 
 from pyscf_ipu.codelets import native_in_use, strip_primitives
 from pyscf_ipu.gpu import has_kernel
+from pyscf_ipu.grid.blocks import BLOCK_POINTS, KEPT_BYTES, PIECE_BLOCKS
 from pyscf_ipu.host.backend import device
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
@@ -19,14 +20,16 @@ BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
 def program_bytes(shape: Shape, settings: Settings) -> int:
     """Estimated peak memory of a call, whose molecules run one after another on a CPU.
 
-    Matrices over AO pairs (the ERIs and the supermatrix; for the portable vertices also the ERI
-    blocks and their parts) and the AO values with their gradients.
+    Matrices over AO pairs (half of the supermatrix; for the portable vertices also all ERIs, their
+    blocks and parts) and the AO values with their gradients.
     """
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    matrices = (2.4 if native_in_use() else 4.5) + _more_eris(settings)
-    grid = 5.0 * shape.n_ao * shape.n_grid
+    matrices = 0.6 if native_in_use() else 4.5 + _more_eris(settings)
+    kept = 4 * word * shape.n_ao * shape.n_grid <= KEPT_BYTES
+    points = shape.n_grid if kept else 2 * PIECE_BLOCKS * BLOCK_POINTS
+    grid = 5.0 * shape.n_ao * points + 10.0 * shape.n_grid
     return int(both * word * (matrices * shape.n_pairs**2 + grid)) + BASE_BYTES
 
 

@@ -8,10 +8,10 @@
 #include "grid/orbitals.hpp"
 #include "grid/xc.hpp"
 #include "integrals/eri.hpp"
+#include "integrals/half_matrix.hpp"
 #include "integrals/nuclear_attraction.hpp"
 #include "integrals/repulsion.hpp"
 #include "integrals/shell_pairs.hpp"
-#include "integrals/supermatrix.hpp"
 #include "totals.hpp"
 
 #define TEXT_OF(x) #x

@@ -42,6 +42,22 @@ struct EriProblem {
   Interaction<T> of;
 };
 
+// How one interaction enters the supermatrix: factors of its integrals as Coulomb and as exchange.
+template <class T>
+struct SupermatrixPass {
+  Interaction<T> of;
+  T coulomb, exchange;
+};
+
+// aos[rows, 2]: the two AOs of every row of the tile plan, or -1; elements of half the matrix.
+template <class T>
+struct SupermatrixProblem {
+  EriProblem<T> eri;
+  std::vector<SupermatrixPass<T>> passes;
+  const std::int32_t* aos;
+  std::int64_t elements;
+};
+
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
 // hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
 template <class T>
@@ -126,14 +142,10 @@ struct Kernels {
   void (*shell_pairs)(const PairProblem<T>& problem);
   // out[pairs, 3] from weights in the places of e and kinetic; see gradient/pairs.py.
   void (*pair_gradient)(const PairProblem<T>& problem, T* out);
-  // out[padded_rows, P] from coulomb and exchange [rows, rows], which may be one; row_of[n, n]; see
-  // integrals/supermatrix.py.
-  void (*supermatrix)(const T* coulomb, const T* exchange, const std::int32_t* row_of,
-                      std::int64_t n, std::int64_t rows, T fraction, std::int64_t padded_rows,
-                      T* out);
-  // y[P], energy[2] from l[padded_rows, P], d[P]; see integrals/supermatrix.py.
-  void (*repulsion)(const T* l, const T* d, std::int64_t pairs, std::int64_t padded_rows,
-                    std::int64_t block, T* y, T* energy);
+  // half[P (P + 1) / 2]; see integrals/supermatrix.py.
+  void (*supermatrix)(const SupermatrixProblem<T>& problem, T* half);
+  // y[P], energy[2] from half[P (P + 1) / 2], d[P]; see integrals/supermatrix.py.
+  void (*repulsion)(const T* half, const T* d, std::int64_t pairs, T* y, T* energy);
   // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
   void (*eri)(const EriProblem<T>& problem, T* matrix);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);

@@ -61,6 +61,14 @@ inline bool any(IntVec<T> mask) {
 #endif
 }
 
+// to[at[lane]] += x[lane] in every lane, of which some may have the same place.  The gathers and
+// scatters of AVX-512 are slower than this loop, by a fifth for all integrals in 6-31G*.
+template <class T>
+inline __attribute__((always_inline)) void add_each(T* to, IntVec<T> at, Vec<T> x) {
+#pragma GCC unroll 16
+  for (int lane = 0; lane < kWidth<T>; ++lane) to[at[lane]] += x[lane];
+}
+
 // The elements of a, then b, with these numbers.
 template <class T, int... index>
 inline Vec<T> pick(Vec<T> a, Vec<T> b) {

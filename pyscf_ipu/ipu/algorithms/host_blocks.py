@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import supermatrix
+from pyscf_ipu.integrals.supermatrix import rows_of, supermatrix
 from pyscf_ipu.ipu.algorithms.families import FamilyClass, FamilyPlan
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.atoms import Atoms
@@ -24,9 +23,8 @@ def host_supermatrix(
 
     Elements at places without an AO pair are zero; nothing reads them.
     """
-    matrices = eri_matrices(eri_matrix, atoms.plan, pair_strips(atoms), exchange)
-    half = supermatrix(atoms.plan, *matrices)
-    half = half.reshape(-1, half.shape[-1])
+    half = supermatrix(atoms.plan, pair_strips(atoms), exchange)
+    half = rows_of(half, atoms.layout.shape.n_pairs)
     return tuple(_class_blocks(families, c, half) for c in families.classes)
 
 

@@ -14,7 +14,7 @@ from pyscf_ipu.codelets import describe, library
 from pyscf_ipu.codelets.loading import INSTRUCTION_SETS
 from pyscf_ipu.integrals.supermatrix import repulsion, repulsion_vertex
 
-HALF = np.tril(np.random.default_rng(0).normal(size=(64, 10))).astype(np.float32)[None]
+HALF = np.random.default_rng(0).normal(size=55).astype(np.float32)
 D = np.random.default_rng(1).normal(size=10).astype(np.float32)
 
 

@@ -7,14 +7,14 @@ and slots that stay empty.
 import jax
 import numpy as np
 import pytest
-from oracle import SYSTEMS, WHOLE, native_and_portable, random_molecule
+from oracle import SYSTEMS, native_and_portable, random_molecule
 
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
-from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="the native library wa
 
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 SEPARATED = Interaction(0.2, 0.6, 0.3)
+EXCHANGES = Interaction(0.0), Interaction(0.25), SEPARATED
 
 
 LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
@@ -83,8 +84,9 @@ def integrals(request):
     dtype = settings.numerics.scf_dtype
 
     def run(strips, atoms):
-        both = eri_matrix(plan, strips), eri_matrix(plan, strips, SEPARATED)
-        return *both, *one_electron(atoms, strips)
+        matrices = [eri_matrix(plan, strips, of) for of in (COULOMB, SEPARATED)]
+        halves = [supermatrix(plan, strips, of) for of in EXCHANGES]
+        return matrices, halves, one_electron(atoms, strips)
 
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
@@ -108,28 +110,30 @@ def test_eri(integrals):
 def test_nuclear_attraction(integrals):
     plan, native, portable, names, tolerance = integrals
     assert names.count("nuclear_attraction") == len(plan.strips)
-    for a, b in zip(native[2:], portable[2:], strict=True):
+    for a, b in zip(native[5:], portable[5:], strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=20 * tolerance)
 
 
+def test_supermatrix(integrals):
+    """Without exchange, with part of it, and with another interaction."""
+    _, native, portable, names, tolerance = integrals
+    assert names.count("supermatrix") == len(EXCHANGES)
+    for a, b in zip(native[2:5], portable[2:5], strict=True):
+        assert np.abs(b).max() > 0.1
+        np.testing.assert_allclose(a, b, rtol=0, atol=2 * tolerance)
+    assert np.abs(native[2] - native[3]).max() > 0.01
+    assert np.abs(native[3] - native[4]).max() > 0.01
+
+
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("x", [0.0, 0.2])
-@pytest.mark.parametrize("n_hydrogen", [1, 5, 15, 17])
-def test_supermatrix_and_repulsion(precision, x, n_hydrogen):
-    shape = shape_of([1] * n_hydrogen, "sto-3g", False, 0)
-    plan = tile_plan(shape, 1, WHOLE)
+@pytest.mark.parametrize("n_pairs", [1, 15, 64, 120, 153])
+def test_repulsion(precision, n_pairs):
+    rng = np.random.default_rng(n_pairs)
     settings = Settings(precision=precision, grid_level=0)
-    rng = np.random.default_rng(n_hydrogen)
     with settings.numerics.scope():
         dtype = settings.numerics.scf_dtype
-        matrix = rng.normal(size=(plan.n_rows, plan.n_rows)).astype(dtype)
-        matrix = matrix + matrix.T
-        for exchange in (matrix[::-1, ::-1], matrix):
-            (half,), (expected,), _ = native_and_portable(
-                lambda m, k: supermatrix(plan, m, k, x), matrix, exchange
-            )
-            np.testing.assert_allclose(half, expected, rtol=0, atol=TOLERANCE[precision])
-        d = rng.normal(size=shape.n_pairs).astype(dtype)
+        expected = rng.normal(size=n_pairs * (n_pairs + 1) // 2).astype(dtype)
+        d = rng.normal(size=n_pairs).astype(dtype)
         native, portable, _ = native_and_portable(repulsion, expected, d)
     scale = float(np.abs(np.asarray(expected)).sum())
     for a, b in zip(native, portable, strict=True):

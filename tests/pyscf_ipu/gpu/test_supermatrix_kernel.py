@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.gpu.supermatrix_kernel import full_repulsion, full_supermatrix
-from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix, supermatrix_vertex
+from pyscf_ipu.integrals.supermatrix import half_of, repulsion, supermatrix_vertex
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
@@ -26,7 +26,7 @@ def test_the_whole_supermatrix(integrals, exchange):
 
 def test_its_product_is_that_of_the_stored_half(integrals):
     full = jax.jit(lambda m: full_supermatrix(PLAN, m, m, 0.2))(integrals)
-    half = jax.jit(lambda m: supermatrix(PLAN, m, m, 0.2))(integrals)
+    half = jax.jit(lambda m: half_of(PLAN, m, m, 0.2))(integrals)
     d = np.random.default_rng(1).normal(size=full.shape[0]).astype(np.float32)
     found, energy = jax.jit(full_repulsion)(full, d)
     want, wanted = jax.jit(repulsion)(half, d)

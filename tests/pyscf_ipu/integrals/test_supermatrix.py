@@ -9,10 +9,12 @@ from pyscf import scf
 
 from pyscf_ipu import Settings
 from pyscf_ipu.integrals.supermatrix import (
+    half_of,
     pack_density,
     packed_indices,
+    packed_rows,
     repulsion,
-    supermatrix,
+    rows_of,
     unpack,
 )
 from pyscf_ipu.shapes import conformer
@@ -48,20 +50,26 @@ def test_one_product_is_coulomb_and_exchange(system, x):
     density = random_density(mole.nao)
 
     def two_electron(matrix, density):
-        g = supermatrix(plan, matrix, matrix, x)
+        g = half_of(plan, matrix, matrix, x)
         d = pack_density(density)
         product, energy = repulsion(g, d)
-        return g, unpack(product, mole.nao), energy
+        return rows_of(g, len(d)), unpack(product, mole.nao), energy
 
     with jax.enable_x64(True):
-        g, fock, energy = jax.jit(two_electron)(matrix, density)
-    half = g.reshape(-1, g.shape[-1])[: g.shape[-1]]
+        half, fock, energy = jax.jit(two_electron)(matrix, density)
     assert not np.triu(half, 1).any()
     back = np.argsort(order)
     coulomb, exchange = scf.hf.get_jk(mole, density[np.ix_(back, back)])
     expected = (coulomb - 0.5 * x * exchange)[np.ix_(order, order)]
     np.testing.assert_allclose(fock, expected, rtol=0, atol=1e-11)
     assert float(energy.hi) + float(energy.lo) == pytest.approx(0.5 * np.vdot(density, expected))
+
+
+def test_rows_are_packed_and_unpacked():
+    matrix = np.random.default_rng(3).normal(size=(19, 19)).astype(np.float32)
+    packed = jax.jit(packed_rows)(matrix)
+    np.testing.assert_array_equal(packed, matrix[np.tril_indices(19)])
+    np.testing.assert_array_equal(jax.jit(lambda x: rows_of(x, 19))(packed), np.tril(matrix))
 
 
 def test_packing_keeps_traces():
@@ -80,9 +88,8 @@ def test_energy_in_float32_has_the_digits_of_the_matrix():
     g = rng.normal(size=(500, 500)).astype(np.float32)
     d = rng.normal(size=500).astype(np.float32)
     g = g + g.T
-    half = np.tril(g) - 0.5 * np.diag(np.diag(g))
-    blocks = np.pad(half, ((0, 12), (0, 0))).reshape(8, 64, 500)
-    product, energy = jax.jit(lambda l, d: repulsion(l, d))(blocks, d)
+    half = (g - 0.5 * np.diag(np.diag(g)))[np.tril_indices(500)]
+    product, energy = jax.jit(lambda l, d: repulsion(l, d))(half, d)
     np.testing.assert_allclose(product, g.T @ d, atol=1e-4)
     exact = 0.5 * d.astype(np.float64) @ g.astype(np.float64) @ d.astype(np.float64)
     size = 0.5 * np.abs(d) @ np.abs(g) @ np.abs(d)

@@ -146,9 +146,7 @@ def test_a_run_writes_a_new_manifest(finished, tmp_path):
     places = list(PLAUSIBLE.items())
     for name, value in [*places, ("settings.basis", -1), ("counts", None)]:
         path.write_text(json.dumps(changed(good, tuple(name.split(".")), value)))
-        fake_run(
-            tmp_path, LINES, factory="fake_engine:only_in_the_parent"
-        )  # nothing is computed again
+        fake_run(tmp_path, LINES, factory="fake_engine:only_in_the_parent")
         found = json.loads(path.read_text())
         for part in ("settings", "unit_lines", "input", "counts", "status", "fingerprint"):
             assert found[part] == good[part]

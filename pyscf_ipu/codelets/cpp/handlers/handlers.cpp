@@ -8,23 +8,11 @@
 namespace pyscf_ipu {
 namespace {
 
-ffi::Error supermatrix(Buffer coulomb, Buffer exchange, Buffer row_of, double fraction,
-                       Result out) {
-  return by_type(coulomb.element_type(), [&](auto* null) {
+ffi::Error repulsion(Buffer half, Buffer d, Result y, Result energy) {
+  return by_type(half.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    best().of<T>().supermatrix(data<T>(coulomb), data<T>(exchange), data<std::int32_t>(row_of),
-                               row_of.dimensions()[0], coulomb.dimensions()[0],
-                               static_cast<T>(fraction), out->dimensions()[0], data<T>(*out));
-  });
-}
-
-// l[blocks, rows, P].
-ffi::Error repulsion(Buffer l, Buffer d, Result y, Result energy) {
-  return by_type(l.element_type(), [&](auto* null) {
-    using T = std::remove_pointer_t<decltype(null)>;
-    const auto shape = l.dimensions();
-    best().of<T>().repulsion(data<T>(l), data<T>(d), shape[2], shape[0] * shape[1], shape[1],
-                             data<T>(*y), data<T>(*energy));
+    best().of<T>().repulsion(data<T>(half), data<T>(d), d.dimensions()[0], data<T>(*y),
+                             data<T>(*energy));
   });
 }
 
@@ -150,6 +138,28 @@ ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
   });
 }
 
+// Arguments: those of eri, then the two AOs of every row; passes[.., 5]: an interaction and its two
+// factors.
+ffi::Error supermatrix(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
+                       ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
+                       ffi::Span<const double> passes, Result out) {
+  return by_type(out->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    auto buffers = buffers_of(args);
+    if (buffers.empty() || passes.size() % 5)
+      throw std::invalid_argument("supermatrix needs the AOs of rows, and five numbers a pass");
+    const Buffer aos = buffers.back();
+    buffers.pop_back();
+    const double none[3] = {};
+    SupermatrixProblem<T> problem{
+        eri_problem<T>(buffers, sizes, blocks, boys, {none, 3}, aos.dimensions()[0]), {},
+        data<std::int32_t>(aos), out->dimensions()[0]};
+    for (const double* p = passes.begin(); p != passes.end(); p += 5)
+      problem.passes.push_back({{T(p[0]), T(p[1]), T(p[2])}, T(p[3]), T(p[4])});
+    best().of<T>().supermatrix(problem, data<T>(*out));
+  });
+}
+
 // Arguments: those of eri, then the density matrix and the two AOs and the weight of every row;
 // results: derivatives by centre and e of every class.
 ffi::Error eri_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
@@ -198,8 +208,11 @@ ffi::Error attraction_gradient(Buffer p, Buffer high, Buffer low, Buffer e, Buff
 
 }  // namespace
 
-CODELET(supermatrix, results<1>(arguments<3>(ffi::Ffi::Bind())
-                                .Attr<double>("fraction")))
+CODELET(supermatrix, results<1>(ffi::Ffi::Bind().RemainingArgs()
+                                .Attr<ffi::Span<const std::int32_t>>("sizes")
+                                .Attr<ffi::Span<const std::int32_t>>("blocks")
+                                .Attr<ffi::Span<const double>>("boys")
+                                .Attr<ffi::Span<const double>>("passes")))
 
 CODELET(repulsion, results<2>(arguments<2>(ffi::Ffi::Bind())))
 

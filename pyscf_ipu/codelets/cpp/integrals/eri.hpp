@@ -99,62 +99,82 @@ struct EriVertex : Hermites<LB, LK> {
   }
 };
 
-// Both triangles of the matrix.
+// What becomes of the integrals.
 template <class T>
-void write(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
-           const PairStrip<T>& kets, const KetGroup<T>& group, int first_lane, int ket_products,
-           std::int64_t rows, T* matrix) {
-  const T* from = reinterpret_cast<const T*>(result.data());
-  for (int lane = first_lane; lane < group.lanes; ++lane) {
-    const std::int64_t column = kets.pairs[group.first + lane].row;
-    for (int f = 0; f < products; ++f)
-      for (int g = 0; g < ket_products; ++g) {
-        const T x = from[(f * ket_products + g) * kWidth<T> + lane];
-        matrix[(bra.row + f) * rows + column + g] = x;
-        matrix[(column + g) * rows + bra.row + f] = x;
-      }
+struct Taker {
+  // A strip of kets begins, of so many products each.
+  virtual void open(const PairStrip<T>&, int) {}
+  // The integrals [products, ket_products, lanes] of a bra and the n-th group of kets, from
+  // `first_lane` on.
+  virtual void take(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
+                    const PairStrip<T>& kets, int n, int first_lane, int ket_products) = 0;
+};
+
+// Both triangles of the matrix of all integrals.
+template <class T>
+struct WholeMatrix : Taker<T> {
+  const std::int64_t rows;
+  T* const matrix;
+  WholeMatrix(std::int64_t rows, T* matrix) : rows(rows), matrix(matrix) {}
+
+  void take(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
+            const PairStrip<T>& kets, int n, int first_lane, int ket_products) override {
+    const auto& group = kets.groups[n];
+    const T* from = reinterpret_cast<const T*>(result.data());
+    for (int lane = first_lane; lane < group.lanes; ++lane) {
+      const std::int64_t column = kets.pairs[group.first + lane].row;
+      for (int f = 0; f < products; ++f)
+        for (int g = 0; g < ket_products; ++g) {
+          const T x = from[(f * ket_products + g) * kWidth<T> + lane];
+          matrix[(bra.row + f) * rows + column + g] = x;
+          matrix[(column + g) * rows + bra.row + f] = x;
+        }
+    }
   }
-}
+};
 
 template <class T, int LB, int LK>
 void eri_block(const BoysFit<T>& fit, const Interaction<T>& of, const Side<T>& bra,
-               const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+               const Side<T>& ket, int bra_strip, int ket_strip, Taker<T>& taker) {
   EriVertex<T, LB, LK> vertex(fit, of, bra, ket);
   const auto& kets = ket.strips[ket_strip];
   const auto& bras = bra.strips[bra_strip].pairs;
   const bool square = &bra == &ket && bra_strip == ket_strip;
+  taker.open(kets, ket.products);
   for (int b = 0; b < static_cast<int>(bras.size()); ++b)
-    for (const auto& group : kets.groups) {
+    for (int n = 0; n < static_cast<int>(kets.groups.size()); ++n) {
+      const auto& group = kets.groups[n];
       // A square block is symmetric: lanes before b were done when they were the bra.
       const int skip = square ? std::max(0, b - group.first) : 0;
       if (skip >= group.lanes) continue;
       vertex(bras[b], group);
-      write(vertex.result, bras[b], bra.products, kets, group, skip, ket.products, rows, matrix);
+      taker.take(vertex.result, bras[b], bra.products, kets, n, skip, ket.products);
     }
 }
 
 template <class T, int LB, int LK>
 void eri_dispatch_ket(int order, const BoysFit<T>* fits, const Interaction<T>& of,
                       const Side<T>& bra, const Side<T>& ket, int bra_strip, int ket_strip,
-                      std::int64_t rows, T* matrix) {
+                      Taker<T>& taker) {
   if (order == LK)
-    eri_block<T, LB, LK>(fits[LB + LK], of, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_block<T, LB, LK>(fits[LB + LK], of, bra, ket, bra_strip, ket_strip, taker);
   else if constexpr (LK > LB)
-    eri_dispatch_ket<T, LB, LK - 1>(order, fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch_ket<T, LB, LK - 1>(order, fits, of, bra, ket, bra_strip, ket_strip, taker);
 }
 
 template <class T, int LB>
 void eri_dispatch(const BoysFit<T>* fits, const Interaction<T>& of, const Side<T>& bra,
-                  const Side<T>& ket, int bra_strip, int ket_strip, std::int64_t rows, T* matrix) {
+                  const Side<T>& ket, int bra_strip, int ket_strip, Taker<T>& taker) {
   if (bra.order == LB)
-    eri_dispatch_ket<T, LB, kWrittenOut>(ket.order, fits, of, bra, ket, bra_strip, ket_strip, rows,
-                                         matrix);
+    eri_dispatch_ket<T, LB, kWrittenOut>(ket.order, fits, of, bra, ket, bra_strip, ket_strip,
+                                         taker);
   else if constexpr (LB > 0)
-    eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, rows, matrix);
+    eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, taker);
 }
 
+// Computes all blocks of the plan.
 template <class T>
-void eri(const EriProblem<T>& problem, T* matrix) {
+void each_block(const EriProblem<T>& problem, Taker<T>& taker) {
   std::vector<std::vector<T>> sizes;
   T largest = 0;
   const int highest = highest_of(problem.classes);
@@ -169,17 +189,23 @@ void eri(const EriProblem<T>& problem, T* matrix) {
   BoysFit<T> fits[2 * kMaxOrder + 1];
   const double* from = problem.boys;
   for (int order = 0; order <= 2 * highest; ++order) fits[order] = read_fit<T>(from, order);
-  std::fill_n(matrix, problem.rows * problem.rows, T(0));
   for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
     const std::int32_t* b = problem.blocks + 4 * i;
     // Classes are sorted by order, and a block's bra class is not behind its ket class.
     const Side<T>&bra = sides[b[0]], &ket = sides[b[1]];
     if (ket.order > kWrittenOut)
       eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], problem.of, bra, ket, b[2], b[3],
-                                 problem.rows, matrix);
+                                 taker);
     else
-      eri_dispatch<T, kWrittenOut>(fits, problem.of, bra, ket, b[2], b[3], problem.rows, matrix);
+      eri_dispatch<T, kWrittenOut>(fits, problem.of, bra, ket, b[2], b[3], taker);
   }
+}
+
+template <class T>
+void eri(const EriProblem<T>& problem, T* matrix) {
+  std::fill_n(matrix, problem.rows * problem.rows, T(0));
+  WholeMatrix<T> taker(problem.rows, matrix);
+  each_block<T>(problem, taker);
 }
 
 }  // namespace pyscf_ipu::ISA

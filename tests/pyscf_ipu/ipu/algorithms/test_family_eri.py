@@ -11,7 +11,6 @@ import pytest
 from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER, mole_of, molecule
 
 from pyscf_ipu import Molecule, Settings
-from pyscf_ipu.integrals.eri_matrix import eri_matrices, eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.ipu.algorithms.families import family_plan
@@ -86,8 +85,7 @@ class System:
 
     def by_rows(self, tables, mol, d):
         atoms = self.atoms(tables, mol)
-        matrices = eri_matrices(eri_matrix, atoms.plan, pair_strips(atoms), self.x)
-        half = supermatrix(atoms.plan, *matrices)
+        half = supermatrix(atoms.plan, pair_strips(atoms), self.x)
         return half, *repulsion(half, d)
 
     def coverage(self):
@@ -131,9 +129,15 @@ def computed(name, precision):
 def by_rows(name, precision):
     """G [P, P] from the engine's own supermatrix, 0 where no class is computed; in float64."""
     system, _, (half, _, _) = computed(name, precision)
+    return whole(system, half) * system.coverage()
+
+
+def whole(system, half):
+    """G [P, P] from its packed half; in float64."""
     n = system.shape.n_pairs
-    lower = half.reshape(-1, n)[:n].astype(np.float64)
-    return (lower + lower.T) * system.coverage()
+    lower = np.zeros((n, n))
+    lower[np.tril_indices(n)] = half
+    return lower + lower.T
 
 
 @pytest.mark.parametrize(("name", "precision"), CASES)
@@ -210,9 +214,7 @@ def test_the_host_s_blocks_are_those_of_the_vertices(name, every):
     with system.numerics.scope():
         found = jax.jit(blocks, compiler_options=QUICK)(system.tables, system.mol)
         half, *_ = jax.jit(system.by_rows)(system.tables, system.mol, system.density())
-    n = system.shape.n_pairs
-    lower = np.asarray(half).reshape(-1, n)[:n]
-    expected = (lower + lower.T) * system.coverage()
+    expected = whole(system, half) * system.coverage()
     np.testing.assert_allclose(system.dense([x.array for x in found]), expected, atol=1e-12)
 
 
