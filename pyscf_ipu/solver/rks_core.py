@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import jax
-import numpy as np
 
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
@@ -36,11 +35,10 @@ def rks_core(
     """
     settings = (settings or Settings()).check()
     numerics = settings.numerics
-    wide = np.float64 in (numerics.scf_dtype, numerics.energy_dtype)
-    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+    if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
-            f"precision={numerics.name!r} computes in float64: make, trace and run the program "
-            "inside `with jax.enable_x64(True)`, or choose float32"
+            f"precision={numerics.name!r} and jk={settings.jk!r} compute in float64: make, trace and "
+            "run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol)

@@ -42,6 +42,16 @@ struct EriProblem {
   Interaction<T> of;
 };
 
+// The integrals of auxiliary shells (bras, a strip of "pairs" of one shell each) with pairs of AOs, or
+// with one another; see fitting/integrals.py.  Rows and functions: those of the result.
+template <class T>
+struct FittingProblem {
+  std::vector<EriClass<T>> bras, kets;
+  std::int64_t rows, functions;
+  const double* boys;
+  Interaction<T> of;
+};
+
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
 // hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
 template <class T>
@@ -136,6 +146,8 @@ struct Kernels {
                     std::int64_t block, T* y, T* energy);
   // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
   void (*eri)(const EriProblem<T>& problem, T* matrix);
+  // out[rows, functions]: all (P|ab) or (P|Q).
+  void (*fitting_integrals)(const FittingProblem<T>& problem, T* out);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);
