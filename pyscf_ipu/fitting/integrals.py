@@ -71,7 +71,7 @@ class _Kets(NamedTuple):
 def three_index(
     plan: TilePlan, strips: tuple[StripData, ...], auxiliary: Auxiliary, of: Interaction = COULOMB
 ) -> FloatRF:
-    """(P|ab) in Hartree over the rows of the plan and the auxiliary functions; unused rows are 0."""
+    """(P|ab) in Hartree over rows of the plan and auxiliary functions; unused rows are 0."""
     kets = [
         _Kets(eri_side(d), s.segment, s.pair_class.order, s.pairs_per_strip, s.first_row, s)
         for s, d in zip(plan.strips, strips, strict=True)

@@ -73,8 +73,11 @@ def _coulomb(b: FloatNNF, d: FloatP, n: int) -> tuple[FloatP, Pair]:
 
 def _exchange_sum(parts: tuple[Exchange, ...], columns: Columns) -> FloatP:
     """-1/2 K of all parts, over AO pairs."""
-    total = sum(-0.5 * part.fraction * exchange(part.b, columns) for part in parts)
-    i, j = packed_indices(total.shape[0])
+    n = columns.vectors.shape[0]
+    total = jnp.zeros((n, n), columns.vectors.dtype)
+    for part in parts:
+        total = total - 0.5 * part.fraction * exchange(part.b, columns)
+    i, j = packed_indices(n)
     return total[i, j]
 
 

@@ -222,9 +222,9 @@ class Settings:
         """PySCF's Kohn-Sham or Hartree-Fock object of this level, with default thresholds.
 
         It computes no dispersion.  With jk="auto" it has all integrals: give a level of the form
-        that was used (`with_form`).  It has no checkpoint file, which PySCF opens and locks in every
-        cycle: a process that is started at that moment inherits the lock, and the next cycle ends
-        in an error.
+        that was used (`with_form`).  It has no checkpoint file, which PySCF opens and locks in
+        every cycle: a process that is started at that moment inherits the lock, and the next cycle
+        ends in an error.
 
         Args:
             mole: with the level's basis, and cart=`pyscf_cart(self.cart)`.
@@ -248,10 +248,9 @@ class Settings:
                 field.grids.level = self.grid_level
             if not self.prune:
                 field.grids.prune = None
-        if self.jk == "ri":
-            field = field.density_fit()
-        field.chkfile = None
-        return with_functions(field, self.cart)
+        found: Any = field.density_fit() if self.jk == "ri" else field
+        found.chkfile = None
+        return with_functions(found, self.cart)
 
     @property
     def numerics(self) -> Precision:

@@ -37,8 +37,8 @@ def rks_core(
     numerics = settings.numerics
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
-            f"precision={numerics.name!r} and jk={settings.jk!r} compute in float64: make, trace and "
-            "run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
+            f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
+            "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol)
