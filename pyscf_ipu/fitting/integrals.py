@@ -57,7 +57,7 @@ def _per_primitive(centre: Floats, p: Floats) -> Float[Array, "1 n K 3"]:
     return jnp.broadcast_to(centre[:, None], (*p.shape, 3))[None]
 
 
-class _Kets(NamedTuple):
+class Kets(NamedTuple):
     """One class of kets: its side, how chunks belong to its members, its place in the result."""
 
     side: EriSide
@@ -72,48 +72,71 @@ def three_index(
     plan: TilePlan, strips: tuple[StripData, ...], auxiliary: Auxiliary, of: Interaction = COULOMB
 ) -> FloatRF:
     """(P|ab) in Hartree over rows of the plan and auxiliary functions; unused rows are 0."""
-    kets = [
-        _Kets(eri_side(d), s.segment, s.pair_class.order, s.pairs_per_strip, s.first_row, s)
+    return _integrals(pair_kets(plan, strips), plan.n_rows, auxiliary, of)
+
+
+def pair_kets(plan: TilePlan, strips: tuple[StripData, ...]) -> list[Kets]:
+    """The AO products as kets."""
+    return [
+        Kets(eri_side(d), s.segment, s.pair_class.order, s.pairs_per_strip, s.first_row, s)
         for s, d in zip(plan.strips, strips, strict=True)
     ]
-    return _integrals(kets, plan.n_rows, auxiliary, of)
 
 
 def metric(auxiliary: Auxiliary, of: Interaction = COULOMB) -> Float[Array, "F F"]:
     """(P|Q) in Hartree; functions that do not exist have 1 on the diagonal, and nothing else."""
-    kets = [
-        _Kets(side, _one_each(group), group.kind.l, group.n_shells, group.first, None)
-        for group, side in zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
-    ]
-    found = _integrals(kets, auxiliary.layout.n_functions, auxiliary, of)
+    found = _integrals(auxiliary_kets(auxiliary), auxiliary.layout.n_functions, auxiliary, of)
     found = 0.5 * (found + found.T)
     return found + jnp.diag(jnp.where(jnp.diagonal(found) == 0, 1.0, 0.0).astype(found.dtype))
 
 
-def _one_each(group: AuxiliaryGroup) -> np.ndarray:
+def auxiliary_kets(auxiliary: Auxiliary) -> list[Kets]:
+    """The auxiliary functions as kets."""
+    return [
+        Kets(side, one_each(group), group.kind.l, group.n_shells, group.first, None)
+        for group, side in zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
+    ]
+
+
+def one_each(group: AuxiliaryGroup) -> np.ndarray:
+    """Which member a chunk belongs to: each is one."""
     return np.arange(group.n_shells, dtype=np.int32)[None]
 
 
-def _integrals(kets: list[_Kets], rows: int, auxiliary: Auxiliary, of: Interaction) -> FloatRF:
-    groups, sides = auxiliary.layout.groups, auxiliary.sides
+def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interaction) -> FloatRF:
+    sides = auxiliary.sides
 
     def portable(*operands: Array) -> FloatRF:
         found = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
         return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], of)
 
-    operands = [x for g, side in zip(groups, sides, strict=True) for x in (*side, _one_each(g))]
-    operands += [x for k in kets for x in (*k.side, k.segment)]
-    orders = range(auxiliary.layout.order + max(k.order for k in kets) + 1)
     return codelet(
         "fitting_integrals",
         portable,
-        *operands,
+        *operands(kets, auxiliary),
         shape=(rows, auxiliary.layout.n_functions),
-        auxiliary=_sizes([(g.n_shells, g.first) for g in groups]),
-        kets=_sizes([(k.members, k.first_row) for k in kets]),
-        boys=packed_fits(orders, sides[0].p.dtype),
-        interaction=np.array(of),
+        **work(kets, auxiliary, of),
     )
+
+
+def operands(kets: list[Kets], auxiliary: Auxiliary) -> list[Array]:
+    """What native codelets read: five arrays of every group, then of every class of kets."""
+    groups = zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
+    found = [x for group, side in groups for x in (*side, one_each(group))]
+    return found + [x for k in kets for x in (*k.side, k.segment)]
+
+
+def work(
+    kets: list[Kets], auxiliary: Auxiliary, of: Interaction, derivative: int = 0
+) -> dict[str, np.ndarray]:
+    """What they read beside the arrays."""
+    orders = range(auxiliary.layout.order + max(k.order for k in kets) + 1 + derivative)
+    return {
+        "auxiliary": _sizes([(g.n_shells, g.first) for g in auxiliary.layout.groups]),
+        "kets": _sizes([(k.members, k.first_row) for k in kets]),
+        "boys": packed_fits(orders, auxiliary.sides[0].p.dtype),
+        "interaction": np.array(of),
+    }
 
 
 def _sizes(sizes: list[tuple[int, int]]) -> np.ndarray:
@@ -121,7 +144,7 @@ def _sizes(sizes: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _blocks(
-    kets: list[_Kets],
+    kets: list[Kets],
     ket_sides: list[EriSide],
     auxiliary: Auxiliary,
     sides: list[EriSide],
@@ -138,7 +161,7 @@ def _blocks(
 
 
 def _block(
-    ket: _Kets, ket_side: EriSide, group: AuxiliaryGroup, side: EriSide, of: Interaction
+    ket: Kets, ket_side: EriSide, group: AuxiliaryGroup, side: EriSide, of: Interaction
 ) -> FloatRF:
     """All strips of one class of kets with one group."""
     n = ket_side.p.shape[0]

@@ -100,21 +100,34 @@ def orthonormalised(
 ) -> FloatRF:
     """B over the rows of the plan."""
     integrals = three_index(plan, strips, auxiliary, of)
-    matrix = metric(auxiliary, of)
-    factor = jnp.linalg.cholesky(matrix)
+    return Root(metric(auxiliary, of)).applied(integrals)
 
-    def by_factor(integrals: FloatRF) -> FloatRF:
-        return lax.linalg.triangular_solve(
-            factor, integrals, left_side=False, lower=True, transpose_a=True
-        )
 
-    def by_eigenvectors(integrals: FloatRF) -> FloatRF:
-        values, vectors = jnp.linalg.eigh(matrix)
-        kept = values > LEAST_EIGENVALUE
-        scale = jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
-        return jnp.matmul(integrals, vectors * scale, precision="highest")
+class Root:
+    """W with W W^T = (P|Q)^-1, as something to multiply with: the inverse is never made."""
 
-    return lax.cond(jnp.all(jnp.isfinite(factor)), by_factor, by_eigenvectors, integrals)
+    def __init__(self, matrix: Float[Array, "F F"]) -> None:
+        self._matrix = matrix
+        self._factor = jnp.linalg.cholesky(matrix)
+        self._has_factor = jnp.all(jnp.isfinite(self._factor))
+
+    def applied(self, rows: FloatRF, transposed: bool = False) -> FloatRF:
+        """Rows times W, or W^T."""
+
+        def by_factor(rows: FloatRF) -> FloatRF:
+            return lax.linalg.triangular_solve(
+                self._factor, rows, left_side=False, lower=True, transpose_a=not transposed
+            )
+
+        def by_eigenvectors(rows: FloatRF) -> FloatRF:
+            values, vectors = jnp.linalg.eigh(self._matrix)
+            kept = values > LEAST_EIGENVALUE
+            scale = jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
+            root = vectors * scale
+            right = root.T if transposed else root
+            return jnp.matmul(rows, right, precision="highest")
+
+        return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
 
 
 def _square(plan: TilePlan, rows: FloatRF, dtype: DTypeLike) -> FloatNNF:

@@ -52,6 +52,15 @@ struct FittingProblem {
   Interaction<T> of;
 };
 
+// Derivatives of the sum of weights[rows, functions] times these integrals: by the centres of the
+// auxiliary classes [shells, depth, 3], and of every class of kets by centre and e.
+template <class T>
+struct FittingGradientProblem {
+  FittingProblem<T> integrals;
+  const T* weights;
+  std::vector<T*> bra_centres, ket_centres, ket_e;
+};
+
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
 // hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
 template <class T>
@@ -148,6 +157,7 @@ struct Kernels {
   void (*eri)(const EriProblem<T>& problem, T* matrix);
   // out[rows, functions]: all (P|ab) or (P|Q).
   void (*fitting_integrals)(const FittingProblem<T>& problem, T* out);
+  void (*fitting_gradient)(const FittingGradientProblem<T>& problem);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);

@@ -36,19 +36,55 @@ std::vector<EriClass<T>> classes_of(ffi::RemainingArgs args, std::size_t first,
   return found;
 }
 
+template <class T>
+FittingProblem<T> problem_of(ffi::RemainingArgs args, ffi::Span<const std::int32_t> auxiliary,
+                             ffi::Span<const std::int32_t> kets, ffi::Span<const double> boys,
+                             ffi::Span<const double> interaction, std::int64_t rows,
+                             std::int64_t functions) {
+  if (interaction.size() != 3) throw std::invalid_argument("an interaction is three numbers");
+  const double* of = interaction.begin();
+  return {classes_of<T>(args, 0, auxiliary), classes_of<T>(args, auxiliary.size() / 2 * 5, kets),
+          rows, functions, boys.begin(), {T(of[0]), T(of[1]), T(of[2])}};
+}
+
 // Arguments: p, high, low, e, segment of every auxiliary class, then of every class of kets.
 ffi::Error fitting_integrals(ffi::RemainingArgs args, ffi::Span<const std::int32_t> auxiliary,
                              ffi::Span<const std::int32_t> kets, ffi::Span<const double> boys,
                              ffi::Span<const double> interaction, Result out) {
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    if (interaction.size() != 3) throw std::invalid_argument("an interaction is three numbers");
-    const double* of = interaction.begin();
     const auto size = out->dimensions();
-    const FittingProblem<T> problem{classes_of<T>(args, 0, auxiliary),
-                                    classes_of<T>(args, auxiliary.size() / 2 * 5, kets),
-                                    size[0], size[1], boys.begin(), {T(of[0]), T(of[1]), T(of[2])}};
-    best().of<T>().fitting_integrals(problem, data<T>(*out));
+    best().of<T>().fitting_integrals(
+        problem_of<T>(args, auxiliary, kets, boys, interaction, size[0], size[1]), data<T>(*out));
+  });
+}
+
+// Arguments: those of fitting_integrals, then the weights [rows, functions]; results: the centres of
+// every auxiliary class, then centre and e of every class of kets.
+ffi::Error fitting_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
+                            ffi::Span<const std::int32_t> auxiliary,
+                            ffi::Span<const std::int32_t> kets, ffi::Span<const double> boys,
+                            ffi::Span<const double> interaction) {
+  const auto weights = args.get<Buffer>(args.size() - 1);
+  if (!weights.has_value()) return ffi::Error::InvalidArgument("an argument is not an array");
+  return by_type(weights->element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const auto size = weights->dimensions();
+    FittingGradientProblem<T> problem{
+        problem_of<T>(args, auxiliary, kets, boys, interaction, size[0], size[1]),
+        data<T>(*weights), {}, {}, {}};
+    const auto result = [&](std::size_t i) {
+      auto found = rets.get<Buffer>(i);
+      if (!found.has_value()) throw std::invalid_argument("a result is not an array");
+      return data<T>(**found);
+    };
+    const std::size_t bras = auxiliary.size() / 2;
+    for (std::size_t b = 0; b < bras; ++b) problem.bra_centres.push_back(result(b));
+    for (std::size_t c = 0; c < kets.size() / 2; ++c) {
+      problem.ket_centres.push_back(result(bras + 2 * c));
+      problem.ket_e.push_back(result(bras + 2 * c + 1));
+    }
+    best().of<T>().fitting_gradient(problem);
   });
 }
 
@@ -59,5 +95,11 @@ CODELET(fitting_integrals, results<1>(ffi::Ffi::Bind().RemainingArgs()
                                       .Attr<ffi::Span<const std::int32_t>>("kets")
                                       .Attr<ffi::Span<const double>>("boys")
                                       .Attr<ffi::Span<const double>>("interaction")))
+
+CODELET(fitting_gradient, ffi::Ffi::Bind().RemainingArgs().RemainingRets()
+                              .Attr<ffi::Span<const std::int32_t>>("auxiliary")
+                              .Attr<ffi::Span<const std::int32_t>>("kets")
+                              .Attr<ffi::Span<const double>>("boys")
+                              .Attr<ffi::Span<const double>>("interaction"))
 
 }  // namespace pyscf_ipu
