@@ -76,4 +76,6 @@ def _pyscf_auxiliary(number: int, basis: str, xc: str) -> gto.Mole:
     chosen = None
     if isinstance(atom.basis, str):
         chosen = addons.predefined_auxbasis(atom, atom.basis, xc)
+    if isinstance(chosen, str):
+        gto.basis.load(chosen, SYMBOLS[number])  # raises where `make_auxmol` would print, too
     return addons.make_auxmol(atom, chosen)

@@ -50,15 +50,16 @@ class AuxiliaryKind:
 def common_kinds(members: tuple[int, ...], level: AuxiliaryLevel) -> tuple[AuxiliaryKind, ...]:
     """Shells in which those of every member find a place, each the n-th of its l.
 
-    Members without a set that can be used have no part in it.
+    Those of one l are as deep as the deepest: one kind, so that programs are short.  Members
+    without a set that can be used have no part in it.
     """
     cart = pyscf_cart(level.cart)
     shells = [_shells_or_none(z, level) for z in members]
     found = []
     for l in sorted({s.l for own in shells for s in own}):
         depths = [[len(s.exponents) for s in own if s.l == l] for own in shells]
-        for n in range(max(map(len, depths))):
-            found.append(AuxiliaryKind(l, max(d[n] for d in depths if len(d) > n), cart))
+        kind = AuxiliaryKind(l, max(d for own in depths for d in own), cart)
+        found += [kind] * max(map(len, depths))
     return tuple(found)
 
 

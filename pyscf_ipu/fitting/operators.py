@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from pyscf_ipu.fitting.integrals import Auxiliary, FloatRF, metric, three_index
+from pyscf_ipu.fitting.three_index import Auxiliary, FloatRF, metric, three_index
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
 from pyscf_ipu.numerics.arrays import FloatNN

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from pyscf_ipu.fitting.columns import BLOCK, Columns, columns_of_change, columns_of_density
 from pyscf_ipu.fitting.operators import Exchange, FloatNNF, Operators
-from pyscf_ipu.fitting.orbitals import BLOCK, Columns, columns_of_change, columns_of_density
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add

@@ -13,11 +13,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.integrals import (
+from pyscf_ipu.fitting.columns import BLOCK, columns_of_density
+from pyscf_ipu.fitting.operators import Root, exchange_parts
+from pyscf_ipu.fitting.three_index import (
     Auxiliary,
     FloatRF,
     Kets,
@@ -29,10 +32,7 @@ from pyscf_ipu.fitting.integrals import (
     three_index,
     work,
 )
-from pyscf_ipu.fitting.machine import in_float64
-from pyscf_ipu.fitting.operators import Root, exchange_parts
-from pyscf_ipu.fitting.orbitals import BLOCK, columns_of_density
-from pyscf_ipu.gradient.electron_repulsion import PairGradient, eri_gradient_vertex
+from pyscf_ipu.gradient.electron_repulsion import Energy, PairGradient, eri_gradient_vertex
 from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
 from pyscf_ipu.integrals.strips import StripData, pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
@@ -65,7 +65,7 @@ def fitted_gradient(
         Derivatives by the Hermite data of every class, and by the nuclei of auxiliary functions; in
         the dtype of the atoms.
     """
-    wide = in_float64(atoms)
+    wide = atoms.astype(jnp.float64)
     plan, strips = wide.plan, pair_strips(wide)
     auxiliary = auxiliary_of(wide, layout)
     density = density.astype(jnp.float64)
@@ -75,7 +75,7 @@ def fitted_gradient(
     scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
     by_strips, by_nuclei = None, jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
     for of, (coulomb, part) in fractions.items():
-        weights = _weights(plan, strips, auxiliary, density, of, coulomb, part)
+        weights = _weights(plan, strips, auxiliary, density, Energy(coulomb, part, of))
         three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of)
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(on_auxiliary))
         kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of)
@@ -104,11 +104,10 @@ def _weights(
     strips: tuple[StripData, ...],
     auxiliary: Auxiliary,
     density: FloatNN,
-    of: Interaction,
-    coulomb: float,
-    exchange: float,
+    energy: Energy,
 ) -> _Weights:
-    """The weights of one interaction, from fractions of its Coulomb and exchange energy."""
+    """The weights of one interaction."""
+    coulomb, exchange, of = energy
     root = Root(metric(auxiliary, of))
     fit = root.applied(three_index(plan, strips, auxiliary, of))  # B over rows
     i, j = packed_indices(plan.layout.shape.n_ao)
@@ -122,17 +121,11 @@ def _weights(
         return _Weights(three, two)
     c = root.applied(fit, transposed=True)[plan.row_of]  # [N, N, F]
     z, y = _exchange_weights(c, density)
-    both = pack_density_rows(z, i, j)
+    both = z[i, j] * np.where(i == j, 1.0, 2.0)[:, None]
     return _Weights(
         three.at[at].add(-0.5 * exchange * both),
         two + 0.25 * exchange * y,
     )
-
-
-def pack_density_rows(z: Float[Array, "N N F"], i: Array, j: Array) -> Float[Array, "P F"]:
-    """A set of symmetric matrices over AO pairs, off-diagonal elements doubled."""
-    twice = jnp.where(i == j, 1.0, 2.0).astype(z.dtype)
-    return z[i, j] * twice[:, None]
 
 
 def _exchange_weights(

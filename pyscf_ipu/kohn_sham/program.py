@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
-from pyscf_ipu.fitting.machine import fitted
+from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS

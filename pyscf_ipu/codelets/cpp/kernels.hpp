@@ -43,7 +43,7 @@ struct EriProblem {
 };
 
 // The integrals of auxiliary shells (bras, a strip of "pairs" of one shell each) with pairs of AOs, or
-// with one another; see fitting/integrals.py.  Rows and functions: those of the result.
+// with one another; see fitting/three_index.py.  Rows and functions: those of the result.
 template <class T>
 struct FittingProblem {
   std::vector<EriClass<T>> bras, kets;

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side, eri_vertex
 from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
-from pyscf_ipu.numerics.arrays import Floats
+from pyscf_ipu.numerics.arrays import Floats, HostArray
 from pyscf_ipu.numerics.boys import packed_fits
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair
@@ -119,7 +119,7 @@ def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interactio
     )
 
 
-def operands(kets: list[Kets], auxiliary: Auxiliary) -> list[Array]:
+def operands(kets: list[Kets], auxiliary: Auxiliary) -> list[HostArray]:
     """What native codelets read: five arrays of every group, then of every class of kets."""
     groups = zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
     found = [x for group, side in groups for x in (*side, one_each(group))]

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
-from pyscf_ipu.fitting.integrals import auxiliary_of
 from pyscf_ipu.fitting.operators import operators
 from pyscf_ipu.fitting.repulsion import Fitted
+from pyscf_ipu.fitting.three_index import auxiliary_of
 from pyscf_ipu.integrals.strips import StripData, pair_strips
 from pyscf_ipu.numerics.arrays import FloatNN
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.scf.machine import AffineRepulsion, Machine, Repulsion
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.atoms import Atoms, Shells
+from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.shape import Shape
 
@@ -34,7 +34,7 @@ def fitted(
     layout = auxiliary_layout(shape, auxiliary_level(settings))
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
-        wide = in_float64(atoms)
+        wide = atoms.astype(jnp.float64)
         if wide.dtype != atoms.dtype:
             strips = pair_strips(wide)
         auxiliary = auxiliary_of(wide, layout)
@@ -44,13 +44,3 @@ def fitted(
         return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)
 
     return replace(machine, repulsion=build)
-
-
-def in_float64(atoms: Atoms) -> Atoms:
-    """The same atoms; their numbers came in two words."""
-    return atoms._replace(
-        charge=atoms.charge.astype(jnp.float64),
-        radius=atoms.radius.astype(jnp.float64),
-        nuclei=atoms.nuclei.astype(jnp.float64),
-        shells=tuple(Shells(*(words.astype(jnp.float64) for words in s)) for s in atoms.shells),
-    )
