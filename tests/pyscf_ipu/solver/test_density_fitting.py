@@ -1,13 +1,17 @@
 """jk="ri" through the solver: energies, forces and results are those of PySCF's `density_fit()`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import small
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.scf.machine import HOST
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver.memory import fitting_bytes, program_bytes
+from pyscf_ipu.solver.rks_core import rks_core
 
 MOL = small("hydrogen cyanide")
 
@@ -48,3 +52,11 @@ def test_memory_grows_with_the_third_power():
     small_, large = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
     assert 7 < fitting_bytes(large, fit) / fitting_bytes(small_, fit) < 9
     assert program_bytes(large, fit) < 0.4 * program_bytes(large, exact)
+
+
+def test_a_machine_without_float64_refuses():
+    def without_float64(shape):
+        return replace(HOST, has_float64=False)
+
+    with pytest.raises(ValueError, match=r"jk='ri' fits in float64.*use jk='exact'"):
+        rks_core(MOL, Settings(jk="ri"), without_float64)
