@@ -82,7 +82,9 @@ def kept(folder: Path, mol: Molecule, settings: Settings, compute: Callable[[], 
 def _key(mol: Molecule, settings: Settings) -> str:
     import pyscf
 
-    level = (settings.basis, settings.xc, settings.grid_level, settings.cart)
+    level: tuple = (settings.basis, settings.xc, settings.grid_level, settings.cart)
+    if settings.jk != "exact":
+        level = (*level, settings.jk)
     thresholds = (CONV_TOL, CONV_TOL_GRAD, pyscf.__version__)
     atoms = (mol.numbers.tolist(), mol.charge, mol.positions.tobytes().hex())
     return hashlib.sha256(repr((level, thresholds, atoms)).encode()).hexdigest()[:32]

@@ -31,6 +31,7 @@ def rks(
     forces: bool = False,
     stability: bool = False,
     workers: int | None = None,
+    jk: str | None = None,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
@@ -58,6 +59,8 @@ def rks(
             several times as long where there is an instability to follow.
         workers: batches of a list that are computed at the same time; default: one per core that
             this process may use.  Results do not depend on it.
+        jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for
+            shapes of more than 128 AOs.
 
     Raises:
         ValueError: a setting cannot be used.
@@ -69,7 +72,7 @@ def rks(
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
-    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
+    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles, None, jk)
     wanted = Wanted(orbitals, forces, stability)
     found = results(mols, solver, wanted, throw or alone, workers)
     if throw:
@@ -89,6 +92,7 @@ def forces(
     throw: bool = False,
     solver: Solver | None = None,
     workers: int | None = None,
+    jk: str | None = None,
 ) -> np.ndarray | list[np.ndarray]:
     """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
 
@@ -110,6 +114,7 @@ def forces(
         solver=solver,
         forces=True,
         workers=workers,
+        jk=jk,
     )
     return found.forces  # type: ignore[return-value]
 

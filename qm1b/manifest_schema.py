@@ -181,6 +181,8 @@ SETTINGS = Object(
         "prune": FLAG,
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
+        "jk": _one_of("exact", "ri", "auto"),
+        "jk_above_aos": _whole(0),
         "max_cycles": _whole(1),
         "conformers": _whole(1),
         "seed": _whole(0, 2**63 - 1),

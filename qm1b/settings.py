@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from pyscf_ipu.settings import Settings, presets
+from pyscf_ipu.settings.level import AUTO_AOS
 from qm1b.rows import schema
 from qm1b.rows.schema import Json
 
@@ -106,11 +107,15 @@ class RunSettings:
     def to_dict(self) -> Json:
         """Plain values, for JSON; the level's fields beside the run's.
 
-        Those of LATER are left out where they change nothing, as in the runs before them.
+        Those of LATER are left out where they change nothing, as in the runs before them.  Beside
+        jk="auto" stands its rule: `jk_above_aos`, the most AOs of a shape that is not fitted.
         """
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
         unused = {name for name, idle in LATER.items() if others[name] in idle}
-        return self.level.to_dict() | {k: v for k, v in others.items() if k not in unused}
+        level = self.level.to_dict()
+        if self.level.jk == "auto":
+            level["jk_above_aos"] = AUTO_AOS
+        return level | {k: v for k, v in others.items() if k not in unused}
 
     @property
     def fingerprint(self) -> str:

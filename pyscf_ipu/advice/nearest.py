@@ -16,7 +16,7 @@ _MOLECULE = "pi.Molecule holds one; its from_smiles, from_xyz, from_pyscf and ot
 _GRID = "give grid_level=, 0 to 9"
 _CYCLES = "give max_cycles="
 _THRESHOLD = "the thresholds belong to the precision: precision='float64' has the tightest"
-_FITTED = "density fitting is not offered; integrals are exact"
+_FITTED = "give jk='ri'; the auxiliary basis is PySCF's default"
 _FUNCTIONAL = "give the functional as xc="
 
 NAMES = {

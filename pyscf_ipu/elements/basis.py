@@ -109,11 +109,11 @@ def element_basis(number: int, basis: str, cart: Cart) -> ElementBasis:
     name = SYMBOLS[number]
     tables = {name: element_shells(basis, name)}
     atom = gto.M(atom=[[name, (0.0, 0.0, 0.0)]], basis=tables, spin=number % 2)
-    raw = [_radial(atom, i) for i in range(atom.nbas)]
+    raw = [radial_functions(atom, i) for i in range(atom.nbas)]
     return _assemble(_fuse(raw), raw, cart)
 
 
-def _radial(atom: gto.Mole, i: int) -> tuple[int, np.ndarray, np.ndarray]:
+def radial_functions(atom: gto.Mole, i: int) -> tuple[int, np.ndarray, np.ndarray]:
     """(l, exponents [K], coefficients [K, contractions]) of r^l exp(-a r^2), normalised."""
     exponents = atom.bas_exp(i)
     l = int(atom.bas_angular(i))

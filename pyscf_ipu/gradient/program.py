@@ -17,6 +17,7 @@ import numpy as np
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.exchange_correlation import exchange_correlation_gradient
+from pyscf_ipu.gradient.fitted_repulsion import fitted_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import nuclear_repulsion
@@ -26,6 +27,7 @@ from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, on_device
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.conformer import Conformer, empty_batch
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
@@ -53,7 +55,12 @@ def energy_gradient(
     strips = pair_strips(atoms)
     weighted = energy_weighted_density(density, orbitals, levels, overlap_matrix(plan, strips))
     one, on_nuclei = one_electron_gradient(atoms, strips, density, weighted)
-    two = repulsion_gradient(plan, strips, density, xc.exchange)
+    if settings.form(shape.n_ao) == "ri":
+        layout = auxiliary_layout(shape, auxiliary_level(settings))
+        two, on_auxiliary = fitted_gradient(atoms, layout, density, xc.exchange)
+        on_nuclei = on_nuclei + on_auxiliary
+    else:
+        two = repulsion_gradient(plan, strips, density, xc.exchange)
     by_strips = [
         a._replace(centre=Pair(a.centre.hi + b.centre, a.centre.lo), hermite=a.hermite + b.hermite)
         for a, b in zip(one, two, strict=True)

@@ -11,7 +11,7 @@ The class is a subclass, so that defaults and names are PySCF's: functional "LDA
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pyscf import dft, gto, lib
@@ -50,13 +50,21 @@ class RKS(dft.rks.RKS):
         mol: a built `gto.Mole`: closed shell, one named all-electron basis (s to f), H to Kr.
         xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
         precision: "float64", "mixed" or "float32", as for `rks`.
+        jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
     """
 
     small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
 
-    def __init__(self, mol: gto.Mole, xc: str = "LDA,VWN", precision: str = "float64") -> None:
+    def __init__(
+        self,
+        mol: gto.Mole,
+        xc: str = "LDA,VWN",
+        precision: str = "float64",
+        jk: Literal["exact", "ri", "auto"] = "exact",
+    ) -> None:
         super().__init__(mol, xc)
         self.precision = precision
+        self.jk: Literal["exact", "ri", "auto"] = jk
         self._solver: Solver | None = None
 
     @property
@@ -94,6 +102,7 @@ class RKS(dft.rks.RKS):
             precision=self.precision,
             cart=bool(self.mol.cart),
             max_cycles=plain_integer(self.max_cycle),
+            jk=self.jk,
         ).check()
         check_grids(self.grids, self.mol)
         check_integrals(self)
@@ -149,12 +158,12 @@ class RKS(dft.rks.RKS):
         return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
 
     def to_pyscf(self) -> dft.rks.RKS:
-        """The same state in PySCF's own class, whose `kernel` is PySCF's."""
+        """The same state in PySCF's own class, whose `kernel` is PySCF's; fitted with jk="ri"."""
         plain: Any = self.copy()
         plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
-        for name in ("_precision", "_solver"):
+        for name in ("_precision", "_solver", "jk"):
             del plain.__dict__[name]
-        return plain
+        return plain.density_fit() if self.jk == "ri" else plain
 
     def to_uks(self, xc: str | None = None) -> dft.uks.UKS:
         """PySCF's unrestricted object with these orbitals; its SCF is PySCF's."""

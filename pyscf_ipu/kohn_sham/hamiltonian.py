@@ -18,7 +18,7 @@ from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
-from pyscf_ipu.scf.machine import HOST, Machine, Repulsion
+from pyscf_ipu.scf.machine import HOST, Machine, Repulsion, of_change
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tables import OneCentre
 from pyscf_ipu.tiles import tile_dot, tile_total
@@ -88,10 +88,11 @@ class Hamiltonian:
     def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
         """The derivative of the Fock matrix at a density matrix: change of D -> change of F."""
         xc = exchange_correlation_response(self.functional, self.grid, density)
+        repulsion = of_change(self.repulsion)
 
         def change_of_fock(change: FloatNN) -> FloatNN:
             with jax.named_scope("repulsion"):
-                two_electron, _ = self.repulsion(pack_density(change))
+                two_electron, _ = repulsion(pack_density(change))
             with jax.named_scope("xc"):
                 return unpack(two_electron, change.shape[0]) + xc(change)
 

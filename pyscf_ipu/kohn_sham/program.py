@@ -8,6 +8,7 @@ from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
@@ -82,6 +83,7 @@ def restricted_kohn_sham(
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
+    machine = fitted(machine, shape, settings, guess_density)
     atoms = gather_atoms(plan, tables, mol, numerics.scf_dtype)
     problem = hamiltonian(atoms, xc, machine)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
@@ -94,7 +96,7 @@ def restricted_kohn_sham(
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
-        wide = machine if machine.has_float64 else HOST
+        wide = machine if machine.has_float64 else fitted(HOST, shape, settings, guess_density)
         atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
         problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)

@@ -39,6 +39,8 @@ class Precision:
     between atoms."""
     drop_below: float = 0.0
     """Eigenvectors of the overlap with an eigenvalue up to this are left out, in `energy_dtype`."""
+    fits: bool = False
+    """Whether programs fit densities, for which they compute some steps in float64."""
 
     @property
     def refines(self) -> bool:
@@ -51,8 +53,12 @@ class Precision:
 
     def scope(self) -> contextlib.AbstractContextManager:
         """The context in which a program of this precision is traced, compiled and run."""
-        wants64 = np.float64 in (self.scf_dtype, self.energy_dtype)
-        return jax.enable_x64(True) if wants64 else contextlib.nullcontext()
+        return jax.enable_x64(True) if self.wants64 else contextlib.nullcontext()
+
+    @property
+    def wants64(self) -> bool:
+        """Whether a program of this precision has arrays in float64."""
+        return self.fits or np.float64 in (self.scf_dtype, self.energy_dtype)
 
 
 LEAST_OVERLAP_FLOAT32 = 3e-4

@@ -21,6 +21,26 @@ Repulsion = Callable[[FloatP], tuple[FloatP, Pair]]
 """Packed density -> G d and its energy; see `supermatrix.repulsion`."""
 
 
+@dataclass(frozen=True)
+class AffineRepulsion:
+    """A Repulsion of densities, and another function for their changes.
+
+    Where the density of free atoms is a constant of the molecule, or a density is taken apart into
+    orbitals, a change of it needs other steps.
+    """
+
+    total: Repulsion
+    change: Repulsion
+
+    def __call__(self, d: FloatP) -> tuple[FloatP, Pair]:
+        return self.total(d)
+
+
+def of_change(repulsion: Repulsion) -> Repulsion:
+    """What gives G d of a change of the density, which need not be one of electrons."""
+    return repulsion.change if isinstance(repulsion, AffineRepulsion) else repulsion
+
+
 BuildRepulsion = Callable[[Atoms, tuple[StripData, ...], Interaction], Repulsion]
 """(atoms, strips, the interaction of exact exchange in G) -> Repulsion."""
 

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
+AUTO_AOS = 128
+"""With jk="auto", a shape of more AOs than this is computed by density fitting: from about here on
+the matrix of all integrals, which grows with the fourth power, takes longer than the fit."""
+FORMS = {
+    "exact": "",
+    "ri": ", density fitting",
+    "auto": f", density fitting above {AUTO_AOS} AOs",
+}
+"""What `Settings.jk` may be, and how `in_words` says it."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
@@ -45,6 +56,9 @@ class Settings:
     prune: bool = field(default=True, metadata={"added": "0.2"})
     """Leave out some grid points near nuclei and far from them, as PySCF does by default, or keep
     all."""
+    jk: Literal["exact", "ri", "auto"] = field(default="exact", metadata={"added": "0.2"})
+    """Electron repulsion from all its integrals (exact), by density fitting (ri), or from 129 AOs
+    of a shape on by density fitting (auto)."""
 
     def __post_init__(self) -> None:
         for name in ("grid_level", "max_cycles"):
@@ -101,6 +115,8 @@ class Settings:
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
             )
         check_size(self.grid_level)
+        if self.jk not in FORMS:
+            raise ValueError(f"jk is {self.jk!r}: give one of {', '.join(FORMS)}")
         if not isinstance(self.prune, bool | np.bool_):
             raise ValueError(f"prune is {self.prune!r}: give True or False")
         if type(self.max_cycles) is not int or self.max_cycles < 1:
@@ -119,6 +135,16 @@ class Settings:
         added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
         return {k: v for k, v in values.items() if k not in added or v != added[k]}
 
+    def form(self, n_ao: int) -> str:
+        """How electron repulsion is computed: "exact" or "ri".
+
+        Args:
+            n_ao: AOs of a molecule's shape, padding included.
+        """
+        if self.jk == "auto":
+            return "ri" if n_ao > AUTO_AOS else "exact"
+        return self.jk
+
     @property
     def grid(self) -> Grid:
         """The size of atomic grids."""
@@ -133,7 +159,8 @@ class Settings:
         from pyscf_ipu.elements.cartesian import in_words
 
         kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
-        return f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}"
+        level = f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}"
+        return level + FORMS[self.jk]
 
     @property
     def grid_in_words(self) -> str:
@@ -141,6 +168,14 @@ class Settings:
         size = self.grid_level
         name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
         return name if self.prune else f"{name} unpruned"
+
+    def with_form(self, form: str) -> Settings:
+        """The level with one form of electron repulsion for all molecules.
+
+        Args:
+            form: "exact" or "ri", as `form` gives it.
+        """
+        return self if self.jk == form else replace(self, jk=form)
 
     @property
     def dispersion(self) -> Dispersion | None:
@@ -186,9 +221,10 @@ class Settings:
     def pyscf_method(self, mole: Mole, unrestricted: bool = False) -> SCF:
         """PySCF's Kohn-Sham or Hartree-Fock object of this level, with default thresholds.
 
-        It computes no dispersion.  It has no checkpoint file, which PySCF opens and locks in every
-        cycle: a process that is started at that moment inherits the lock, and the next cycle ends
-        in an error.
+        It computes no dispersion.  With jk="auto" it has all integrals: give a level of the form
+        that was used (`with_form`).  It has no checkpoint file, which PySCF opens and locks in
+        every cycle: a process that is started at that moment inherits the lock, and the next cycle
+        ends in an error.
 
         Args:
             mole: with the level's basis, and cart=`pyscf_cart(self.cart)`.
@@ -212,15 +248,16 @@ class Settings:
                 field.grids.level = self.grid_level
             if not self.prune:
                 field.grids.prune = None
-        field.chkfile = None
-        return with_functions(field, self.cart)
+        found: Any = field.density_fit() if self.jk == "ri" else field
+        found.chkfile = None
+        return with_functions(found, self.cart)
 
     @property
     def numerics(self) -> Precision:
-        """The dtypes and thresholds of the precision."""
+        """The dtypes and thresholds of the precision; a fit is always made in float64."""
         from pyscf_ipu.numerics.precision import PRECISIONS
 
-        return PRECISIONS[self.precision]
+        return replace(PRECISIONS[self.precision], fits=self.jk != "exact")
 
 
 def plain_integer(value: Value) -> Value | int:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 from jaxtyping import Int
 
 from pyscf_ipu.numerics.arrays import FloatA, FloatMG, FloatMG3
@@ -52,6 +53,15 @@ class Atoms(NamedTuple):
     @property
     def dtype(self) -> np.dtype:
         return self.nuclei.dtype
+
+    def astype(self, dtype: DTypeLike) -> Atoms:
+        """The same atoms; float64 has all that came in two words of float32."""
+        return self._replace(
+            charge=self.charge.astype(dtype),
+            radius=self.radius.astype(dtype),
+            nuclei=self.nuclei.astype(dtype),
+            shells=tuple(Shells(*(words.astype(dtype) for words in s)) for s in self.shells),
+        )
 
     def classes(self) -> Iterator[tuple[np.ndarray, ClassTable, Array]]:
         """Per slot class: its slots, its table, and the row of each slot's element there."""

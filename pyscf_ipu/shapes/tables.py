@@ -18,6 +18,7 @@ from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.auxiliary import AuxiliaryTable, auxiliary_level, auxiliary_tables
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_places, slot_shells
 
 
@@ -45,13 +46,22 @@ class ClassTable(NamedTuple):
     radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
     guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
     one_centre: OneCentre  # [E+1, n, n] each
+    auxiliary: tuple[AuxiliaryTable, ...] = ()
+    """For density fitting, per shell."""
 
 
 def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     """Tables for every class of a shape, as NumPy arrays in the words of the SCF dtype."""
     dtype = np.dtype(settings.numerics.scf_dtype).name
-    return tuple(
+    tables = tuple(
         _class_table(c, settings.basis, settings.cart, settings.grid, dtype) for c in shape.classes
+    )
+    if settings.form(shape.n_ao) == "exact":
+        return tables
+    level = auxiliary_level(settings)
+    return tuple(
+        table._replace(auxiliary=auxiliary_tables(c, level, dtype))
+        for c, table in zip(shape.classes, tables, strict=True)
     )
 
 

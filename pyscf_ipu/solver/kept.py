@@ -35,8 +35,8 @@ FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced program
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
 ROOMS = (
-    "codelets elements gpu gradient grid integrals kohn_sham numerics scf settings shapes "
-    "suffixes tiles xc"
+    "auxiliary codelets elements fitting gpu gradient grid integrals kohn_sham numerics scf "
+    "settings shapes suffixes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
 FILES = "convergence.py units.py host/__init__.py host/backend.py solver/platform.py".split()

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.codelets import native_in_use, strip_primitives
+from pyscf_ipu.fitting.operators import exchange_parts
 from pyscf_ipu.gpu import has_kernel
 from pyscf_ipu.grid.blocks import BLOCK_POINTS, KEPT_BYTES, PIECE_BLOCKS
 from pyscf_ipu.host.backend import device
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
@@ -21,16 +23,33 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     """Estimated peak memory of a call, whose molecules run one after another on a CPU.
 
     Matrices over AO pairs (half of the supermatrix; for the portable vertices also all ERIs, their
-    blocks and parts) and the AO values with their gradients.
+    blocks and parts), or those of density fitting, and the AO values with their gradients.
     """
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    matrices = 0.6 if native_in_use() else 4.5 + _more_eris(settings)
     kept = 4 * word * shape.n_ao * shape.n_grid <= KEPT_BYTES
     points = shape.n_grid if kept else 2 * PIECE_BLOCKS * BLOCK_POINTS
-    grid = 5.0 * shape.n_ao * points + 10.0 * shape.n_grid
-    return int(both * word * (matrices * shape.n_pairs**2 + grid)) + BASE_BYTES
+    grid = both * word * (5.0 * shape.n_ao * points + 10.0 * shape.n_grid)
+    if settings.form(shape.n_ao) == "ri":
+        return int(fitting_bytes(shape, settings) + grid) + BASE_BYTES
+    matrices = 0.6 if native_in_use() else 4.5 + _more_eris(settings)
+    return int(both * word * matrices * shape.n_pairs**2 + grid) + BASE_BYTES
+
+
+def fitting_bytes(shape: Shape, settings: Settings) -> int:
+    """What density fitting holds at most.
+
+    (P|ab) and its solution in float64 over AO pairs, twice while they are turned around, and a B
+    over all products of AOs for each interaction; `mixed` has one more in float32.
+    """
+    numerics = settings.numerics
+    n = auxiliary_layout(shape, auxiliary_level(settings)).n_functions
+    words = np.dtype(numerics.energy_dtype).itemsize
+    words += np.dtype(numerics.scf_dtype).itemsize if numerics.refines else 0
+    several = 1 + len(exchange_parts(functional(settings.xc).exchange))
+    made = (4.0 if native_in_use() else 8.0) * 8 * n * shape.n_pairs
+    return int(made + words * several * n * shape.n_ao**2 + 3 * 8 * n**2)
 
 
 def _more_eris(settings: Settings) -> float:
@@ -54,6 +73,9 @@ def side_by_side_bytes(shape: Shape, settings: Settings, size: int, kernels: boo
     words = np.dtype(numerics.scf_dtype).itemsize
     if numerics.refines:
         words += np.dtype(numerics.energy_dtype).itemsize
+    if settings.form(shape.n_ao) == "ri":
+        one = fitting_bytes(shape, settings) + words * 5.0 * shape.n_ao * shape.n_grid
+        return int(size * one) + BASE_BYTES
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     fused = kernels and all(has_kernel(strips) for strips in plan.strips)
     eris = (1.2 if fused else 4.0) + _more_eris(settings)

@@ -77,6 +77,8 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF."""
     mulliken_charges: Rows
     """[A] e, in the order of the atoms."""
+    jk: Text | None = None
+    """How electron repulsion was computed: "exact" or "ri" (density fitting); "" if it was not."""
     dispersion: Number | None = None
     """The part of the energy, Hartree, that a correction such as D3(BJ) has added; None if the
     level has none.  The forces have its part, too."""
@@ -163,6 +165,7 @@ def from_solution(
         status=_status(converged, held, finite),
         mo_energy=mo_energy,
         mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
+        jk=settings.form(shape.n_ao),
         dispersion=None if kind is None else np.float64(added.energy),
         mo_coeff=coefficients,
         density_matrix=density,
@@ -202,6 +205,7 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         status=f"invalid: {reason}",
         mo_energy=np.zeros(0),
         mulliken_charges=np.full(n_atoms, nan),
+        jk="",
         dispersion=nan,
         mo_coeff=nothing,
         density_matrix=nothing,
@@ -222,7 +226,7 @@ def stacked(
     def column(name: str, dtype: type = np.float64) -> np.ndarray:
         return np.array([getattr(one, name) for one in results], dtype)
 
-    rows = ["status", "mo_energy", "mulliken_charges", "molecule"]
+    rows = ["status", "jk", "mo_energy", "mulliken_charges", "molecule"]
     rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
     fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
     fields |= {name: column(name) for name in NUMBERS}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import jax
-import numpy as np
 
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
@@ -32,19 +31,23 @@ def rks_core(
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
-        ValueError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
+        ValueError: a setting cannot be used, float64 is asked for without JAX's 64-bit mode, or
+            density fitting of a machine that has no float64.
     """
     settings = (settings or Settings()).check()
     numerics = settings.numerics
-    wide = np.float64 in (numerics.scf_dtype, numerics.energy_dtype)
-    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
-            f"precision={numerics.name!r} computes in float64: make, trace and run the program "
-            "inside `with jax.enable_x64(True)`, or choose float32"
-        )
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol)
     how = machine(shape) if machine else HOST
+    if settings.form(shape.n_ao) == "ri" and not how.has_float64:
+        raise ValueError(
+            f"jk={settings.jk!r} fits in float64, which this machine does not have: use jk='exact'"
+        )
+    if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
+            "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
+        )
 
     def core(
         table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer

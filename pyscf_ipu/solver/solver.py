@@ -23,6 +23,7 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
+from pyscf_ipu.shapes.auxiliary import check_auxiliary
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
 from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
@@ -88,7 +89,8 @@ class Solver:
             coarse: one of fewer and larger buckets, for few molecules (`hydrogen_limits`).
 
         Raises:
-            InvalidMolecule: the basis lacks an element, or has too few functions for the electrons.
+            InvalidMolecule: the basis lacks an element, or has too few functions for the electrons,
+                or an element has no auxiliary basis.
             TooLarge: (an InvalidMolecule) this machine has too little memory.
         """
         pairs, room = mol.n_electrons // 2, self.n_ao(mol.numbers)
@@ -99,6 +101,8 @@ class Solver:
             )
         level = self.settings
         shape = shape_of(mol.numbers, level.basis, level.cart, level.grid, coarse=coarse)
+        if level.form(shape.n_ao) == "ri":
+            check_auxiliary(mol.numbers, level)
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(

@@ -33,6 +33,11 @@ class Picked:
         """The conformer of the row; positions in Bohr."""
         return conformer_of(self.row)
 
+    @property
+    def form(self) -> str:
+        """How its electron repulsion was computed: exact or ri."""
+        return self.row.get("jk") or "exact"
+
 
 @dataclass
 class Picks:

@@ -161,7 +161,10 @@ def write(audit: Audit, out: Path) -> list[Path]:
 def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> list[Compared]:
     """All rows compared with their references; those in another state a second time, thoroughly."""
     conformers = [picked.conformer for picked in wanted]
-    results = recompute_many(conformers, level, effort.workers, effort.thorough, effort.forces)
+    levels: Settings | list[Settings] = level
+    if level.jk == "auto":
+        levels = [level.with_form(picked.form) for picked in wanted]
+    results = recompute_many(conformers, levels, effort.workers, effort.thorough, effort.forces)
     found: dict[int, Compared] = {}
     for done, (i, result) in enumerate(results, start=1):
         found[i] = comparison.compare(wanted[i], result)

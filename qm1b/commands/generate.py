@@ -75,6 +75,9 @@ class Generate(RunSettings):
     cart: Literal["True", "False", "6d7f"] | None = None
     """Cartesian d and f functions (--cart), spherical ones (--no-cart), or cartesian d and
     spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
+    jk: Literal["exact", "ri", "auto"] | None = None
+    """Electron repulsion from all its integrals (exact), by density fitting (ri), or by density
+    fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's: exact."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -186,6 +189,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "precision": command.precision,
         "cart": _cart(command),
         "prune": _prune(command),
+        "jk": command.jk,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)

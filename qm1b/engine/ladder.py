@@ -166,6 +166,7 @@ def _result(found: MoleculeResult, n_ao: int) -> Result:
         commutator_norm=float(found.commutator_norm),
         mo_energy=tuple(float(e) for e in found.mo_energy),
         mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
+        jk=found.jk or "",
         dispersion=float("nan") if found.dispersion is None else float(found.dispersion),
         forces=() if found.forces is None else tuple(map(tuple, found.forces.tolist())),
         stable=int(found.stable) if found.stable is not None and found.converged else -1,

@@ -77,6 +77,13 @@ COLUMNS: tuple[Column, ...] = (
         only_with=DISPERSION,
     ),
     Column(
+        "jk",
+        "string",
+        "text",
+        "electron repulsion: exact, ri (density fitting), or empty if not computed",
+        only_with="jk",
+    ),
+    Column(
         "forces",
         "list<float>",
         "eV/angstrom",

@@ -83,13 +83,13 @@ def free_atom_energy(number: int, level: Settings) -> float:
     """
     from pyscf import gto, lib
 
-    from pyscf_ipu.elements.basis_sets import basis_tables
+    from pyscf_ipu.elements.basis_sets import pyscf_basis
     from pyscf_ipu.elements.cartesian import pyscf_cart
 
     with lib.with_omp_threads(1):
         mole = gto.M(
             atom=[(number, (0.0, 0.0, 0.0))],
-            basis=basis_tables(level.basis, [number]),
+            basis=pyscf_basis(level.basis, [number]),
             spin=multiplicity(number) - 1,
             cart=pyscf_cart(level.cart),
             symmetry="D2h",

@@ -45,7 +45,8 @@ def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Re
     if result.status != CONVERGED:
         return result
     try:
-        found = recompute(conformer, level, forces=bool(result.forces))
+        form = result.jk or level.form(result.n_ao)
+        found = recompute(conformer, level.with_form(form), forces=bool(result.forces))
     except Exception:
         traceback.print_exc()  # into workers.log
         return result

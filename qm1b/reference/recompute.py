@@ -112,7 +112,7 @@ def attempt(
 
 def recompute_many(
     conformers: Sequence[Conformer],
-    level: Settings,
+    level: Settings | Sequence[Settings],
     workers: int = 0,
     thorough: bool = False,
     forces: bool = False,
@@ -121,7 +121,7 @@ def recompute_many(
 
     Args:
         conformers: in the order in which they are started.
-        level: as for `recompute`.
+        level: as for `recompute`; or one for each conformer.
         workers: processes; 0 for one per core.
         thorough: as for `recompute`.
         forces: as for `recompute`.
@@ -135,11 +135,12 @@ def recompute_many(
     count = min(workers or n_cores(), len(conformers))
     if not count:
         return
+    levels = [level] * len(conformers) if isinstance(level, Settings) else level
     with environment_of(environment()):
         pool = ProcessPoolExecutor(count, mp_context=mp.get_context("spawn"))
         try:
             futures = {
-                pool.submit(attempt, conformer, level, thorough, forces): i
+                pool.submit(attempt, conformer, levels[i], thorough, forces): i
                 for i, conformer in enumerate(conformers)
             }
             for future in as_completed(futures):

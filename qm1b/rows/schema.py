@@ -91,6 +91,8 @@ class Result:
     """Why the result may belong to another state; see `qm1b.rows.suspects`."""
     atomisation_energy: float = float("nan")
     """The energy minus that of the free atoms; set when the row is written."""
+    jk: str = ""
+    """How electron repulsion was computed: exact or ri; empty if it was not."""
     dispersion: float = float("nan")
     """The part of the energy that a dispersion correction has added; NaN without one."""
     reference_energy: float = float("nan")
@@ -196,6 +198,13 @@ FIELDS: tuple[Field, ...] = (
         "hartree",
         "part of the energy that a dispersion correction such as D3(BJ) has added",
         only_with=DISPERSION,
+    ),
+    Field(
+        "jk",
+        "str",
+        "text",
+        "electron repulsion: exact, ri (density fitting), or empty if not computed",
+        only_with="jk",
     ),
     Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
     Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),

@@ -94,6 +94,7 @@ class Solver:
             cycles=50 if stays_out else 9,
             commutator_norm=1e-5,
             energy_std=1e-6,
+            jk="exact" if self.n_ao(molecule.numbers) < 10 else "ri",
             dispersion=-1e-3 * n_atoms if self.has_dispersion else None,
             status="not_converged" if stays_out else "converged",
             mo_energy=np.linspace(-10, 1, self.n_ao(molecule.numbers)),

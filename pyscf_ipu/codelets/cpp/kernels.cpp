@@ -1,6 +1,8 @@
 // Compiled once per instruction set; ISA is the namespace, VECTOR_BYTES the width.
 #include "kernels.hpp"
 
+#include "fitting/fitting_gradient.hpp"
+#include "fitting/fitting_integrals.hpp"
 #include "gradients/attraction_gradient.hpp"
 #include "gradients/eri_gradient.hpp"
 #include "gradients/pair_gradient.hpp"
@@ -22,7 +24,7 @@ namespace pyscf_ipu::ISA {
 template <class T>
 Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
-          eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
+          fitting_integrals<T>,   fitting_gradient<T>,    eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
           becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>,
           xc_kinetic_density<T>,  xc_kinetic_potential<T>,
           compensated_sum<T>,     compensated_dot<T>};

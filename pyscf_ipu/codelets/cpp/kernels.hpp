@@ -58,6 +58,25 @@ struct SupermatrixProblem {
   std::int64_t elements;
 };
 
+// The integrals of auxiliary shells (bras, a strip of "pairs" of one shell each) with pairs of AOs, or
+// with one another; see fitting/three_index.py.  Rows and functions: those of the result.
+template <class T>
+struct FittingProblem {
+  std::vector<EriClass<T>> bras, kets;
+  std::int64_t rows, functions;
+  const double* boys;
+  Interaction<T> of;
+};
+
+// Derivatives of the sum of weights[rows, functions] times these integrals: by the centres of the
+// auxiliary classes [shells, depth, 3], and of every class of kets by centre and e.
+template <class T>
+struct FittingGradientProblem {
+  FittingProblem<T> integrals;
+  const T* weights;
+  std::vector<T*> bra_centres, ket_centres, ket_e;
+};
+
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
 // hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
 template <class T>
@@ -148,6 +167,9 @@ struct Kernels {
   void (*repulsion)(const T* half, const T* d, std::int64_t pairs, T* y, T* energy);
   // matrix[rows, rows]: all (ab|cd) over the rows of the tile plan.
   void (*eri)(const EriProblem<T>& problem, T* matrix);
+  // out[rows, functions]: all (P|ab) or (P|Q).
+  void (*fitting_integrals)(const FittingProblem<T>& problem, T* out);
+  void (*fitting_gradient)(const FittingGradientProblem<T>& problem);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);

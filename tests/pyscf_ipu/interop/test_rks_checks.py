@@ -185,3 +185,10 @@ def test_numbers_of_numpy_and_names_in_two_spellings():
     field.grids.level, field.max_cycle = np.int64(0), np.int32(20)
     settings = field.settings()
     assert (settings.basis, settings.grid_level, settings.max_cycles) == ("sto-3g", 0, 20)
+
+
+def test_density_fitting_is_an_argument():
+    field = RKS(mole(), jk="ri")
+    assert field.settings().jk == "ri"
+    assert field.to_pyscf().with_df is not None
+    assert RKS(mole()).settings().jk == "exact"

@@ -86,3 +86,29 @@ def test_such_a_grid_is_that_of_pyscf():
     found = rks(WATER, solver=Solver(level))
     assert found.energy == pytest.approx(field.kernel(), abs=1e-7)
     assert "grid 20x50 unpruned" in str(found)
+
+
+def test_forms_of_electron_repulsion():
+    level = Settings(jk="auto").check()
+    assert [level.form(n) for n in (128, 129)] == ["exact", "ri"]
+    assert [Settings(jk=jk).form(500) for jk in ("exact", "ri")] == ["exact", "ri"]
+    assert "jk" not in Settings().to_dict()  # as in earlier fingerprints
+    assert level.to_dict()["jk"] == "auto"
+    assert level.in_words.endswith("float32, density fitting above 128 AOs")
+    assert Settings(jk="ri").in_words.endswith("float32, density fitting")
+    assert Settings(jk="ri").numerics.wants64
+    assert not Settings().numerics.wants64
+    assert level.with_form("ri") == Settings(jk="ri")
+
+
+def test_pyscf_fits_as_asked():
+    mole = mole_of(WATER, "def2-svp")
+    assert Settings(jk="ri", xc="pbe").pyscf_method(mole).with_df.auxbasis == "def2-universal-jfit"
+    assert getattr(Settings(xc="pbe").pyscf_method(mole), "with_df", None) is None
+
+
+def test_other_forms_are_refused():
+    settings = Settings()
+    object.__setattr__(settings, "jk", "df")  # past the type check of the tests
+    with pytest.raises(ValueError, match="jk is 'df': give one of exact, ri, auto"):
+        settings.check()

@@ -1,0 +1,1 @@
+"""Auxiliary basis sets for density fitting: PySCF's choice, and their form as tables."""

@@ -1,0 +1,1 @@
+"""Density fitting: three-index integrals, the fitted Coulomb and exchange matrices."""

@@ -1,0 +1,214 @@
+"""Derivatives of the fitted electron repulsion energy, auxiliary functions included.
+
+With C = (ab|P) (P|Q)^-1 the energy of an interaction is quadratic in the integrals, so that both
+kinds enter its derivative with weights from C alone::
+
+    d 1/2 D C (C D)  =  sum (C D)_P D_ab d(ab|P) - 1/2 sum (C D)_P (C D)_Q d(P|Q)
+
+and for exchange with D C_P D in place of (C D)_P D (F. Weigend, M. Haser, Theor. Chem. Acc. 97, 331
+(1997), doi:10.1007/s002140050269).  All of it is in float64, as the fit is.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
+
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.fitting.columns import BLOCK, columns_of_density
+from pyscf_ipu.fitting.operators import Root, exchange_parts
+from pyscf_ipu.fitting.three_index import (
+    Auxiliary,
+    FloatRF,
+    Kets,
+    auxiliary_kets,
+    auxiliary_of,
+    metric,
+    operands,
+    pair_kets,
+    three_index,
+    work,
+)
+from pyscf_ipu.gradient.electron_repulsion import Energy, PairGradient, eri_gradient_vertex
+from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
+from pyscf_ipu.integrals.strips import StripData, pair_strips
+from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
+from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
+from pyscf_ipu.numerics.interaction import COULOMB, Interaction
+from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout
+from pyscf_ipu.shapes.tile_plan import TilePlan
+
+
+class _Weights(NamedTuple):
+    """d energy / d (ab|P) over the rows of the plan, and d energy / d (P|Q)."""
+
+    three: FloatRF
+    two: Float[Array, "F F"]
+
+
+def fitted_gradient(
+    atoms: Atoms, layout: AuxiliaryLayout, density: FloatNN, exchange: Interaction
+) -> tuple[list[PairGradient], FloatA3]:
+    """Derivatives of the Coulomb and exact exchange energy.
+
+    Args:
+        atoms: the molecule.
+        layout: of its auxiliary functions.
+        density: symmetric, without negative eigenvalues.
+        exchange: the interaction of exact exchange, fractions included.
+
+    Returns:
+        Derivatives by the Hermite data of every class, and by the nuclei of auxiliary functions; in
+        the dtype of the atoms.
+    """
+    wide = atoms.astype(jnp.float64)
+    plan, strips = wide.plan, pair_strips(wide)
+    auxiliary = auxiliary_of(wide, layout)
+    density = density.astype(jnp.float64)
+    fractions: dict[Interaction, list[float]] = {COULOMB: [1.0, 0.0]}
+    for fraction, of in exchange_parts(exchange):
+        fractions.setdefault(of, [0.0, 0.0])[1] = fraction
+    scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
+    by_strips, by_nuclei = None, jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
+    for of, (coulomb, part) in fractions.items():
+        weights = _weights(plan, strips, auxiliary, density, Energy(coulomb, part, of))
+        three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of)
+        by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(on_auxiliary))
+        kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of)
+        both = [x.centre + y for x, y in zip(kets, on_bras, strict=True)]
+        by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
+        summed = by_strips or [PairGradient(*map(jnp.zeros_like, g)) for g in three]
+        by_strips = [
+            PairGradient(total.centre + g.centre, total.hermite + g.hermite * s)
+            for total, g, s in zip(summed, three, scale, strict=True)
+        ]
+    assert by_strips is not None
+    return jax.tree.map(lambda x: x.astype(atoms.dtype), (by_strips, by_nuclei))
+
+
+def _atoms_of(layout: AuxiliaryLayout) -> Array:
+    return jnp.concatenate([jnp.asarray(group.atom) for group in layout.groups])
+
+
+def _per_shell(by_group: list[Array]) -> Float[Array, "shells 3"]:
+    """Sums over the primitives of every auxiliary shell."""
+    return jnp.concatenate([x[0].sum(1) for x in by_group])
+
+
+def _weights(
+    plan: TilePlan,
+    strips: tuple[StripData, ...],
+    auxiliary: Auxiliary,
+    density: FloatNN,
+    energy: Energy,
+) -> _Weights:
+    """The weights of one interaction."""
+    coulomb, exchange, of = energy
+    root = Root(metric(auxiliary, of))
+    fit = root.applied(three_index(plan, strips, auxiliary, of))  # B over rows
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    at = plan.row_of[i, j]
+    packed = jnp.zeros(plan.n_rows, fit.dtype).at[at].set(pack_density(density))
+    charge = jnp.matmul(packed, fit, precision="highest")
+    charge = root.applied(charge[None], transposed=True)[0]
+    three = coulomb * packed[:, None] * charge
+    two = -0.5 * coulomb * charge[:, None] * charge
+    if not exchange:
+        return _Weights(three, two)
+    c = root.applied(fit, transposed=True)[plan.row_of]  # [N, N, F]
+    z, y = _exchange_weights(c, density)
+    both = z[i, j] * np.where(i == j, 1.0, 2.0)[:, None]
+    return _Weights(
+        three.at[at].add(-0.5 * exchange * both),
+        two + 0.25 * exchange * y,
+    )
+
+
+def _exchange_weights(
+    c: Float[Array, "N N F"], density: FloatNN
+) -> tuple[Float[Array, "N N F"], Float[Array, "F F"]]:
+    """Z_P = D C_P D, and tr(C_P Z_Q), from the columns of D, BLOCK at a time."""
+    n, _, f = c.shape
+    columns = columns_of_density(density)
+
+    def block(i: Count, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, y = sums
+        vectors = lax.dynamic_slice_in_dim(columns.vectors, i * BLOCK, BLOCK, 1)
+        half = _product(vectors.T, c.reshape(n, n * f)).reshape(BLOCK, n, f)
+        other = jnp.matmul(jnp.broadcast_to(density, (BLOCK, n, n)), half, precision="highest")
+        z = z + _product(vectors, other.reshape(BLOCK, n * f)).reshape(n, n, f)
+        return z, y + _product(half.reshape(-1, f).T, other.reshape(-1, f))
+
+    blocks = (columns.count + BLOCK - 1) // BLOCK
+    start = jnp.zeros_like(c), jnp.zeros((f, f), c.dtype)
+    return lax.fori_loop(0, blocks, block, start)
+
+
+def _contracted(
+    kets: list[Kets], auxiliary: Auxiliary, weights: FloatRF, of: Interaction
+) -> tuple[list[PairGradient], list[Float[Array, "1 n K 3"]]]:
+    """Derivatives of the sum of weights times integrals: by kets, and by auxiliary centres."""
+    sides = auxiliary.sides
+
+    def portable(*given: Array) -> tuple[Array, ...]:
+        *arrays, weights = given
+        found = [EriSide(*arrays[k : k + 4]) for k in range(0, len(arrays), 5)]
+        return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], weights, of)
+
+    shape = [side.centre_hi.shape for side in sides]
+    shape += [x.shape for k in kets for x in (k.side.centre_hi, k.side.hermite)]
+    flat = codelet(
+        "fitting_gradient",
+        portable,
+        *operands(kets, auxiliary),
+        weights,
+        shape=tuple(shape),
+        **work(kets, auxiliary, of, derivative=1),
+    )
+    rest = flat[len(sides) :]
+    found = [PairGradient(*rest[k : k + 2]) for k in range(0, len(rest), 2)]
+    return found, list(flat[: len(sides)])
+
+
+def _blocks(
+    kets: list[Kets],
+    ket_sides: list[EriSide],
+    auxiliary: Auxiliary,
+    sides: list[EriSide],
+    weights: FloatRF,
+    of: Interaction,
+) -> tuple[Array, ...]:
+    """The portable form of the codelet "fitting_gradient", strip by strip."""
+    by_bra = [jnp.zeros_like(side.centre_hi) for side in sides]
+    by_ket: list[Array] = []
+    for ket, ket_side in zip(kets, ket_sides, strict=True):
+        n_strips, _, _, products, _ = ket_side.hermite.shape
+        mine = weights[ket.first_row :][: n_strips * ket.members * products]
+        mine = mine.reshape(n_strips, ket.members, products, -1)
+        total = PairGradient(jnp.zeros_like(ket_side.centre_hi), jnp.zeros_like(ket_side.hermite))
+        for b, (group, side) in enumerate(zip(auxiliary.layout.groups, sides, strict=True)):
+            orders = group.kind.l, ket.order
+            own = mine[..., group.first : group.first + group.n_functions]
+            own = own.reshape(*own.shape[:3], group.n_shells, -1)  # [S, members, g, n, f]
+            bra = EriSide(*(x[0] for x in side))
+
+            def strip(sums: Array, one: tuple) -> tuple[Array, PairGradient]:
+                segment, own, *given = one
+                g = own[segment].transpose(2, 3, 0, 1)  # [n, f, chunks, g]
+                first, second = eri_gradient_vertex(orders, of, bra, EriSide(*given), g)  # noqa: B023
+                return sums + first.centre, second
+
+            zero = jnp.zeros_like(bra.centre_hi)
+            sums, found = lax.scan(strip, zero, (jnp.asarray(ket.segment), own, *ket_side))
+            by_bra[b] = by_bra[b] + sums[None]
+            total = PairGradient(*(x + y for x, y in zip(total, found, strict=True)))
+        by_ket += total
+    return (*by_bra, *by_ket)
+
+
+def _product(a: Array, b: Array) -> Array:
+    return jnp.matmul(a, b, precision="highest")

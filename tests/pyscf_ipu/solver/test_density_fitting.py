@@ -1,0 +1,62 @@
+"""jk="ri" through the solver: energies, forces and results are those of PySCF's `density_fit()`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracle import small
+
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.scf.machine import HOST
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.solver.memory import fitting_bytes, program_bytes
+from pyscf_ipu.solver.rks_core import rks_core
+
+MOL = small("hydrogen cyanide")
+
+
+@pytest.mark.slow
+def test_energies_and_forces_are_pyscfs(solver_of):
+    solver = solver_of(xc="hf", precision="float64", jk="ri")
+    found = rks(MOL, solver=solver, forces=True)
+    field = solver.settings.pyscf_method(solver.settings.pyscf_mole(MOL.numbers, MOL.positions))
+    field.conv_tol, field.conv_tol_grad = 1e-12, 1e-8
+    assert found.energy == pytest.approx(field.kernel(), abs=1e-9)
+    np.testing.assert_allclose(found.mo_energy, field.mo_energy, rtol=0, atol=1e-6)
+    method = field.nuc_grad_method()
+    method.verbose = 0
+    np.testing.assert_allclose(found.forces, -method.kernel(), rtol=0, atol=1e-6)
+    assert found.jk == "ri"
+
+
+@pytest.mark.slow
+def test_float32(solver_of):
+    found = rks([MOL, small("methanol")], solver=solver_of(xc="hf", jk="ri"))
+    exact = rks([MOL, small("methanol")], solver=solver_of(xc="hf", precision="float64", jk="ri"))
+    np.testing.assert_allclose(found.energy, exact.energy, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(found.gap, exact.gap, rtol=0, atol=2e-5)
+    assert found.jk == ["ri", "ri"]
+
+
+def test_an_element_without_auxiliary_functions_is_refused():
+    mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
+    with pytest.raises(InvalidMolecule, match="shells beyond g: use jk='exact'"):
+        Solver(Settings("def2-svp", jk="ri")).shape(mol)
+    assert Solver(Settings("def2-svp", jk="auto")).shape(mol).n_ao < 128
+
+
+def test_memory_grows_with_the_third_power():
+    fit, exact = Settings("6-31g*", grid_level=0, jk="ri"), Settings("6-31g*", grid_level=0)
+    alkanes = [[6] * n + [1] * (2 * n + 2) for n in (8, 16)]
+    small_, large = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
+    assert 7 < fitting_bytes(large, fit) / fitting_bytes(small_, fit) < 9
+    assert program_bytes(large, fit) < 0.4 * program_bytes(large, exact)
+
+
+def test_a_machine_without_float64_refuses():
+    def without_float64(shape):
+        return replace(HOST, has_float64=False)
+
+    with pytest.raises(ValueError, match=r"jk='ri' fits in float64.*use jk='exact'"):
+        rks_core(MOL, Settings(jk="ri"), without_float64)
