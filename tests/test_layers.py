@@ -101,7 +101,7 @@ MIRRORS = {
 }
 """Module names that stand twice in a package on purpose."""
 
-MAX_LONG_SIGNATURES = 5
+MAX_LONG_SIGNATURES = 6
 LONG = 7
 MAX_ANY = 150
 

@@ -106,9 +106,13 @@ def make_step(
 
     def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
         state, sound = carry
-        found = _summed_gradient(state.model, packs, loss, dtype)
-        gradient, sums = jax.lax.psum(found, AXIS)
-        new, report = _update(state, gradient, sums, rule, config.ema)
+        # The names are for profiles (schnet.training.price).
+        with jax.named_scope("forward_backward"):
+            found = _summed_gradient(state.model, packs, loss, dtype)
+        with jax.named_scope("all_reduce"):
+            gradient, sums = jax.lax.psum(found, AXIS)
+        with jax.named_scope("update"):
+            new, report = _update(state, gradient, sums, rule, config.ema)
         sound = sound & jnp.isfinite(report.loss) & jnp.isfinite(report.gradient_norm)
         good = sound & (report.molecules > 0.0)
         return (jax.tree.map(partial(jnp.where, good), new, state), sound), report

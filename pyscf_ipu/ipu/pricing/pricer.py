@@ -5,8 +5,10 @@ place of its elements and the buffers that hold them.  The rules (rules.py) pric
 walk itself deals with loops, branches and calls.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import jax
 import numpy as np
@@ -14,16 +16,18 @@ from jax.core import AbstractValue
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 from jax.typing import ArrayLike
 
+from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
-from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64
-from pyscf_ipu.ipu.vertices.trip_counts import Path, called, sites
+from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
+from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
 
 FOLDED = 2**22  # elements up to which a constant is computed when the program is priced
+UNFOLDED = COLLECTIVES | {"tile_map", "axis_index"}
 TRANSFORMS = re.compile(r"^(\w+)\((.*)\)$")
-CONTROL = frozenset("while body cond scan branch checkpoint closed_call".split())
+CONTROL = frozenset("while body cond scan branch checkpoint closed_call shard_map".split())
 
 
 Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
@@ -33,10 +37,14 @@ Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
 class Pricer(Steps):
     """Prices programs for one target."""
 
-    def __init__(self, target: Target, n_tiles: int, rules: Mapping[str, Rule]) -> None:
-        super().__init__(target, n_tiles)
+    def __init__(
+        self, target: Target, n_tiles: int, rules: Mapping[str, Rule], replicas: int = 1
+    ) -> None:
+        super().__init__(target, n_tiles, replicas)
         self.rules = rules
         self.unknown: list[tuple[str, list[Path | int]]] = []
+        self.half = False
+        """Whether there are float16 products."""
         self._loops: list[Path | int] = []
 
     def block(
@@ -85,8 +93,12 @@ class Pricer(Steps):
 
     def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         """Price one equation."""
-        refuse_float64(eqn)
+        refuse_types(eqn)
         name = eqn.primitive.name
+        if self.collecting and name not in COLLECTIVES:
+            self.flush()
+        if name == "shard_map":
+            ins = self._own_parts(eqn, ins)
         inner = called(eqn)
         if inner is not None:
             return self.block(inner.jaxpr, inner.consts, ins, path)
@@ -104,16 +116,28 @@ class Pricer(Steps):
         self.note_unknown(name)
         return self.results(eqn)
 
+    def _own_parts(self, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+        """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""
+        devices = math.prod(eqn.params["mesh"].shape.values())
+        if devices not in (1, self.replicas):
+            raise ValueError(
+                f"the program is spread over {devices} devices: simulate it with "
+                f"replicas={devices}, or make its mesh of one device for any number"
+            )
+        inner = eqn.params["jaxpr"].invars
+        return [
+            v if v.size == aval(x).size else self.new(x.aval, "shard_map")
+            for v, x in zip(ins, inner, strict=True)
+        ]
+
     def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
         test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
         of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
 
         def once(state: list[Value]) -> list[Value]:
-            if any(sites(test.jaxpr)):
-                self.note_unknown("a loop or branch in the test of a while")
-            else:
-                self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path))
+            asked = (*path, TEST)
+            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], asked))
             return self.block(body.jaxpr, body.consts, [*of_body, *state], path)
 
         return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once)
@@ -159,6 +183,19 @@ class Pricer(Steps):
         self.steps.append(Loop(trips, body, self.stage or "loop"))
         self._release(results)
         return state
+
+    @contextmanager
+    def repeated(self, times: int, name: str) -> Iterator[None]:
+        """What is priced inside runs so often."""
+        if times == 1:
+            yield
+            return
+        self.flush()
+        outer, self.steps = self.steps, []
+        yield
+        self.flush()
+        body, self.steps = self.steps, outer
+        self.steps.append(Loop(times, body, name))
 
     def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
@@ -228,7 +265,7 @@ def _fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
     Only integers and conditions are computed, because they can be indices.  Other constants are
     replaced by zero.
     """
-    if any(v.constant is None for v in ins) or eqn.effects or eqn.primitive.name == "tile_map":
+    if any(v.constant is None for v in ins) or eqn.effects or eqn.primitive.name in UNFOLDED:
         return None
     avals = [aval(v) for v in eqn.outvars]
     if sum(a.size for a in avals) > FOLDED:

@@ -7,21 +7,31 @@ a compute set, as a Poplar programmer would have them.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from jax.core import AbstractValue, ShapedArray
 
+from pyscf_ipu.ipu.chip.collectives import collective_cycles
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
-from pyscf_ipu.ipu.steps.compute_sets import ComputeSet, ElementwiseSet, PricedStep, compute_step
+from pyscf_ipu.ipu.steps.compute_sets import (
+    NO_WORK,
+    ComputeSet,
+    ElementwiseSet,
+    PricedStep,
+    Work,
+    compute_step,
+)
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.tile_memory import CONTROL_BYTES, EXCHANGE_BYTES, Tracker
 from pyscf_ipu.ipu.vertices.trip_counts import Path
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
+REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
 LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, no latency"
 
 
@@ -74,8 +84,8 @@ class Loop:
 class Steps:
     """The program as it grows."""
 
-    def __init__(self, target: Target, n_tiles: int) -> None:
-        self.target, self.n_tiles = target, n_tiles
+    def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
+        self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
         self.memory = Tracker(n_tiles)
         self.steps: list[PricedStep | Loop] = []
@@ -84,6 +94,7 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
+        self._collecting: tuple[str, str, float] | None = None
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
         """A variable in memory: at `place`, or in the linear mapping."""
@@ -148,8 +159,8 @@ class Steps:
             self._open = ComputeSet(self.target, self.n_tiles, self.stage)
         return self._open
 
-    def elementwise(self, place: Place) -> ElementwiseSet:
-        """The fused elementwise vertex that the next operation joins."""
+    def elementwise(self, place: Place, half: bool = False) -> ElementwiseSet:
+        """The fused elementwise vertex that the next operation joins, of float16 if `half`."""
         found = self._open
         if (
             isinstance(found, ElementwiseSet)
@@ -158,7 +169,7 @@ class Steps:
         ):
             return found
         self.flush()
-        self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place)
+        self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place, half)
         return self._open
 
     def ready(self, value: Value) -> bool:
@@ -186,7 +197,41 @@ class Steps:
             moved = float(crossing.sum() - crossing.trace())
             self.other("exchange", "links between IPUs", links, LINK_ORIGIN, moved=moved)
 
-    def library(self, name: str, load: np.ndarray, source: str, how: str = "formula") -> None:
+    @property
+    def collecting(self) -> bool:
+        """Whether a collective waits for more of its kind."""
+        return self._collecting is not None
+
+    def collect(self, name: str, nbytes: float) -> None:
+        """Let replicas exchange `nbytes` each.  Successive collectives of one kind are one."""
+        found = self._collecting
+        if found is not None and found[:2] != (name, self.stage):
+            self.flush()
+            found = None
+        self._collecting = name, self.stage, nbytes + (found[2] if found else 0.0)
+
+    def _collectives(self) -> None:
+        if self._collecting is None:
+            return
+        (name, stage, nbytes), self._collecting = self._collecting, None
+        ipus = self.n_tiles // int(self.target.tiles_per_ipu)
+        found = collective_cycles(self.target, name, nbytes, self.replicas, ipus)
+        sync = self.target.global_sync_cycles
+        here, self.stage = self.stage, stage
+        self.other("sync", "sync of all replicas", float(sync), (sync.how, sync.source))
+        self.stage = here
+        how, source = REDUCE_ORIGIN
+        step = Step("exchange", name, stage, found, self.n_tiles, how=how, source=source)
+        self.steps.append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+
+    def library(
+        self,
+        name: str,
+        load: np.ndarray,
+        source: str,
+        how: str = "formula",
+        work: Work = NO_WORK,
+    ) -> None:
         """A compute set of library vertices, behind the exchange of what was fetched.
 
         Args:
@@ -194,12 +239,11 @@ class Steps:
             load: [n_tiles] cycles of the vertex on each tile.
             source: The formula or document that the cycles are from.
             how: One of `pyscf_ipu.ipu.chip.quantity.HOWS`.
+            work: Of all tiles.
         """
         self.flush()
-        vertices = int((load > 0).sum())
-        self._append(
-            compute_step(name, self.stage, np.stack([load, load]), vertices, (how, source))
-        )
+        both, vertices = np.stack([load, load]), int((load > 0).sum())
+        self._append(compute_step(name, self.stage, both, vertices, (how, source), work))
 
     def other(
         self,
@@ -232,6 +276,7 @@ class Steps:
                 self.transfer()  # what its vertices fetched comes first
             self._append(step)
         self.transfer()
+        self._collectives()
 
     def _append(self, priced: PricedStep) -> None:
         self.memory.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)

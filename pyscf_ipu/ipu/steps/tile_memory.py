@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Buffer, Memory
 from pyscf_ipu.tiles.array import WORKERS
 
@@ -72,15 +73,16 @@ class Tracker:
                 self.live = self.live - self._buffers.pop(h)[2]
                 del self._uses[h]
 
-    def report(self, limit: int) -> Memory:
-        """Per tile, in PopVision's categories."""
+    def report(self, target: Target) -> Memory:
+        """Per tile, in PopVision's categories, beside the limits of the target."""
+        executable = target.executable_memory_bytes
         tile = int(np.argmax(self.highest)) if self.highest.size else 0
         named = sorted(self._snapshot, key=lambda b: -b[2][tile])[:LARGEST]
         used = self.highest > 0
         stack = np.where(used, float(STACK_BYTES), 0.0)
         categories = {"Variables": self.highest, **self.fixed, "Stack": stack}
         return Memory(
-            limit,
+            int(target.memory_bytes_per_tile),
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
             _thinned(self.timeline),
@@ -88,6 +90,7 @@ class Tracker:
                 Buffer(name, stage, "Variables", int(where[tile]), int(where.sum()))
                 for name, stage, where in named
             ),
+            int(executable) if executable.known else None,
         )
 
 

@@ -3,7 +3,7 @@
 import { computePerTile, memoryOverTime, memoryPerTile } from "./charts.js";
 import { dataSize, duration, legend, make, section, whole } from "./page.js";
 import {
-  bufferTable, cards, categoryTable, comparisonTable, countTable, provenanceTable, stageTable,
+  bufferTable, cards, categoryTable, comparisonTable, countTable, ipuTable, provenanceTable, rateTable, stageTable,
   unknownTable, vertexTable,
 } from "./tables.js";
 import { timeline } from "./view.js";
@@ -70,10 +70,12 @@ function fill() {
   document.getElementById("subtitle").textContent = `${data.title}, `
     + `${whole(profile.tiles)} tiles at ${(profile.clock_hz / 1e9).toFixed(3)} GHz, `
     + `${dataSize(profile.memory.limit_bytes)} per tile`;
-  main.append(cards(profile));
+  main.append(cards(profile), make("ul", { class: "findings" },
+    ...data.findings.map((text) => make("li", {}, text))));
   if (data.comparison) main.append(comparisonSection(data.comparison));
   main.append(timelineSection(),
-    section("stages", "Stages", "", stageTable(profile, stages)),
+    section("stages", "Stages", "", stageTable(profile, stages), rateTable(profile)),
+    section("ipus", "IPUs", "", ipuTable(profile)),
     section("vertices", "Vertices", "", vertexTable(data.vertices, profile)),
     section("tiles", "Compute of every tile", "", drawn(computePerTile(profile.tile_compute_cycles))),
     memorySection(), originSection());
