@@ -24,7 +24,7 @@ from pyscf_ipu.ipu.profile.data import Memory, Program, Repeat, Step
 from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Loop
-from pyscf_ipu.ipu.steps.streams import Moved, Streams, host_steps
+from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps
 from pyscf_ipu.ipu.vertices.trip_counts import Path, run_counts
 
 NOTES = (
@@ -90,6 +90,24 @@ def simulate(
     return run
 
 
+def profile_of(
+    fn: Callable[..., object],
+    target: Target,
+    *args: object,
+    num_ipus: int = 1,
+    replicas: int = 1,
+    streams: Streams = ALL_TRAVELS,
+) -> Profile:
+    """The price of `fn(*args)` without its results, as of `simulate`.
+
+    The program runs only if it has loops or branches that depend on data, once, to count them.
+    """
+    target.check_ipus(num_ipus, replicas)
+    closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
+    moved = streams.bytes_of(args, out)
+    return _Priced(closed, target, num_ipus, RULES, replicas, moved).profile(jax.tree.leaves(args))
+
+
 def memory_of(
     fn: Callable[..., object],
     target: Target,
@@ -121,7 +139,8 @@ class _Priced:
         outs = p.block(closed.jaxpr, closed.consts, ins, ())
         p.flush()
         if moved is None:
-            moved = Moved(*(float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs)))
+            into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
+            moved = Moved(into, outof)
         self.host = host_seconds(target, moved.into + moved.outof, replicas, num_ipus)
         self.streams = host_steps(target, moved, replicas, num_ipus)
         self.memory = p.memory.report(target)

@@ -22,6 +22,7 @@ def rks_core(
     mol: Molecule,
     settings: Settings | None = None,
     machine: Callable[[Shape], Machine] | None = None,
+    coarse: bool = False,
 ) -> tuple[Core, Arguments]:
     """(function, arguments): `jax.jit(function)(*arguments)` is one SCF, coordinates to results.
 
@@ -29,6 +30,7 @@ def rks_core(
         mol: one molecule.
         settings: level of theory; default `Settings()`.
         machine: from the molecule's shape, the algorithms of a machine; default: those of CPUs.
+        coarse: as of `Solver.shape`.
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
@@ -43,7 +45,7 @@ def rks_core(
             "inside `with jax.enable_x64(True)`, or choose float32"
         )
     mol.check(settings.precision)
-    shape = Solver(settings).shape(mol)
+    shape = Solver(settings).shape(mol, coarse)
     how = machine(shape) if machine else HOST
 
     def core(

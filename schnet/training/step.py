@@ -106,7 +106,7 @@ def make_step(
 
     def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
         state, sound = carry
-        # The names are for profiles (schnet.training.price).
+        # The names are for profiles (schnet.costs.training_price).
         with jax.named_scope("forward_backward"):
             found = _summed_gradient(state.model, packs, loss, dtype)
         with jax.named_scope("all_reduce"):

@@ -25,7 +25,9 @@ from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
 
 FOLDED = 2**22  # elements up to which a constant is computed when the program is priced
-UNFOLDED = COLLECTIVES | {"tile_map", "axis_index"}
+UNFOLDED = COLLECTIVES | set(
+    "tile_map axis_index random_seed random_wrap random_unwrap random_bits random_fold_in".split()
+)
 TRANSFORMS = re.compile(r"^(\w+)\((.*)\)$")
 CONTROL = frozenset("while body cond scan branch checkpoint closed_call shard_map".split())
 

@@ -26,8 +26,9 @@ class Moved(NamedTuple):
 class Streams:
     """Which arguments stay, and whether traffic runs beside the program."""
 
-    resident: frozenset[int]
-    overlap: bool
+    resident: frozenset[int] = frozenset()
+    """Numbers of the arguments that stay on the IPUs."""
+    overlap: bool = False
 
     def bytes_of(self, args: tuple[object, ...], out: object) -> Moved:
         """Bytes in and out of a call with these arguments and a result of these shapes.
@@ -50,6 +51,9 @@ class Streams:
             else:
                 outof += _bytes(part)
         return Moved(float(into), float(outof), self.overlap)
+
+
+ALL_TRAVELS = Streams()
 
 
 def host_steps(

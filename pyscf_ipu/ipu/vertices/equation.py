@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import JaxprEqn, Literal, Var
@@ -22,7 +23,7 @@ def size(x: Var | Literal) -> int:
 def is_half(eqn: JaxprEqn) -> bool:
     """Whether an equation computes in float16: it reads that, and no other floating type."""
     found = {aval(v).dtype for v in eqn.invars or eqn.outvars if hasattr(v.aval, "dtype")}
-    floating = {d for d in found if np.issubdtype(d, np.floating)}
+    floating = {d for d in found if jnp.issubdtype(d, np.floating)}
     return floating == {np.dtype(np.float16)}
 
 

@@ -186,5 +186,9 @@ def run_counts(closed: ClosedJaxpr) -> Callable[..., dict[Path, int]]:
     """A function of the program's flat arguments that returns the count of every site."""
     if not any(sites(closed.jaxpr)):
         return lambda *_: {}
-    compiled = jax.jit(lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1])
+    compiled = jax.jit(
+        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1],
+        # It runs once: folding the tables of indices takes longer than looking them up.
+        compiler_options={"xla_disable_hlo_passes": "constant_folding"},
+    )
     return lambda *args: {p: int(n) for p, n in jax.device_get(compiled(*args)).items()}
