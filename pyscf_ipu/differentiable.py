@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.custom_batching import sequential_vmap
+from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.gradient.program import State, energy_gradient
@@ -95,9 +96,10 @@ def energy_function(
         held = numerics.refines or found.overlap_smallest >= numerics.least_overlap
         sound = found.converged & held & jnp.isfinite(total.hi)
         dtype = numerics.energy_dtype
-        state = (found.density, found.orbitals, found.orbital_energy)
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
-        return energy, _Converged(positions, *(x.astype(dtype) for x in state), sound)
+        density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
+        levels = found.orbital_energy.astype(dtype)
+        return energy, _Converged(positions, density, orbitals, levels, sound)
 
     @sequential_vmap
     @jax.jit
@@ -117,7 +119,7 @@ def energy_function(
 
     energy.defvjp(solve_once, backward)
 
-    def checked(positions: Positions) -> Energy:
+    def checked(positions: ArrayLike) -> Energy:
         """The energy in Hartree at positions [A, 3] in Bohr."""
         given = jnp.asarray(positions)
         if given.shape != (molecule.n_atoms, 3):

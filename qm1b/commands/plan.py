@@ -91,10 +91,8 @@ class PlanCommand:
         molecules = self.molecules or len(found)
         coarse = cheaper(settings.level, round(molecules), each) == COARSE
         quiet = self.json == TO_STDOUT
-        plan = pod_plan(
-            found, settings.level, system, molecules * each, each, coarse,
-            (lambda _: None) if quiet else say,
-        )  # fmt: skip
+        tell = (lambda _: None) if quiet else say
+        plan = pod_plan(found, settings.level, system, float(molecules * each), coarse, tell)
         if self.json is not None:
             put_json(json.dumps(plan.to_dict(), indent=1), self.json)
         if not quiet:

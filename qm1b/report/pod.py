@@ -157,8 +157,7 @@ def pod_plan(
     candidates: Iterable[Candidate],
     level: Settings,
     target: Target,
-    rows: float | None,
-    conformers: int,
+    rows: float,
     coarse: bool = False,
     tell: Callable[[str], None] = print,
 ) -> PodPlan:
@@ -168,8 +167,7 @@ def pod_plan(
         candidates: molecules of the input, whose shapes are counted.
         level: the level of theory.
         target: the system; one IPU if it is a chip by itself.
-        rows: of the dataset; None for all conformers of the candidates.
-        conformers: of each molecule.
+        rows: of the dataset.
         coarse: whether numbers of hydrogens are rounded up to few limits.
         tell: what is being priced.
 
@@ -194,8 +192,7 @@ def pod_plan(
         prices.append(shape_price(shape.label, n, sample, profile))
     cores = target.host_cores
     host = float(cores) / EMBED_SECONDS if cores.known else float("inf")
-    total = counts.total() * conformers if rows is None else rows
-    return PodPlan(target.name, replicas, total, tuple(prices), host)
+    return PodPlan(target.name, replicas, rows, tuple(prices), host)
 
 
 def price(

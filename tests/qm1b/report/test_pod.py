@@ -44,7 +44,7 @@ def test_a_slow_host_sets_the_rate():
 
 
 def test_what_does_not_fit_is_said():
-    plan = PodPlan("bow", 1, 1.0, (shape(1, 1, 2, fits=False),), float("inf"))
+    plan = PodPlan("bow", 1, 1.0, (shape(1, 1.0, 2.0, fits=False),), float("inf"))
     assert "does not fit" in pod.as_text(plan)
 
 
@@ -56,7 +56,6 @@ def cheap(monkeypatch):
     def price(molecule, level, system, replicas, coarse):
         cycles = Cycles(1e6 * molecule.n_electrons, 4e6 * molecule.n_electrons)
         memory = SimpleNamespace(max_tile_bytes=100, overflowing=(level and []) or [])
-        memory.overflowing = SimpleNamespace(size=0)
         wall = cycles * (1 / 1.85e9)
         return SimpleNamespace(cycles=cycles, wall_seconds=wall, memory=memory, unknown_ops={})
 
