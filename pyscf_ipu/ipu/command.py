@@ -45,11 +45,12 @@ def profile_rks(
     target_name: str = "bow",
     num_ipus: int = 1,
     strict: bool = False,
+    replicas: int = 1,
 ) -> Profile:
     """One SCF of a molecule on a simulated IPU; raises what `rks_core` and `simulate` raise."""
     chip = target(target_name)
     core, arguments = rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape))
-    solution, profile = simulate(core, chip, num_ipus, strict)(*arguments)
+    solution, profile = simulate(core, chip, num_ipus, strict, replicas=replicas)(*arguments)
     energy = float(np.sum([to_float64(t) for t in solution.terms]))
     converged = "converged" if bool(solution.converged) else "not converged"
     note = f"{int(solution.cycles)} SCF cycles, {converged}"

@@ -55,7 +55,7 @@ def cheap(monkeypatch):
 
     def price(molecule, level, system, replicas, coarse):
         cycles = Cycles(1e6 * molecule.n_electrons, 4e6 * molecule.n_electrons)
-        memory = SimpleNamespace(max_tile_bytes=100, overflowing=(level and []) or [])
+        memory = SimpleNamespace(max_tile_bytes=100, overflowing=SimpleNamespace(size=0))
         wall = cycles * (1 / 1.85e9)
         return SimpleNamespace(cycles=cycles, wall_seconds=wall, memory=memory, unknown_ops={})
 
@@ -97,6 +97,23 @@ def test_molecules_scale_the_rows(cheap, tmp_path):
 def test_what_cannot_be_planned_is_one_sentence(options, says, capsys):
     assert main(["plan", *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_run_is_priced_into_its_manifest_and_card(cheap, tmp_path):
+    from fake_runs import MANY, fake_run
+
+    from qm1b.report.run_price import price_run
+
+    out, _ = fake_run(tmp_path, MANY, conformers=2)
+    found = price_run(out, target("bow"), lambda _: None)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["runs"][-1]["ipu_price"] == json.loads(json.dumps(found))
+    assert found["rows"] == manifest["counts"]["rows"]
+    assert 0 < found["ipu_seconds"]["low"] < found["ipu_seconds"]["high"]
+    assert {s["target"] for s in found["shapes"]} == {"bow"}
+    assert main(["card", str(out)]) == 0
+    card = (out / "card" / "README.md").read_text()
+    assert "on a simulated IPU (bow)" in card
 
 
 @pytest.mark.slow
