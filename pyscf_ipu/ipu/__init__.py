@@ -13,6 +13,7 @@ from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
 from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
+from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.simulate import memory_of, profile_of, simulate
@@ -36,6 +37,7 @@ __all__ = [
     "jacobi_eigh",
     "machine_of",
     "memory_of",
+    "on_ipu",
     "profile_of",
     "simulate",
     "target",

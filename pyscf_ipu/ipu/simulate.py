@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr
 from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
+from pyscf_ipu.ipu.pricing.on_ipu import last_mark
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.profile.data import Memory, Program, Repeat, Step
@@ -50,7 +51,8 @@ def simulate(
         fn: Any JAX function of arrays; traced once for each set of argument shapes.
         target: One of `pyscf_ipu.ipu.TARGETS`: a chip, which stands for any number of them, or a
             system such as `target("bow-pod16")`.
-        num_ipus: IPUs that share the program, each layer spread over all their tiles (sharding).
+        num_ipus: IPUs of the program: each layer is spread over all their tiles (sharding), or, if
+            the program names IPUs (`on_ipu`), each stage has one of them (pipelining).
         strict: Raise an error if a tile's memory overflows, instead of reporting it.
         rules: Cost of each primitive; `RULES | {...}` for primitives of your own.
         replicas: Copies of the program, each with `num_ipus` IPUs and data of its own (data
@@ -134,7 +136,17 @@ class _Priced:
         self.target, self.num_ipus, self.replicas = target, num_ipus, replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed = closed
-        p = self.pricer = Pricer(target, self.n_tiles, rules, replicas)
+        stages = 1 + last_mark(closed.jaxpr)
+        if stages > num_ipus:
+            raise ValueError(
+                f"the program has a stage on IPU {stages - 1}, and a replica has num_ipus="
+                f"{num_ipus}: give at least {stages}"
+            )
+        # Stages have an IPU each; without them, all IPUs share every operation.
+        per_stage = int(target.tiles_per_ipu) if stages else self.n_tiles
+        p = self.pricer = Pricer(target, per_stage, rules, replicas)
+        if stages:
+            p.stages(num_ipus)
         ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
         outs = p.block(closed.jaxpr, closed.consts, ins, ())
         p.flush()
@@ -171,6 +183,7 @@ class _Priced:
             unknown_ops=dict(unknown),
             notes=tuple(note for note, here in zip(NOTES, (True, links), strict=True) if here),
             replicas=self.replicas,
+            staged=self.pricer.staged,
             peaks=peaks(self.target, self.pricer.half),
         )
 
@@ -194,7 +207,8 @@ class _Priced:
             else:
                 out.append(step.step)
                 if step.load.size:
-                    load += times * step.load
+                    first = step.step.ipu * step.load.size
+                    load[first : first + step.load.size] += times * step.load
         return tuple(out)
 
 

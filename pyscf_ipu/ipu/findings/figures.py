@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.rates import rates
 from pyscf_ipu.ipu.findings.words import findings
 from pyscf_ipu.ipu.profile.data import ProfileData, Repeat, Step
@@ -14,7 +15,7 @@ def to_dict(profile: ProfileData) -> dict[str, object]:
 
 def figures(profile: ProfileData) -> dict[str, object]:
     """Everything but the program, in types that JSON has."""
-    memory, cycles = profile.memory, profile.cycles
+    memory, cycles, staged = profile.memory, profile.cycles, pipeline(profile)
     return {
         "target": profile.target,
         "num_ipus": profile.num_ipus,
@@ -55,6 +56,7 @@ def figures(profile: ProfileData) -> dict[str, object]:
         "replicas": profile.replicas,
         "wall_seconds": asdict(profile.wall_seconds),
         "ipus": [asdict(row) for row in profile.ipus()],
+        "pipeline": staged.to_dict() if staged is not None else None,
         "findings": list(findings(profile)),
         "rates": {name: asdict(rate) for name, rate in rates(profile).items()},
         "provenance": _plain_totals(profile, "how"),

@@ -18,9 +18,11 @@ from jax.typing import ArrayLike
 
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
+from pyscf_ipu.ipu.steps.tile_memory import Tracker, Trackers
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
 
@@ -43,10 +45,15 @@ class Pricer(Steps):
         self, target: Target, n_tiles: int, rules: Mapping[str, Rule], replicas: int = 1
     ) -> None:
         super().__init__(target, n_tiles, replicas)
+        self.memory: Tracker | Trackers
         self.rules = rules
         self.unknown: list[tuple[str, list[Path | int]]] = []
         self.half = False
         """Whether there are float16 products."""
+        self.staged = False
+        """Whether the program names IPUs for its stages."""
+        self._pinned: int | None = None
+        self._crossed: set[tuple[object, int]] = set()
         self._loops: list[Path | int] = []
 
     def block(
@@ -67,7 +74,11 @@ class Pricer(Steps):
         for i, eqn in enumerate(jaxpr.eqns):
             self.stage = outer or _stage(eqn)
             ins = [self._value(x, env) for x in eqn.invars]
+            outer_pin = self._pinned
+            if self.staged:
+                self._go_to(eqn, ins)
             outs = self.equation(eqn, ins, (*path, i))
+            self._pinned = outer_pin
             for var, value in zip(eqn.outvars, outs, strict=True):
                 if var in last:
                     env[var] = value
@@ -117,6 +128,28 @@ class Pricer(Steps):
             return self.rules[name](self, eqn, ins)
         self.note_unknown(name)
         return self.results(eqn)
+
+    def stages(self, ipus: int) -> None:
+        """Price a program that names so many IPUs, each of which is `n_tiles` large."""
+        self.staged, self.memory = True, Trackers(self.n_tiles, ipus)
+
+    def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
+        """Move on to the IPU of an equation, and bring its operands there."""
+        there = [v for v in ins if v.constant is None]
+        mark = marked(eqn) if self._pinned is None else self._pinned
+        wanted = mark if mark is not None else max((v.ipu for v in there), default=self.ipu)
+        opened = called(eqn) is not None and mark is None
+        if opened:
+            return  # what is inside decides for itself
+        self._pinned = wanted
+        if wanted != self.ipu:
+            self.flush()
+            self.ipu = self.memory.ipu = wanted
+        for v in there:
+            if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
+                self._crossed.add(((v.buffers, v.ipu), wanted))
+                self.flush()
+                self.cross(v)
 
     def _own_parts(self, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""

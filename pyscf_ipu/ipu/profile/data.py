@@ -217,6 +217,8 @@ class ProfileData:
     """What was computed: the molecule and the level of theory, if the caller gave them."""
     replicas: int = 1
     """Copies of the program that run side by side, each on `num_ipus` IPUs and its own data."""
+    staged: bool = False
+    """The program names IPUs for its stages (`on_ipu`), and so is one turn of a pipeline."""
     peaks: Peaks = field(default_factory=lambda: Peaks())
     """What the chip could do at most."""
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from pyscf_ipu.ipu.findings.figures import to_dict
+from pyscf_ipu.ipu.findings.pipelines import SHOWN, Pipeline, pipeline
 from pyscf_ipu.ipu.findings.rates import Rate, rates
 from pyscf_ipu.ipu.profile.data import ProfileData
 from pyscf_ipu.ipu.profile.html import page
@@ -32,6 +33,10 @@ class Profile(ProfileData):
     def rates(self) -> dict[str, Rate]:
         """Flops, bytes, shares of the peaks and what holds it up, of the program and each stage."""
         return rates(self)
+
+    def pipeline(self, micro_batches: int = SHOWN) -> Pipeline | None:
+        """The program with this many micro-batches; None if it has no stages (`on_ipu`)."""
+        return pipeline(self, micro_batches)
 
     def to_html(self, path: str | Path, other: ProfileData | None = None) -> None:
         """Write a report for the browser, as one file.

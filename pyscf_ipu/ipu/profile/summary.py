@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.rates import rates
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData
 from pyscf_ipu.ipu.profile.text import WIDTH, bar, clip, data_size, duration, percent, table, whole
@@ -26,7 +27,17 @@ _KINDS = {"compute": "Compute, busiest tile of each step", "exchange": "Exchange
 
 def summary(profile: ProfileData) -> str:
     """The profile as text of at most 100 columns, one section after the other."""
-    sections = (_target, _program, _memory, _execution, _stages, _rates, _vertices, _provenance)
+    sections = (
+        _target,
+        _program,
+        _memory,
+        _execution,
+        _stages,
+        _pipeline,
+        _rates,
+        _vertices,
+        _provenance,
+    )
     parts = [section(profile) for section in (*sections, _unknown_ops, _notes)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -175,6 +186,19 @@ def _rates(profile: ProfileData) -> list[str]:
         moved = f"{r.bytes_per_second / 1e12:.3f} TB/s", percent(r.bytes_share)
         rows.append((clip(name, _NAME), *work, *moved, r.bound))
     return ["Rates, of low cycles", *table(rows, "< > > > > <")]
+
+
+def _pipeline(profile: ProfileData) -> list[str]:
+    found = pipeline(profile)
+    if found is None:
+        return []
+    rows = [("", "low", "high")]
+    for k, stage in enumerate(found.stages):
+        rows.append((f"IPU {k}, one micro-batch", *_interval(stage)))
+    rows.append((f"{found.micro_batches} micro-batches", *_interval(found.cycles)))
+    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in found.phases.items()]
+    rows.append(("Bubble", percent(found.bubble), ""))
+    return ["Pipeline", *table(rows, "< > >")]
 
 
 def _vertices(profile: ProfileData) -> list[str]:

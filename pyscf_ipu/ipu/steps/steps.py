@@ -50,6 +50,8 @@ class Value:
     """Number of different elements that a view shows."""
     source: np.ndarray | None = None
     """[n_tiles] bytes that a view takes its elements from."""
+    ipu: int = 0
+    """Where it is, in a program of stages."""
     made_in: object = None
     """The compute set that was open when it was made, if there was one."""
 
@@ -94,6 +96,8 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
+        self.ipu = 0
+        """The IPU of the stage that is being priced."""
         self._collecting: tuple[str, str, float] | None = None
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
@@ -102,7 +106,7 @@ class Steps:
         size, itemsize = array.size, array.dtype.itemsize
         place = place or linear(size, itemsize, self.n_tiles)
         handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
-        return Value(place, size, itemsize, (handle,), made_in=self._open)
+        return Value(place, size, itemsize, (handle,), ipu=self.ipu, made_in=self._open)
 
     def constant(self, value: object) -> Value:
         """A value known at compile time, which is part of the code that uses it."""
@@ -124,6 +128,7 @@ class Steps:
             view=True,
             unique=min(sum(v.distinct for v in used), array.size) or 1,
             source=sum((v.taken_from() for v in used), np.zeros(self.n_tiles)),
+            ipu=max((v.ipu for v in used), default=self.ipu),
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
@@ -264,8 +269,20 @@ class Steps:
             moved_bytes=moved,
             how=origin[0],
             source=origin[1],
+            ipu=self.ipu,
         )
         self.steps.append(PricedStep(step))
+
+    def cross(self, value: Value) -> None:
+        """Bring a variable of another stage's IPU to this one, over the links."""
+        nbytes = float(value.distinct * value.itemsize)
+        traffic = np.zeros((max(value.ipu, self.ipu) + 1,) * 2)
+        traffic[value.ipu, self.ipu] = nbytes
+        name = f"IPU {value.ipu} to IPU {self.ipu}"
+        sync = self.target.global_sync_cycles
+        self.other("sync", "sync", float(sync), (sync.how, sync.source))
+        links = link_cycles(self.target, traffic)
+        self.other("exchange", name, links, LINK_ORIGIN, moved=nbytes)
 
     def flush(self) -> None:
         """End the open compute set."""
@@ -280,6 +297,8 @@ class Steps:
 
     def _append(self, priced: PricedStep) -> None:
         self.memory.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
+        if self.ipu:
+            priced = PricedStep(dataclasses.replace(priced.step, ipu=self.ipu), priced.load)
         self.steps.append(priced)
 
 

@@ -4,6 +4,7 @@ A buffer lives from the equation that makes it to the last that uses it, or any 
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,6 +92,54 @@ class Tracker:
                 for name, stage, where in named
             ),
             int(executable) if executable.known else None,
+        )
+
+
+class Trackers:
+    """A tracker for the IPU of every stage; what is allocated is on the present one."""
+
+    def __init__(self, n_tiles: int, ipus: int) -> None:
+        self._each = [Tracker(n_tiles) for _ in range(ipus)]
+        self.ipu = 0
+
+    @property
+    def fixed(self) -> dict[str, np.ndarray]:
+        """Of the present IPU."""
+        return self._each[self.ipu].fixed
+
+    def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
+        """As `Tracker.allocate`."""
+        return self._each[self.ipu].allocate(name, stage, where) * len(self._each) + self.ipu
+
+    def receive(self, where: np.ndarray) -> None:
+        """As `Tracker.receive`."""
+        self._each[self.ipu].receive(where)
+
+    def scratch(self, where: np.ndarray) -> None:
+        """As `Tracker.scratch`."""
+        self._each[self.ipu].scratch(where)
+
+    def use(self, handles: Iterable[int]) -> None:
+        """As `Tracker.use`, wherever the buffers are."""
+        for h in handles:
+            self._each[h % len(self._each)].use((h // len(self._each),))
+
+    def release(self, handles: Iterable[int]) -> None:
+        """As `Tracker.release`, wherever the buffers are."""
+        for h in handles:
+            self._each[h % len(self._each)].release((h // len(self._each),))
+
+    def report(self, target: Target) -> Memory:
+        """All IPUs after one another; buffers and their course are those of the fullest."""
+        found = [t.report(target) for t in self._each]
+        fullest = max(found, key=lambda m: m.max_tile_bytes)
+        return replace(
+            fullest,
+            by_category={
+                name: np.concatenate([m.by_category[name] for m in found])
+                for name in fullest.by_category
+            },
+            always_live=np.concatenate([m.always_live for m in found]),
         )
 
 

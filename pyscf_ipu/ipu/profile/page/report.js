@@ -6,6 +6,7 @@ import {
   bufferTable, cards, categoryTable, comparisonTable, countTable, ipuTable, provenanceTable, rateTable, stageTable,
   unknownTable, vertexTable,
 } from "./tables.js";
+import { gantt } from "./gantt.js";
 import { timeline } from "./view.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -43,6 +44,12 @@ function timelineSection() {
   return section("timeline", "Timeline", about, legend(stages), ...elements);
 }
 
+function pipelineSection() {
+  const { elements, start } = gantt(profile.pipeline, profile.clock_hz);
+  drawings.push(start);
+  return section("pipeline", "Pipeline", "", ...elements);
+}
+
 function memorySection() {
   const { memory } = profile;
   const over = memory.overflowing_tiles;
@@ -73,6 +80,7 @@ function fill() {
   main.append(cards(profile), make("ul", { class: "findings" },
     ...data.findings.map((text) => make("li", {}, text))));
   if (data.comparison) main.append(comparisonSection(data.comparison));
+  if (profile.pipeline) main.append(pipelineSection());
   main.append(timelineSection(),
     section("stages", "Stages", "", stageTable(profile, stages), rateTable(profile)),
     section("ipus", "IPUs", "", ipuTable(profile)),
