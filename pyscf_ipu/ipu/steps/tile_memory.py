@@ -30,6 +30,8 @@ class Tracker:
         codes = ("Vertex Code", "Control Code", "Internal Exchange Code")
         self.fixed = {name: np.zeros(n_tiles) for name in (SCRATCH, "Constants", *codes)}
         self.timeline: list[tuple[str, int]] = []
+        self.ipu = 0
+        """Where this is, if there are several."""
         self._buffers: dict[int, tuple[str, str, np.ndarray]] = {}
         self._uses: dict[int, int] = {}
         self._next = 0
