@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
 from tyro.extras import subcommand_cli_from_dict
@@ -46,9 +46,11 @@ class ProfileCommand:
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles
     """Maximum number of SCF cycles."""
-    target: str = "bow"
-    """The chip to simulate, bow, gc200 or gc2, or a system: bow-pod4, bow-pod16, bow-pod64,
-    bow-pod256, and the same of gc200."""
+    target: Literal[
+        "bow", "bow-pod4", "bow-pod16", "bow-pod64", "bow-pod256",
+        "gc200", "gc200-pod4", "gc200-pod16", "gc200-pod64", "gc200-pod256", "gc2",
+    ] = "bow"  # fmt: skip
+    """The chip to simulate, or a system of 4 to 256 of them."""
     num_ipus: int = 1
     """Number of chips that share the program."""
     replicas: int = 1

@@ -129,7 +129,9 @@ def price_training(
     replicas = int(ipus) if ipus.known else 1
     rule = optimizer(config, UPDATES)
     step = make_step(rule, config, jnp.dtype(precision), mesh(1))
-    state = jax.eval_shape(lambda: start(SchNet(model, jax.random.key(0)), rule))
+    state = jax.eval_shape(
+        lambda: start(SchNet(model, jax.random.key(0)), rule, precision == "float16")
+    )
     some = stack([empty(packs.shape)] * accumulation, (1, 1, accumulation))
     profile = profile_of(
         step, target, state, some, replicas=replicas, streams=Streams(frozenset((0,)), True)
