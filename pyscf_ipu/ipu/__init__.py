@@ -15,6 +15,7 @@ from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
+from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
 from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.simulate import memory_of, profile_of, simulate
 from pyscf_ipu.ipu.steps.streams import Streams
@@ -40,5 +41,7 @@ __all__ = [
     "on_ipu",
     "profile_of",
     "simulate",
+    "streaming_load",
+    "streaming_store",
     "target",
 ]

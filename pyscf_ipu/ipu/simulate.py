@@ -4,6 +4,7 @@ The outputs are those of the plain jitted call.  The price comes from the functi
 step once, times how often it ran, which a second run counts.
 """
 
+import dataclasses
 import functools
 import math
 from collections import Counter
@@ -155,7 +156,12 @@ class _Priced:
             moved = Moved(into, outof)
         self.host = host_seconds(target, moved.into + moved.outof, replicas, num_ipus)
         self.streams = host_steps(target, moved, replicas, num_ipus)
-        self.memory = p.memory.report(target)
+        dram = target.streaming_memory_bytes
+        self.memory = dataclasses.replace(
+            p.memory.report(target),
+            streaming_bytes=round(p.streamed_bytes),
+            streaming_limit_bytes=round(float(dram)) if dram.known else None,
+        )
 
     @functools.cached_property
     def _counts(self) -> Callable[..., dict[Path, int]]:

@@ -18,6 +18,7 @@ from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES, gather_cycles, scatter_add_
 from pyscf_ipu.ipu.pricing.linear_algebra import convolution, dense, dot, eigh, sort, top_k
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
 from pyscf_ipu.ipu.pricing.reductions import reduce
+from pyscf_ipu.ipu.pricing.streaming import streaming
 from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
@@ -30,6 +31,9 @@ from pyscf_ipu.ipu.vertices.scratch import scratch_bytes
 def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Computed where most of its elements already are, by the fused vertex of that place."""
     out = aval(eqn.outvars[0])
+    for v in ins:
+        if v.place.key[0] == "streaming":
+            p.fetch(v, v.place.elements)  # which refuses it
     there = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
     on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
     place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
@@ -256,6 +260,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     | dict.fromkeys(COLLECTIVES, collective)
     | dict.fromkeys(_AT_HAND.split(), number)
     | {"optimization_barrier": barrier, "dot_general": dot, "eigh": eigh, "sort": sort}
-    | {"conv_general_dilated": convolution, "top_k": top_k}
+    | {"streaming": streaming, "conv_general_dilated": convolution, "top_k": top_k}
 )
 """The rule of every primitive that has one."""

@@ -96,6 +96,8 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
+        self.streamed_bytes = 0.0
+        """Kept in the streaming memory of a machine."""
         self.ipu = 0
         """The IPU of the stage that is being priced."""
         self._collecting: tuple[str, str, float] | None = None
@@ -136,6 +138,11 @@ class Steps:
         """Let bytes [n_tiles] of a variable come to the tiles before the next compute set."""
         if value.constant is not None:
             return
+        if value.place.key[0] == "streaming":
+            raise ValueError(
+                "the program reads an array that is in streaming memory: bring it back with "
+                "streaming_load first"
+            )
         if not self.ready(value):
             self.flush()
         total = float(incoming.sum())

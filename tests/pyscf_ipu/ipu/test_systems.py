@@ -1,5 +1,6 @@
 """Systems, replicas and what they exchange with each other and with their host."""
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -9,7 +10,16 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from pyscf_ipu.ipu import BOW, TARGETS, simulate, target
+from pyscf_ipu.ipu import (
+    BOW,
+    TARGETS,
+    Quantity,
+    TileMemoryError,
+    simulate,
+    streaming_load,
+    streaming_store,
+    target,
+)
 from pyscf_ipu.ipu.chip.collectives import collective_cycles, levels
 
 X = np.linspace(0.1, 1.0, 4096, dtype=np.float32)
@@ -159,3 +169,70 @@ class TestHost:
         assert kept.cycles == all_.cycles
         with pytest.raises(ValueError, match=r"resident=\[2\].*arguments 0 to 1"):
             simulate(step, POD16, resident=(2,))(weights, X)
+
+
+class TestStreamingMemory:
+    X = np.ones((1472, 4096), np.float32)  # 16 KiB on every tile
+
+    @staticmethod
+    def fn(x):
+        kept = streaming_store(jnp.exp(x))
+        small = jnp.sum(x)
+        return streaming_load(kept) + small
+
+    def test_stores_and_loads_cost_their_bytes_over_the_machine_s_dram(self):
+        outputs, found = simulate(self.fn, POD16)(self.X)
+        np.testing.assert_array_equal(outputs, jax.jit(self.fn)(self.X))
+        moves = [s for s, _ in found.steps() if "streaming memory" in s.name]
+        assert [s.name.split()[0] for s in moves] == ["store", "load"]
+        for s in moves:
+            assert s.cycles.low == pytest.approx(self.X.nbytes / 38.4e9 * CLOCK)
+        assert found.memory.streaming_bytes == self.X.nbytes
+
+    def test_replicas_of_a_machine_share_it(self):
+        one, four = (simulate(self.fn, POD16, replicas=n)(self.X)[1] for n in (1, 4))
+        (a, *_), (b, *_) = (
+            [s.cycles.low for s, _ in p.steps() if "streaming" in s.name] for p in (one, four)
+        )
+        assert b == pytest.approx(4 * a)
+        assert four.memory.streaming_bytes == 4 * self.X.nbytes
+
+    def test_what_is_stored_takes_no_tile_memory(self):
+        def wide(x):
+            return jnp.sum(jnp.tanh(x)[None] * jnp.arange(1.0, 5.0)[:, None, None] + x, axis=0)
+
+        def plain(x):
+            kept = jnp.exp(x)
+            return wide(x) + kept
+
+        def streamed(x):
+            kept = streaming_store(jnp.exp(x))
+            return wide(x) + streaming_load(kept)
+
+        full, less = (simulate(f, BOW)(self.X)[1].memory.max_tile_bytes for f in (plain, streamed))
+        assert full - less == pytest.approx(self.X.nbytes / 1472, rel=0.05)
+
+    def test_strict_knows_its_size(self):
+        tiny = dataclasses.replace(
+            BOW, streaming_memory_bytes=Quantity(1e6, "B", "estimated", "a test")
+        )
+        with pytest.raises(TileMemoryError, match="kept off the chip"):
+            simulate(self.fn, tiny, strict=True)(self.X)
+
+    def test_a_stored_array_has_to_be_loaded(self):
+        with pytest.raises(ValueError, match="streaming_load first"):
+            simulate(lambda x: streaming_store(x) + 1.0, BOW)(self.X)
+        with pytest.raises(ValueError, match="on the tiles"):
+            simulate(streaming_load, BOW)(self.X)
+
+    def test_derivatives_go_the_other_way(self):
+        gradient = jax.grad(lambda x: jnp.sum(streaming_load(streaming_store(x * 2.0))))
+        np.testing.assert_array_equal(gradient(self.X), np.full_like(self.X, 2.0))
+
+
+def test_code_that_cannot_run_is_counted():
+    tiny = dataclasses.replace(BOW, executable_memory_bytes=Quantity(8, "B", "estimated", "a test"))
+    _, found = simulate(jnp.exp, tiny)(X)
+    assert found.memory.code_overflowing.size
+    with pytest.raises(TileMemoryError, match="only 8 can run"):
+        simulate(jnp.exp, tiny, strict=True)(X)
