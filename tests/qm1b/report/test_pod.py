@@ -9,6 +9,7 @@ from pyscf_ipu.ipu import target
 from qm1b.cli import main
 from qm1b.report import pod
 from qm1b.report.pod import Interval, PodPlan, ShapePrice
+from qm1b.report.pod_text import as_text
 from qm1b.settings import PRESETS
 
 KEYS = {
@@ -40,12 +41,12 @@ def test_a_slow_host_sets_the_rate():
     plan = PodPlan("bow-pod16", 16, 100.0, (shape(1, 0.01, 0.1),), 200.0)
     assert plan.host_bound
     assert (plan.per_second.low, plan.per_second.high) == (160.0, 200.0)
-    assert "host cannot feed" in pod.as_text(plan)
+    assert "host cannot feed" in as_text(plan)
 
 
 def test_what_does_not_fit_is_said():
     plan = PodPlan("bow", 1, 1.0, (shape(1, 1.0, 2.0, fits=False),), float("inf"))
-    assert "does not fit" in pod.as_text(plan)
+    assert "does not fit" in as_text(plan)
 
 
 @pytest.fixture
