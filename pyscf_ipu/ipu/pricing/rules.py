@@ -183,11 +183,13 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         cycles = cost.low(p.target), cost.high(p.target)
         for name, n in cost.unknown.items():
             p.note_unknown(f"{eqn.params['name']}: {name}", n)
-    row_bytes = sum(
-        size(v) * aval(v).dtype.itemsize for v in (*eqn.invars[n_consts:], *eqn.outvars)
+    loaded, stored = (
+        float(sum(size(v) * aval(v).dtype.itemsize for v in some))
+        for some in (eqn.invars[n_consts:], eqn.outvars)
     )
-    work = Work(cost.flops * len(tiles), float(row_bytes))
-    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
+    work = Work(cost.flops * len(tiles), loaded + stored)
+    moved = None if price is DECLARED else (loaded, stored)
+    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work, moved)
     _note_memory(p, eqn, cost.equations)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [

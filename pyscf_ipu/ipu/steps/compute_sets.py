@@ -64,6 +64,8 @@ class ComputeSet:
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
         self.cycles = np.zeros((2, self.n_tiles, workers))  # low and high
+        self.moving = np.zeros(self.n_tiles)
+        """Cycles in which a tile loads the operands of its vertices, or stores their results."""
 
     def add_vertices(
         self,
@@ -73,6 +75,7 @@ class ComputeSet:
         shared: bool,
         origin: Origin,
         work: Work = NO_WORK,
+        moved: tuple[float, float] | None = None,
     ) -> None:
         """Add a vertex on every entry of `tiles`.
 
@@ -83,11 +86,17 @@ class ComputeSet:
             shared: All workers of a tile share each vertex instead.
             origin: Where the cycles come from.
             work: Of all these vertices.
+            moved: Bytes that they load and store, if `cycles` leave that out.  Code does it beside
+                the arithmetic, so a tile takes as long as the longest of the three.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)
         each = np.array(cycles)[:, None]
         counts = np.bincount(tiles, minlength=self.n_tiles)
+        if moved is not None and tiles:
+            load = moved[0] / float(self.target.interleaved_load_bytes_per_cycle)
+            store = moved[1] / float(self.target.store_bytes_per_cycle)
+            self.moving += counts * max(load, store) / len(tiles)
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
             return
@@ -100,7 +109,8 @@ class ComputeSet:
         """The whole set as one step."""
         launch = float(self.target.supervisor_launch_cycles)
         busiest = self.cycles.max(axis=2)
-        each = np.where(busiest[0] > 0, launch + self.cycles.shape[2] * busiest, 0.0)
+        busy = np.maximum(self.cycles.shape[2] * busiest, self.moving)
+        each = np.where(busiest[0] > 0, launch + busy, 0.0)
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
         name = _common(self.names)
         return compute_step(name, self.stage, each, self.vertices, origin, self.work)

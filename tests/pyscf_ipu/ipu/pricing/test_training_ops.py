@@ -104,3 +104,21 @@ def test_a_matrix_vector_product_waits_for_memory():
     rate = found.rates()["all"]
     assert rate.bytes_share > rate.flops_share
     assert rate.bound in ("memory", "exchange")
+
+
+def test_no_vertex_reads_faster_than_its_tile_s_memory():
+    """Eight rows of E on every tile: 16 bytes a cycle are 43.6 TB/s for a Bow, 65 with stores."""
+    from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
+
+    e, v = np.ones((1471, 8, 1024), np.float32), np.ones(1024, np.float32)
+
+    def product(e, v):
+        rows = tile_put_sharded(e, tuple(range(1, 1472)))
+        vector = tile_put_replicated(v, rows.tiles)
+        return tile_map(lambda a, x: a @ x, rows, vector, name="e_v", shared=True).array
+
+    outputs, found = simulate(product, BOW)(e, v)
+    np.testing.assert_array_equal(outputs, np.full((1471, 8), 1024.0))
+    (step,) = [s for s, _ in found.steps() if s.kind == "compute"]
+    assert step.cycles.low == 11 + (8 * 1024 + 1024) * 4 / 16
+    assert step.memory_bytes / (step.cycles.low / 1.85e9) < 65.4e12
