@@ -6,18 +6,15 @@ walk itself deals with loops, branches and calls.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import jax
-import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
-from jax.typing import ArrayLike
 
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.jaxprs import fold, is_floating, last_uses, share, stage
 from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
@@ -25,14 +22,6 @@ from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
 from pyscf_ipu.ipu.steps.tile_memory import Tracker, Trackers
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
-
-FOLDED = 2**22  # elements up to which a constant is computed when the program is priced
-UNFOLDED = COLLECTIVES | set(
-    "tile_map axis_index random_seed random_wrap random_unwrap random_bits random_fold_in".split()
-)
-TRANSFORMS = re.compile(r"^(\w+)\((.*)\)$")
-CONTROL = frozenset("while body cond scan branch checkpoint closed_call shard_map".split())
-
 
 Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
 """Takes the pricer, an equation and the values of its operands; returns those of its results."""
@@ -63,16 +52,16 @@ class Pricer(Steps):
         env: dict[Var, Value] = {}
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             value = env[var] = self.constant(const)
-            if _is_floating(value):
+            if is_floating(value):
                 stored = linear(value.size, value.itemsize, self.n_tiles)
                 self.memory.fixed["Constants"] += stored.bytes(value.itemsize)
         for var, value in zip(jaxpr.invars, args, strict=True):
             self.memory.use(value.buffers)
             env[var] = value
-        last = _last_uses(jaxpr)
+        last = last_uses(jaxpr)
         outer = self.stage
         for i, eqn in enumerate(jaxpr.eqns):
-            self.stage = outer or _stage(eqn)
+            self.stage = outer or stage(eqn)
             ins = [self._value(x, env) for x in eqn.invars]
             outer_pin = self._pinned
             if self.staged:
@@ -121,7 +110,7 @@ class Pricer(Steps):
         if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
             return self.block(closed.jaxpr, closed.consts, ins, path)
-        folded = _fold(eqn, ins)
+        folded = fold(eqn, ins)
         if folded is not None:
             return [self.constant(x) for x in folded]
         if name in self.rules:
@@ -189,7 +178,7 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
-                    self.fetch(value, value.size * value.itemsize * _share(whole.place))
+                    self.fetch(value, value.size * value.itemsize * share(whole.place))
                 self.memory.release(value.buffers)
             return outs[:n_carry]
 
@@ -256,60 +245,3 @@ class Pricer(Steps):
     def note_unknown(self, name: str, times: int = 1) -> None:
         """Something without a cost: the total becomes a lower bound."""
         self.unknown += [(name, list(self._loops))] * times
-
-
-def _last_uses(jaxpr: Jaxpr) -> dict[Var, int]:
-    """Index of the last equation that uses each variable; results of the block live on."""
-    last: dict[Var, int] = dict.fromkeys([*jaxpr.constvars, *jaxpr.invars], -1)
-    for i, eqn in enumerate(jaxpr.eqns):
-        for x in eqn.invars:
-            if not isinstance(x, Literal):
-                last[x] = i
-    for x in jaxpr.outvars:
-        if not isinstance(x, Literal):
-            last[x] = len(jaxpr.eqns)
-    return last
-
-
-def _stage(eqn: JaxprEqn) -> str:
-    """The outermost named scope of an equation."""
-    for part in str(eqn.source_info.name_stack).split("/"):
-        while (found := TRANSFORMS.match(part)) is not None:
-            if found.group(1) in ("jit", "pjit"):
-                part = ""
-                break
-            part = found.group(2)
-        if part and part not in CONTROL:
-            return part
-    return ""
-
-
-def _share(place: Place) -> np.ndarray:
-    """Fraction of an array on each tile."""
-    total = place.elements.sum()
-    return place.elements / total if total else place.elements
-
-
-def _is_floating(value: Value) -> bool:
-    return value.constant is not None and np.issubdtype(value.constant.dtype, np.floating)
-
-
-def _fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
-    """The results, if they are known at compile time.
-
-    Only integers and conditions are computed, because they can be indices.  Other constants are
-    replaced by zero.
-    """
-    if any(v.constant is None for v in ins) or eqn.effects or eqn.primitive.name in UNFOLDED:
-        return None
-    avals = [aval(v) for v in eqn.outvars]
-    if sum(a.size for a in avals) > FOLDED:
-        return None
-    if all(np.issubdtype(a.dtype, np.floating) for a in avals):
-        return [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
-    if any(map(_is_floating, ins)):
-        return None
-    with jax.ensure_compile_time_eval():
-        params = eqn.primitive.get_bind_params(eqn.params)
-        outs = eqn.primitive.bind(*(jax.device_put(v.constant) for v in ins), **params)
-    return list(outs) if eqn.primitive.multiple_results else [outs]

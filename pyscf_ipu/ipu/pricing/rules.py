@@ -187,9 +187,9 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         float(sum(size(v) * aval(v).dtype.itemsize for v in some))
         for some in (eqn.invars[n_consts:], eqn.outvars)
     )
-    work = Work(cost.flops * len(tiles), loaded + stored)
-    moved = None if price is DECLARED else (loaded, stored)
-    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work, moved)
+    each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
+    work = Work(cost.flops * len(tiles), loaded + stored, *each)
+    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
     _note_memory(p, eqn, cost.equations)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [

@@ -40,6 +40,9 @@ class Work(NamedTuple):
     flops: float = 0.0
     memory_bytes: float = 0.0
     """Loaded and stored."""
+    loaded: float = 0.0
+    """Of one vertex, and what it stores, if its cycles leave out the time of either."""
+    stored: float = 0.0
 
     def plus(self, other: Work) -> Work:
         return Work(self.flops + other.flops, self.memory_bytes + other.memory_bytes)
@@ -75,7 +78,6 @@ class ComputeSet:
         shared: bool,
         origin: Origin,
         work: Work = NO_WORK,
-        moved: tuple[float, float] | None = None,
     ) -> None:
         """Add a vertex on every entry of `tiles`.
 
@@ -86,17 +88,16 @@ class ComputeSet:
             shared: All workers of a tile share each vertex instead.
             origin: Where the cycles come from.
             work: Of all these vertices.
-            moved: Bytes that they load and store, if `cycles` leave that out.  Code does it beside
-                the arithmetic, so a tile takes as long as the longest of the three.
+                Code loads and stores beside the arithmetic, so a tile takes as long as the longest
+                of the three.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)
         each = np.array(cycles)[:, None]
         counts = np.bincount(tiles, minlength=self.n_tiles)
-        if moved is not None and tiles:
-            load = moved[0] / float(self.target.interleaved_load_bytes_per_cycle)
-            store = moved[1] / float(self.target.store_bytes_per_cycle)
-            self.moving += counts * max(load, store) / len(tiles)
+        load = work.loaded / float(self.target.interleaved_load_bytes_per_cycle)
+        store = work.stored / float(self.target.store_bytes_per_cycle)
+        self.moving += counts * max(load, store)
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
             return
