@@ -13,7 +13,7 @@
 # %% [markdown]
 # # A machine of 1,472 small processors, simulated
 #
-# **What you will learn.** How a program is priced in cycles on a Graphcore IPU, how to read the profile of a whole SCF, how to find the bottleneck, and how to change the plan and see the bottleneck move.
+# **What you will learn.** How a program is priced in cycles on a Graphcore IPU, how to read the profile of a whole SCF, how to find the bottleneck, how to change the plan and see the bottleneck move, how to write a vertex, and what sixteen replicas cost.
 #
 # **What you need.** About two minutes of computing on two cores, and no IPU.
 #
@@ -29,15 +29,19 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
 
 import pyscf_ipu as pi
-from pyscf_ipu.ipu import BOW, GC200, jacobi_eigh, machine_of, simulate
+from pyscf_ipu.ipu import BOW, GC200, jacobi_eigh, machine_of, simulate, target
 from pyscf_ipu.ipu.profile.data import Repeat
 from pyscf_ipu.ipu.profile.diff import diff
 from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
 
 pi.enable_disk_cache()  # a program that is priced twice is compiled once
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
@@ -250,6 +254,123 @@ for profile in (second, older):
     )
 
 # %% [markdown]
+# ## 6. Write a vertex
+#
+# A *vertex* is what one worker of one tile does in a compute set: here, a plain JAX function of one tile's rows. Its cycles are counted from its program, so nothing has to be declared.
+# A tile has six workers that take turns, so six vertices on one tile take as long as one, and the seventh starts a second round. A vertex whose work is `shared` uses all six.
+
+
+# %%
+def damp(row):
+    return jnp.exp(-row * row)
+
+
+def vertex_cycles(tiles, shared=False, length=512):
+    rows = np.ones((len(tiles), length), np.float32)
+
+    def fn(x):
+        placed = tile_put_sharded(x, tiles)
+        return tile_map(damp, placed, name="damp", shared=shared).array
+
+    _, profile = simulate(fn, BOW)(rows)
+    return next(s.cycles for s, _ in profile.steps() if s.kind == "compute")
+
+
+counts = range(1, 19)
+one_tile = [vertex_cycles((1,) * k).low for k in counts]
+many_tiles = [vertex_cycles(tuple(range(1, k + 1))).low for k in counts]
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+ax.step(counts, one_tile, where="mid", label="all on tile 1")
+ax.plot(counts, many_tiles, "o-", ms=3, label="a tile for each")
+ax.set(xlabel="vertices of 512 numbers", ylabel="cycles, low", ylim=(0, None))
+ax.legend(frameon=False)
+plt.show()
+alone, shared = vertex_cycles((1,)), vertex_cycles((1,), shared=True)
+print(f"one vertex: {alone.low:,.0f} cycles alone, {shared.low:,.0f} shared by six workers")
+print(f"as compiled C++: {alone.high:,.0f}")
+
+# %% [markdown]
+# ## 7. Make a matrix–vector product fast
+#
+# J = E v, the Coulomb matrix from stored integrals, does two operations for every number that it reads. So it can run no faster than the tiles read their memories: 65 TB/s for all of them together.
+# Three ways to write it: as an ordinary product, as a product of elements and a sum, and as vertices that keep their rows of E on their tiles.
+
+# %%
+rows_of_e, columns_of_e = 8 * 1471, 1024
+e = np.ones((rows_of_e, columns_of_e), np.float32)
+v = np.ones(columns_of_e, np.float32)
+
+
+def ordinary(e, v):
+    return e @ v
+
+
+def by_elements(e, v):
+    return jnp.sum(e * v, axis=1)
+
+
+def by_vertices(e, v):
+    """Eight rows on each tile; v travels once, to all of them."""
+    placed = tile_put_sharded(e.reshape(1471, 8, -1), tuple(range(1, 1472)))
+    everywhere = tile_put_replicated(v, placed.tiles)
+    return tile_map(lambda a, x: a @ x, placed, everywhere, name="e_v", shared=True).array
+
+
+ways = {"ordinary": ordinary, "by elements": by_elements, "by vertices": by_vertices}
+for name, fn in ways.items():
+    _, profile = simulate(fn, BOW, resident=(0,))(e, v)
+    compute = [s for s, _ in profile.steps() if s.kind == "compute"]
+    busiest = max(compute, key=lambda s: s.memory_bytes)
+    rate = busiest.memory_bytes / (busiest.cycles.low / profile.clock_hz) / 1e12
+    whole = profile.rates()["all"]
+    print(
+        f"{name:12} {profile.cycles.low:9,.0f} cycles, bound by {whole.bound:8}; "
+        f"its largest compute set reads {rate:5.1f} TB/s"
+    )
+
+# %% [markdown]
+# A tile loads at most 16 bytes in a cycle while it computes, 44 TB/s for all of them; 65 TB/s counts stores, too. The vertices reach that limit: memory is what they wait for. What is left to gain is the exchange: what does not have to travel costs nothing.
+#
+# ## 8. Sixteen replicas
+#
+# Datasets and trainings use a Pod in another way: every IPU runs the same program on data of its own. A training adds up the gradients of all replicas in each update, in rings over the links. Here is one layer, with its gradient, from one to 256 IPUs.
+
+
+# %%
+def layer(weights, x):
+    gradient = lax.psum(x.T @ jnp.tanh(x @ weights), "replica")
+    return weights - 1e-3 * gradient
+
+
+mesh = Mesh(np.array(jax.devices()[:1]), ("replica",))
+stay, split = PartitionSpec(), PartitionSpec("replica")
+step = jax.shard_map(layer, mesh=mesh, in_specs=(stay, split), out_specs=stay, check_vma=False)
+weights, x = np.ones((1024, 1024), np.float32), np.ones((512, 1024), np.float32)
+shares = {}
+for ipus in (1, 4, 16, 64, 256):
+    system = target("bow") if ipus == 1 else target(f"bow-pod{ipus}")
+    _, profile = simulate(step, system, replicas=ipus, resident=(0,))(weights, x)
+    reduce = sum(s.cycles.low * n for s, n in profile.steps() if s.name == "psum")
+    shares[ipus] = profile.cycles.low - reduce, reduce
+    print(f"{system.name:10} {ipus:3} replicas: {profile.cycles.low:9,.0f} cycles an update")
+
+# %%
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+names = [str(n) for n in shares]
+own, ring = np.array(list(shares.values())).T / 1e3
+ax.bar(names, own, label="each replica's own work")
+ax.bar(names, ring, bottom=own, label="all-reduce")
+ax.set(xlabel="replicas", ylabel="thousand cycles an update")
+ax.legend(frameon=False)
+plt.show()
+_, profile = simulate(step, target("bow-pod16"), replicas=16, resident=(0,))(weights, x)
+for row in profile.ipus()[:3]:
+    print(f"IPU {row.ipu}, machine {row.machine}: busy {row.busy:.0%} of the time")
+
+# %% [markdown]
+# The own work does not grow, so sixteen replicas learn from nearly sixteen times as much, as long as the all-reduce stays small: give each replica more data for an update (gradient accumulation) where it does not.
+# `schnet price` does this for SchNet's real training step, and `qm1b plan --ipu` for a dataset.
+#
 # ## Where to go from here
 #
 # You can write the profile as an interactive page with every step, and as a trace for Perfetto:

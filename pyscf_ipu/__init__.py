@@ -28,6 +28,7 @@ _HOME = {
     "UntrustedCache": ".errors",
     "clear": ".solver.shared",
     "enable_disk_cache": ".host.disk_cache",
+    "energy_function": ".differentiable",
     "forces": ".api",
     "frequencies": ".interop.frequencies",
     "optimize": ".interop.optimize",
@@ -49,6 +50,7 @@ __all__ = [
     "UntrustedCache",
     "clear",
     "enable_disk_cache",
+    "energy_function",
     "forces",
     "frequencies",
     "optimize",
@@ -59,6 +61,7 @@ __all__ = [
 if TYPE_CHECKING:
     from pyscf_ipu.api import forces, rks
     from pyscf_ipu.convergence import Convergence
+    from pyscf_ipu.differentiable import energy_function
     from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache
     from pyscf_ipu.host.disk_cache import enable_disk_cache
     from pyscf_ipu.interop.calculator import Calculator

@@ -46,10 +46,15 @@ class ProfileCommand:
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     max_cycles: int = Settings.max_cycles
     """Maximum number of SCF cycles."""
-    target: Literal["bow", "gc2", "gc200"] = "bow"
-    """The chip to simulate."""
+    target: Literal[
+        "bow", "bow-pod4", "bow-pod16", "bow-pod64", "bow-pod256",
+        "gc200", "gc200-pod4", "gc200-pod16", "gc200-pod64", "gc200-pod256", "gc2",
+    ] = "bow"  # fmt: skip
+    """The chip to simulate, or a system of 4 to 256 of them."""
     num_ipus: int = 1
-    """Number of chips."""
+    """Number of chips that share the program."""
+    replicas: int = 1
+    """Copies of the program side by side, each on its own molecule."""
     compare: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
     """Simulate this target too, and print the differences."""
     strict: Annotated[bool, FlagCreatePairsOff] = False
@@ -81,7 +86,7 @@ class ProfileCommand:
         )
         enable_disk_cache()
         mol = Molecule.from_smiles(self.smiles, seed=self.seed)
-        profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict)
+        profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict, self.replicas)
         other = profile_rks(mol, settings, *second, self.strict) if second else None
         if self.json:
             put_json(profile.to_json(), self.json)

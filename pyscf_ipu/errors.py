@@ -21,6 +21,10 @@ class Float64OnIpuError(TypeError):
     """The program computes in float64, which an IPU does not have."""
 
 
+class BFloat16OnIpuError(TypeError):
+    """The program computes in bfloat16, which an IPU does not have."""
+
+
 class TileMemoryError(MemoryError):
     """The program needs more memory on a tile than there is."""
 

@@ -11,6 +11,7 @@ from tyro.extras import subcommand_cli_from_dict
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.commands.help_text import with_flowing_help
+from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.terminal import exit_code
 from schnet.errors import UserError
 
@@ -41,9 +42,11 @@ def _parsed(given: Sequence[str]) -> Callable[[], int]:
     from schnet.commands.evaluate import Evaluate
     from schnet.commands.import_pyg import ImportPyg
     from schnet.commands.predict import Predict
+    from schnet.commands.price import Price
     from schnet.commands.train import Train, from_command_line
 
-    commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "import-pyg": ImportPyg}
+    commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "price": Price}
+    commands["import-pyg"] = ImportPyg
     commands = with_flowing_help(commands)
     if given[:1] == ["train"]:
         return from_command_line(given[1:])
@@ -51,7 +54,7 @@ def _parsed(given: Sequence[str]) -> Callable[[], int]:
         commands,
         prog="schnet",
         description="SchNet on datasets of qm1b and others.",
-        args=given,
+        args=with_json_target(given),
         config=(OmitArgPrefixes,),
     )
 

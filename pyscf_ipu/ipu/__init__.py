@@ -7,15 +7,18 @@
 What is modelled, and how far to trust it: docs/simulated-ipu.md.
 """
 
-from pyscf_ipu.errors import Float64OnIpuError, TileMemoryError
+from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError, TileMemoryError
 from pyscf_ipu.ipu.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
 from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
+from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
+from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
 from pyscf_ipu.ipu.profile.profile import Profile
-from pyscf_ipu.ipu.simulate import memory_of, simulate
+from pyscf_ipu.ipu.simulate import memory_of, profile_of, simulate
+from pyscf_ipu.ipu.steps.streams import Streams
 
 __all__ = [
     "BOW",
@@ -23,16 +26,22 @@ __all__ = [
     "GC200",
     "RULES",
     "TARGETS",
+    "BFloat16OnIpuError",
     "FamilyPlan",
     "Float64OnIpuError",
     "Profile",
     "Quantity",
+    "Streams",
     "Target",
     "TileMemoryError",
     "family_plan",
     "jacobi_eigh",
     "machine_of",
     "memory_of",
+    "on_ipu",
+    "profile_of",
     "simulate",
+    "streaming_load",
+    "streaming_store",
     "target",
 ]

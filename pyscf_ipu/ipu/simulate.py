@@ -4,10 +4,11 @@ The outputs are those of the plain jitted call.  The price comes from the functi
 step once, times how often it ran, which a second run counts.
 """
 
+import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 import jax
@@ -15,20 +16,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
+from pyscf_ipu.ipu.pricing.on_ipu import last_mark
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.profile.data import Memory, Program, Repeat, Step
 from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Loop
+from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps
 from pyscf_ipu.ipu.vertices.trip_counts import Path, run_counts
 
 NOTES = (
     "ordinary arrays lie in Poplar's linear mapping; rearrangements are views",
-    "links between IPUs are priced by their bandwidth alone",
+    "links between IPUs are priced by their bandwidth, because no latency of them is published",
 )
 
 
@@ -38,24 +41,40 @@ def simulate(
     num_ipus: int = 1,
     strict: bool = False,
     rules: Mapping[str, Rule] = RULES,
+    *,
+    replicas: int = 1,
+    resident: Collection[int] = (),
+    overlap: bool = False,
 ) -> Callable[..., tuple[Any, Profile]]:
     """A function that returns `(fn(*args), Profile)`.
 
     Args:
         fn: Any JAX function of arrays; traced once for each set of argument shapes.
-        target: One chip of `pyscf_ipu.ipu.TARGETS`.
-        num_ipus: Number of chips that share the program.
+        target: One of `pyscf_ipu.ipu.TARGETS`: a chip, which stands for any number of them, or a
+            system such as `target("bow-pod16")`.
+        num_ipus: IPUs of the program: each layer is spread over all their tiles (sharding), or, if
+            the program names IPUs (`on_ipu`), each stage has one of them (pipelining).
         strict: Raise an error if a tile's memory overflows, instead of reporting it.
         rules: Cost of each primitive; `RULES | {...}` for primitives of your own.
+        replicas: Copies of the program, each with `num_ipus` IPUs and data of its own (data
+            parallel).  `fn` and its arguments are those of one of them; it exchanges data with the
+            others by the collectives of `jax.shard_map`, over a mesh of one device or of as many
+            as there are replicas.
+        resident: Numbers of arguments that stay on the IPUs from call to call, such as weights.  A
+            result of the same shapes as one of them takes its place, so it stays, too.
+        overlap: Traffic with the host runs beside the program (on tiles kept for that) instead of
+            before and after it.
 
     Raises:
         Float64OnIpuError: The program computes in float64; the error names the operation.
+        BFloat16OnIpuError: The same of bfloat16.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        ValueError: There is less than one IPU, or the program uses a tile that the target does
+        ValueError: There is less than one IPU or replica, more than the system has, `resident`
+            names an argument that is not there, or the program uses a tile that the target does
             not have.
     """
-    if num_ipus < 1:
-        raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
+    target.check_ipus(num_ipus, replicas)
+    streams = Streams(frozenset(resident), overlap)
     programs: dict[Hashable, _Priced] = {}
     compiled = jax.jit(fn)
 
@@ -63,18 +82,33 @@ def simulate(
         leaves, tree = jax.tree.flatten(args)
         key = tree, tuple((np.shape(x), jnp.result_type(x)) for x in leaves)
         if key not in programs:
-            programs[key] = _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, rules)
+            closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
+            moved = streams.bytes_of(args, out)
+            programs[key] = _Priced(closed, target, num_ipus, rules, replicas, moved)
         found = programs[key].profile(leaves)
-        if strict and found.memory.overflowing.size:
-            worst = found.memory.largest[0]
-            raise TileMemoryError(
-                f"{found.memory.overflowing.size} tiles need up to {found.memory.max_tile_bytes} "
-                f"bytes and have {found.memory.limit_bytes}; the largest buffer there is "
-                f"{worst.name!r} ({worst.tile_bytes} bytes): use more IPUs or a smaller molecule"
-            )
+        if strict:
+            found.memory.check()
         return compiled(*args), found
 
     return run
+
+
+def profile_of(
+    fn: Callable[..., object],
+    target: Target,
+    *args: object,
+    num_ipus: int = 1,
+    replicas: int = 1,
+    streams: Streams = ALL_TRAVELS,
+) -> Profile:
+    """The price of `fn(*args)` without its results, as of `simulate`.
+
+    The program runs only if it has loops or branches that depend on data, once, to count them.
+    """
+    target.check_ipus(num_ipus, replicas)
+    closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
+    moved = streams.bytes_of(args, out)
+    return _Priced(closed, target, num_ipus, RULES, replicas, moved).profile(jax.tree.leaves(args))
 
 
 def memory_of(
@@ -92,18 +126,42 @@ class _Priced:
     """A program priced up to its trip counts."""
 
     def __init__(
-        self, closed: ClosedJaxpr, target: Target, num_ipus: int, rules: Mapping[str, Rule]
+        self,
+        closed: ClosedJaxpr,
+        target: Target,
+        num_ipus: int,
+        rules: Mapping[str, Rule],
+        replicas: int = 1,
+        moved: Moved | None = None,
     ) -> None:
-        self.target, self.num_ipus = target, num_ipus
+        self.target, self.num_ipus, self.replicas = target, num_ipus, replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed = closed
-        p = self.pricer = Pricer(target, self.n_tiles, rules)
+        stages = 1 + last_mark(closed.jaxpr)
+        if stages > num_ipus:
+            raise ValueError(
+                f"the program has a stage on IPU {stages - 1}, and a replica has num_ipus="
+                f"{num_ipus}: give at least {stages}"
+            )
+        # Stages have an IPU each; without them, all IPUs share every operation.
+        per_stage = int(target.tiles_per_ipu) if stages else self.n_tiles
+        p = self.pricer = Pricer(target, per_stage, rules, replicas)
+        if stages:
+            p.stages(num_ipus)
         ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
         outs = p.block(closed.jaxpr, closed.consts, ins, ())
         p.flush()
-        moved = [v.size * v.itemsize for v in (*ins, *outs)]
-        self.host = host_seconds(target, float(sum(moved)))
-        self.memory = p.memory.report(int(target.memory_bytes_per_tile))
+        if moved is None:
+            into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
+            moved = Moved(into, outof)
+        self.host = host_seconds(target, moved.into + moved.outof, replicas, num_ipus)
+        self.streams = host_steps(target, moved, replicas, num_ipus)
+        dram = target.streaming_memory_bytes
+        self.memory = dataclasses.replace(
+            p.memory.report(target),
+            streaming_bytes=round(p.streamed_bytes),
+            streaming_limit_bytes=round(float(dram)) if dram.known else None,
+        )
 
     @functools.cached_property
     def _counts(self) -> Callable[..., dict[Path, int]]:
@@ -112,10 +170,13 @@ class _Priced:
     def profile(self, leaves: list[object]) -> Profile:
         counts = self._counts(*leaves)
         unknown: Counter[str] = Counter()
+        links = self.num_ipus > 1 or self.replicas > 1
         for name, loops in self.pricer.unknown:
             unknown[name] += round(_entries(loops, counts))
         load = np.zeros(self.n_tiles)
         program = self._resolved(self.pricer.steps, counts, 1.0, [], load)
+        before, after = self.streams
+        program = (*before, *program, *after)
         return Profile(
             target=self.target.name,
             num_ipus=self.num_ipus,
@@ -126,7 +187,10 @@ class _Priced:
             tile_compute=load,
             host_seconds=self.host,
             unknown_ops=dict(unknown),
-            notes=NOTES if self.num_ipus > 1 else NOTES[:1],
+            notes=tuple(note for note, here in zip(NOTES, (True, links), strict=True) if here),
+            replicas=self.replicas,
+            staged=self.pricer.staged,
+            peaks=peaks(self.target, self.pricer.half),
         )
 
     def _resolved(
@@ -149,7 +213,8 @@ class _Priced:
             else:
                 out.append(step.step)
                 if step.load.size:
-                    load += times * step.load
+                    first = step.step.ipu * step.load.size
+                    load[first : first + step.load.size] += times * step.load
         return tuple(out)
 
 

@@ -21,6 +21,7 @@ def rks_core(
     mol: Molecule,
     settings: Settings | None = None,
     machine: Callable[[Shape], Machine] | None = None,
+    coarse: bool = False,
 ) -> tuple[Core, Arguments]:
     """(function, arguments): `jax.jit(function)(*arguments)` is one SCF, coordinates to results.
 
@@ -28,6 +29,7 @@ def rks_core(
         mol: one molecule.
         settings: level of theory; default `Settings()`.
         machine: from the molecule's shape, the algorithms of a machine; default: those of CPUs.
+        coarse: as of `Solver.shape`.
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
@@ -37,7 +39,7 @@ def rks_core(
     settings = (settings or Settings()).check()
     numerics = settings.numerics
     mol.check(settings.precision)
-    shape = Solver(settings).shape(mol)
+    shape = Solver(settings).shape(mol, coarse)
     how = machine(shape) if machine else HOST
     if settings.form(shape.n_ao) == "ri" and not how.has_float64:
         raise ValueError(

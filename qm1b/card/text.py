@@ -87,6 +87,7 @@ def card(
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         forces="on every atom, -dE/dR" if settings.get("forces") else "none",
+        ipu_price=_ipu_price(facts),
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
         versions=table(("package", "version"), versions),
@@ -228,6 +229,21 @@ def _grid(facts: Facts) -> str:
     """The integration grid in words."""
     level = facts.manifest.level
     return level.grid_in_words + (", PySCF's, with NWChem's pruning" if level.prune else "")
+
+
+def _ipu_price(facts: Facts) -> str:
+    """A line on what the rows would have cost on an IPU, if a run has priced them; else nothing."""
+    found = [run["ipu_price"] for run in facts.manifest.runs if "ipu_price" in run]
+    if not found:
+        return ""
+    try:
+        price = found[-1]
+        seconds = [float(price["ipu_seconds"][end]) for end in ("low", "high")]
+        rows, target = int(price["rows"]), literal(str(price["target"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise UserError(f"the manifest is damaged: a run's ipu_price ({error})") from None
+    low, high = (f"{s:.3g}" for s in seconds)
+    return f"| on a simulated IPU ({target}) | {rows} rows in {low} to {high} IPU-seconds |\n"
 
 
 def _geometries(facts: Facts) -> str:

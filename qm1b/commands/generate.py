@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
@@ -23,6 +23,9 @@ from qm1b.rows.schema import Json
 from qm1b.run.stdin import PIPE, spooled
 from qm1b.settings import PRESETS, RunSettings
 from qm1b.work_units import WHOLE, Share
+
+if TYPE_CHECKING:
+    from pyscf_ipu.ipu import Target
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
@@ -91,6 +94,9 @@ class Generate(RunSettings):
     retry_dropped: str | None = None
     """Try lines again that the run in --out has dropped for these reasons: embed_crash,
     embed_timeout or too_large, with commas between. The other rows stay as they are."""
+    price: str | None = None
+    """Afterwards, predict what the rows would have cost on this simulated IPU, bow or gc200: into
+    the manifest, by shape, and so into the dataset card."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -99,6 +105,7 @@ class Generate(RunSettings):
         from qm1b.process.display import Bar, Plain
         from qm1b.run.generate import Run, generate
 
+        chip = _chip(self.price)
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
@@ -124,6 +131,8 @@ class Generate(RunSettings):
         if share.count == 1 and not summary.tally.rows:
             say(f"qm1b: {self.source} gave no rows; dropped.csv says why", to_stderr=True)
             return EXIT_NOTHING
+        if chip is not None and summary.tally.rows:
+            _say_price(out, chip)
         if share.count == 1:
             say(f"As one table: {this_command()} export {out} {out}.parquet")
         if self.source == SAMPLE:
@@ -148,6 +157,27 @@ class Generate(RunSettings):
         if self.out is None:
             raise UserError("--shard needs --out: the jobs must agree on a folder")
         return self.out / part_name(share)
+
+
+def _chip(name: str | None) -> "Target | None":
+    """The target of --price; raises UserError for an unknown one, before anything is computed."""
+    if name is None:
+        return None
+    from pyscf_ipu.ipu import target
+
+    try:
+        return target(name)
+    except ValueError as error:
+        raise UserError(f"--price: {error}") from None
+
+
+def _say_price(folder: Path, chip: "Target") -> None:
+    """Price the rows, and say what they would have cost."""
+    from qm1b.report.run_price import price_run
+
+    found = price_run(folder, chip, say)
+    low, high = (found["ipu_seconds"][end] for end in ("low", "high"))
+    say(f"On {chip.name} these {found['rows']} rows would take {low:.3g} to {high:.3g} IPU-seconds")
 
 
 def part_name(share: Share) -> str:

@@ -1,12 +1,17 @@
 """`qm1b plan`: time and cost of a dataset before it is made."""
 
+import json
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import tyro
+
+from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
+CONFORMERS = 1000
 MEASURED_LINES = 60
 MEASURED_CONFORMERS = 20
 FEWER_CONFORMERS = 2
@@ -15,12 +20,20 @@ FEWER_CONFORMERS = 2
 
 @dataclass(frozen=True)
 class PlanCommand:
-    """Estimate time and cost of a dataset from a measured rate."""
+    """Estimate time and cost of a dataset from a measured rate, or on a simulated Pod (--ipu)."""
 
-    molecules: float
-    """Number of molecules in the dataset, for example 1.09e6."""
-    conformers: int = 1000
-    """Conformers per molecule."""
+    file: tyro.conf.Positional[Path | None] = None
+    """Molecules of the dataset; with --ipu their shapes are priced, else as --smiles-file."""
+    molecules: float | None = None
+    """Number of molecules in the dataset, for example 1.09e6; with --ipu, if not given, those of
+    FILE that can be computed."""
+    conformers: int | None = None
+    """Conformers per molecule; if not given 1000, with --ipu the preset's number."""
+    ipu: str | None = None
+    """Price the dataset on this simulated system instead of measuring: bow-pod4, bow-pod16,
+    bow-pod64, bow-pod256, the same of gc200, or one chip."""
+    json: JsonTarget = None
+    """With --ipu, print the figures as JSON instead of tables, or write them to FILE.json."""
     measured: Path | None = None
     """Folder of a run of qm1b generate on this machine; if not given, a short run is made now."""
     smiles_file: Path | None = None
@@ -36,8 +49,14 @@ class PlanCommand:
         from qm1b.report.estimate import as_text, rate_of
 
         for name, value in (("molecules", self.molecules), ("conformers", self.conformers)):
-            if not 1 <= value < float("inf"):
+            if value is not None and not 1 <= value < float("inf"):
                 raise UserError(f"--{name} is {value}: it must be at least 1")
+        if self.ipu is not None:
+            return self._price(self.ipu)
+        if self.json is not None:
+            raise UserError("--json is for --ipu: give both, or neither")
+        if self.molecules is None:
+            raise UserError("give --molecules, the number of molecules in the dataset")
         if self.price_per_hour is not None and not 0 <= self.price_per_hour < float("inf"):
             raise UserError(f"--price-per-hour is {self.price_per_hour}: it must be 0 or more")
         if self.measured is not None:
@@ -45,7 +64,40 @@ class PlanCommand:
         else:
             with tempfile.TemporaryDirectory(prefix="qm1b-plan-") as folder:
                 rate = rate_of(self._measure(Path(folder) / "run"))
-        say(as_text(rate, self.molecules, self.conformers, self.price_per_hour))
+        say(as_text(rate, self.molecules, self.conformers or CONFORMERS, self.price_per_hour))
+        return 0
+
+    def _price(self, name: str) -> int:
+        """The plan on a simulated system; nothing is timed."""
+        from pyscf_ipu.ipu import target
+        from qm1b.commands.choices import of_dataset
+        from qm1b.commands.generate import SAMPLE, Generate, run_settings
+        from qm1b.engine.padding import cheaper
+        from qm1b.report.pod import accepted, pod_plan
+        from qm1b.report.pod_text import as_text
+        from qm1b.settings import COARSE
+
+        if self.measured is not None or self.price_per_hour is not None:
+            raise UserError("--ipu needs neither --measured nor --price-per-hour: leave them out")
+        if self.json and self.json != TO_STDOUT and not self.json.absolute().parent.is_dir():
+            raise UserError(f"{self.json}: there is no folder {self.json.parent}; make it first")
+        try:
+            system = target(name)
+        except ValueError as error:
+            raise UserError(f"--ipu: {error}") from None
+        source = self.file or self.smiles_file or SAMPLE
+        each = self.conformers or of_dataset(self.preset).conformers
+        settings = run_settings(Generate(source=source, preset=self.preset))
+        found = accepted(source, settings)
+        molecules = self.molecules or len(found)
+        coarse = cheaper(settings.level, round(molecules), each) == COARSE
+        quiet = self.json == TO_STDOUT
+        tell = (lambda _: None) if quiet else say
+        plan = pod_plan(found, settings.level, system, float(molecules * each), coarse, tell)
+        if self.json is not None:
+            put_json(json.dumps(plan.to_dict(), indent=1), self.json)
+        if not quiet:
+            say(as_text(plan))
         return 0
 
     def _measure(self, out: Path) -> Path:
@@ -61,7 +113,7 @@ class PlanCommand:
 
         quick = of_dataset(self.preset) is of_dataset("qm1b")
         each = MEASURED_CONFORMERS if quick else FEWER_CONFORMERS
-        source = self.smiles_file or SAMPLE
+        source = self.smiles_file or self.file or SAMPLE
         flags = Generate(
             source=source,
             preset=self.preset,
@@ -74,7 +126,7 @@ class PlanCommand:
             f"molecules of {source.name} ...",
         )
         settings = run_settings(flags)
-        planned = cheaper(settings.level, round(self.molecules), self.conformers)
+        planned = cheaper(settings.level, round(self.molecules or 1), self.conformers or CONFORMERS)
         summary = generate(Run(source, out, replace(settings, padding=planned)))
         if summary.interrupted:
             raise KeyboardInterrupt  # there is nothing to keep

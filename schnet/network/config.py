@@ -108,8 +108,12 @@ class Schedule:
     """Updates per call of the compiled step (device iterations)."""
     devices: int = 0
     """Devices that share the packs of an update (replication factor); 0 for all."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the layers; weights, distances and sums stay in float32."""
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Precision of the layers; weights, distances and sums stay in float32. float16, as on an IPU,
+    scales the loss so that gradients neither vanish nor overflow."""
+    stochastic_rounding: bool = False
+    """With float16: weights have that precision, too; an update rounds each up or down at random,
+    so that it is right in the mean."""
     checkpoint_minutes: float = 10.0
     """Minutes between checkpoints within an epoch; there is also one after every epoch."""
     window_rows: int = 200_000
@@ -119,6 +123,11 @@ class Schedule:
         """Raise UserError for values that cannot run."""
         _at_least(1, self, "max_epochs", "valid_every", "pack_molecules")
         _at_least(1, self, "accumulation", "iterations", "window_rows")
+        if self.stochastic_rounding and self.precision != "float16":
+            raise UserError(
+                f"--stochastic-rounding is for --precision float16, not {self.precision}: give "
+                "that too, or leave it out"
+            )
         if self.max_minutes < 0 or self.devices < 0 or not self.checkpoint_minutes > 0:
             raise UserError(
                 "--max-minutes and --devices must not be negative, --checkpoint-minutes must be "

@@ -76,6 +76,8 @@ class TrainSettings:
         free = {"max_minutes", "checkpoint_minutes"}
         if not target_of(self.rows.target).has_forces:
             free.add("forces_weight")
+        if not self.schedule.stochastic_rounding:
+            free.add("stochastic_rounding")  # which earlier runs do not have
         return {k: v for k, v in flat(to_dict(self)).items() if k.split(".")[-1] not in free}
 
 
@@ -125,6 +127,12 @@ def structured(values: object, kind: type[T], path: Path) -> T:
     raise UserError("\n".join(lines))
 
 
+def _truth(value: object, _: object) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"is {value!r}, which is not true or false")
+    return value
+
+
 @cache
 def _converter() -> Converter:
     """Refuses unknown settings, and single values that would change their meaning."""
@@ -132,6 +140,7 @@ def _converter() -> Converter:
 
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(int, _leaf("a whole number", index))
+    converter.register_structure_hook(bool, _truth)
     converter.register_structure_hook(float, _leaf("a number", float))  # YAML reads 1e-4 as text
     converter.register_structure_hook(str, _leaf("text", str.__str__))
     converter.register_structure_hook(Path, _leaf("a path", Path))

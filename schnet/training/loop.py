@@ -46,7 +46,7 @@ class Training:
         config, schedule = prepared.settings.optimizer, prepared.settings.schedule
         updates = prepared.updates * schedule.max_epochs
         rule, self.rates = optimizer(config, updates), learning_rate(config, updates)
-        state = start(prepared.first_model(), rule)
+        state = start(prepared.first_model(), rule, schedule.precision == "float16")
         if folder.last.exists():
             state, note = checkpoint.load(folder.last, state)
             begin = Place(*note.pop("place"))
@@ -55,7 +55,8 @@ class Training:
         self.state = replicate(state, prepared.devices)
         dtype = jnp.dtype(schedule.precision)
         forces = prepared.target.has_forces
-        self.step = make_step(rule, config, dtype, prepared.devices, forces)
+        rounding = schedule.stochastic_rounding
+        self.step = make_step(rule, config, dtype, prepared.devices, forces, rounding)
         self.log = CsvLog(folder.log, self.progress.place.epoch) if leads() else None
         self._began = time.monotonic() - self.progress.seconds
         self._saved = time.monotonic()

@@ -1,13 +1,67 @@
-"""AdamW with warm-up, cosine decay and clipped gradients, and the running mean of the weights."""
+"""AdamW with warm-up, cosine decay and clipped gradients, and the running mean of the weights.
 
+For float16 also the scale of the loss, and stochastic rounding of the weights.
+"""
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
-from jaxtyping import Int, PyTree
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree
 
 from schnet.errors import UserError
 from schnet.network.config import Optimizer
+
+FIRST_SCALE, LEAST_SCALE, LARGEST_SCALE = 2.0**10, 2.0**-10, 2.0**24
+GROWS_AFTER = 200
+"""Updates without an overflow after which the scale of the loss is doubled."""
+DROPPED_BITS = 13  # of a float32's mantissa, which float16 does not have
+LEAST_NORMAL, SUBNORMAL_STEP = 2.0**-14, 2.0**-24  # of float16
+
+
+class LossScale(eqx.Module):
+    """What the loss is multiplied by before it is differentiated in float16.
+
+    It is halved by an overflow, whose update is left out, and doubled after many without one
+    (P. Micikevicius et al., Mixed Precision Training, arXiv:1710.03740).
+    """
+
+    factor: Float[Array, ""]
+    since: Int[Array, ""]
+    """Updates since it last changed."""
+
+    @classmethod
+    def first(cls) -> "LossScale":
+        return cls(jnp.asarray(FIRST_SCALE, jnp.float32), jnp.zeros((), jnp.int32))
+
+    def after(self, finite: Bool[Array, ""]) -> "LossScale":
+        """The scale after an update whose gradient was finite, or was not."""
+        grown = self.since + 1 >= GROWS_AFTER
+        larger = jnp.where(grown, jnp.minimum(2.0 * self.factor, LARGEST_SCALE), self.factor)
+        smaller = jnp.maximum(0.5 * self.factor, LEAST_SCALE)
+        since = jnp.where(finite & ~grown, self.since + 1, 0)
+        return LossScale(jnp.where(finite, larger, smaller), since)
+
+
+def rounded(model: PyTree, key: PRNGKeyArray) -> PyTree:
+    """Weights rounded up or down to float16, with the probability that makes the mean right.
+
+    They stay in arrays of float32 (M. Croci et al., R. Soc. Open Sci. 9, 211631 (2022),
+    doi:10.1098/rsos.211631, on stochastic rounding).
+    """
+    leaves, tree = jax.tree.flatten(model)
+    keys = jax.random.split(key, len(leaves))
+    return tree.unflatten([_rounded(x, k) for x, k in zip(leaves, keys, strict=True)])
+
+
+def _rounded(x: Float[Array, "..."], key: PRNGKeyArray) -> Float[Array, "..."]:
+    noise = jax.random.bits(key, x.shape, jnp.uint32)
+    below = jnp.uint32(2**DROPPED_BITS - 1)
+    bits = (lax.bitcast_convert_type(x, jnp.uint32) + (noise & below)) & ~below
+    share = (noise & jnp.uint32(2**23 - 1)).astype(jnp.float32) * jnp.float32(2.0**-23)
+    small = jnp.floor(x / SUBNORMAL_STEP + share) * jnp.float32(SUBNORMAL_STEP)
+    return jnp.where(jnp.abs(x) < LEAST_NORMAL, small, lax.bitcast_convert_type(bits, jnp.float32))
 
 
 def optimizer(config: Optimizer, updates: int) -> optax.GradientTransformation:

@@ -22,7 +22,7 @@ from schnet.network.config import Optimizer
 from schnet.network.forces import energies_and_forces, shares
 from schnet.network.model import SchNet
 from schnet.network.pack import Pack
-from schnet.training.optimizer import averaged
+from schnet.training.optimizer import LEAST_SCALE, LossScale, averaged, rounded
 
 AXIS = "replica"
 SPREAD, EVERYWHERE = PartitionSpec(None, AXIS), PartitionSpec()
@@ -39,6 +39,8 @@ class State(eqx.Module):
     """Running mean of the weights."""
     moments: optax.OptState
     updates: Int[Array, ""]
+    scale: LossScale | None = None
+    """For layers in float16; else there is none."""
 
 
 class Report(NamedTuple):
@@ -75,12 +77,18 @@ class Loss(NamedTuple):
     """Weight of the forces beside 1 of the energy; None without forces."""
 
 
-def start(model: SchNet, rule: optax.GradientTransformation) -> State:
-    """The state before the first update."""
+def start(model: SchNet, rule: optax.GradientTransformation, half: bool = False) -> State:
+    """The state before the first update; `half` for layers in float16."""
     # A copy: the step gives the memory of its old state to the new one, and cannot do so twice.
     mean = jax.tree.map(jnp.copy, model)
     weights: PyTree = model
-    return State(model, mean, rule.init(weights), jnp.zeros((), jnp.int32))
+    return State(
+        model,
+        mean,
+        rule.init(weights),
+        jnp.zeros((), jnp.int32),
+        LossScale.first() if half else None,
+    )
 
 
 def mesh(devices: int) -> Mesh:
@@ -94,24 +102,42 @@ def make_step(
     dtype: DTypeLike,
     devices: Mesh,
     forces: bool = False,
+    rounding: bool = False,
 ) -> Callable[[State, Pack], tuple[State, Report]]:
     """Compile the step: from a state and packs [I, D, S, ...] to the next state and a report.
 
     With `forces`, those of the packs are learned, too. An update without molecules changes nothing.
     Neither does an update whose loss or gradient is not finite, nor any after it in the same call;
-    its report has the values that are not finite.
+    its report has the values that are not finite.  In float16 a gradient that overflows is no such
+    update, as long as the loss is finite: the scale of the loss is halved instead, and the report
+    has a gradient of norm 0.  With `rounding`, weights are rounded to float16 stochastically.
     """
 
     loss = Loss(config.loss, config.forces_weight if forces else None)
 
     def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
         state, sound = carry
-        found = _summed_gradient(state.model, packs, loss, dtype)
-        gradient, sums = jax.lax.psum(found, AXIS)
-        new, report = _update(state, gradient, sums, rule, config.ema)
-        sound = sound & jnp.isfinite(report.loss) & jnp.isfinite(report.gradient_norm)
-        good = sound & (report.molecules > 0.0)
-        return (jax.tree.map(partial(jnp.where, good), new, state), sound), report
+        # The names are for profiles (schnet.costs.training_price).
+        with jax.named_scope("forward_backward"):
+            factor = None if state.scale is None else state.scale.factor
+            found = _summed_gradient(state.model, packs, loss, dtype, factor)
+        with jax.named_scope("all_reduce"):
+            gradient, sums = jax.lax.psum(found, AXIS)
+        with jax.named_scope("update"):
+            new, report = _update(state, gradient, sums, rule, config.ema)
+            if rounding:
+                key = jax.random.fold_in(jax.random.key(0), state.updates)
+                new = eqx.tree_at(lambda s: s.model, new, rounded(new.model, key))
+            finite = jnp.isfinite(report.gradient_norm)
+            bearable = finite if factor is None else finite | (factor > LEAST_SCALE)
+            sound = sound & jnp.isfinite(report.loss) & bearable
+            good = sound & finite & (report.molecules > 0.0)
+            kept = jax.tree.map(partial(jnp.where, good), new, state)
+            if state.scale is not None:
+                kept = eqx.tree_at(lambda s: s.scale, kept, state.scale.after(finite))
+                norm = jnp.where(finite | ~sound, report.gradient_norm, 0.0)
+                report = report._replace(gradient_norm=norm)
+        return (kept, sound), report
 
     def run(state: State, packs: Pack) -> tuple[State, Report]:
         own = jax.tree.map(lambda x: x[:, 0], packs)  # [I, S, ...]
@@ -137,14 +163,15 @@ def _update(
 ) -> tuple[State, Report]:
     """An update by a gradient and sums over all of its packs."""
     n = jnp.maximum(sums.molecules, 1.0)
-    gradient = jax.tree.map(lambda g: g / n, gradient)
+    divisor = n if state.scale is None else n * state.scale.factor
+    gradient = jax.tree.map(lambda g: g / divisor, gradient)
     norm = optax.tree.norm(gradient)
     weights: PyTree = state.model
     with jax.numpy_dtype_promotion("standard"):  # optax adds integers to floats
         change, moments = rule.update(gradient, state.moments, weights)
     model = eqx.apply_updates(weights, change)
     mean = averaged(state.mean, model, state.updates, ema)
-    new = State(model, mean, moments, state.updates + 1)
+    new = State(model, mean, moments, state.updates + 1, state.scale)
     return new, Report(
         loss=sums.loss / n,
         absolute_error=sums.absolute_error,
@@ -156,14 +183,18 @@ def _update(
 
 
 def _summed_gradient(
-    model: SchNet, packs: Pack, loss: Loss, dtype: DTypeLike
+    model: SchNet,
+    packs: Pack,
+    loss: Loss,
+    dtype: DTypeLike,
+    factor: Float[Array, ""] | None,
 ) -> tuple[SchNet, Sums]:
-    """Gradient of the summed loss of packs [S, ...], one pack after another."""
+    """Gradient of the summed loss of packs [S, ...], times a factor, one pack after another."""
 
     def objective(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Sums]:
         # The layers in another precision; gradients come back in the precision of the weights.
         sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, loss)
-        return sums.loss, sums
+        return sums.loss if factor is None else sums.loss * factor, sums
 
     def one(total: tuple[SchNet, Sums], pack: Pack) -> tuple[tuple[SchNet, Sums], None]:
         found = jax.grad(objective, has_aux=True)(model, pack)

@@ -10,14 +10,23 @@ from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_superma
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
 from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Machine, Repulsion
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.tiles import TileShardedArray
 
 
-def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False) -> Machine:
+def machine_of(
+    target: Target,
+    num_ipus: int,
+    shape: Shape,
+    run_vertices: bool = False,
+    pipelined: bool = False,
+) -> Machine:
     """The algorithms for molecules of a shape on IPUs.
 
     Args:
@@ -27,21 +36,38 @@ def machine_of(target: Target, num_ipus: int, shape: Shape, run_vertices: bool =
         run_vertices: Compute the integrals by the vertices that are priced, too, instead of this
             host's own (`host_blocks`). The same up to rounding, and minutes of compilation for
             basis sets with many kinds of shells.
+        pipelined: As PySCF-IPU was set up: integrals on IPU 0, the SCF on IPU 1, a conformer in
+            each. Needs two IPUs.
 
     Raises:
         ValueError: There is less than one IPU.
     """
     if num_ipus < 1:
         raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
-    n_tiles = num_ipus * int(target.tiles_per_ipu)
+    if pipelined and num_ipus != 2:
+        raise ValueError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
+    n_tiles = (1 if pipelined else num_ipus) * int(target.tiles_per_ipu)
     families = family_plan(shape, n_tiles - 1, int(target.num_worker_contexts))
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
         vertices = partial(family_supermatrix, families, exchange=exchange)
         host = partial(host_supermatrix, families, exchange=exchange)
-        blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
-        return lambda d: family_repulsion(families, blocks, d)
+
+        def blocks_of() -> tuple[TileShardedArray, ...]:
+            return vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
+
+        if not pipelined:
+            blocks = blocks_of()
+            return lambda d: family_repulsion(families, blocks, d)
+        with on_ipu(0):
+            blocks = blocks_of()
+
+        def repulsion(d: Array) -> tuple[Array, Pair]:
+            with on_ipu(1):
+                return family_repulsion(families, blocks, d)
+
+        return repulsion
 
     return Machine(build, warm_eigh, grid_tiles=n_tiles, has_float64=False)
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from pyscf_ipu.tiles.array import WORKERS
 
-VECTOR = 2
+VECTOR, HALF_VECTOR = 2, 4  # elements of a 64-bit vector: float32, float16
 SUPERVISOR_LAUNCH = 11
 UNARY_SUPERVISOR = 9
 UNARY_START, EXP_START = 17, 33  # worker cycles before and after the loop
-BINARY_START = 29
+BINARY_START, HALF_BINARY_START = 29, 26
 UNARY_LOOP, BINARY_LOOP = 4, 2  # load, store and branch of a loop whose figure leaves them out
 GATHER_OFFSET, GATHER_VECTOR = 19, 2
 SCATTER_OFFSET, SCATTER_ATOM = 11, 3
@@ -65,6 +65,11 @@ def _alike(names: str, cost: OpCost) -> dict[str, OpCost]:
 _SHIFTS = "shift_left shift_right_logical shift_right_arithmetic"
 _TWO_PRODUCTS = "two vector multiplications, which give powers up to 4; a reciprocal is not in it"
 _CONVERSION = "one conversion instruction for each element"
+_RANDOM = "a random number and a store for each 64-bit vector, by the tile's own generator"
+_ERF_INV = (
+    "M. Giles, GPU Computing Gems 2, 109 (2012): a logarithm, a root, two sums of nine products, a "
+    "selection"
+)
 
 WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
     {
@@ -96,6 +101,9 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         **_alike(_SHIFTS, _binary(7, 1, of="int")),
         "select_n": OpCost(5, 1, 0, "formula", "PopLibs Select vertex"),
         "clamp": OpCost(6, 2, 0, "derived", "a maximum and a minimum of PopLibs's table"),
+        "nextafter": _binary(7, 1, of="int"),
+        "random_bits": OpCost(1, 2, 1, "estimated", _RANDOM),
+        "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, "derived", _ERF_INV),
         "integer_pow": OpCost(2, 2, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
         "convert_element_type": OpCost(2, 2, BINARY_LOOP, "estimated", _CONVERSION),
     }
@@ -104,6 +112,50 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
 
 An operation that is missing has no figure, and no ground to guess one.
 """
+
+
+def _half(cycles: int, elements: int, loop: int = 0) -> OpCost:
+    return OpCost(cycles, elements, loop, "formula", "PopLibs operation tables, half")
+
+
+_HALF: Mapping[str, OpCost] = MappingProxyType(
+    {
+        "exp": _half(4, 4),
+        "expm1": _half(5, HALF_VECTOR, UNARY_LOOP),
+        "log": _half(4, 4),
+        "tanh": _half(4, 4),
+        "logistic": _half(6, 4),
+        "sqrt": _half(23, 4),
+        "rsqrt": _half(19, 4),
+        "cbrt": _half(17, HALF_VECTOR, UNARY_LOOP),
+        **_alike("square neg", _half(2, 4)),
+        "erf": _half(16, 1),
+        **_alike("sin cos", _half(26, 1)),
+        "tan": _half(5700, 1),
+        "abs": _half(1, HALF_VECTOR, UNARY_LOOP),
+        **_alike("sign is_finite", _half(5, HALF_VECTOR, UNARY_LOOP)),
+        **_alike("floor ceil round", _half(2, HALF_VECTOR, UNARY_LOOP)),
+        **_alike("add add_any sub mul", _half(1, HALF_VECTOR, BINARY_LOOP)),
+        "div": _half(21, 4),
+        **_alike("max min", _half(4, 4)),
+        "pow": _half(325, 1),
+        "atan2": _half(578, 4),
+        "rem": _half(300, 4),
+        **_alike("lt le gt ge eq", _half(9, 4)),
+        "ne": _half(11, 4),
+        "integer_pow": OpCost(2, HALF_VECTOR, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
+        "clamp": OpCost(8, 4, 0, "derived", "a maximum and a minimum of PopLibs's table"),
+    }
+)
+
+
+def op_cost(name: str, half: bool = False) -> OpCost:
+    """The figure of an operation on float32, or on float16 where that has one of its own.
+
+    Raises:
+        KeyError: The operation is not in WORKER_CYCLES.
+    """
+    return _HALF.get(name, WORKER_CYCLES[name]) if half else WORKER_CYCLES[name]
 
 
 def unary_1d(name: str, n: Count) -> TileCycles:
@@ -131,9 +183,10 @@ def scatter_add_cycles(offsets: Count, row: Count) -> TileCycles:
     return offsets * (SCATTER_OFFSET + SCATTER_ATOM * np.asarray(row, float)[()])
 
 
-def reduction_cycles(partials: Count, elements: Count) -> TileCycles:
-    """Cycles in which PopLibs's planner adds `partials` arrays of `elements` float32 elements."""
-    return partials * np.ceil(np.divide(elements, VECTOR))
+def reduction_cycles(partials: Count, elements: Count, vector: int = VECTOR) -> TileCycles:
+    """Cycles in which PopLibs's planner adds `partials` arrays of `elements` elements, of which
+    `vector` make 64 bits."""
+    return partials * np.ceil(np.divide(elements, vector))
 
 
 def _vertex(n: Count, start: int, cost: OpCost, supervisor: int) -> TileCycles:

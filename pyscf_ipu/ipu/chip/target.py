@@ -1,7 +1,8 @@
-"""The chips that can be simulated, as data: every figure with its unit and its source.
+"""The chips and systems that can be simulated, as data: every figure with its unit and its source.
 
 The figures are in `targets.toml`.  There are no defaults: a target states every figure, and an
-unknown one raises where it is used.
+unknown one raises where it is used.  A *system* is a target whose number of IPUs is known; a chip
+by itself stands for any number of them.
 """
 
 import tomllib
@@ -16,7 +17,7 @@ from pyscf_ipu.tiles.array import WORKERS
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of IPU and what it is connected to."""
+    """One kind of IPU, and what it is connected to: a chip, or a system of a number of them."""
 
     name: str
     ipu_version: str
@@ -60,11 +61,40 @@ class Target:
     """Measured programs reached rates between low and high."""
     host_bandwidth_mid: Quantity
     host_bandwidth_high: Quantity
+    ipus_per_system: Quantity
+    """IPUs that there are; unknown for a chip by itself."""
+    host_link_bytes_per_second: Quantity
+    """From the host to one machine, one way; its IPUs share it."""
+    pcie_bytes_per_second: Quantity
+    """Of the slot that the machine's network card is in."""
+    streaming_memory_bytes: Quantity
+    """Of a machine: DRAM that its IPUs load from and store to."""
+    streaming_bytes_per_second: Quantity
+    """Between that DRAM and the IPUs of a machine, together."""
+    host_cores: Quantity
+    """Of all host servers of the system."""
 
     def quantities(self) -> Mapping[str, Quantity]:
         """Every figure by the name of its field."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         return MappingProxyType({k: v for k, v in found.items() if isinstance(v, Quantity)})
+
+    @property
+    def machines(self) -> int:
+        """Machines of the system; raises UnknownQuantityError for a chip by itself."""
+        return -(-int(self.ipus_per_system) // int(self.ipus_per_machine))
+
+    def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
+        """Raise ValueError if so many replicas of so many IPUs do not fit into the system."""
+        for name, count in (("num_ipus", num_ipus), ("replicas", replicas)):
+            if count < 1:
+                raise ValueError(f"{name}={count}: give 1 or more")
+        there = self.ipus_per_system
+        if there.known and num_ipus * replicas > int(there):
+            raise ValueError(
+                f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(there)} IPUs, and "
+                f"this needs {num_ipus * replicas}; give a larger system, or fewer"
+            )
 
     def table(self) -> tuple[tuple[str, str, str, str, str], ...]:
         """Rows (name, value, unit, how, source) for printing."""
@@ -81,6 +111,16 @@ _FIGURES = {
     ).items()
 }
 
+
+def _alone(chip: str) -> dict[str, Quantity]:
+    """What only a system has."""
+    return {
+        "ipus_per_system": unknown(f"ipus_per_system of {chip}, a chip by itself", "IPUs"),
+        "host_link_bytes_per_second": unknown(f"host_link_bytes_per_second of {chip}", "B/s"),
+        "host_cores": unknown(f"host_cores of {chip}", "cores"),
+    }
+
+
 GC200 = Target(
     name="gc200",
     ipu_version="ipu2",
@@ -89,6 +129,7 @@ GC200 = Target(
     ),
     ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
     **_FIGURES["gc200"],
+    **_alone("GC200"),
 )
 
 BOW = replace(
@@ -97,6 +138,7 @@ BOW = replace(
     ipu_version="ipu21",
     ipu_link_latency=unknown("ipu_link_latency of Bow", "s"),
     **_FIGURES["bow"],
+    **_alone("Bow"),
     # Measured with a GC200; the host side of a Bow is taken to be the same.
     **{
         name: replace(figure, how="estimated", source=f"as for GC200 ({figure.source})")
@@ -116,15 +158,34 @@ GC2 = Target(
     },
 )
 
-TARGETS: Mapping[str, Target] = MappingProxyType({t.name: t for t in (GC2, GC200, BOW)})
-"""The targets by their names."""
+SERVERS = {4: 1, 16: 1, 64: 1, 256: 4}
+"""Host servers of the systems as they are sold by default, by their number of IPUs."""
+
+
+def _system(chip: Target, ipus: int) -> Target:
+    """A Pod of that many IPUs."""
+    of = _FIGURES["pods"]
+    cores = of["cores_per_server"]
+    return replace(
+        chip,
+        name=f"{chip.name}-pod{ipus}",
+        ipus_per_system=Quantity(ipus, "IPUs", "vendor", of["ipus_per_system"].source),
+        host_link_bytes_per_second=of["host_link_bytes_per_second"],
+        host_cores=replace(cores, value=SERVERS[ipus] * int(cores)),
+    )
+
+
+PODS = tuple(_system(chip, n) for chip in (GC200, BOW) for n in SERVERS)
+
+TARGETS: Mapping[str, Target] = MappingProxyType({t.name: t for t in (GC2, GC200, BOW, *PODS)})
+"""The targets by their names: chips, then systems."""
 
 
 def target(name: str) -> Target:
-    """The chip called `name`, in upper or lower case.
+    """The chip or system called `name`, in upper or lower case: "bow", "bow-pod16", "gc200-pod4".
 
     Raises:
-        ValueError: There is no such chip; the error lists the names.
+        ValueError: There is no such target; the error lists the names.
     """
     if name.lower() not in TARGETS:
         raise ValueError(f"unknown target {name!r}: choose one of {', '.join(TARGETS)}")

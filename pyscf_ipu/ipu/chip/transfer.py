@@ -76,13 +76,24 @@ def link_cycles(target: Target, traffic: np.ndarray) -> float:
     return float(math.ceil(seconds * float(target.tile_clock_frequency)))
 
 
-def host_seconds(target: Target, nbytes: int | float) -> tuple[float, float, float]:
+def host_seconds(
+    target: Target, nbytes: int | float, replicas: int = 1, num_ipus: int = 1
+) -> tuple[float, float, float]:
     """Seconds for bytes to or from the host, without latency: (low, mid, high).
 
     A range, because programs were seen to reach rates that differ by a factor of four.
+
+    Args:
+        target: The chip or system.
+        nbytes: Of one replica.
+        replicas: The replicas of a machine share its link to the host.
+        num_ipus: IPUs of a replica.
     """
     rates = (target.host_bandwidth_high, target.host_bandwidth_mid, target.host_bandwidth_low)
-    low, mid, high = (nbytes / float(rate) for rate in rates)
+    link = target.host_link_bytes_per_second
+    most = float(link) if link.known else math.inf
+    sharing = min(replicas, max(1, int(target.ipus_per_machine) // num_ipus)) if link.known else 1
+    low, mid, high = (sharing * nbytes / min(float(rate), most) for rate in rates)
     return low, mid, high
 
 

@@ -10,9 +10,13 @@ from pyscf_ipu.ipu.chip.amp import matmul_cycles
 from pyscf_ipu.ipu.chip.popops import VECTOR
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.pricer import Pricer
+from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.steps import Value
-from pyscf_ipu.ipu.vertices.equation import aval, size
+from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
 
+AVAILABLE = 0.6
+"""Share of a tile's memory for the operands of one product: the default of PopLibs's option
+availableMemoryProportion (docs.graphcore.ai, PopLibs API, poplin)."""
 REFERENCE_SWEEPS = 12  # PySCF-IPU calls ipu_jacobi_eigh with num_iters=12
 SCALAR_CYCLES = 4  # estimated: load, multiply, add and store of a dependent scalar step
 
@@ -25,46 +29,85 @@ def dot(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     inner = math.prod(left[d] for d in contract)
     rows = math.prod(left) // max(1, b * inner)
     columns = size(eqn.outvars[0]) // max(1, b * rows)
-    plan = _split(p.target, max(1, p.n_tiles // b), rows, inner, columns)
+    product(p, "dot_general", ins, (b, rows, inner, columns), is_half(eqn))
+    return p.results(eqn)
+
+
+def convolution(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """As the product of all windows with the filters, which is how PopLibs's vertex does it."""
+    numbers = eqn.params["dimension_numbers"]
+    kernel, out = aval(eqn.invars[1]).shape, aval(eqn.outvars[0]).shape
+    groups = int(eqn.params["feature_group_count"]) * int(eqn.params["batch_group_count"])
+    columns = kernel[numbers.rhs_spec[0]]
+    inner = math.prod(kernel) // max(1, columns)
+    rows = math.prod(out) // max(1, columns)
+    n = groups, rows, inner, -(-columns // groups)
+    product(p, "conv_general_dilated", ins, n, is_half(eqn))
+    return p.results(eqn)
+
+
+def product(
+    p: Pricer, name: str, ins: list[Value], n: tuple[int, int, int, int], half: bool
+) -> None:
+    """`b` products of [rows, inner] by [inner, columns].
+
+    A tile's share of the operands may take `AVAILABLE` of its memory.  A product that needs more is
+    cut into parts that run one after another, each behind its own exchange.
+    """
+    b, rows, inner, columns = n
+    p.half = p.half or half
+    dtype, itemsize = ("float16", 2.0) if half else ("float32", 4.0)
+    plan = _split(p.target, max(1, p.n_tiles // b), rows, inner, columns, dtype)
     tiles = min(p.n_tiles, b * plan.tiles)
     each = math.ceil(b * plan.tiles / tiles)
     used = np.zeros(p.n_tiles)
     used[:tiles] = 1.0
-    p.fetch(ins[0], used * 4.0 * each * plan.rows * plan.inner)
-    p.fetch(ins[1], used * 4.0 * each * plan.inner * plan.columns)
-    p.library("dot_general", used * each * plan.cycles, "PopLibs ConvPartial1x1, float32")
+    room = AVAILABLE * float(p.target.memory_bytes_per_tile)
+    parts = math.ceil(itemsize * each * plan.elements / room)
+    share = used * itemsize * each / parts
+    source = f"PopLibs ConvPartial1x1, {dtype}"
+    flops = 2.0 * b * rows * inner * columns
+    work = Work(flops / parts, itemsize * tiles * each * plan.elements / parts)
+    with p.repeated(parts, f"{name}, in parts that fit"):
+        p.fetch(ins[0], share * plan.rows * plan.inner)
+        p.fetch(ins[1], share * plan.inner * plan.columns)
+        p.library(name, used * each * plan.cycles / parts, source, work=work)
     if plan.parts > 1:
         arriving = plan.rows * plan.columns / plan.parts * (plan.parts - 1)
-        p.move(used * 4.0 * arriving, used * 4.0 * plan.rows * plan.columns)
+        p.move(used * itemsize * arriving, used * itemsize * plan.rows * plan.columns)
         adds = p.workers * math.ceil(arriving / p.workers / VECTOR) + 100.0
-        p.library("dot_general", used * adds, "sum of the parts, an addition per element")
-    return p.results(eqn)
+        work = Work(tiles * arriving, itemsize * tiles * arriving)
+        p.library(name, used * adds, "sum of the parts, an addition per element", work=work)
 
 
 class _Block:
     """A tile's share of a product: rows x inner x columns, `parts` tiles to one result."""
 
-    def __init__(self, target: Target, n: tuple[int, int, int], cut: tuple[int, int, int]) -> None:
+    def __init__(
+        self, target: Target, n: tuple[int, int, int], cut: tuple[int, int, int], dtype: str
+    ) -> None:
         self.rows, self.inner, self.columns = (
             math.ceil(a / c) for a, c in zip(n, cut, strict=True)
         )
         self.parts, self.tiles = cut[1], math.prod(cut)
-        self.cycles = matmul_cycles(self.rows, self.inner, self.columns, "float32")
+        self.cycles = matmul_cycles(self.rows, self.inner, self.columns, dtype)
         rate = float(target.exchange_bytes_per_cycle)
         moved = self.inner * (self.rows + self.columns)
+        self.elements = moved + self.rows * self.columns
         moved += self.rows * self.columns if self.parts > 1 else 0
-        self.total = self.cycles + 4.0 * moved / rate + 300.0 * (self.parts > 1)
+        itemsize = 2.0 if dtype == "float16" else 4.0
+        self.total = self.cycles + itemsize * moved / rate + 300.0 * (self.parts > 1)
 
 
 @functools.lru_cache(maxsize=4096)
-def _split(target: Target, tiles: int, rows: int, inner: int, columns: int) -> _Block:
+def _split(target: Target, tiles: int, rows: int, inner: int, columns: int, dtype: str) -> _Block:
     """The cheapest way to cut a product into blocks, of a few hundred."""
-    best = _Block(target, (rows, inner, columns), (1, 1, 1))
+    best = _Block(target, (rows, inner, columns), (1, 1, 1), dtype)
     for k in _cuts(inner, 16):
         for i in _cuts(rows, tiles):
             j = max(1, min(columns, tiles // (i * k)))
             if i * k <= tiles:
-                found = _Block(target, (rows, inner, columns), (i, k, j))
+                found = _Block(target, (rows, inner, columns), (i, k, j), dtype)
                 best = min(best, found, key=lambda x: x.total)
     return best
 
@@ -125,16 +168,32 @@ def sort(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     n = max(2, aval(eqn.invars[0]).shape[eqn.params["dimension"]])
     stages = math.ceil(math.log2(n)) * (math.ceil(math.log2(n)) + 1) / 2
     out = p.results(eqn)
-    held = out[0].place.elements * len(out)
+    _network(p, "sort", ins, stages, out[0].place.elements * len(out))
+    return out
+
+
+def top_k(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """A bitonic network that keeps the k largest: sorts runs of k, then halves their number."""
+    shape, k = aval(eqn.invars[0]).shape, max(2, int(eqn.params["k"]))
+    n, of_k = max(2, shape[-1]), math.ceil(math.log2(k))
+    stages = of_k * (of_k + 1) / 2 + max(0, math.ceil(math.log2(n)) - of_k) * (1 + of_k)
+    # A value travels with its index.
+    _network(p, "top_k", ins, stages, 2.0 * ins[0].bytes() / ins[0].itemsize)
+    return p.results(eqn)
+
+
+def _network(p: Pricer, name: str, ins: list[Value], stages: float, held: np.ndarray) -> None:
+    """Comparisons of a sorting network on elements [n_tiles], with an exchange for each stage."""
     rate, sync = (
         float(x) for x in (p.target.exchange_bytes_per_cycle, p.target.max_ipu_sync_delay)
     )
+    if not held.any():  # a view: its elements come first, evenly
+        held = np.full(p.n_tiles, ins[0].size / p.n_tiles)
     for v in ins:
         if v.view:
-            p.fetch(v, out[0].bytes())
+            p.fetch(v, held * v.itemsize)
     each = 14.0 / 4.0 * held + 100.0 * (held > 0)  # PopLibs's comparison, and a vertex around it
     source = "bitonic network, an exchange per stage"
-    p.library("sort", stages * each, source, "estimated")
-    p.other("exchange", "sort", stages * 4.0 * float(held.max()) / rate, ("estimated", source))
-    p.other("sync", "sort", stages * sync, ("estimated", source))
-    return out
+    p.library(name, stages * each, source, "estimated")
+    p.other("exchange", name, stages * 4.0 * float(held.max()) / rate, ("estimated", source))
+    p.other("sync", name, stages * sync, ("estimated", source))

@@ -5,26 +5,23 @@ place of its elements and the buffers that hold them.  The rules (rules.py) pric
 walk itself deals with loops, branches and calls.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-import jax
-import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
-from jax.typing import ArrayLike
 
+from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.pricing.jaxprs import fold, is_floating, last_uses, share, stage
+from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
-from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64
-from pyscf_ipu.ipu.vertices.trip_counts import Path, called, sites
-
-FOLDED = 2**22  # elements up to which a constant is computed when the program is priced
-TRANSFORMS = re.compile(r"^(\w+)\((.*)\)$")
-CONTROL = frozenset("while body cond scan branch checkpoint closed_call".split())
-
+from pyscf_ipu.ipu.steps.tile_memory import Tracker, Trackers
+from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
+from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
 
 Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
 """Takes the pricer, an equation and the values of its operands; returns those of its results."""
@@ -33,10 +30,19 @@ Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
 class Pricer(Steps):
     """Prices programs for one target."""
 
-    def __init__(self, target: Target, n_tiles: int, rules: Mapping[str, Rule]) -> None:
-        super().__init__(target, n_tiles)
+    def __init__(
+        self, target: Target, n_tiles: int, rules: Mapping[str, Rule], replicas: int = 1
+    ) -> None:
+        super().__init__(target, n_tiles, replicas)
+        self.memory: Tracker | Trackers
         self.rules = rules
         self.unknown: list[tuple[str, list[Path | int]]] = []
+        self.half = False
+        """Whether there are float16 products."""
+        self.staged = False
+        """Whether the program names IPUs for its stages."""
+        self._pinned: int | None = None
+        self._crossed: set[tuple[object, int]] = set()
         self._loops: list[Path | int] = []
 
     def block(
@@ -46,18 +52,22 @@ class Pricer(Steps):
         env: dict[Var, Value] = {}
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             value = env[var] = self.constant(const)
-            if _is_floating(value):
+            if is_floating(value):
                 stored = linear(value.size, value.itemsize, self.n_tiles)
                 self.memory.fixed["Constants"] += stored.bytes(value.itemsize)
         for var, value in zip(jaxpr.invars, args, strict=True):
             self.memory.use(value.buffers)
             env[var] = value
-        last = _last_uses(jaxpr)
+        last = last_uses(jaxpr)
         outer = self.stage
         for i, eqn in enumerate(jaxpr.eqns):
-            self.stage = outer or _stage(eqn)
+            self.stage = outer or stage(eqn)
             ins = [self._value(x, env) for x in eqn.invars]
+            outer_pin = self._pinned
+            if self.staged:
+                self._go_to(eqn, ins)
             outs = self.equation(eqn, ins, (*path, i))
+            self._pinned = outer_pin
             for var, value in zip(eqn.outvars, outs, strict=True):
                 if var in last:
                     env[var] = value
@@ -85,8 +95,12 @@ class Pricer(Steps):
 
     def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         """Price one equation."""
-        refuse_float64(eqn)
+        refuse_types(eqn)
         name = eqn.primitive.name
+        if self.collecting and name not in COLLECTIVES:
+            self.flush()
+        if name == "shard_map":
+            ins = self._own_parts(eqn, ins)
         inner = called(eqn)
         if inner is not None:
             return self.block(inner.jaxpr, inner.consts, ins, path)
@@ -96,7 +110,7 @@ class Pricer(Steps):
         if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
             return self.block(closed.jaxpr, closed.consts, ins, path)
-        folded = _fold(eqn, ins)
+        folded = fold(eqn, ins)
         if folded is not None:
             return [self.constant(x) for x in folded]
         if name in self.rules:
@@ -104,16 +118,50 @@ class Pricer(Steps):
         self.note_unknown(name)
         return self.results(eqn)
 
+    def stages(self, ipus: int) -> None:
+        """Price a program that names so many IPUs, each of which is `n_tiles` large."""
+        self.staged, self.memory = True, Trackers(self.n_tiles, ipus)
+
+    def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
+        """Move on to the IPU of an equation, and bring its operands there."""
+        there = [v for v in ins if v.constant is None]
+        mark = marked(eqn) if self._pinned is None else self._pinned
+        wanted = mark if mark is not None else max((v.ipu for v in there), default=self.ipu)
+        opened = called(eqn) is not None and mark is None
+        if opened:
+            return  # what is inside decides for itself
+        self._pinned = wanted
+        if wanted != self.ipu:
+            self.flush()
+            self.ipu = self.memory.ipu = wanted
+        for v in there:
+            if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
+                self._crossed.add(((v.buffers, v.ipu), wanted))
+                self.flush()
+                self.cross(v)
+
+    def _own_parts(self, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+        """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""
+        devices = math.prod(eqn.params["mesh"].shape.values())
+        if devices not in (1, self.replicas):
+            raise ValueError(
+                f"the program is spread over {devices} devices: simulate it with "
+                f"replicas={devices}, or make its mesh of one device for any number"
+            )
+        inner = eqn.params["jaxpr"].invars
+        return [
+            v if v.size == aval(x).size else self.new(x.aval, "shard_map")
+            for v, x in zip(ins, inner, strict=True)
+        ]
+
     def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
         test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
         of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
 
         def once(state: list[Value]) -> list[Value]:
-            if any(sites(test.jaxpr)):
-                self.note_unknown("a loop or branch in the test of a while")
-            else:
-                self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path))
+            asked = (*path, TEST)
+            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], asked))
             return self.block(body.jaxpr, body.consts, [*of_body, *state], path)
 
         return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once)
@@ -130,7 +178,7 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
-                    self.fetch(value, value.size * value.itemsize * _share(whole.place))
+                    self.fetch(value, value.size * value.itemsize * share(whole.place))
                 self.memory.release(value.buffers)
             return outs[:n_carry]
 
@@ -160,6 +208,19 @@ class Pricer(Steps):
         self._release(results)
         return state
 
+    @contextmanager
+    def repeated(self, times: int, name: str) -> Iterator[None]:
+        """What is priced inside runs so often."""
+        if times == 1:
+            yield
+            return
+        self.flush()
+        outer, self.steps = self.steps, []
+        yield
+        self.flush()
+        body, self.steps = self.steps, outer
+        self.steps.append(Loop(times, body, name))
+
     def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
         outs = self.results(eqn)
@@ -184,60 +245,3 @@ class Pricer(Steps):
     def note_unknown(self, name: str, times: int = 1) -> None:
         """Something without a cost: the total becomes a lower bound."""
         self.unknown += [(name, list(self._loops))] * times
-
-
-def _last_uses(jaxpr: Jaxpr) -> dict[Var, int]:
-    """Index of the last equation that uses each variable; results of the block live on."""
-    last: dict[Var, int] = dict.fromkeys([*jaxpr.constvars, *jaxpr.invars], -1)
-    for i, eqn in enumerate(jaxpr.eqns):
-        for x in eqn.invars:
-            if not isinstance(x, Literal):
-                last[x] = i
-    for x in jaxpr.outvars:
-        if not isinstance(x, Literal):
-            last[x] = len(jaxpr.eqns)
-    return last
-
-
-def _stage(eqn: JaxprEqn) -> str:
-    """The outermost named scope of an equation."""
-    for part in str(eqn.source_info.name_stack).split("/"):
-        while (found := TRANSFORMS.match(part)) is not None:
-            if found.group(1) in ("jit", "pjit"):
-                part = ""
-                break
-            part = found.group(2)
-        if part and part not in CONTROL:
-            return part
-    return ""
-
-
-def _share(place: Place) -> np.ndarray:
-    """Fraction of an array on each tile."""
-    total = place.elements.sum()
-    return place.elements / total if total else place.elements
-
-
-def _is_floating(value: Value) -> bool:
-    return value.constant is not None and np.issubdtype(value.constant.dtype, np.floating)
-
-
-def _fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
-    """The results, if they are known at compile time.
-
-    Only integers and conditions are computed, because they can be indices.  Other constants are
-    replaced by zero.
-    """
-    if any(v.constant is None for v in ins) or eqn.effects or eqn.primitive.name == "tile_map":
-        return None
-    avals = [aval(v) for v in eqn.outvars]
-    if sum(a.size for a in avals) > FOLDED:
-        return None
-    if all(np.issubdtype(a.dtype, np.floating) for a in avals):
-        return [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
-    if any(map(_is_floating, ins)):
-        return None
-    with jax.ensure_compile_time_eval():
-        params = eqn.primitive.get_bind_params(eqn.params)
-        outs = eqn.primitive.bind(*(jax.device_put(v.constant) for v in ins), **params)
-    return list(outs) if eqn.primitive.multiple_results else [outs]

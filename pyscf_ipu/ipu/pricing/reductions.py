@@ -10,8 +10,9 @@ import math
 import numpy as np
 from jax.extend.core import JaxprEqn
 
-from pyscf_ipu.ipu.chip.popops import reduction_cycles, unary_1d
+from pyscf_ipu.ipu.chip.popops import HALF_VECTOR, VECTOR, reduction_cycles, unary_1d
 from pyscf_ipu.ipu.pricing.pricer import Pricer
+from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.equation import size
@@ -31,11 +32,12 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         # Reduced where its elements are taken from: spread out evenly.
         held = np.full(p.n_tiles, value.size / p.n_tiles)
         p.fetch(value, held * value.itemsize)
-    p.library(name, _sum(p, held), SOURCE)
+    work = Work(float(held.sum()), float(held.sum()) * value.itemsize)
+    p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
     if name.startswith("cum"):
         # Sums of the tiles before, and another pass to add them.
         _combine(p, name, np.where(held > 0, 1.0, 0.0), p.n_tiles, value.itemsize)
-        p.library(name, _sum(p, held), SOURCE)
+        p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
         return p.results(eqn)
     if rows and 0 not in axes:
         tiles = value.place.key[1]
@@ -45,9 +47,10 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     return p.results(eqn, spread(m, p.n_tiles))
 
 
-def _sum(p: Pricer, elements: np.ndarray) -> np.ndarray:
+def _sum(p: Pricer, elements: np.ndarray, itemsize: int = 4) -> np.ndarray:
     """Tile cycles in which the workers add up what a tile holds."""
-    inside = p.workers * reduction_cycles(1, np.ceil(elements / p.workers))
+    vector = HALF_VECTOR if itemsize == 2 else VECTOR
+    inside = p.workers * reduction_cycles(1, np.ceil(elements / p.workers), vector)
     return np.where(elements > 0, unary_1d("abs", np.ones_like(elements)) + inside, 0.0)
 
 

@@ -13,28 +13,38 @@ from types import MappingProxyType
 import numpy as np
 from jax.extend.core import JaxprEqn
 
+from pyscf_ipu.ipu.chip.collectives import COLLECTIVES, SCATTERING
 from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES, gather_cycles, scatter_add_cycles
-from pyscf_ipu.ipu.pricing.linear_algebra import dense, dot, eigh, sort
+from pyscf_ipu.ipu.pricing.linear_algebra import convolution, dense, dot, eigh, sort, top_k
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
 from pyscf_ipu.ipu.pricing.reductions import reduce
+from pyscf_ipu.ipu.pricing.streaming import streaming
+from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.steps.tile_memory import BYTES_PER_INSTRUCTION, INSTRUCTIONS_PER_EQUATION
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, count
-from pyscf_ipu.ipu.vertices.equation import aval, size
+from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
 from pyscf_ipu.ipu.vertices.scratch import scratch_bytes
 
 
 def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Computed where most of its elements already are, by the fused vertex of that place."""
     out = aval(eqn.outvars[0])
+    for v in ins:
+        if v.place.key[0] == "streaming":
+            p.fetch(v, v.place.elements)  # which refuses it
     there = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
     on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
     place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
     for v in ins:
         if v.constant is None and (v.view or v.place.key != place.key):
             p.fetch(v, np.minimum(place.elements, v.distinct) * v.itemsize)
-    p.elementwise(place).add_operation(eqn.primitive.name)
+    half = is_half(eqn)
+    found = p.elementwise(place, half)
+    # What the same vertex has just made is still in a register.
+    loaded = sum(v.itemsize for v in ins if v.constant is None and p.ready(v))
+    found.add_operation(eqn.primitive.name, half, loaded * float(place.elements.sum()))
     return p.results(eqn, place)
 
 
@@ -173,7 +183,13 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         cycles = cost.low(p.target), cost.high(p.target)
         for name, n in cost.unknown.items():
             p.note_unknown(f"{eqn.params['name']}: {name}", n)
-    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price)
+    loaded, stored = (
+        float(sum(size(v) * aval(v).dtype.itemsize for v in some))
+        for some in (eqn.invars[n_consts:], eqn.outvars)
+    )
+    each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
+    work = Work(cost.flops * len(tiles), loaded + stored, *each)
+    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
     _note_memory(p, eqn, cost.equations)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [
@@ -205,8 +221,34 @@ def barrier(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     return [_renamed(p, v) for v in ins]
 
 
+def collective(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """The replicas exchange what each of them has; one replica has no one to exchange with."""
+    if p.replicas == 1:
+        return [_renamed(p, v) if v.size == size(x) else p.view([v], x.aval)
+                for v, x in zip(ins, eqn.outvars, strict=True)]  # fmt: skip
+    name = eqn.primitive.name
+    for v in ins:
+        if not p.ready(v):
+            p.flush()
+    p.collect(name, float(sum(v.size * v.itemsize for v in ins if v.constant is None)))
+    if name in SCATTERING:
+        return p.results(eqn)
+    return [p.new(x.aval, name, v.kept_place()) if v.size == size(x) else p.new(x.aval, name)
+            for v, x in zip(ins, eqn.outvars, strict=True)]  # fmt: skip
+
+
+def number(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """A number that a tile has at hand: which replica it belongs to, or a key of random numbers."""
+    return [p.view(ins, v.aval) if ins else p.new(v.aval, eqn.primitive.name) for v in eqn.outvars]
+
+
 _DENSE = (
     "lu lu_pivots_to_permutation triangular_solve custom_linear_solve cholesky householder_product"
+)
+
+_AT_HAND = (
+    "axis_index random_seed random_wrap random_unwrap random_fold_in random_clone pvary "
+    "bitcast_convert_type reduce_precision"
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -217,6 +259,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     | dict.fromkeys(("gather", "dynamic_slice"), gather)
     | dict.fromkeys(("scatter", "scatter-add", "scatter_add"), scatter)
     | {"dynamic_update_slice": update, "tile_place": place, "tile_map": tile_map}
+    | dict.fromkeys(COLLECTIVES, collective)
+    | dict.fromkeys(_AT_HAND.split(), number)
     | {"optimization_barrier": barrier, "dot_general": dot, "eigh": eigh, "sort": sort}
+    | {"streaming": streaming, "conv_general_dilated": convolution, "top_k": top_k}
 )
 """The rule of every primitive that has one."""

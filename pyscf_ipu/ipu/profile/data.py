@@ -5,12 +5,12 @@ Nothing in here prices or presents: `pyscf_ipu.ipu.profile.profile` adds the rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from pyscf_ipu.errors import TileMemoryError
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Cycles:
 
 
 NOTHING = Cycles(0.0, 0.0)
+CODE = frozenset(("Vertex Code", "Control Code", "Internal Exchange Code"))
+"""Categories of memory that code runs from."""
 
 Origin = tuple[str, str]
 """How cycles were found, one of `pyscf_ipu.ipu.chip.quantity.HOWS`, and their source."""
@@ -57,6 +59,14 @@ class Step:
     """Where the cycles come from, one of `pyscf_ipu.ipu.chip.quantity.HOWS`."""
     source: str = ""
     """The formula or document."""
+    flops: float = 0.0
+    """Floating-point operations of all tiles: one for an element, two for a multiply-add."""
+    memory_bytes: float = 0.0
+    """Bytes that the vertices of a compute set load from and store to the memory of their tiles."""
+    overlapped: bool = False
+    """Traffic with the host beside the program, on tiles of its own, instead of before or after."""
+    ipu: int = 0
+    """The pipeline stage's IPU, in a program of stages; else 0."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,44 @@ class Memory:
     """(label, bytes of the fullest tile) after each program step that allocates."""
     largest: tuple[Buffer, ...]
     """The buffers that fill the fullest tile."""
+    executable_bytes: int | None = None
+    """The part of a tile's memory that code can run from, if that is known."""
+    streaming_bytes: int = 0
+    """In the machine's DRAM: what the program keeps off the chip, all replicas of it together."""
+    streaming_limit_bytes: int | None = None
+
+    @property
+    def code(self) -> np.ndarray:
+        """[n_tiles] bytes of code."""
+        none = np.zeros_like(self.always_live)
+        return sum((v for k, v in self.by_category.items() if k in CODE), none)
+
+    @property
+    def code_overflowing(self) -> np.ndarray:
+        """Tiles with more code than can run."""
+        most = self.executable_bytes
+        return np.flatnonzero(self.code > most) if most is not None else np.zeros(0, int)
+
+    def check(self) -> None:
+        """Raise TileMemoryError if anything does not fit."""
+        over, code, limit = self.overflowing, self.code_overflowing, self.streaming_limit_bytes
+        if over.size:
+            named = (f": {b.name!r} ({b.tile_bytes} bytes)" for b in self.largest[:1])
+            raise TileMemoryError(
+                f"{over.size} tiles need up to {self.max_tile_bytes} bytes and have "
+                f"{self.limit_bytes}; the largest buffer there is{''.join(named)}: use more IPUs "
+                "or a smaller molecule"
+            )
+        if code.size:
+            raise TileMemoryError(
+                f"{code.size} tiles have up to {int(self.code.max())} bytes of code, and only "
+                f"{self.executable_bytes} can run: use fewer kinds of vertices"
+            )
+        if limit is not None and self.streaming_bytes > limit:
+            raise TileMemoryError(
+                f"{self.streaming_bytes} bytes are to be kept off the chip, and the machine has "
+                f"{limit}: keep less, or use more machines"
+            )
 
     @property
     def per_tile(self) -> np.ndarray:
@@ -112,6 +160,35 @@ class Memory:
     def overflowing(self) -> np.ndarray:
         """Tiles that hold more than they can."""
         return np.flatnonzero(self.per_tile > self.limit_bytes)
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The most that one tile does in a cycle, and how IPUs are grouped."""
+
+    flops: float = 32.0
+    """Floating-point operations of the matrix unit: of float16, if the program multiplies any."""
+    bytes: float = 24.0
+    """Loaded from and stored to memory."""
+    exchange_bytes: float = 4.0
+    ipus_per_machine: int = 4
+
+
+@dataclass(frozen=True)
+class IpuRow:
+    """One IPU of a program; replicas do the same."""
+
+    ipu: int
+    """Its number in the system."""
+    replica: int
+    machine: int
+    compute_cycles: float
+    """Low cycles of its busiest tile."""
+    mean_compute_cycles: float
+    busy: float
+    """Mean compute over all cycles of the program."""
+    max_tile_bytes: int
+    """Of its fullest tile."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +215,12 @@ class ProfileData:
     """The energy, if the program is an SCF and its caller gave it."""
     subject: str = ""
     """What was computed: the molecule and the level of theory, if the caller gave them."""
+    replicas: int = 1
+    """Copies of the program that run side by side, each on `num_ipus` IPUs and its own data."""
+    staged: bool = False
+    """The program names IPUs for its stages (`on_ipu`), and so is one turn of a pipeline."""
+    peaks: Peaks = field(default_factory=lambda: Peaks())
+    """What the chip could do at most."""
 
     def steps(self) -> Iterator[tuple[Step, float | int]]:
         """Every step of the program with the number of times that it ran."""
@@ -152,6 +235,16 @@ class ProfileData:
     def seconds(self) -> Cycles:
         """Device time, as an interval of seconds."""
         return self.cycles * (1.0 / self.clock_hz)
+
+    @property
+    def wall_seconds(self) -> Cycles:
+        """Device time and the traffic with the host, which may run beside it."""
+        host = [s for s, _ in self.steps() if s.kind == "host"]
+        beside = sum((s.cycles for s in host if s.overlapped), NOTHING)
+        alone = sum((s.cycles for s in host if not s.overlapped), NOTHING)
+        found = self.cycles + alone
+        longest = Cycles(max(found.low, beside.low), max(found.high, beside.high))
+        return longest * (1.0 / self.clock_hz)
 
     def total_by(self, attribute: str) -> dict[str, Cycles]:
         """Cycles summed by "kind", "stage", "name" or "how", the largest first."""
@@ -175,61 +268,24 @@ class ProfileData:
         stages = {s.stage for s, _ in self.steps() if s.kind == "compute"}
         return {stage or "other": self.balance(stage) for stage in sorted(stages)}
 
-    def to_dict(self) -> dict[str, object]:
-        """Everything, in types that JSON has."""
-        return figures(self) | {"program": [_node(x) for x in self.program]}
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """`to_dict` as text; written to `path` if one is given."""
-        text = json.dumps(self.to_dict())
-        if path is not None:
-            Path(path).write_text(text)
-        return text
-
-
-def figures(profile: ProfileData) -> dict[str, object]:
-    """Everything but the program, in types that JSON has."""
-    memory, cycles = profile.memory, profile.cycles
-    return {
-        "target": profile.target,
-        "num_ipus": profile.num_ipus,
-        "tiles": profile.n_tiles,
-        "clock_hz": profile.clock_hz,
-        "energy_hartree": profile.energy_hartree,
-        "cycles": {
-            "total": cycles.low,
-            "high": cycles.high,
-            "is_lower_bound": bool(profile.unknown_ops),
-            "by_stage": _plain_totals(profile, "stage"),
-            "by_kind": _plain_totals(profile, "kind"),
-            "by_vertex": _plain_totals(profile, "name"),
-        },
-        "seconds": asdict(profile.seconds),
-        "host_seconds": dict(zip(("low", "mid", "high"), profile.host_seconds, strict=True)),
-        "memory": {
-            "limit_bytes": memory.limit_bytes,
-            "max_tile_bytes": memory.max_tile_bytes,
-            "overflowing_tiles": memory.overflowing.tolist(),
-            "by_category": {
-                k: {"max_bytes": int(v.max()), "total_bytes": int(v.sum())}
-                for k, v in memory.by_category.items()
-            },
-            "per_tile_bytes": memory.per_tile.tolist(),
-            "always_live_bytes": memory.always_live.tolist(),
-            "timeline": [list(x) for x in memory.timeline],
-            "largest": [asdict(b) for b in memory.largest],
-        },
-        "tile_balance": {"all": profile.balance(), **profile.balance_by_stage()},
-        "tile_compute_cycles": profile.tile_compute.tolist(),
-        "unknown_ops": profile.unknown_ops,
-        "provenance": _plain_totals(profile, "how"),
-        "notes": list(profile.notes),
-        "subject": profile.subject,
-    }
-
-
-def _plain_totals(profile: ProfileData, attribute: str) -> dict[str, dict[str, float]]:
-    return {name: asdict(cycles) for name, cycles in profile.total_by(attribute).items()}
+    def ipus(self) -> tuple[IpuRow, ...]:
+        """A row for every IPU of every replica."""
+        load = self.tile_compute.reshape(self.num_ipus, -1)
+        memory = self.memory.per_tile.reshape(self.num_ipus, -1)
+        cycles = self.cycles.low
+        return tuple(
+            IpuRow(
+                ipu=r * self.num_ipus + k,
+                replica=r,
+                machine=(r * self.num_ipus + k) // self.peaks.ipus_per_machine,
+                compute_cycles=float(load[k].max()),
+                mean_compute_cycles=float(load[k].mean()),
+                busy=float(load[k].mean() / cycles) if cycles else 0.0,
+                max_tile_bytes=int(memory[k].max()),
+            )
+            for r in range(self.replicas)
+            for k in range(self.num_ipus)
+        )
 
 
 def _flat(program: Program, times: float | int) -> Iterator[tuple[Step, float | int]]:
@@ -238,9 +294,3 @@ def _flat(program: Program, times: float | int) -> Iterator[tuple[Step, float | 
             yield from _flat(x.body, times * x.count)
         else:
             yield x, times
-
-
-def _node(x: Step | Repeat) -> dict[str, object]:
-    if isinstance(x, Repeat):
-        return {"repeat": x.count, "name": x.name, "body": [_node(y) for y in x.body]}
-    return asdict(x)

@@ -13,7 +13,9 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step, figures
+from pyscf_ipu.ipu.findings.figures import figures
+from pyscf_ipu.ipu.findings.words import findings
+from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 from pyscf_ipu.ipu.profile.diff import compare
 from pyscf_ipu.ipu.profile.totals import program_counts, title, vertex_totals
 
@@ -78,6 +80,7 @@ def _payload(profile: ProfileData, other: ProfileData | None) -> dict[str, objec
         "counts": {k: asdict(v) for k, v in program_counts(profile).items()},
         "vertices": [asdict(v) for v in vertex_totals(profile)],
         "categories": {k: v.tolist() for k, v in profile.memory.by_category.items()},
+        "findings": list(findings(profile)),
         "comparison": None if other is None else asdict(compare(profile, other)),
     }
 

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+from pyscf_ipu.ipu.findings.figures import to_dict
+from pyscf_ipu.ipu.findings.pipelines import SHOWN, Pipeline, pipeline
+from pyscf_ipu.ipu.findings.rates import Rate, rates
 from pyscf_ipu.ipu.profile.data import ProfileData
 from pyscf_ipu.ipu.profile.html import page
 from pyscf_ipu.ipu.profile.summary import summary
@@ -15,6 +18,25 @@ class Profile(ProfileData):
     def summary(self) -> str:
         """The profile as text for the terminal, of at most 100 columns."""
         return summary(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything, in types that JSON has."""
+        return to_dict(self)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """`to_dict` as text; written to `path` if one is given."""
+        text = json.dumps(self.to_dict())
+        if path is not None:
+            Path(path).write_text(text)
+        return text
+
+    def rates(self) -> dict[str, Rate]:
+        """Flops, bytes, shares of the peaks and what holds it up, of the program and each stage."""
+        return rates(self)
+
+    def pipeline(self, micro_batches: int = SHOWN) -> Pipeline | None:
+        """The program with this many micro-batches; None if it has no stages (`on_ipu`)."""
+        return pipeline(self, micro_batches)
 
     def to_html(self, path: str | Path, other: ProfileData | None = None) -> None:
         """Write a report for the browser, as one file.

@@ -11,6 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from pyscf_ipu.ipu.findings.pipelines import pipeline
+from pyscf_ipu.ipu.findings.rates import rates
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData
 from pyscf_ipu.ipu.profile.text import WIDTH, bar, clip, data_size, duration, percent, table, whole
 from pyscf_ipu.ipu.profile.totals import program_counts, shares, vertex_totals
@@ -25,7 +27,17 @@ _KINDS = {"compute": "Compute, busiest tile of each step", "exchange": "Exchange
 
 def summary(profile: ProfileData) -> str:
     """The profile as text of at most 100 columns, one section after the other."""
-    sections = (_target, _program, _memory, _execution, _stages, _vertices, _provenance)
+    sections = (
+        _target,
+        _program,
+        _memory,
+        _execution,
+        _stages,
+        _pipeline,
+        _rates,
+        _vertices,
+        _provenance,
+    )
     parts = [section(profile) for section in (*sections, _unknown_ops, _notes)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -34,7 +46,8 @@ def _target(profile: ProfileData) -> list[str]:
     limit = profile.memory.limit_bytes
     rows = [
         ("Name", profile.target),
-        ("IPUs", whole(profile.num_ipus)),
+        ("Replicas", whole(profile.replicas)),
+        ("IPUs" if profile.replicas == 1 else "IPUs of a replica", whole(profile.num_ipus)),
         ("Tiles", whole(profile.n_tiles)),
         ("Tile clock", f"{profile.clock_hz / 1e9:.3f} GHz"),
         ("Memory per tile", data_size(limit)),
@@ -135,11 +148,21 @@ def _times(profile: ProfileData) -> list[str]:
     rows = [
         ("Time on the device", f"at least {time}" if profile.unknown_ops else time),
         ("Host exchange", f"{low} to {high}, about {mid}"),
+        *_wall(profile),
         ("Tile balance", f"{profile.balance():.2f}"),
     ]
     if profile.energy_hartree is not None:
         rows.append(("Energy", f"{profile.energy_hartree:.6f} hartree"))
     return table(rows, "< <")
+
+
+def _wall(profile: ProfileData) -> list[tuple[str, str]]:
+    """Both together, if the program says how they run."""
+    if not any(s.kind == "host" and s.cycles.high for s, _ in profile.steps()):
+        return []
+    wall, beside = profile.wall_seconds, any(s.overlapped for s, _ in profile.steps())
+    name = "Both, side by side" if beside else "Both, one after the other"
+    return [(name, f"{duration(wall.low)} to {duration(wall.high)}")]
 
 
 def _stages(profile: ProfileData) -> list[str]:
@@ -151,6 +174,31 @@ def _stages(profile: ProfileData) -> list[str]:
         cells = (*_interval(c), percent(part[name]), even, bar(part[name], 20))
         rows.append((clip(name, _NAME), *cells))
     return ["Cycles by stage", *table(rows, "< > > > > <")]
+
+
+def _rates(profile: ProfileData) -> list[str]:
+    found = {name: rate for name, rate in rates(profile).items() if rate.flops or rate.memory_bytes}
+    if not found:
+        return []
+    rows = [("", "flop/s", "of peak", "memory", "of peak", "bound by")]
+    for name, r in sorted(found.items(), key=lambda item: -item[1].cycles):
+        work = f"{r.flops_per_second / 1e12:.3f} T", percent(r.flops_share)
+        moved = f"{r.bytes_per_second / 1e12:.3f} TB/s", percent(r.bytes_share)
+        rows.append((clip(name, _NAME), *work, *moved, r.bound))
+    return ["Rates, of low cycles", *table(rows, "< > > > > <")]
+
+
+def _pipeline(profile: ProfileData) -> list[str]:
+    found = pipeline(profile)
+    if found is None:
+        return []
+    rows = [("", "low", "high")]
+    for k, stage in enumerate(found.stages):
+        rows.append((f"IPU {k}, one micro-batch", *_interval(stage)))
+    rows.append((f"{found.micro_batches} micro-batches", *_interval(found.cycles)))
+    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in found.phases.items()]
+    rows.append(("Bubble", percent(found.bubble), ""))
+    return ["Pipeline", *table(rows, "< > >")]
 
 
 def _vertices(profile: ProfileData) -> list[str]:

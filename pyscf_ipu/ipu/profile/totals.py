@@ -8,7 +8,8 @@ from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Re
 
 def chips(profile: ProfileData) -> str:
     """The target and how many of it: "GC200, 1 IPU"."""
-    return f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
+    found = f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
+    return f"{found}, {profile.replicas} replicas" if profile.replicas > 1 else found
 
 
 def title(profile: ProfileData) -> str:

@@ -84,7 +84,7 @@ def _spans(program: Program, opened: set[_Place], outer: _Place = ()) -> tuple[_
 
 def _span(node: Step | Repeat, opened: set[_Place], place: _Place) -> _Span:
     if isinstance(node, Step):
-        return _Span(node, node.cycles.low if node.kind != "host" else 0.0)
+        return _Span(node, node.cycles.low if not node.overlapped else 0.0)
     body = _spans(node.body, opened, place)
     return _Span(node, node.count * sum(s.cycles for s in body), place in opened, body)
 
@@ -121,7 +121,7 @@ def _step_event(step: Step, start: float, scale: float) -> Event:
         args |= {"vertices": step.vertices, "balance": step.balance}
     if step.moved_bytes:
         args["moved_bytes"] = step.moved_bytes
-    if step.kind == "host":
+    if step.kind == "host" and not step.cycles.low:
         return _event("i", step.name, "host", start, None, args)
     args |= {"cycles_low": step.cycles.low, "cycles_high": step.cycles.high}
     return _event("X", step.name, step.kind, start, step.cycles.low * scale, args)

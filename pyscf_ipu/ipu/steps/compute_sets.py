@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyscf_ipu.ipu.chip.popops import BINARY_LOOP, BINARY_START, VECTOR, WORKER_CYCLES
+from pyscf_ipu.ipu.chip.popops import (
+    BINARY_LOOP,
+    BINARY_START,
+    HALF_BINARY_START,
+    HALF_VECTOR,
+    VECTOR,
+    op_cost,
+)
 from pyscf_ipu.ipu.chip.quantity import weakest
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
@@ -27,6 +34,23 @@ class PricedStep(NamedTuple):
     load: np.ndarray = np.zeros(0)
 
 
+class Work(NamedTuple):
+    """What the vertices of a compute set do, on all tiles together."""
+
+    flops: float = 0.0
+    memory_bytes: float = 0.0
+    """Loaded and stored."""
+    loaded: float = 0.0
+    """Of one vertex, and what it stores, if its cycles leave out the time of either."""
+    stored: float = 0.0
+
+    def plus(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.memory_bytes + other.memory_bytes)
+
+
+NO_WORK = Work()
+
+
 @dataclass
 class ComputeSet:
     """Vertices of one or several kinds that run side by side."""
@@ -38,10 +62,13 @@ class ComputeSet:
     vertices: int = 0
     how: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
+    work: Work = NO_WORK
 
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
         self.cycles = np.zeros((2, self.n_tiles, workers))  # low and high
+        self.moving = np.zeros(self.n_tiles)
+        """Cycles in which a tile loads the operands of its vertices, or stores their results."""
 
     def add_vertices(
         self,
@@ -50,6 +77,7 @@ class ComputeSet:
         cycles: tuple[float, float],
         shared: bool,
         origin: Origin,
+        work: Work = NO_WORK,
     ) -> None:
         """Add a vertex on every entry of `tiles`.
 
@@ -59,10 +87,17 @@ class ComputeSet:
             cycles: Low and high cycles of a worker.
             shared: All workers of a tile share each vertex instead.
             origin: Where the cycles come from.
+            work: Of all these vertices.
+                Code loads and stores beside the arithmetic, so a tile takes as long as the longest
+                of the three.
         """
         self._note(name, len(tiles), origin)
+        self.work = self.work.plus(work)
         each = np.array(cycles)[:, None]
         counts = np.bincount(tiles, minlength=self.n_tiles)
+        load = work.loaded / float(self.target.interleaved_load_bytes_per_cycle)
+        store = work.stored / float(self.target.store_bytes_per_cycle)
+        self.moving += counts * max(load, store)
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
             return
@@ -75,9 +110,11 @@ class ComputeSet:
         """The whole set as one step."""
         launch = float(self.target.supervisor_launch_cycles)
         busiest = self.cycles.max(axis=2)
-        each = np.where(busiest[0] > 0, launch + self.cycles.shape[2] * busiest, 0.0)
+        busy = np.maximum(self.cycles.shape[2] * busiest, self.moving)
+        each = np.where(busiest[0] > 0, launch + busy, 0.0)
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
-        return compute_step(_common(self.names), self.stage, each, self.vertices, origin)
+        name = _common(self.names)
+        return compute_step(name, self.stage, each, self.vertices, origin, self.work)
 
     def _note(self, name: str, vertices: int, origin: Origin) -> None:
         if name not in self.names:
@@ -95,25 +132,28 @@ class ElementwiseSet(ComputeSet):
 
     place: Place
 
-    def start(self, place: Place) -> ElementwiseSet:
-        """Load and store the elements at `place`."""
+    def start(self, place: Place, half: bool = False) -> ElementwiseSet:
+        """Load and store the elements at `place`: float16 if `half`, else of four bytes."""
         self.place = place
         used = place.elements > 0
         self._per_worker = np.ceil(place.elements / self.cycles.shape[2])
-        fixed = np.where(used, BINARY_START + BINARY_LOOP * np.ceil(self._per_worker / VECTOR), 0.0)
+        start, vector = (HALF_BINARY_START, HALF_VECTOR) if half else (BINARY_START, VECTOR)
+        fixed = np.where(used, start + BINARY_LOOP * np.ceil(self._per_worker / vector), 0.0)
         self.cycles += fixed[:, None]
         self.vertices = int(used.sum())
+        self.work = Work(0.0, float(place.elements.sum()) * (2 if half else 4))  # the result
         return self
 
-    def add_operation(self, name: str) -> None:
-        """Do one operation more on every element."""
-        cost = WORKER_CYCLES[name]
+    def add_operation(self, name: str, half: bool = False, loaded: float = 0.0) -> None:
+        """Do one operation more on every element, for which `loaded` bytes come from memory."""
+        cost = op_cost(name, half)
         self.cycles += (np.ceil(self._per_worker / cost.elements) * cost.cycles)[:, None]
+        self.work = self.work.plus(Work(float(self.place.elements.sum()), loaded))
         self._note(name, 0, (cost.how, cost.source))
 
 
 def compute_step(
-    name: str, stage: str, cycles: np.ndarray, vertices: int, origin: Origin
+    name: str, stage: str, cycles: np.ndarray, vertices: int, origin: Origin, work: Work = NO_WORK
 ) -> PricedStep:
     """A compute set from the cycles [low and high, n_tiles] of every tile."""
     low, high = cycles
@@ -128,6 +168,8 @@ def compute_step(
         balance=float(low.mean() / largest) if largest else 1.0,
         how=origin[0],
         source=origin[1],
+        flops=work.flops,
+        memory_bytes=work.memory_bytes,
     )
     return PricedStep(step, low)
 

@@ -7,75 +7,38 @@ a compute set, as a Poplar programmer would have them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
 from typing import cast
 
 import numpy as np
 from jax.core import AbstractValue, ShapedArray
 
+from pyscf_ipu.ipu.chip.collectives import collective_cycles
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
-from pyscf_ipu.ipu.steps.compute_sets import ComputeSet, ElementwiseSet, PricedStep, compute_step
+from pyscf_ipu.ipu.steps.compute_sets import (
+    NO_WORK,
+    ComputeSet,
+    ElementwiseSet,
+    PricedStep,
+    Work,
+    compute_step,
+)
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.tile_memory import CONTROL_BYTES, EXCHANGE_BYTES, Tracker
-from pyscf_ipu.ipu.vertices.trip_counts import Path
+from pyscf_ipu.ipu.steps.values import Loop, Value
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
+REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
 LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, no latency"
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """A variable of the program."""
-
-    place: Place
-    size: int
-    itemsize: int
-    buffers: tuple[int, ...] = ()
-    constant: np.ndarray | None = None
-    """Its value, if that is known when the program is compiled."""
-    view: bool = False
-    unique: int = 0
-    """Number of different elements that a view shows."""
-    source: np.ndarray | None = None
-    """[n_tiles] bytes that a view takes its elements from."""
-    made_in: object = None
-    """The compute set that was open when it was made, if there was one."""
-
-    def bytes(self) -> np.ndarray:
-        """[n_tiles] bytes that it takes on each tile."""
-        return self.place.bytes(self.itemsize)
-
-    @property
-    def distinct(self) -> int:
-        """Number of different elements that it shows."""
-        return self.unique if self.view else self.size
-
-    def kept_place(self) -> Place | None:
-        """Its place, if the program put it on tiles; else None."""
-        on_tiles = not self.view and self.constant is None and self.place.key[0] == "tiles"
-        return self.place if on_tiles else None
-
-    def taken_from(self) -> np.ndarray:
-        """[n_tiles] bytes that its elements come from."""
-        return self.bytes() if self.source is None else self.source
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A block that runs as often as the site `trips` counts, or a fixed number of times."""
-
-    trips: Path | int
-    body: list[PricedStep | Loop]
-    name: str = "loop"
 
 
 class Steps:
     """The program as it grows."""
 
-    def __init__(self, target: Target, n_tiles: int) -> None:
-        self.target, self.n_tiles = target, n_tiles
+    def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
+        self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
         self.memory = Tracker(n_tiles)
         self.steps: list[PricedStep | Loop] = []
@@ -84,6 +47,11 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
+        self.streamed_bytes = 0.0
+        """Kept in the streaming memory of a machine."""
+        self.ipu = 0
+        """The IPU of the stage that is being priced."""
+        self._collecting: tuple[str, str, float] | None = None
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
         """A variable in memory: at `place`, or in the linear mapping."""
@@ -91,7 +59,7 @@ class Steps:
         size, itemsize = array.size, array.dtype.itemsize
         place = place or linear(size, itemsize, self.n_tiles)
         handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
-        return Value(place, size, itemsize, (handle,), made_in=self._open)
+        return Value(place, size, itemsize, (handle,), ipu=self.ipu, made_in=self._open)
 
     def constant(self, value: object) -> Value:
         """A value known at compile time, which is part of the code that uses it."""
@@ -113,6 +81,7 @@ class Steps:
             view=True,
             unique=min(sum(v.distinct for v in used), array.size) or 1,
             source=sum((v.taken_from() for v in used), np.zeros(self.n_tiles)),
+            ipu=max((v.ipu for v in used), default=self.ipu),
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
@@ -120,6 +89,11 @@ class Steps:
         """Let bytes [n_tiles] of a variable come to the tiles before the next compute set."""
         if value.constant is not None:
             return
+        if value.place.key[0] == "streaming":
+            raise ValueError(
+                "the program reads an array that is in streaming memory: bring it back with "
+                "streaming_load first"
+            )
         if not self.ready(value):
             self.flush()
         total = float(incoming.sum())
@@ -148,8 +122,8 @@ class Steps:
             self._open = ComputeSet(self.target, self.n_tiles, self.stage)
         return self._open
 
-    def elementwise(self, place: Place) -> ElementwiseSet:
-        """The fused elementwise vertex that the next operation joins."""
+    def elementwise(self, place: Place, half: bool = False) -> ElementwiseSet:
+        """The fused elementwise vertex that the next operation joins, of float16 if `half`."""
         found = self._open
         if (
             isinstance(found, ElementwiseSet)
@@ -158,7 +132,7 @@ class Steps:
         ):
             return found
         self.flush()
-        self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place)
+        self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place, half)
         return self._open
 
     def ready(self, value: Value) -> bool:
@@ -186,7 +160,41 @@ class Steps:
             moved = float(crossing.sum() - crossing.trace())
             self.other("exchange", "links between IPUs", links, LINK_ORIGIN, moved=moved)
 
-    def library(self, name: str, load: np.ndarray, source: str, how: str = "formula") -> None:
+    @property
+    def collecting(self) -> bool:
+        """Whether a collective waits for more of its kind."""
+        return self._collecting is not None
+
+    def collect(self, name: str, nbytes: float) -> None:
+        """Let replicas exchange `nbytes` each.  Successive collectives of one kind are one."""
+        found = self._collecting
+        if found is not None and found[:2] != (name, self.stage):
+            self.flush()
+            found = None
+        self._collecting = name, self.stage, nbytes + (found[2] if found else 0.0)
+
+    def _collectives(self) -> None:
+        if self._collecting is None:
+            return
+        (name, stage, nbytes), self._collecting = self._collecting, None
+        ipus = self.n_tiles // int(self.target.tiles_per_ipu)
+        found = collective_cycles(self.target, name, nbytes, self.replicas, ipus)
+        sync = self.target.global_sync_cycles
+        here, self.stage = self.stage, stage
+        self.other("sync", "sync of all replicas", float(sync), (sync.how, sync.source))
+        self.stage = here
+        how, source = REDUCE_ORIGIN
+        step = Step("exchange", name, stage, found, self.n_tiles, how=how, source=source)
+        self.steps.append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+
+    def library(
+        self,
+        name: str,
+        load: np.ndarray,
+        source: str,
+        how: str = "formula",
+        work: Work = NO_WORK,
+    ) -> None:
         """A compute set of library vertices, behind the exchange of what was fetched.
 
         Args:
@@ -194,12 +202,11 @@ class Steps:
             load: [n_tiles] cycles of the vertex on each tile.
             source: The formula or document that the cycles are from.
             how: One of `pyscf_ipu.ipu.chip.quantity.HOWS`.
+            work: Of all tiles.
         """
         self.flush()
-        vertices = int((load > 0).sum())
-        self._append(
-            compute_step(name, self.stage, np.stack([load, load]), vertices, (how, source))
-        )
+        both, vertices = np.stack([load, load]), int((load > 0).sum())
+        self._append(compute_step(name, self.stage, both, vertices, (how, source), work))
 
     def other(
         self,
@@ -220,8 +227,20 @@ class Steps:
             moved_bytes=moved,
             how=origin[0],
             source=origin[1],
+            ipu=self.ipu,
         )
         self.steps.append(PricedStep(step))
+
+    def cross(self, value: Value) -> None:
+        """Bring a variable of another stage's IPU to this one, over the links."""
+        nbytes = float(value.distinct * value.itemsize)
+        traffic = np.zeros((max(value.ipu, self.ipu) + 1,) * 2)
+        traffic[value.ipu, self.ipu] = nbytes
+        name = f"IPU {value.ipu} to IPU {self.ipu}"
+        sync = self.target.global_sync_cycles
+        self.other("sync", "sync", float(sync), (sync.how, sync.source))
+        links = link_cycles(self.target, traffic)
+        self.other("exchange", name, links, LINK_ORIGIN, moved=nbytes)
 
     def flush(self) -> None:
         """End the open compute set."""
@@ -232,9 +251,12 @@ class Steps:
                 self.transfer()  # what its vertices fetched comes first
             self._append(step)
         self.transfer()
+        self._collectives()
 
     def _append(self, priced: PricedStep) -> None:
         self.memory.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
+        if self.ipu:
+            priced = PricedStep(dataclasses.replace(priced.step, ipu=self.ipu), priced.load)
         self.steps.append(priced)
 
 

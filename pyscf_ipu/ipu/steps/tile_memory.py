@@ -4,9 +4,11 @@ A buffer lives from the equation that makes it to the last that uses it, or any 
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
+from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Buffer, Memory
 from pyscf_ipu.tiles.array import WORKERS
 
@@ -28,6 +30,8 @@ class Tracker:
         codes = ("Vertex Code", "Control Code", "Internal Exchange Code")
         self.fixed = {name: np.zeros(n_tiles) for name in (SCRATCH, "Constants", *codes)}
         self.timeline: list[tuple[str, int]] = []
+        self.ipu = 0
+        """Where this is, if there are several."""
         self._buffers: dict[int, tuple[str, str, np.ndarray]] = {}
         self._uses: dict[int, int] = {}
         self._next = 0
@@ -72,15 +76,16 @@ class Tracker:
                 self.live = self.live - self._buffers.pop(h)[2]
                 del self._uses[h]
 
-    def report(self, limit: int) -> Memory:
-        """Per tile, in PopVision's categories."""
+    def report(self, target: Target) -> Memory:
+        """Per tile, in PopVision's categories, beside the limits of the target."""
+        executable = target.executable_memory_bytes
         tile = int(np.argmax(self.highest)) if self.highest.size else 0
         named = sorted(self._snapshot, key=lambda b: -b[2][tile])[:LARGEST]
         used = self.highest > 0
         stack = np.where(used, float(STACK_BYTES), 0.0)
         categories = {"Variables": self.highest, **self.fixed, "Stack": stack}
         return Memory(
-            limit,
+            int(target.memory_bytes_per_tile),
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
             _thinned(self.timeline),
@@ -88,6 +93,55 @@ class Tracker:
                 Buffer(name, stage, "Variables", int(where[tile]), int(where.sum()))
                 for name, stage, where in named
             ),
+            int(executable) if executable.known else None,
+        )
+
+
+class Trackers:
+    """A tracker for the IPU of every stage; what is allocated is on the present one."""
+
+    def __init__(self, n_tiles: int, ipus: int) -> None:
+        self._each = [Tracker(n_tiles) for _ in range(ipus)]
+        self.ipu = 0
+
+    @property
+    def fixed(self) -> dict[str, np.ndarray]:
+        """Of the present IPU."""
+        return self._each[self.ipu].fixed
+
+    def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
+        """As `Tracker.allocate`."""
+        return self._each[self.ipu].allocate(name, stage, where) * len(self._each) + self.ipu
+
+    def receive(self, where: np.ndarray) -> None:
+        """As `Tracker.receive`."""
+        self._each[self.ipu].receive(where)
+
+    def scratch(self, where: np.ndarray) -> None:
+        """As `Tracker.scratch`."""
+        self._each[self.ipu].scratch(where)
+
+    def use(self, handles: Iterable[int]) -> None:
+        """As `Tracker.use`, wherever the buffers are."""
+        for h in handles:
+            self._each[h % len(self._each)].use((h // len(self._each),))
+
+    def release(self, handles: Iterable[int]) -> None:
+        """As `Tracker.release`, wherever the buffers are."""
+        for h in handles:
+            self._each[h % len(self._each)].release((h // len(self._each),))
+
+    def report(self, target: Target) -> Memory:
+        """All IPUs after one another; buffers and their course are those of the fullest."""
+        found = [t.report(target) for t in self._each]
+        fullest = max(found, key=lambda m: m.max_tile_bytes)
+        return replace(
+            fullest,
+            by_category={
+                name: np.concatenate([m.by_category[name] for m in found])
+                for name in fullest.by_category
+            },
+            always_live=np.concatenate([m.always_live for m in found]),
         )
 
 

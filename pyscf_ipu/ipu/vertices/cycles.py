@@ -20,9 +20,15 @@ from dataclasses import dataclass, field
 
 from jax.extend.core import Jaxpr, JaxprEqn
 
-from pyscf_ipu.ipu.chip.popops import GATHER_OFFSET, VECTOR, WORKER_CYCLES
+from pyscf_ipu.ipu.chip.popops import (
+    GATHER_OFFSET,
+    HALF_VECTOR,
+    VECTOR,
+    WORKER_CYCLES,
+    op_cost,
+)
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.vertices.equation import aval, refuse_float64, size
+from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
 from pyscf_ipu.ipu.vertices.trip_counts import opened
 
 FREE = frozenset(
@@ -48,6 +54,10 @@ class VertexCost:
     """Length of the program."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Operations without a figure."""
+    half_multiply_adds: float | int = 0
+    """Those of `multiply_adds` that are in float16."""
+    flops: float | int = 0
+    """Floating-point operations: one for an element of an operation, two for a multiply-add."""
 
     def __add__(self, other: VertexCost) -> VertexCost:
         return VertexCost(
@@ -55,16 +65,27 @@ class VertexCost:
             self.multiply_adds + other.multiply_adds,
             self.equations + other.equations,
             self.unknown + other.unknown,
+            self.half_multiply_adds + other.half_multiply_adds,
+            self.flops + other.flops,
         )
 
     def times(self, n: int) -> VertexCost:
         return VertexCost(
-            self.vector_cycles * n, self.multiply_adds * n, self.equations, self.unknown
+            self.vector_cycles * n,
+            self.multiply_adds * n,
+            self.equations,
+            self.unknown,
+            self.half_multiply_adds * n,
+            self.flops * n,
         )
 
     def low(self, target: Target) -> float:
-        flops = 2.0 * self.multiply_adds
-        return self.vector_cycles + flops / float(target.fp32_amp_flops_per_cycle)
+        single = 2.0 * (self.multiply_adds - self.half_multiply_adds)
+        half = 2.0 * self.half_multiply_adds
+        products = single / float(target.fp32_amp_flops_per_cycle)
+        if half:
+            products += half / float(target.fp16_amp_flops_per_cycle)
+        return self.vector_cycles + products
 
     def high(self, target: Target) -> float:
         flops = 2.0 * self.multiply_adds
@@ -84,7 +105,7 @@ def count(jaxpr: Jaxpr, known: Sequence[bool] = ()) -> VertexCost:
     flags = [*known, *[False] * (len(jaxpr.invars) - len(known))]
     constant = {v for v, k in zip(jaxpr.invars, flags, strict=True) if k} | set(jaxpr.constvars)
     for eqn in jaxpr.eqns:
-        refuse_float64(eqn)
+        refuse_types(eqn)
         given = [hasattr(x, "val") or x in constant for x in eqn.invars]
         if all(given) and eqn.primitive.name not in ("while", "cond"):
             constant |= set(eqn.outvars)
@@ -110,10 +131,13 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         return count(eqn.params["jaxprs"].solve.jaxpr)
     if name in FREE or (name == "gather" and known[1]):
         return VertexCost()
+    half = is_half(eqn)
     if name == "dot_general":
-        return VertexCost(0.0, multiply_adds(eqn), 1)
+        n = multiply_adds(eqn)
+        return VertexCost(0.0, n, 1, half_multiply_adds=n * half, flops=2.0 * n)
     if name in REDUCTIONS:
-        return VertexCost(size(eqn.invars[0]) / VECTOR, 0.0, 1)
+        n = size(eqn.invars[0])
+        return VertexCost(n / (HALF_VECTOR if half else VECTOR), 0.0, 1, flops=n)
     if name in MOVES:
         offsets = size(eqn.invars[1]) if name in ("gather", "scatter", "scatter-add") else 1
         # An update costs what is new in it.
@@ -121,8 +145,8 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         elements = size(eqn.outvars[0] if moved is None else eqn.invars[moved])
         return VertexCost(GATHER_OFFSET * min(offsets, elements) + elements, 0.0, 1)
     if name in WORKER_CYCLES:
-        cost = WORKER_CYCLES[name]
-        return VertexCost(math.ceil(size(eqn.outvars[0]) / cost.elements) * cost.cycles, 0.0, 1)
+        cost, n = op_cost(name, half), size(eqn.outvars[0])
+        return VertexCost(math.ceil(n / cost.elements) * cost.cycles, 0.0, 1, flops=n)
     return VertexCost(equations=1, unknown=Counter({name: 1}))
 
 

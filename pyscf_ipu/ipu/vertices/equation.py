@@ -2,11 +2,12 @@
 
 from typing import cast
 
+import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import JaxprEqn, Literal, Var
 
-from pyscf_ipu.errors import Float64OnIpuError
+from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError
 
 
 def aval(x: Var | Literal) -> ShapedArray:
@@ -19,12 +20,29 @@ def size(x: Var | Literal) -> int:
     return aval(x).size
 
 
-def refuse_float64(eqn: JaxprEqn) -> None:
-    """Raises Float64OnIpuError, naming the operation, if an equation reads or makes float64."""
+def is_half(eqn: JaxprEqn) -> bool:
+    """Whether an equation computes in float16: it reads that, and no other floating type."""
+    found = {aval(v).dtype for v in eqn.invars or eqn.outvars if hasattr(v.aval, "dtype")}
+    floating = {d for d in found if jnp.issubdtype(d, np.floating)}
+    return floating == {np.dtype(np.float16)}
+
+
+def refuse_types(eqn: JaxprEqn) -> None:
+    """Refuse number formats that an IPU does not have.
+
+    Raises:
+        Float64OnIpuError: The equation reads or makes float64; the error names the operation.
+        BFloat16OnIpuError: The same of bfloat16.
+    """
     for v in (*eqn.invars, *eqn.outvars):
         dtype = getattr(v.aval, "dtype", None)
         if dtype in (np.float64, np.complex128):
             raise Float64OnIpuError(
                 f"{eqn.primitive.name} computes in {dtype}, and an IPU has no float64: trace the "
                 f"program with float32 inputs and constants, outside jax.enable_x64 ({eqn})"
+            )
+        if getattr(dtype, "name", "") == "bfloat16":
+            raise BFloat16OnIpuError(
+                f"{eqn.primitive.name} computes in bfloat16, which an IPU does not have: use "
+                "float16 with loss scaling (schnet train --precision float16), or float32"
             )

@@ -9,23 +9,28 @@ from collections.abc import Callable, Iterator, Sequence
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.sharding import PartitionSpec
 
 from pyscf_ipu.ipu.vertices.equation import aval
 
 Path = tuple[int, ...]
 """An equation: its place in the program, then the branch, its place there, and so on."""
 
+TEST = -1
+"""Stands in a path for the test of a `while`; its equations are numbered as those of the body."""
+
 INLINED = frozenset(
     "jit pjit closed_call core_call remat checkpoint custom_jvp_call custom_vjp_call "
-    "custom_vjp_call_jaxpr".split()
+    "custom_vjp_call_jaxpr remat2 shard_map".split()
 )
 """Primitives that do nothing but call a program."""
 
 Counts = dict[Path, Array]
 State = tuple[tuple[object, ...], Counts]
-Turn = tuple[tuple[object, ...], Array, Counts]
-"""What a counted while loop carries: its own values, its trips, the counts of its body."""
+Turn = tuple[tuple[object, ...], Array, Array, Counts]
+"""What a counted while loop carries: its own values, its trips, whether it goes on, and the counts
+of its body and its test."""
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
@@ -55,9 +60,7 @@ def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
         if inner is not None:
             yield from sites(inner.jaxpr, here)
         elif eqn.primitive.name == "while":
-            yield here
-            yield from sites(eqn.params["body_jaxpr"].jaxpr, here)
-            # Loops in the test are not counted: see `_while`.
+            yield from sites_of_while(eqn, here)
         elif eqn.primitive.name == "scan":
             yield from sites(eqn.params["jaxpr"].jaxpr, here)
         elif eqn.primitive.name == "cond":
@@ -83,6 +86,8 @@ def _evaluate(
 def _equation(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
     name, inner = eqn.primitive.name, called(eqn)
     counted = {"while": _while, "scan": _scan, "cond": _cond}.get(name)
+    if name == "shard_map" and inner is not None and any(sites(inner.jaxpr)):
+        return _sharded(eqn, operands, path)
     if inner is not None and any(sites(inner.jaxpr)):
         return _evaluate(inner.jaxpr, inner.consts, operands, path)
     if counted is not None and (name != "scan" or any(sites(eqn.params["jaxpr"].jaxpr))):
@@ -104,18 +109,46 @@ def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[obje
     test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
     of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
 
-    def proceed(state: Turn) -> Array:
-        return jaxpr_as_fun(test)(*of_cond, *state[0])[0]
+    def asked(carry: tuple[object, ...]) -> tuple[Array, Counts]:
+        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), (*path, TEST))
+        return jnp.asarray(go_on), found
 
     def step(state: Turn) -> Turn:
-        carry, trips, inner = state
+        carry, trips, _, inner = state
         outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path)
-        return tuple(outs), trips + 1, _added(inner, found)
+        go_on, more = asked(tuple(outs))
+        return tuple(outs), trips + 1, go_on, _added(inner, found | more)
 
+    # The test runs once more than the body, so it is asked at the end of a turn.
     carry = tuple(operands[n_cond + n_body :])
-    start = carry, jnp.zeros((), jnp.int32), _zeros(sites(body.jaxpr, path))
-    outs, trips, inner = lax.while_loop(proceed, step, start)
+    go_on, found = asked(carry)
+    here = _zeros(s for s in sites_of_while(eqn, path) if s != path)
+    start = carry, jnp.zeros((), jnp.int32), go_on, _added(here, found)
+    outs, trips, _, inner = lax.while_loop(lambda state: state[2], step, start)
     return list(outs), {path: trips} | inner
+
+
+def sites_of_while(eqn: JaxprEqn, path: Path) -> Iterator[Path]:
+    """The sites of a `while` at `path`: itself, those of its body and those of its test."""
+    yield path
+    yield from sites(eqn.params["body_jaxpr"].jaxpr, path)
+    yield from sites(eqn.params["cond_jaxpr"].jaxpr, (*path, TEST))
+
+
+def _sharded(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+    """The counts of the first device; those of all are the same but for data."""
+    body, p = eqn.params["jaxpr"], eqn.params
+
+    def run(*args: object) -> tuple[tuple[object, ...], Counts]:
+        outs, found = _evaluate(body, (), args, path)
+        return tuple(outs), found
+
+    specs = {
+        "in_specs": tuple(p["in_specs"]),
+        "out_specs": (tuple(p["out_specs"]), PartitionSpec()),
+    }
+    outs, found = jax.shard_map(run, mesh=p["mesh"], check_vma=False, **specs)(*operands)
+    return list(outs), found
 
 
 def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
@@ -153,5 +186,9 @@ def run_counts(closed: ClosedJaxpr) -> Callable[..., dict[Path, int]]:
     """A function of the program's flat arguments that returns the count of every site."""
     if not any(sites(closed.jaxpr)):
         return lambda *_: {}
-    compiled = jax.jit(lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1])
+    compiled = jax.jit(
+        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1],
+        # It runs once: folding the tables of indices takes longer than looking them up.
+        compiler_options={"xla_disable_hlo_passes": "constant_folding"},
+    )
     return lambda *args: {p: int(n) for p, n in jax.device_get(compiled(*args)).items()}

@@ -13,7 +13,15 @@ from toy_forces import toy
 from schnet.network.config import Optimizer
 from schnet.network.forces import energies_and_forces
 from schnet.network.pack import PackShape, empty, fill, stack
-from schnet.training.optimizer import averaged, learning_rate, optimizer
+from schnet.training.optimizer import (
+    FIRST_SCALE,
+    GROWS_AFTER,
+    LossScale,
+    averaged,
+    learning_rate,
+    optimizer,
+    rounded,
+)
 from schnet.training.step import make_step, mesh, place, replicate, start
 
 SCALE = 0.5
@@ -159,6 +167,68 @@ def test_bfloat16_layers_keep_float32_weights(state, devices):
     state, report = step(state, place(stack(packs_of((1, 11)), (1, 1, 1)), devices))
     assert np.isfinite(report.loss).all()
     assert {leaf.dtype for leaf in leaves(state.model)} == {np.dtype(np.float32)}
+
+
+class TestFloat16:
+    def step(self, devices, rounding=False):
+        return make_step(RULE, CONFIG, jnp.float16, devices, rounding=rounding)
+
+    def first(self, devices, factor=2.0**10):
+        state = start(network(ONE), RULE, half=True)
+        scale = LossScale(jnp.asarray(factor, jnp.float32), jnp.zeros((), jnp.int32))
+        return replicate(eqx.tree_at(lambda s: s.scale, state, scale), devices)
+
+    def test_the_scale_does_not_change_the_gradient(self, devices, step):
+        packs = stack(packs_of((1, 11, 21)), (1, 1, 1))
+        _, full = step(first(devices), place(packs, devices))
+        norms = []
+        for factor in (0.25, 4.0):
+            run = self.step(devices)
+            _, half = run(self.first(devices, factor), place(packs, devices))
+            norms.append(float(half.gradient_norm[0]))
+        np.testing.assert_allclose(norms, full.gradient_norm[0], rtol=0.02)
+
+    def test_an_overflow_halves_the_scale_and_changes_nothing_else(self, devices):
+        run, state = self.step(devices), self.first(devices, 2.0**24)
+        before = leaves(state.model)
+        packs = place(stack(packs_of((1, 11, 21)), (1, 1, 1)), devices)
+        state, report = run(state, packs)
+        assert float(state.scale.factor) == 2.0**23
+        assert float(report.gradient_norm[0]) == 0.0
+        assert np.isfinite(report.loss).all()
+        for a, b in zip(before, leaves(state.model), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert int(state.updates) == 0
+
+    def test_it_learns_with_weights_of_float16(self, devices):
+        run, state = self.step(devices, rounding=True), self.first(devices)
+        packs = stack(packs_of((1, 11, 21)), (1, 1, 1))
+        losses = []
+        for _ in range(30):
+            state, report = run(state, place(packs, devices))
+            losses.append(float(report.loss[0]))
+        assert losses[-1] < 0.5 * losses[0]
+        for leaf in leaves(state.model):
+            np.testing.assert_array_equal(leaf, leaf.astype(np.float16).astype(np.float32))
+
+    def test_the_scale_grows_after_many_updates(self):
+        scale = LossScale.first()
+        for _ in range(GROWS_AFTER):
+            scale = scale.after(jnp.asarray(True))
+        assert float(scale.factor) == 2 * FIRST_SCALE
+        assert int(scale.since) == 0
+
+    def test_rounding_is_right_in_the_mean(self):
+        x = np.array([1.0 + 2.0**-12, -3.14159, 1e-6, 0.0, 2.0**-20 * 1.3], np.float32)
+        found = jax.vmap(lambda k: rounded(jnp.asarray(x), k))(
+            jax.random.split(jax.random.key(0), 4000)
+        )
+        assert set(np.unique(found[:, 0])) == {np.float32(1.0), np.float32(1.0 + 2.0**-10)}
+        np.testing.assert_array_equal(
+            found, np.asarray(found).astype(np.float16).astype(np.float32)
+        )
+        steps = np.array([2.0**-10, 2.0**-9, 2.0**-24, 1.0, 2.0**-24])
+        assert np.all(np.abs(np.mean(found, axis=0) - x) < 0.05 * steps)
 
 
 def test_the_rate_rises_then_falls():

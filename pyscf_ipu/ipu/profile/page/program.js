@@ -3,7 +3,7 @@
 // Every sequence keeps prefix sums: of the durations, to find what is visible by bisection, and of
 // the cycles by lane and stage, to sum up any run of steps too narrow for a pixel in one go.
 
-export const LANES = ["compute", "exchange", "sync"];
+export const LANES = ["compute", "exchange", "sync", "host"];
 const NARROWEST_ITERATION = 4; // pixels; narrower ones are drawn as their mean
 
 /** Items that follow each other; `ends[i]` is where item i begins. */
@@ -21,7 +21,7 @@ class Sequence {
         this.sums[(i + 1) * slots + s] = this.sums[i * slots + s] + item.totals[s];
       }
     });
-    this.marks = items.flatMap((item, i) => (item.step && item.step.kind === "host" ? [i] : []));
+    this.marks = items.flatMap((item, i) => (item.step && item.step.kind === "host" && !item.duration ? [i] : []));
   }
 
   get duration() { return this.ends[this.items.length]; }
@@ -52,10 +52,10 @@ export function buildProgram({ steps, nodes }, stages, which) {
   const slots = LANES.length * stages.length;
   let depth = 0;
   const leaves = steps.map((step) => {
-    const duration = step.kind === "host" ? 0 : step.cycles[which];
+    const duration = step.overlapped ? 0 : step.cycles[which];
     const totals = new Float64Array(slots);
     const lane = LANES.indexOf(step.kind);
-    const stage = stages.indexOf(step.stage || "other");
+    const stage = Math.max(0, stages.indexOf(step.stage || "other")); // the host is in no stage
     if (lane >= 0) totals[lane * stages.length + stage] = duration;
     return { step, duration, totals, runs: 1, lane, stage };
   });

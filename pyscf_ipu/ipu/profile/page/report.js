@@ -3,9 +3,10 @@
 import { computePerTile, memoryOverTime, memoryPerTile } from "./charts.js";
 import { dataSize, duration, legend, make, section, whole } from "./page.js";
 import {
-  bufferTable, cards, categoryTable, comparisonTable, countTable, provenanceTable, stageTable,
+  bufferTable, cards, categoryTable, comparisonTable, countTable, ipuTable, provenanceTable, rateTable, stageTable,
   unknownTable, vertexTable,
 } from "./tables.js";
+import { gantt } from "./gantt.js";
 import { timeline } from "./view.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -43,6 +44,12 @@ function timelineSection() {
   return section("timeline", "Timeline", about, legend(stages), ...elements);
 }
 
+function pipelineSection() {
+  const { elements, start } = gantt(profile.pipeline, profile.clock_hz);
+  drawings.push(start);
+  return section("pipeline", "Pipeline", "", ...elements);
+}
+
 function memorySection() {
   const { memory } = profile;
   const over = memory.overflowing_tiles;
@@ -70,10 +77,13 @@ function fill() {
   document.getElementById("subtitle").textContent = `${data.title}, `
     + `${whole(profile.tiles)} tiles at ${(profile.clock_hz / 1e9).toFixed(3)} GHz, `
     + `${dataSize(profile.memory.limit_bytes)} per tile`;
-  main.append(cards(profile));
+  main.append(cards(profile), make("ul", { class: "findings" },
+    ...data.findings.map((text) => make("li", {}, text))));
   if (data.comparison) main.append(comparisonSection(data.comparison));
+  if (profile.pipeline) main.append(pipelineSection());
   main.append(timelineSection(),
-    section("stages", "Stages", "", stageTable(profile, stages)),
+    section("stages", "Stages", "", stageTable(profile, stages), rateTable(profile)),
+    section("ipus", "IPUs", "", ipuTable(profile)),
     section("vertices", "Vertices", "", vertexTable(data.vertices, profile)),
     section("tiles", "Compute of every tile", "", drawn(computePerTile(profile.tile_compute_cycles))),
     memorySection(), originSection());

@@ -94,6 +94,25 @@ export function stageTable(profile, stages) {
     ["total", whole(total), whole(profile.cycles.high), "", "", profile.tile_balance.all.toFixed(2), ""]);
 }
 
+export function rateTable(profile) {
+  const tera = (x) => (x / 1e12).toFixed(3);
+  const rows = Object.entries(profile.rates).sort((a, b) => b[1].cycles - a[1].cycles).map(([name, r]) => [
+    name, tera(r.flops_per_second), percent(r.flops_share), tera(r.bytes_per_second), percent(r.bytes_share), r.bound]);
+  return table("Work per second of low cycles, as a share of the chip's peak, and what holds it up.",
+    [{ title: "stage" }, { title: "Tflop/s", number: true }, { title: "of peak", number: true },
+      { title: "TB/s of tile memory", number: true }, { title: "of peak", number: true }, { title: "bound by" }], rows);
+}
+
+export function ipuTable(profile) {
+  const largest = Math.max(...profile.ipus.map((x) => x.compute_cycles), 0);
+  const rows = profile.ipus.map((x) => [`IPU ${x.ipu}`, whole(x.replica), whole(x.machine), whole(x.compute_cycles),
+    bar(x.mean_compute_cycles, x.compute_cycles, largest, "var(--s0)"), percent(x.busy), dataSize(x.max_tile_bytes)]);
+  return table("Every IPU: compute of its busiest tile (pale) and of its mean tile, and its fullest tile.",
+    [{ title: "" }, { title: "replica", number: true }, { title: "machine", number: true },
+      { title: "busiest tile", number: true }, { title: "", wide: true }, { title: "busy", number: true },
+      { title: "fullest tile", number: true }], rows);
+}
+
 export function vertexTable(vertices, profile) {
   const largest = Math.max(...vertices.map((v) => v.cycles.high), 0);
   const { total } = profile.cycles;

@@ -5,7 +5,7 @@ import { COLOURS, dataSize, duration, interval, percent, turns, whole } from "./
 import { LANES } from "./program.js";
 
 export const GUTTER = 84;
-const LANE_HEIGHTS = { compute: 64, exchange: 44, sync: 34 };
+const LANE_HEIGHTS = { compute: 64, exchange: 44, sync: 34, host: 24 };
 const LOOP_HEIGHT = 18;
 const MOST_LOOP_ROWS = 5;
 const GAP = 6;
@@ -20,7 +20,8 @@ function tickText(value, step, largest) {
   return `${(value / scale).toFixed(digits)}${unit}`;
 }
 
-/** Tops of the rows: loops by level, then lanes, then marks of host traffic. */
+/** Tops of the rows: loops by level, then lanes; traffic with the host that takes no time of its
+    own is marked in the last one. */
 export function rowLayout(depth) {
   let y = AXIS;
   const loops = Array.from({ length: Math.min(depth, MOST_LOOP_ROWS) }, () => {
@@ -34,7 +35,7 @@ export function rowLayout(depth) {
     y += row.height + GAP;
     return row;
   });
-  return { loops, lanes, marks: { name: "host", top: y, height: 12 }, height: y + 14 };
+  return { loops, lanes, marks: { name: "host", top: lanes.at(-1).top, height: 12 }, height: y };
 }
 
 /** Draws into a canvas, and keeps what it drew in `hits` for the pointer. */
@@ -129,7 +130,7 @@ export class Painter {
   frame(total) {
     const { context, view, layout, colours } = this;
     context.font = "11px system-ui, sans-serif";
-    for (const row of [...layout.lanes, layout.marks]) {
+    for (const row of layout.lanes) {
       this.fill(view.left, row.top + row.height, view.right - view.left, 1, colours.line);
       context.fillStyle = colours.faint;
       context.fillText(row.name, 0, row.top + row.height / 2 + 4);
@@ -168,7 +169,11 @@ export function hitLines(hit, stages, seconds) {
   }
   const { step } = item;
   const lines = [`${step.name} (${step.kind})`, `stage: ${step.stage || "other"}`];
-  if (step.kind === "host") return [...lines, `${dataSize(step.moved_bytes)}; its time is not in the cycles`, at];
+  if (step.kind === "host") {
+    const beside = step.overlapped ? "; beside the program" : "";
+    const time = step.cycles.high ? interval(step.cycles.low, step.cycles.high, (c) => duration(seconds(c))) : "";
+    return [...lines, `${dataSize(step.moved_bytes)}${time ? `, ${time}` : ""}${beside}; its time is not in the device's cycles`, at];
+  }
   lines.push(`${interval(step.cycles.low, step.cycles.high, whole)} cycles; ${duration(seconds(step.cycles.low))}`);
   if (step.kind === "compute") {
     lines.push(`${whole(step.vertices)} vertices on ${whole(step.tiles)} tiles; balance ${step.balance.toFixed(2)}`);

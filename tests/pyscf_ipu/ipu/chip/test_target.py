@@ -60,7 +60,7 @@ class TestTarget:
     def test_by_name(self):
         assert target("bow") is BOW
         assert target("GC200") is GC200
-        assert list(TARGETS) == ["gc2", "gc200", "bow"]
+        assert list(TARGETS)[:3] == ["gc2", "gc200", "bow"]
 
     def test_unknown_name_lists_the_names(self):
         with pytest.raises(ValueError, match=r"'gc300'.*gc2, gc200, bow"):

@@ -128,7 +128,7 @@ def test_modules_stand_behind_what_they_import():
     found = re.findall(r"^modules\.(\w+) =|\} = modules\.(\w+);$", script, re.MULTILINE)
     made = [made for made, _ in found if made]
     assert sorted(made) == [
-        "charts", "page", "program", "report", "tables", "timeline", "view",
+        "charts", "gantt", "page", "program", "report", "tables", "timeline", "view",
     ]  # fmt: skip
     for i, (_, used) in enumerate(found):
         assert not used or (used, "") in found[:i]

@@ -54,6 +54,6 @@ def test_constants_are_worked_out_by_the_compiler():
 
 
 def test_what_has_no_figure_is_listed():
-    cost = counted(lambda x: lax.erf_inv(x) + x, X)
-    assert dict(cost.unknown) == {"erf_inv": 1}
+    cost = counted(lambda x: lax.lgamma(x) + x, X)
+    assert dict(cost.unknown) == {"lgamma": 1}
     assert cost.vector_cycles == 60

@@ -1,0 +1,156 @@
+"""The energy as a JAX function of the positions, with the gradient program as its derivative."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_batching import sequential_vmap
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float
+
+from pyscf_ipu.gradient.program import State, energy_gradient
+from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.arrays import FloatN, FloatNN
+from pyscf_ipu.numerics.two_words import Pair, two_sum
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.solver.solver import Solver
+
+Positions = Float[Array, "A 3"]
+Energy = Float[Array, ""]
+
+
+class _Converged(NamedTuple):
+    """What the derivative needs of a finished SCF."""
+
+    positions: Positions
+    density: FloatNN
+    orbitals: FloatNN
+    levels: FloatN
+    sound: Bool[Array, ""]
+
+
+def energy_function(
+    molecule: Molecule, settings: Settings | None = None
+) -> Callable[[Positions], Energy]:
+    """The energy of a molecule as a JAX function of its positions.
+
+    The function takes positions [A, 3] in Bohr, in the order of the molecule's atoms, and returns
+    the energy in Hartree, NaN where the SCF does not converge.  `jax.grad`, `jax.value_and_grad`,
+    `jax.jit` and `jax.vmap` work on it.  Its derivative is that of `pi.forces` (P. Pulay, Mol.
+    Phys. 17, 197 (1969), doi:10.1080/00268976900100941): nothing differentiates through the SCF.
+    One program is compiled for the energy and one for the derivative, whatever the positions.
+
+    With precision "mixed" or "float64", make and call it inside `with jax.enable_x64(True)`; the
+    energy is then in float64.  In float32 it has the seven digits of that type, the derivative
+    those of `pi.forces`.
+
+    Args:
+        molecule: Atoms, charge and their order; its own positions do not matter.
+        settings: Level of theory; default `Settings()`.
+
+    Raises:
+        InvalidMolecule: As `Solver.shape`.
+        ValueError: A setting cannot be used, the level has a correction for dispersion, which is
+            computed outside JAX, or float64 is asked for without JAX's 64-bit mode.
+        NotImplementedError: When a second derivative is asked for.
+    """
+    level = (settings or Settings()).check()
+    numerics = level.numerics
+    if level.dispersion is not None:
+        raise ValueError(
+            f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
+            "leave out its suffix, or use pi.forces"
+        )
+    wide = np.float64 in (numerics.scf_dtype, numerics.energy_dtype)
+    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            f"precision={numerics.name!r} computes in float64: make and call the function inside "
+            "`with jax.enable_x64(True)`, or choose float32"
+        )
+    molecule.check(level.precision)
+    shape = Solver(level).shape(molecule)
+    table = tables.shape_tables(shape, level)
+    template = conformer.conformer(molecule, shape, level)
+    slots = conformer.slot_order(molecule, shape, level)
+    atoms = np.argsort(slots)[-molecule.n_atoms :]
+
+    def placed(positions: Positions) -> conformer.Conformer:
+        """The atoms in their slots, in two words of the SCF's dtype."""
+        words = _words(positions, numerics.scf_dtype)
+        there = (slots >= 0)[:, None]
+        hi, lo = (jnp.where(there, x[slots], 0) for x in words)
+        return jax.tree.map(jnp.asarray, template)._replace(positions=Pair(hi, lo))
+
+    @sequential_vmap
+    @jax.jit
+    def solve(positions: Positions) -> tuple[Energy, _Converged]:
+        found = restricted_kohn_sham(
+            shape, level, jax.tree.map(jnp.asarray, table), placed(positions)
+        )
+        total = found.terms.total()
+        held = numerics.refines or found.overlap_smallest >= numerics.least_overlap
+        sound = found.converged & held & jnp.isfinite(total.hi)
+        dtype = numerics.energy_dtype
+        energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
+        density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
+        levels = found.orbital_energy.astype(dtype)
+        return energy, _Converged(positions, density, orbitals, levels, sound)
+
+    @sequential_vmap
+    @jax.jit
+    def slope(found: _Converged) -> Positions:
+        state = State(placed(found.positions), found.density, found.orbitals, found.levels)
+        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state)[atoms]
+        return jnp.where(found.sound, gradient, jnp.nan).astype(found.positions.dtype)
+
+    solve_once, slope_once = _only_once(solve), _only_once(slope)
+
+    @jax.custom_vjp
+    def energy(positions: Positions) -> Energy:
+        return solve_once(positions)[0]
+
+    def backward(found: _Converged, cotangent: Energy) -> tuple[Positions]:
+        return (cotangent * slope_once(found),)
+
+    energy.defvjp(solve_once, backward)
+
+    def checked(positions: ArrayLike) -> Energy:
+        """The energy in Hartree at positions [A, 3] in Bohr."""
+        given = jnp.asarray(positions)
+        if given.shape != (molecule.n_atoms, 3):
+            raise ValueError(
+                f"positions have the shape {given.shape}: this molecule needs "
+                f"({molecule.n_atoms}, 3), in Bohr"
+            )
+        return energy(given.astype(numerics.energy_dtype))
+
+    return checked
+
+
+def _words(positions: Positions, dtype: type) -> tuple[Array, Array]:
+    """Positions about their mean as two words, hi + lo, whatever their own dtype is."""
+    middle = jax.lax.stop_gradient(jnp.mean(positions, axis=0))
+    high, low = two_sum(positions, -middle)
+    word = high.astype(dtype)
+    return word, (high - word.astype(high.dtype) + low).astype(dtype)
+
+
+def _only_once(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with a clear error where it would be differentiated itself."""
+    once = jax.custom_jvp(fn)
+
+    @once.defjvp
+    def refuse(primals: object, tangents: object) -> Any:
+        del primals, tangents
+        raise NotImplementedError(
+            "energy_function has first derivatives by reverse mode only: use jax.grad or "
+            "jax.value_and_grad once; for second derivatives take differences of pi.forces, as "
+            "pi.frequencies does"
+        )
+
+    return once

@@ -1,0 +1,28 @@
+"""The most that a chip can do: what figures are a share of."""
+
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.profile.data import Peaks
+
+
+def peaks(target: Target, half: bool = False) -> Peaks:
+    """Of one tile in a cycle: with float16 products, or with float32 alone."""
+    unit = target.fp16_amp_flops_per_cycle if half else target.fp32_amp_flops_per_cycle
+    load, store = target.interleaved_load_bytes_per_cycle, target.store_bytes_per_cycle
+    return Peaks(
+        flops=float(unit),
+        bytes=float(load) + float(store),
+        exchange_bytes=float(target.exchange_bytes_per_cycle),
+        ipus_per_machine=int(target.ipus_per_machine),
+    )
+
+
+def flops_per_second(target: Target, num_ipus: int = 1, half: bool = False) -> float:
+    """Of all matrix units of a number of IPUs."""
+    tiles = num_ipus * int(target.tiles_per_ipu)
+    return tiles * peaks(target, half).flops * float(target.tile_clock_frequency)
+
+
+def bytes_per_second(target: Target, num_ipus: int = 1) -> float:
+    """Between the tiles of a number of IPUs and their own memories."""
+    tiles = num_ipus * int(target.tiles_per_ipu)
+    return tiles * peaks(target).bytes * float(target.tile_clock_frequency)

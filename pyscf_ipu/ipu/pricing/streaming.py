@@ -1,0 +1,64 @@
+"""Streaming memory: the DRAM of a machine, from which its IPUs load and to which they store.
+
+Two functions mark in a program what is kept there; elsewhere they do nothing.
+"""
+
+import jax
+import numpy as np
+from jax import Array
+from jax.extend.core import JaxprEqn, Primitive
+from jax.interpreters import ad, batching, mlir
+
+from pyscf_ipu.ipu.pricing.pricer import Pricer
+from pyscf_ipu.ipu.steps.places import Place
+from pyscf_ipu.ipu.steps.steps import Value
+
+STREAMED = "streaming"
+
+streaming_p = Primitive(STREAMED)
+streaming_p.def_impl(lambda x, *, store: x)
+streaming_p.def_abstract_eval(lambda x, *, store: x)
+mlir.register_lowering(streaming_p, lambda _, x, *, store: [x])
+batching.defvectorized(streaming_p)
+# What was stored comes back in the backward pass, and the other way round.
+ad.deflinear2(streaming_p, lambda ct, _, *, store: [streaming_p.bind(ct, store=not store)])
+
+
+def streaming_store(x: Array) -> Array:
+    """Put an array into streaming memory; it takes no tile memory until it is loaded."""
+    return jax.tree.map(lambda leaf: streaming_p.bind(leaf, store=True), x)
+
+
+def streaming_load(x: Array) -> Array:
+    """Bring an array back to the tiles; whatever reads a stored array needs this first."""
+    return jax.tree.map(lambda leaf: streaming_p.bind(leaf, store=False), x)
+
+
+def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """Bytes over the rate of the DRAM, which the replicas of a machine share."""
+    (value,) = ins
+    store = eqn.params["store"]
+    if store == is_streamed(value):
+        raise ValueError(
+            "streaming_store of an array that is in streaming memory already: leave it out"
+            if store
+            else "streaming_load of an array that is on the tiles: store it first, or leave it out"
+        )
+    p.flush()
+    nbytes = float(value.size * value.itemsize)
+    ipus = max(1, p.n_tiles // int(p.target.tiles_per_ipu))
+    sharing = min(p.replicas, max(1, int(p.target.ipus_per_machine) // ipus))
+    rate = p.target.streaming_bytes_per_second
+    cycles = sharing * nbytes / float(rate) * float(p.target.tile_clock_frequency)
+    name = "store to streaming memory" if store else "load from streaming memory"
+    p.other("exchange", name, cycles, (rate.how, rate.source), moved=nbytes)
+    if not store:
+        return p.results(eqn)
+    p.streamed_bytes += sharing * nbytes
+    nowhere = Place((STREAMED,), np.zeros(p.n_tiles))
+    return [Value(nowhere, value.size, value.itemsize, ipu=p.ipu)]
+
+
+def is_streamed(value: Value) -> bool:
+    """Whether an array is in streaming memory."""
+    return value.place.key[0] == STREAMED

@@ -1,0 +1,93 @@
+"""Traffic with the host: what goes in and out of a program, and what stays on the IPUs."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from pyscf_ipu.ipu.chip.quantity import weakest
+from pyscf_ipu.ipu.chip.target import Target
+from pyscf_ipu.ipu.chip.transfer import host_seconds
+from pyscf_ipu.ipu.profile.data import Cycles, Step
+
+
+class Moved(NamedTuple):
+    """Bytes of one replica, in and out of a call."""
+
+    into: float
+    outof: float
+    overlap: bool = False
+    """They travel beside the program."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Which arguments stay, and whether traffic runs beside the program."""
+
+    resident: frozenset[int] = frozenset()
+    """Numbers of the arguments that stay on the IPUs."""
+    overlap: bool = False
+
+    def bytes_of(self, args: tuple[object, ...], out: object) -> Moved:
+        """Bytes in and out of a call with these arguments and a result of these shapes.
+
+        Raises:
+            ValueError: An argument that is to stay is not there.
+        """
+        absent = [i for i in self.resident if not 0 <= i < len(args)]
+        if absent:
+            raise ValueError(
+                f"resident={sorted(self.resident)}: the program has arguments 0 to {len(args) - 1}"
+            )
+        staying = Counter(_shapes(args[i]) for i in self.resident)
+        into = sum(_bytes(x) for i, x in enumerate(args) if i not in self.resident)
+        parts = out if type(out) is tuple else (out,)
+        outof = 0
+        for part in parts:
+            if staying[_shapes(part)]:
+                staying[_shapes(part)] -= 1
+            else:
+                outof += _bytes(part)
+        return Moved(float(into), float(outof), self.overlap)
+
+
+ALL_TRAVELS = Streams()
+
+
+def host_steps(
+    target: Target, moved: Moved, replicas: int, num_ipus: int
+) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The streams before and after a program; their cycles are not the device's."""
+
+    def step(name: str, nbytes: float) -> tuple[Step, ...]:
+        low, _, high = host_seconds(target, nbytes, replicas, num_ipus)
+        found = Step(
+            kind="host",
+            name=name,
+            stage="host",
+            cycles=Cycles(low * clock, high * clock),
+            tiles=num_ipus * int(target.tiles_per_ipu),
+            moved_bytes=nbytes,
+            how=weakest(target.host_bandwidth_low.how, target.host_bandwidth_high.how),
+            source="bytes over the rates that programs were seen to reach, shared by a machine",
+            overlapped=moved.overlap,
+        )
+        return (found,) if nbytes else ()
+
+    clock = float(target.tile_clock_frequency)
+    return step("stream in", moved.into), step("stream out", moved.outof)
+
+
+def _shapes(x: Any) -> object:
+    leaves, tree = jax.tree.flatten(x)
+    return tree, tuple((np.shape(v), str(_dtype(v))) for v in leaves)
+
+
+def _bytes(x: Any) -> int:
+    return sum(int(np.prod(np.shape(v))) * _dtype(v).itemsize for v in jax.tree.leaves(x))
+
+
+def _dtype(x: Any) -> Any:
+    return x.dtype if hasattr(x, "dtype") else jax.numpy.result_type(x)

@@ -1,0 +1,112 @@
+"""`schnet price`: a training on the simulated IPU."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pyscf_ipu.commands.json_option import JsonTarget, put_json
+from schnet.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from schnet.costs.training_price import TrainingPrice
+
+
+@dataclass(frozen=True)
+class Price:
+    """Price a training on a simulated system of IPUs: one replica of the network on each."""
+
+    preset: Literal["small", "schnet-9m"] = "schnet-9m"
+    """Size of the network: small, or that of the QM1B paper."""
+    ipu: str = "bow-pod16"
+    """The system: bow-pod4, bow-pod16, bow-pod64, bow-pod256, the same of gc200, or one chip."""
+    data: Path | None = None
+    """Rows whose sizes decide the packs: a folder of qm1b generate, .parquet or .extxyz(.gz); if
+    not given, the sample of molecules that comes with qm1b."""
+    pack_molecules: int = 32
+    """Mean number of molecules per pack."""
+    accumulation: int = 1
+    """Packs per replica and update."""
+    precision: Literal["float32", "float16"] = "float32"
+    """Precision of the layers."""
+    json: JsonTarget = None
+    """Print the figures as JSON instead of the table, or write them to FILE.json."""
+    html: Path | None = None
+    """Write a web page with charts of one update to this file."""
+
+    def __call__(self) -> int:
+        """Run the command; returns the exit code.
+
+        Raises:
+            UserError: an option or the data cannot be used.
+        """
+        from pyscf_ipu.ipu import target
+        from schnet.costs.training_price import packs_of, price_training
+        from schnet.network.config import PRESETS, Optimizer, readout_for
+        from schnet.samples.targets import target_of
+
+        for name in ("pack_molecules", "accumulation"):
+            if getattr(self, name) < 1:
+                raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
+        for path in (self.html, self.json):
+            if path and not path.absolute().parent.is_dir():
+                raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+        try:
+            system = target(self.ipu)
+        except ValueError as error:
+            raise UserError(f"--ipu: {error}") from None
+        model = readout_for(PRESETS[self.preset], target_of("gap"))
+        packs = packs_of(self._sizes(), model, self.pack_molecules)
+        found = price_training(model, Optimizer(), packs, system, self.accumulation, self.precision)
+        if self.html:
+            found.profile.to_html(self.html)
+        if self.json:
+            put_json(json.dumps(found.to_dict(), indent=1), self.json)
+        if self.json is None or self.json != Path("-"):
+            print(as_text(found, self.preset))
+        return 0
+
+    def _sizes(self) -> "np.ndarray":
+        """Numbers of atoms of the molecules."""
+        import numpy as np
+
+        if self.data is not None:
+            from schnet.sources import open_source
+
+            parts = open_source(self.data, None).parts()
+            return np.concatenate([np.zeros(0, np.int64), *(x.sizes for x in parts)])
+        from rdkit import Chem
+
+        from qm1b.commands.generate import SAMPLE
+
+        lines = [line.split() for line in SAMPLE.read_text().splitlines()]
+        found = [Chem.MolFromSmiles(words[0]) for words in lines if words]
+        return np.array([Chem.AddHs(m).GetNumAtoms() for m in found if m is not None], np.int64)
+
+
+def as_text(found: "TrainingPrice", name: str) -> str:
+    """The figures as a table."""
+    from pyscf_ipu.terminal import text_table
+
+    profile, rate, hours = found.profile, found.molecules_per_second, found.hours_per_billion
+    memory, total = profile.memory, profile.cycles.low
+    low, _, high = profile.host_seconds
+    rows = [
+        ("molecules of an update", f"{found.molecules:,.0f}"),
+        ("molecules/s", f"{rate.low:,.0f} to {rate.high:,.0f}"),
+        ("hours per billion examples", f"{hours.low:,.2f} to {hours.high:,.2f}"),
+    ]
+    for part, cycles in found.cycles.items():
+        share = cycles.low / total if total else 0.0
+        rows.append((part, f"{cycles.low:,.0f} cycles ({100 * share:.1f} %)"))
+    rows += [
+        ("packs from the host", f"{1e3 * low:.3f} to {1e3 * high:.3f} ms, beside the update"),
+        ("update", f"{1e3 * profile.seconds.low:.3f} to {1e3 * profile.seconds.high:.3f} ms"),
+        ("fullest tile", f"{memory.max_tile_bytes:,} of {memory.limit_bytes:,} bytes"),
+    ]
+    if profile.unknown_ops:
+        rows.append(("not priced", ", ".join(profile.unknown_ops)))
+    lines = [f"{name} on {profile.target}, {profile.replicas} replicas", *text_table(rows, "< <")]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What a training costs on machines that are not here."""

@@ -1,0 +1,71 @@
+"""`energy_function`: JAX's transformations of the energy, against `rks` and `forces`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pyscf_ipu as pi
+
+HF = pi.Settings(xc="hf")
+WATER = pi.Molecule([1, 8, 1], [[1.4, 1.1, 0.1], [0.0, 0.0, 0.0], [-1.5, 1.0, 0.0]])
+
+
+@pytest.fixture(scope="module")
+def energy():
+    return pi.energy_function(WATER, HF)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return pi.rks(WATER, xc="hf", forces=True)
+
+
+def test_value_and_gradient_are_those_of_the_engine(energy, expected):
+    value, gradient = jax.jit(jax.value_and_grad(energy))(jnp.asarray(WATER.positions, jnp.float32))
+    assert float(value) == pytest.approx(float(expected.energy), abs=2e-5)
+    assert gradient.shape == (3, 3)
+    np.testing.assert_allclose(gradient, -expected.forces, atol=2e-5)
+
+
+def test_the_derivative_is_that_of_the_function(energy):
+    """Along a direction, against a central difference, whose own error is that of float32."""
+    x = np.asarray(WATER.positions, np.float32)
+    step = np.zeros_like(x)
+    step[0, 0] = 0.05
+    slope = float((energy(x + step) - energy(x - step)) / 0.1)
+    assert float(jax.grad(energy)(x)[0, 0]) == pytest.approx(slope, abs=1e-3)
+
+
+def test_vmap_computes_each_by_itself(energy):
+    x = np.asarray(WATER.positions, np.float32)
+    several = np.stack([x, x * np.float32(1.02)])
+    values, gradients = jax.vmap(jax.value_and_grad(energy))(several)
+    for k in range(2):
+        value, gradient = jax.value_and_grad(energy)(several[k])
+        assert float(values[k]) == pytest.approx(float(value), abs=1e-5)
+        np.testing.assert_allclose(gradients[k], gradient, atol=1e-5)
+
+
+def test_the_place_of_the_molecule_does_not_matter(energy):
+    x = np.asarray(WATER.positions, np.float32)
+    moved = jax.value_and_grad(energy)(x + np.float32(64.0))
+    here = jax.value_and_grad(energy)(x)
+    assert float(moved[0]) == pytest.approx(float(here[0]), abs=2e-5)
+
+
+def test_what_does_not_converge_is_nan():
+    energy = pi.energy_function(WATER, pi.Settings(xc="hf", max_cycles=1))
+    value, gradient = jax.value_and_grad(energy)(jnp.asarray(WATER.positions, jnp.float32))
+    assert np.isnan(value)
+    assert np.all(np.isnan(gradient))
+
+
+def test_what_cannot_be_done_is_said(energy):
+    x = jnp.asarray(WATER.positions, jnp.float32)
+    with pytest.raises(NotImplementedError, match=r"jax\.grad.*once"):
+        jax.grad(lambda y: jnp.sum(jax.grad(energy)(y) ** 2))(x)
+    with pytest.raises(ValueError, match=r"\(3, 3\), in Bohr"):
+        energy(x[:2])
+    with pytest.raises(ValueError, match="enable_x64"):
+        pi.energy_function(WATER, pi.Settings(xc="hf", precision="mixed"))
