@@ -97,7 +97,8 @@ def write(path: Path, found: PygNetwork) -> None:
     }
     buffer = BytesIO()
     if path.suffix == FOR_ARRAYS:
-        np.savez(buffer, **found.state, facts=np.array(json.dumps(facts)))
+        arrays = {**found.state, "facts": np.array(json.dumps(facts))}
+        np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
     elif path.suffix == FOR_TORCH:
         try:
             import torch  # pyright: ignore[reportMissingImports]
