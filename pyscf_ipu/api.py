@@ -31,6 +31,7 @@ def rks(
     forces: bool = False,
     stability: bool = False,
     workers: int | None = None,
+    history: bool = False,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
@@ -58,9 +59,11 @@ def rks(
             several times as long where there is an instability to follow.
         workers: batches of a list that are computed at the same time; default: one per core that
             this process may use.  Results do not depend on it.
+        history: also return energy, commutator and gap of every SCF cycle, by another program; a
+            solver of your own needs `Settings(history=True)`.
 
     Raises:
-        ValueError: a setting cannot be used.
+        ValueError: a setting cannot be used, or `history` goes with `stability`.
         InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
@@ -70,6 +73,10 @@ def rks(
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
+    if history and stability:
+        raise ValueError("history=True is of one SCF, and stability=True makes several: leave one")
+    if history and not solver.settings.history:
+        solver = shared_solver(replace(solver.settings, history=True))
     wanted = Wanted(orbitals, forces, stability)
     found = results(mols, solver, wanted, throw or alone, workers)
     if throw:

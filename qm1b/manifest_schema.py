@@ -182,6 +182,8 @@ SETTINGS = Object(
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
         "max_cycles": _whole(1),
+        "fixed_cycles": COUNT,
+        "history": FLAG,
         "conformers": _whole(1),
         "seed": _whole(0, 2**63 - 1),
         "max_aos": _whole(1, 2**63 - 1),

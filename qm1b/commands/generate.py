@@ -79,6 +79,8 @@ class Generate(RunSettings):
     cart: Literal["True", "False", "6d7f"] | None = None
     """Cartesian d and f functions (--cart), spherical ones (--no-cart), or cartesian d and
     spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
+    fixed_cycles: int | None = None
+    """Do exactly this many SCF cycles, as QM1B did (20), instead of ending when converged."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -202,6 +204,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "precision": command.precision,
         "cart": _cart(command),
         "prune": _prune(command),
+        "fixed_cycles": command.fixed_cycles,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
