@@ -29,7 +29,7 @@ def test_the_record_ends_where_the_result_is(both):
 
 
 def test_energies_are_those_of_the_cycles(both):
-    """The spread of the last five, which has its own way out of the loop; and the SCF comes down."""
+    """The spread of the last five has its own way out of the loop; and the SCF comes down."""
     for found in both[1:]:
         energies = found.history["energy"]
         assert np.std(energies[-5:]) == pytest.approx(found.energy_std, rel=1e-6, abs=1e-14)
@@ -64,17 +64,9 @@ def test_lists_and_what_does_not_go_together(both):
         pi.rks(mol, history=True, stability=True)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"fixed_cycles": -1}, "at least 0"),
-        ({"fixed_cycles": 2.5}, "integer"),
-        ({"history": 3}, ""),
-    ],
-)
-def test_wrong_settings(change, words):
-    with pytest.raises(ValueError, match=words):
-        Settings(**change).check()
+def test_wrong_settings():
+    with pytest.raises(ValueError, match="fixed_cycles -1 is not an integer of at least 0"):
+        Settings(fixed_cycles=-1).check()
 
 
 def test_settings_of_earlier_runs_keep_their_fingerprint():
