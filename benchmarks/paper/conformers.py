@@ -10,7 +10,6 @@ import qm1b
 from benchmarks.paper.drawing import Job
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.commands.generate import SAMPLE
-from qm1b.process.display import Plain
 from qm1b.settings import PRESETS, RunSettings
 
 MOLECULES, CONFORMERS = {True: 120, False: 300}, {True: 12, False: 300}
@@ -76,11 +75,12 @@ def rows(job: Job) -> Rows:
 
     settings = RunSettings(
         PRESETS["qm1b"],
-        CONFORMERS[job.quick],
-        limit=MOLECULES[job.quick],
+        job.each or CONFORMERS[job.quick],
+        limit=job.molecules or MOLECULES[job.quick],
+        input_format="smiles",
         audit=AUDIT[job.quick],
     )
-    done = generate(Run(SAMPLE, job.data, settings), Plain())
+    done = generate(Run(SAMPLE, job.data, settings))
     if done.interrupted:
         raise KeyboardInterrupt
     return Rows(job.data)

@@ -3,7 +3,8 @@
 import json
 
 import numpy as np
-from rdkit import Chem
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from benchmarks.harness import HERE
 from benchmarks.paper import conformers
@@ -37,7 +38,7 @@ def histograms(job: Job) -> None:
         axes.stairs(100 * heights / len(values), edges, fill=True, color=BLUE)
         rows += [(name, a, n) for a, n in zip(edges[:-1] + 0.5 * whole, heights, strict=True)]
         per = "molecules (%)" if name.startswith("conformers") else "rows (%)"
-        plain(axes, name, per)
+        plain(axes, name, per).xaxis.set_major_locator(MaxNLocator(5, integer=whole))
     figure.suptitle(f"{len(c['gap'])} conformers of {len(per_molecule)} molecules", fontsize=10)
     keep(job, "dataset_histograms", figure, ("quantity", "value_or_left_edge", "count"), rows)
 
@@ -46,7 +47,7 @@ def gap_spread(job: Job) -> None:
     """Standard deviation of the gap within a molecule, with three examples drawn."""
     c = conformers.rows(job).columns
     names = c["smiles"].astype(str)
-    least = 0.8 * conformers.CONFORMERS[job.quick]
+    least = 0.8 * (job.each or conformers.CONFORMERS[job.quick])
     spread = {
         name: 1e3 * float(np.std(c["gap"][names == name]))
         for name in np.unique(names)
@@ -65,7 +66,7 @@ def gap_spread(job: Job) -> None:
         whole.axvline(spread[name], color=COLOURS[k], lw=1.5, label=kind)
         picture = figure.add_subplot(grid[0, k])
         first = np.flatnonzero(inside)[0]
-        _draw(picture, name, c["numbers"][first], c["positions"][first])
+        _draw(picture, c["numbers"][first], c["positions"][first])
         picture.set_title(f"{kind}: {name}", fontsize=8, color=COLOURS[k])
         axes = figure.add_subplot(grid[1, k])
         values = c["gap"][inside]
@@ -124,7 +125,7 @@ def _heavy(symbols: list[str]) -> int:
     return sum(symbol != "H" for symbol in symbols)
 
 
-def _draw(axes: object, smiles: str, numbers: np.ndarray, positions: np.ndarray) -> None:
+def _draw(axes: Axes, numbers: np.ndarray, positions: np.ndarray) -> None:
     """A ball-and-stick picture: the plane in which the atoms lie farthest apart."""
     centred = positions - positions.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2]
@@ -134,11 +135,10 @@ def _draw(axes: object, smiles: str, numbers: np.ndarray, positions: np.ndarray)
     for i in range(len(numbers)):
         for j in range(i):
             if np.linalg.norm(centred[i] - centred[j]) < 1.15 * (reach[i] + reach[j]):
-                axes.plot(*flat[[i, j], :2].T, color=GREY, lw=1.5, zorder=1)  # type: ignore[attr-defined]
+                axes.plot(*flat[[i, j], :2].T, color=GREY, lw=1.5, zorder=1)
     colours = [SYMBOL_COLOURS.get(int(numbers[i]), "#c8a2c8") for i in order]
     sizes = np.where(numbers[order] > 1, 70, 25)
-    axes.scatter(*flat[order, :2].T, s=sizes, c=colours, edgecolors="black", lw=0.5, zorder=2)  # type: ignore[attr-defined]
-    axes.set_aspect("equal")  # type: ignore[attr-defined]
-    axes.margins(0.15)  # type: ignore[attr-defined]
-    axes.axis("off")  # type: ignore[attr-defined]
-    assert Chem.MolFromSmiles(smiles) is not None
+    axes.scatter(*flat[order, :2].T, s=sizes, c=colours, edgecolors="black", lw=0.5, zorder=2)
+    axes.set_aspect("equal")
+    axes.margins(0.15)
+    axes.axis("off")

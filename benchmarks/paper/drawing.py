@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -32,6 +33,11 @@ class Job:
     out: Path
     quick: bool
     """Few molecules, so that all figures together take minutes."""
+    molecules: int | None = None
+    """How many, instead of those of the form; and conformers of each."""
+    each: int | None = None
+    dpi: int = 160
+    """Dots per inch of the PNG."""
 
     @property
     def data(self) -> Path:
@@ -64,7 +70,7 @@ def keep(
 ) -> None:
     """Write NAME.png, NAME.pdf and NAME.csv."""
     job.out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(job.out / f"{name}.png", dpi=160, metadata={"Software": None})
+    figure.savefig(job.out / f"{name}.png", dpi=job.dpi, metadata={"Software": None})
     figure.savefig(job.out / f"{name}.pdf", metadata={"CreationDate": None, "Producer": None})
     table(job, name, header, rows)
 
@@ -79,4 +85,4 @@ def table(job: Job, name: str, header: Sequence[str], rows: Iterable[Sequence[ob
 
 
 def _short(value: object) -> object:
-    return f"{float(value):.8g}" if hasattr(value, "dtype") or isinstance(value, float) else value  # type: ignore[arg-type]
+    return f"{float(value):.8g}" if isinstance(value, float | np.floating) else value

@@ -103,6 +103,7 @@ def over_size(job: Job) -> None:
         value = published[name]
         axes.axhline(value, color=RED, lw=1.2, label=f"PySCF-IPU, GDB-10: {value} meV")
         plain(axes, "atomic orbitals", f"|error of the {name}| (meV)")
-        legend(axes, loc="lower right")
+        axes.set_ylim(bottom=axes.get_ylim()[0] / 30)
+        legend(axes, loc="lower left")
     header = ("quantity", "aos_from", "aos_to", "rows", "mean_abs_error_mev", "mean_error_mev")
     keep(job, "error_over_size", figure, header, rows)

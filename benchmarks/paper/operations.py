@@ -51,6 +51,7 @@ def functional_errors(job: Job) -> None:
             label = "median" if low == edges[0] else None
             axes.plot([low, high], [median, median], color=GREEN, lw=2, label=label)
         plain(axes, "density (electrons/Bohr³)", f"relative error of {name}")
+        axes.set_ylim(1e-9, 1e-2)
         legend(axes, loc="upper left")
     header = ("quantity", "density_from", "density_to", "median_relative", "percentile_99_relative")
     keep(job, "functional_errors", figure, header, rows)
@@ -75,7 +76,8 @@ def coulomb_and_exchange(job: Job) -> None:
             "K": jnp.einsum("ikjl,kl->ij", repulsion, narrow, precision=how),
         }
         for axes, name in zip(panels, "JK", strict=True):
-            value, error = np.abs(theirs[name]), np.abs(np.asarray(ours[name]) - theirs[name])
+            value = np.abs(theirs[name]).ravel()
+            error = np.abs(np.asarray(ours[name]) - theirs[name]).ravel()
             label = f"{text} ({mole.nao} AOs)"
             axes.loglog(value, np.maximum(error, 1e-10), ".", ms=2, color=COLOURS[i], label=label)
             rows.append((text, mole.nao, name, error.max(), np.sqrt(np.mean(error**2))))
@@ -83,6 +85,7 @@ def coulomb_and_exchange(job: Job) -> None:
         line = np.array([1e-4, 1e2])
         axes.loglog(line, 1.2e-7 * line, color=RED, lw=1, label="float32's epsilon")
         axes.set_xlim(1e-6, 1e2)
+        axes.set_ylim(top=1e-3)
         plain(axes, f"|{name}| (Hartree)", f"|error of {name}| (Hartree)")
         legend(axes, loc="upper left")
     header = ("smiles", "aos", "matrix", "largest_error_hartree", "rms_error_hartree")
