@@ -10,7 +10,7 @@ from benchmarks.harness import HERE
 from benchmarks.paper import conformers
 from benchmarks.paper.drawing import BLUE, COLOURS, GREY, RED, Job, canvas, keep, legend, plain
 from pyscf_ipu import Molecule, Settings, rks
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.units import HARTREE_TO_EV
 
 QM9 = HERE / "data" / "qm9_small.json"
 LEVEL = Settings.preset("qm1b")
@@ -71,7 +71,7 @@ def gap_spread(job: Job) -> None:
         axes = figure.add_subplot(grid[1, k])
         values = c["gap"][inside]
         middle, half = float(values.mean()), max(0.6, 0.6 * float(np.ptp(values)))
-        axes.hist(values, np.linspace(middle - half, middle + half, 25), color=COLOURS[k])
+        axes.hist(values, np.linspace(middle - half, middle + half, 25).tolist(), color=COLOURS[k])
         plain(axes, "gap (eV)", "conformers", f"{spread[name]:.0f} meV, {inside.sum()} conformers")
     legend(whole)
     keep(job, "gap_spread", figure, ("smiles", "std_of_gap_mev"), [(n, spread[n]) for n in order])
@@ -82,7 +82,7 @@ def geometries(job: Job) -> None:
     records = [r for r in json.loads(QM9.read_text()) if _heavy(r["symbols"]) >= 4]
     records = records[: 16 if job.quick else None]
     theirs = [
-        Molecule.from_symbols(r["symbols"], np.array(r["pos_angstrom"]) / BOHR_TO_ANGSTROM)
+        Molecule.from_symbols(r["symbols"], np.array(r["pos_angstrom"]))  # in Angstrom
         for r in records
     ]
     embedded = [Molecule.from_smiles(r["smiles"], seed=0) for r in records]

@@ -67,7 +67,7 @@ def coulomb_and_exchange(job: Job) -> None:
         level = Settings(precision="float32", grid_level=0)
         mole = mole_of(mol, level)
         density = scf.hf.init_guess_by_minao(mole)
-        theirs = dict(zip("JK", scf.hf.get_jk(mole, density), strict=True))
+        theirs = {n: np.asarray(m) for n, m in zip("JK", scf.hf.get_jk(mole, density), strict=True)}
         repulsion = engine_integrals(mol, level)(jnp.asarray(mol.positions, jnp.float32)).repulsion
         narrow = jnp.asarray(density, jnp.float32)
         how = jax.lax.Precision.HIGHEST
@@ -108,7 +108,8 @@ def bytes_of_integrals(job: Job) -> None:
     for i, (name, size) in enumerate(layouts.items()):
         aos = [shapes[n].n_ao for n in lengths]
         values = [size(shapes[n]) for n in lengths]
-        axes.semilogy(aos, values, "o-", ms=3, color=COLOURS[i], label=name)
+        line = {"lw": 4, "alpha": 0.5} if name.startswith("eightfold") else {"lw": 1.5}
+        axes.semilogy(aos, values, "o-", ms=3, color=COLOURS[i], label=name, **line)
         for n, a, value in zip(lengths, aos, values, strict=True):
             rows.append((name, f"C{n}H{2 * n + 2}", a, value))
     for smiles in ("C", "CCC") if job.quick else ("C", "CCC", "CCCCC", "CCCCCCC"):
@@ -125,7 +126,7 @@ def bytes_of_integrals(job: Job) -> None:
     axes.axvline(PUBLISHED_MOST_AOS, color=RED, ls=":", lw=1, label="PySCF-IPU's limit, 70 AOs")
     plain(axes, "atomic orbitals", "bytes (float32)", "alkanes, STO-3G")
     legend(axes, ncols=2, fontsize=6, loc="upper left")
-    axes.set_ylim(1e2, 1e12)
+    axes.set_ylim(1, 1e12)
     keep(job, "integral_bytes", figure, ("layout", "molecule", "aos", "bytes"), rows)
 
 
