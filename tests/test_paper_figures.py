@@ -1,4 +1,4 @@
-"""The page of the paper's figures has a section with a picture for each one that the script makes."""
+"""The page of the paper's figures has a picture of each one that the script makes."""
 
 import re
 from pathlib import Path

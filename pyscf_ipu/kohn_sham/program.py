@@ -22,7 +22,7 @@ from pyscf_ipu.scf.orbitals import (
     orthonormal,
     purified,
 )
-from pyscf_ipu.scf.run import History, ScfRun
+from pyscf_ipu.scf.run import Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
@@ -91,9 +91,10 @@ def restricted_kohn_sham(
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.eigh)
     else:
-        cycles, fixed = settings.fixed_cycles or settings.max_cycles, settings.fixed_cycles > 0
-        how = machine.eigh, fixed, settings.history
-        run = scf(problem.fock, basis, start, cycles, numerics, *how)
+        how = Cycling(settings.fixed_cycles > 0, settings.history)
+        cycles = settings.fixed_cycles or settings.max_cycles
+        start = start._replace(cycling=how)
+        run = scf(problem.fock, basis, start, cycles, numerics, machine.eigh)
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:

@@ -25,7 +25,15 @@ from pyscf_ipu.scf.orbitals import (
     reorthonormalise,
     similar,
 )
-from pyscf_ipu.scf.run import Fock, ScfRun, empty_run, latest_energies, no_history
+from pyscf_ipu.scf.run import (
+    ORDINARY,
+    Cycling,
+    Fock,
+    ScfRun,
+    empty_run,
+    latest_energies,
+    no_history,
+)
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -48,6 +56,7 @@ class Start(NamedTuple):
     guess: FloatNN  # density matrix in the AO basis; need not be idempotent
     n_occupied: Count
     aids: Aids | None = None
+    cycling: Cycling = ORDINARY
 
 
 class _State(NamedTuple):
@@ -71,8 +80,6 @@ def scf(
     max_cycles: int | Count,
     tolerance: Precision,
     eigh: Eigh = library_eigh,
-    fixed: bool = False,
-    history: bool = False,
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
@@ -88,16 +95,14 @@ def scf(
     Args:
         fock: density -> (Fock matrix, the energy's parts).
         basis: the orthonormaliser of the AOs.
-        start: guess, number of occupied orbitals, aids.
+        start: guess, number of occupied orbitals, aids; whether to do exactly `max_cycles` cycles,
+            and to keep a record of them.
         max_cycles: the loop ends after this many cycles at the latest, or after twice as many if it
             started again; 0 for no evaluation at all.
         tolerance: when it has converged.
         eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
-        fixed: do exactly `max_cycles` cycles, also after it has converged, and no second start;
-            whether the last one is converged is judged as ever.
-        history: keep energy, commutator and gap of every cycle; then `max_cycles` is an int.
     """
-    guess, n_occupied, aids = start
+    guess, n_occupied, aids, (fixed, history) = start
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 

@@ -24,6 +24,19 @@ class EnergySum(Protocol):
 Fock = Callable[[FloatNN], tuple[FloatNN, EnergySum]]
 
 
+class Cycling(NamedTuple):
+    """What an SCF does besides converging; static in a compiled program."""
+
+    fixed: bool = False
+    """Do all cycles, also after it has converged, and no second start; whether the last one is
+    converged is judged as ever."""
+    history: bool = False
+    """Keep energy, commutator and gap of every cycle; then the number of cycles is an int."""
+
+
+ORDINARY = Cycling()
+
+
 class History(NamedTuple):
     """What each cycle was like, the first one first; n cycles at most, inf beyond the last one."""
 
