@@ -45,11 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("figures", nargs="*", help=f"any of {', '.join(FIGURES)}; default: all")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
     parser.add_argument("--quick", action="store_true", help="every figure on few molecules")
+    text = "leave out times of this machine, if other work shares it"
+    parser.add_argument("--no-times", action="store_true", help=text)
     args = parser.parse_args(arguments)
     unknown = sorted(set(args.figures) - set(FIGURES))
     if unknown:
         parser.error(f"no figure {', '.join(unknown)}: there are {', '.join(FIGURES)}")
-    job, failed = Job(args.out, args.quick), []
+    job, failed = Job(args.out, args.quick, times=not args.no_times), []
     for name in args.figures or FIGURES:
         start = time.monotonic()
         print(f"{name} ...", flush=True)

@@ -38,6 +38,8 @@ def histograms(job: Job) -> None:
         axes.stairs(100 * heights / len(values), edges, fill=True, color=BLUE)
         rows += [(name, a, n) for a, n in zip(edges[:-1] + 0.5 * whole, heights, strict=True)]
         per = "molecules (%)" if name.startswith("conformers") else "rows (%)"
+        if low == high:
+            axes.set_xlim(low - 3, high + 3)
         plain(axes, name, per).xaxis.set_major_locator(MaxNLocator(5, integer=whole))
     figure.suptitle(f"{len(c['gap'])} conformers of {len(per_molecule)} molecules", fontsize=10)
     keep(job, "dataset_histograms", figure, ("quantity", "value_or_left_edge", "count"), rows)

@@ -36,6 +36,8 @@ class Job:
     molecules: int | None = None
     """How many, instead of those of the form; and conformers of each."""
     each: int | None = None
+    times: bool = True
+    """Whether this machine is timed; not if other work shares it."""
     dpi: int = 160
     """Dots per inch of the PNG."""
 

@@ -108,6 +108,7 @@ def scf(
 
     first = _start(fock, guess, similar(guess, basis.root), aids)
     if history:
+        assert isinstance(max_cycles, int)
         room = no_history(max_cycles * (1 if fixed else 2), guess.dtype)
         first = first._replace(run=first.run._replace(history=room))
 
