@@ -31,6 +31,7 @@ LIMIT_SECONDS = 300
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",  # XLA's remarks about programs from a cache
     "PYTHONWARNINGS": "error::DeprecationWarning:__main__",
+    "PYSCF_IPU_CHECKOUT": str(HERE.parent),  # of the notebook that draws a benchmark's figures
 }
 
 

@@ -32,6 +32,7 @@ def rks(
     stability: bool = False,
     workers: int | None = None,
     jk: str | None = None,
+    history: bool = False,
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
@@ -61,9 +62,11 @@ def rks(
             this process may use.  Results do not depend on it.
         jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for
             shapes of more than 128 AOs.
+        history: also return energy, commutator and gap of every SCF cycle, by another program; a
+            solver of your own needs `Settings(history=True)`.
 
     Raises:
-        ValueError: a setting cannot be used.
+        ValueError: a setting cannot be used, or `history` goes with `stability`.
         InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
@@ -73,6 +76,10 @@ def rks(
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles, None, jk)
+    if history and stability:
+        raise ValueError("history=True is of one SCF, and stability=True makes several: leave one")
+    if history and not solver.settings.history:
+        solver = shared_solver(replace(solver.settings, history=True))
     wanted = Wanted(orbitals, forces, stability)
     found = results(mols, solver, wanted, throw or alone, workers)
     if throw:

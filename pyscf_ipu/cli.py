@@ -15,7 +15,9 @@ from pyscf_ipu.commands.flag_values import CART, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
+from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.errors import ConvergenceError, TileMemoryError, UntrustedCache
+from pyscf_ipu.nanodft.published_flags import is_published, translated
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
 
@@ -99,18 +101,6 @@ class ProfileCommand:
         return 0
 
 
-def target_and_number(text: str) -> tuple[str, int]:
-    """Split "bow:4" into ("bow", 4).
-
-    Raises:
-        ValueError: the number of chips is not a number.
-    """
-    name, _, number = text.partition(":")
-    if number and not number.isdecimal():
-        raise ValueError(f"--compare {text}: give a target, or TARGET:IPUS, for example bow:4")
-    return name, int(number or 1)
-
-
 def info() -> str:
     """Versions, devices, codelets in use, folder of the compiled programs, memory."""
     import jax
@@ -140,15 +130,30 @@ COMMANDS = {
 }
 
 
+def as_rks(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the flags of the original PySCF-IPU in our spelling.
+
+    Its program had no subcommands: `-methane -float32` is `rks methane --precision float32` here.
+
+    Raises:
+        ValueError: a flag is done in another way now; the message says how.
+    """
+    given = list(arguments)
+    if given[:1] != ["rks"] and not (given and is_published(given[0])):
+        return given
+    return ["rks", *translated(given[given[:1] == ["rks"] :])]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
 
     def run() -> int:
+        given = as_rks(sys.argv[1:] if arguments is None else arguments)
         return subcommand_cli_from_dict(
             with_flowing_help(COMMANDS),
             prog="pyscf-ipu",
             description="Kohn-Sham DFT in one compiled function per molecular shape.",
-            args=with_values(with_json_target(arguments), CART),
+            args=with_values(with_json_target(given), CART),
             config=(OmitArgPrefixes,),
         )()
 

@@ -19,9 +19,11 @@ from qm1b.commands.convert import Export, Import, Merge, Split
 from qm1b.commands.generate import Generate
 from qm1b.commands.look import Head, Info, StatsCommand
 from qm1b.commands.plan import PlanCommand
+from qm1b.commands.select import Select
 from qm1b.errors import UserError
 
 COMMANDS = {
+    "select": Select,
     "generate": Generate,
     "plan": PlanCommand,
     "export": Export,

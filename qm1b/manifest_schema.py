@@ -184,6 +184,8 @@ SETTINGS = Object(
         "jk": _one_of("exact", "ri", "auto"),
         "jk_above_aos": _whole(0),
         "max_cycles": _whole(1),
+        "fixed_cycles": COUNT,
+        "history": FLAG,
         "conformers": _whole(1),
         "seed": _whole(0, 2**63 - 1),
         "max_aos": _whole(1, 2**63 - 1),

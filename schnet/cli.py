@@ -40,13 +40,14 @@ def _run(given: Sequence[str]) -> int:
 def _parsed(given: Sequence[str]) -> Callable[[], int]:
     # Here, so that a missing package of the extra does not end in a traceback.
     from schnet.commands.evaluate import Evaluate
+    from schnet.commands.export import Export
     from schnet.commands.import_pyg import ImportPyg
     from schnet.commands.predict import Predict
     from schnet.commands.price import Price
     from schnet.commands.train import Train, from_command_line
 
     commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "price": Price}
-    commands["import-pyg"] = ImportPyg
+    commands |= {"export": Export, "import-pyg": ImportPyg}
     commands = with_flowing_help(commands)
     if given[:1] == ["train"]:
         return from_command_line(given[1:])

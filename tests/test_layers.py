@@ -77,6 +77,7 @@ ORDER = {
         "sources",
         "network",
         "runs",
+        "exports",
         "training",
         "costs",
         "calculator",

@@ -32,7 +32,8 @@ class OneMolecule:
     """The options that all three commands have."""
 
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
-    """An XYZ or SDF file, a name such as benzene, or a SMILES, tried in that order."""
+    """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
+    benzene, an amino acid as ALA, c20, a row of carbons as c_5, or a SMILES, in that order."""
     level: Level = DEFAULT_LEVEL
     """Level of theory."""
     preset: Annotated[str | None, arg(metavar="NAME")] = None
@@ -60,9 +61,9 @@ class OneMolecule:
             ImportError: the command needs ASE, which is not installed.
         """
         self.check_files()
-        from pyscf_ipu.commands.molecule_argument import find_molecule
         from pyscf_ipu.commands.report import Report
         from pyscf_ipu.host.disk_cache import enable_disk_cache
+        from pyscf_ipu.nanodft.molecule_argument import find_molecule
         from pyscf_ipu.solver.solver import Solver
 
         settings = self.settings().check()
@@ -117,11 +118,18 @@ def changes(usual: Settings, level: Settings) -> dict[str, Any]:
 class RksCommand(OneMolecule):
     """Compute the energy of a molecule."""
 
+    ipu: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
+    """Also price the run on a simulated IPU: bow, gc200 or gc2."""
+
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
         if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
         self.single_point(molecule, solver, report)
+        if self.ipu is not None:
+            from pyscf_ipu.commands.simulated import simulated
+
+            simulated(molecule, solver.settings, self.ipu, report)
         return 0
 
 

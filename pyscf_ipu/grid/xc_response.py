@@ -41,8 +41,8 @@ def exchange_correlation_response(
         tiles = range(weights.shape[0])
         moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
         kernel_of = partial(xc_kernel_vertex, functional)
-        weights = tile_put_sharded(weights, tiles)
-        kernel = tile_map(kernel_of, moments, weights, name="xc_kernel", shared=True)
+        volume = tile_put_sharded(weights, tiles)
+        kernel = tile_map(kernel_of, moments, volume, name="xc_kernel", shared=True)
         return (kernel.array, moments.array), no_matrix
 
     known, _ = grid.each(at_density)

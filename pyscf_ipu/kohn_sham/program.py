@@ -23,7 +23,7 @@ from pyscf_ipu.scf.orbitals import (
     orthonormal,
     purified,
 )
-from pyscf_ipu.scf.run import ScfRun
+from pyscf_ipu.scf.run import Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
@@ -54,6 +54,7 @@ class Solution(NamedTuple):
     followed: Count
     overlap_smallest: Scalar  # smallest eigenvalue of the overlap
     n_dropped: Count  # eigenvectors of the overlap that were left out
+    history: History | None = None
 
 
 Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]
@@ -92,7 +93,10 @@ def restricted_kohn_sham(
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.eigh)
     else:
-        run = scf(problem.fock, basis, start, settings.max_cycles, numerics, machine.eigh)
+        how = Cycling(settings.fixed_cycles > 0, settings.history)
+        cycles = settings.fixed_cycles or settings.max_cycles
+        start = start._replace(cycling=how)
+        run = scf(problem.fock, basis, start, cycles, numerics, machine.eigh)
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
@@ -120,6 +124,7 @@ def restricted_kohn_sham(
         found.followed,
         basis.smallest,
         basis.dropped,
+        run.history,
     )
 
 
@@ -149,6 +154,7 @@ def _evaluate(
     return found._replace(
         converged=jnp.where(small, found.converged, own),
         cycles=jnp.where(small, found.cycles, run.cycles),
+        history=run.history,
         energies=Pair(
             *(
                 jnp.where(small, new, old.astype(new.dtype))

@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 
 from pyscf_ipu.errors import ConvergenceError, UntrustedCache
+from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
 
 
@@ -18,13 +19,14 @@ class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
 
     molecule: tyro.conf.Positional[str]
-    """A name such as benzene, or "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom."""
+    """A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a
+    SMILES, an amino acid as ALA, c20, or a row of carbons as c_5."""
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, pbe0, blyp, b3lyp or b3lyp5."""
-    charge: int = 0
-    """Total charge in units of e."""
+    charge: int | None = None
+    """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     grid_level: int = 0
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     precision: str = "float64"
@@ -47,11 +49,11 @@ class Nanodft:
         """
         from pyscf_ipu import Settings, enable_disk_cache
         from pyscf_ipu.nanodft import dft, table
-        from pyscf_ipu.nanodft.molecules import molecule_from_text
+        from pyscf_ipu.nanodft.molecule_argument import find_molecule
         from pyscf_ipu.units import HARTREE_TO_EV
 
         start = time.perf_counter()
-        molecule = molecule_from_text(self.molecule, self.charge)
+        molecule = find_molecule(self.molecule, self.charge)
         settings = Settings(
             self.basis, self.xc, self.grid_level, self.precision, max_cycles=self.max_cycles
         )
@@ -80,11 +82,15 @@ class Nanodft:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    command = tyro.cli(Nanodft, prog="nanodft", args=arguments)
     # Before NumPy is imported: matrices so small make threads wait for each other.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    return exit_code("nanodft", command, ValueError, ConvergenceError, UntrustedCache)
+
+    def run() -> int:
+        given = translated(sys.argv[1:] if arguments is None else arguments)
+        return tyro.cli(Nanodft, prog="nanodft", args=given)()
+
+    return exit_code("nanodft", run, ValueError, ConvergenceError, UntrustedCache)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
@@ -25,7 +25,15 @@ from pyscf_ipu.scf.orbitals import (
     reorthonormalise,
     similar,
 )
-from pyscf_ipu.scf.run import Fock, ScfRun, empty_run, latest_energies
+from pyscf_ipu.scf.run import (
+    ORDINARY,
+    Cycling,
+    Fock,
+    ScfRun,
+    empty_run,
+    latest_energies,
+    no_history,
+)
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -48,6 +56,7 @@ class Start(NamedTuple):
     guess: FloatNN  # density matrix in the AO basis; need not be idempotent
     n_occupied: Count
     aids: Aids | None = None
+    cycling: Cycling = ORDINARY
 
 
 class _State(NamedTuple):
@@ -86,17 +95,22 @@ def scf(
     Args:
         fock: density -> (Fock matrix, the energy's parts).
         basis: the orthonormaliser of the AOs.
-        start: guess, number of occupied orbitals, aids.
+        start: guess, number of occupied orbitals, aids; whether to do exactly `max_cycles` cycles,
+            and to keep a record of them.
         max_cycles: the loop ends after this many cycles at the latest, or after twice as many if it
             started again; 0 for no evaluation at all.
         tolerance: when it has converged.
         eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
     """
-    guess, n_occupied, aids = start
+    guess, n_occupied, aids, (fixed, history) = start
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 
     first = _start(fock, guess, similar(guess, basis.root), aids)
+    if history:
+        assert isinstance(max_cycles, int)
+        room = no_history(max_cycles * (1 if fixed else 2), guess.dtype)
+        first = first._replace(run=first.run._replace(history=room))
 
     def limit(state: _State) -> Count:
         return jnp.where(state.second > 0, 2, 1) * max_cycles
@@ -104,6 +118,8 @@ def scf(
     def unfinished(state: _State) -> Flag:
         run = state.run
         sound = (run.cycles == 0) | jnp.isfinite(run.energies.hi[0])
+        if fixed:
+            return (run.cycles < max_cycles) & sound
         return ~state.final & ((run.cycles < limit(state)) | run.converged) & sound
 
     def cycle(state: _State) -> _State:
@@ -139,7 +155,7 @@ def scf(
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free)
-        final = before.converged & stands & own
+        final = before.converged & stands & own & (not fixed)
         lost = (before.cycles == LOST_CYCLES) & (commutator > LOST_COMMUTATOR) & ~before.converged
         # The commutator may grow once more after aids are dropped or a last evaluation fails.
         again = (free & ~state.free) | (before.converged & ~final)
@@ -154,9 +170,13 @@ def scf(
             commutator=commutator,
             density_error=density_error,
             energies=latest_energies(before.energies, energy, final),
+            history=before.history
+            and before.history.with_cycle(
+                before.cycles, energy, commutator, _gap(levels, n_occupied)
+            ),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
-        anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles)
+        anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
 
         def unless_anew(value: Array, fresh: ArrayLike) -> Array:
             return jnp.where(anew, fresh, value)
@@ -188,6 +208,11 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
     return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no, count)
+
+
+def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
+    """Between the highest occupied level and the next."""
+    return jnp.take(levels, n_occupied, mode="clip") - levels[n_occupied - 1]
 
 
 def _progress(

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
@@ -23,6 +24,42 @@ class EnergySum(Protocol):
 Fock = Callable[[FloatNN], tuple[FloatNN, EnergySum]]
 
 
+class Cycling(NamedTuple):
+    """What an SCF does besides converging; static in a compiled program."""
+
+    fixed: bool = False
+    """Do all cycles, also after it has converged, and no second start; whether the last one is
+    converged is judged as ever."""
+    history: bool = False
+    """Keep energy, commutator and gap of every cycle; then the number of cycles is an int."""
+
+
+ORDINARY = Cycling()
+
+
+class History(NamedTuple):
+    """What each cycle was like, the first one first; n cycles at most, inf beyond the last one."""
+
+    energy: Pair  # [n] Hartree, at the cycle's density
+    commutator: FloatN  # [n] largest element of [F, D], Hartree
+    gap: FloatN  # [n] Hartree, of the orbitals that the cycle made
+
+    def with_cycle(self, cycle: Count, energy: Pair, commutator: Scalar, gap: Scalar) -> "History":
+        """The same with one more cycle, or with another one in its place."""
+
+        def put(where: FloatN, value: Scalar) -> FloatN:
+            return where.at[cycle].set(value, mode="drop")
+
+        of_energy = Pair(*(put(old, new) for old, new in zip(self.energy, energy, strict=True)))
+        return History(of_energy, put(self.commutator, commutator), put(self.gap, gap))
+
+
+def no_history(n: int, dtype: DTypeLike) -> History:
+    """Room for n cycles."""
+    never = jnp.full(n, jnp.inf, dtype)
+    return History(Pair(never, jnp.zeros(n, dtype)), never, never)
+
+
 class ScfRun(NamedTuple):
     """How the loop ended."""
 
@@ -38,6 +75,8 @@ class ScfRun(NamedTuple):
     )
     energies: Pair
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
+    history: History | None = None
+    """Every cycle, if it was asked for."""
 
 
 def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:

@@ -60,8 +60,14 @@ class Settings:
     """Electron repulsion from all its integrals (exact), by density fitting (ri), or from 129 AOs
     of a shape on by density fitting (auto)."""
 
+    fixed_cycles: int = field(default=0, metadata={"added": "0.2"})
+    """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as ever; 0 to end
+    when converged."""
+    history: bool = field(default=False, metadata={"added": "0.2"})
+    """Keep energy, commutator and gap of every cycle."""
+
     def __post_init__(self) -> None:
-        for name in ("grid_level", "max_cycles"):
+        for name in ("grid_level", "max_cycles", "fixed_cycles"):
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
         if isinstance(self.cart, np.bool_):
             object.__setattr__(self, "cart", bool(self.cart))
@@ -121,6 +127,10 @@ class Settings:
             raise ValueError(f"prune is {self.prune!r}: give True or False")
         if type(self.max_cycles) is not int or self.max_cycles < 1:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
+        if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
+            raise ValueError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
+        if not isinstance(self.history, bool | np.bool_):
+            raise ValueError(f"history is {self.history!r}: give True or False")
         return self
 
     def to_dict(self) -> dict[str, str | int | bool | list[int]]:
@@ -159,7 +169,8 @@ class Settings:
         from pyscf_ipu.elements.cartesian import in_words
 
         kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
-        level = f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}"
+        cycles = f", {self.fixed_cycles} cycles" if self.fixed_cycles else ""
+        level = f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}{cycles}"
         return level + FORMS[self.jk]
 
     @property

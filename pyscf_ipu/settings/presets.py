@@ -62,6 +62,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             rows="1.07 billion",
             made_with="PySCF-IPU: B3LYP (with VWN5)/STO-3G, grid level 0, float32",
             source="arXiv:2311.01135",
+            conformers=1000,
             max_aos=128,
             unit_rows=1024,
         ),

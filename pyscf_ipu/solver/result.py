@@ -94,6 +94,9 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     None; False unless the status is "converged"."""
     followed: Whole | None = None
     """Lower states that were found by following an instability, if asked for, else None."""
+    history: PyTree = None
+    """Of every SCF cycle, by name, if asked for (history=True), else None: `energy`,
+    `commutator_norm` and `gap`, each [cycles] in Hartree; in "mixed" those of float32."""
     molecule: Molecule | list[Molecule | None] | None = None
     """What was computed; a list of B for a list."""
     settings: Settings | None = None
@@ -172,9 +175,23 @@ def from_solution(
         forces=forces,
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
+        history=_history(out, cycles, bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )
+
+
+def _history(out: Solution, cycles: int, has_gap: bool) -> dict[str, np.ndarray] | None:
+    """The cycles that there were, in float64."""
+    if out.history is None:
+        return None
+    gap = np.asarray(out.history.gap, np.float64)
+    found = {
+        "energy": to_float64(out.history.energy),
+        "commutator_norm": np.asarray(out.history.commutator, np.float64),
+        "gap": gap if has_gap else np.full_like(gap, np.nan),
+    }
+    return {name: values[:cycles] for name, values in found.items()}
 
 
 def _status(converged: bool, held: bool, finite: bool) -> str:
@@ -228,6 +245,8 @@ def stacked(
 
     rows = ["status", "jk", "mo_energy", "mulliken_charges", "molecule"]
     rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
+    if any(one.history is not None for one in results):
+        rows.append("history")
     fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
     fields |= {name: column(name) for name in NUMBERS}
     if stability:

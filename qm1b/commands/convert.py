@@ -8,6 +8,7 @@ import tyro
 
 from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
+from qm1b.errors import UserError
 
 FormatName = Literal["parquet", "extxyz", "aselmdb", "schnetpack", "ace", "spice", "hub"]
 """Names of `qm1b.convert.kinds.KINDS`, which is not imported for the help."""
@@ -27,7 +28,6 @@ class Merge:
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.convert.merge import merge
-        from qm1b.errors import UserError
 
         if not self.folders:
             raise UserError("no folders to join: give qm1b merge the folders of all parts")
@@ -55,10 +55,20 @@ class Export:
     format: FormatName | None = None
     """Format, where the ending does not decide: ace (TorchMD-Net) and spice are HDF5 files, hub is
     a folder of Parquet files with a card."""
+    parts: int | None = None
+    """Write a folder as QM1B is published: its ten columns, in this many Parquet files for
+    training, between which the conformers of a molecule are spread, and one for validation."""
+    valid_rows: float = 0.0
+    """With --parts: about this many rows for validation, in whole molecules; for example 20e6."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.convert.export import export
+
+        if self.parts is not None:
+            return self._as_published(self.parts)
+        if self.valid_rows:
+            raise UserError("--valid-rows is for --parts; qm1b split makes a validation set else")
 
         done = export(self.folder, self.out, self.all, self.format)
         why = ""
@@ -70,6 +80,23 @@ class Export:
         if done.beside:
             where = "in" if self.out.is_dir() else "beside"
             say(f"{where} it: {', '.join(path.name for path in done.beside)}")
+        warn_if_incomplete(self.folder)
+        return 0
+
+    def _as_published(self, parts: int) -> int:
+        """A folder in QM1B's layout."""
+        from qm1b.convert.parts import VALIDATION, export_parts
+
+        if self.all or self.format is not None:
+            raise UserError("--parts writes QM1B's own layout: leave --all and --format out")
+        if not (0 <= self.valid_rows < 2**63 and self.valid_rows == int(self.valid_rows)):
+            raise UserError(f"--valid-rows is {self.valid_rows}: give a whole number of rows")
+        done = export_parts(self.folder, self.out, parts, int(self.valid_rows))
+        why = f"; left out {done.left_out} not converged or not finite" if done.left_out else ""
+        say(
+            f"{self.out}: {counted(done.train_rows, 'row')} in {counted(parts, 'part')}, "
+            f"{counted(done.valid_rows, 'row')} in {VALIDATION}{why}"
+        )
         warn_if_incomplete(self.folder)
         return 0
 

@@ -33,6 +33,9 @@ EXIT_NOTHING = 1
 CARTS: dict[str, Cart] = {"True": True, "False": False, MIXED: MIXED}
 """What the words of --cart mean."""
 
+DEFAULT_PRESET, FEW_CONFORMERS = "qm1b", 4
+"""Without --preset: the level, and conformers for a first look."""
+
 TOO_LARGE = 2**63
 """The least integer that HDF5 cannot hold."""
 
@@ -50,17 +53,18 @@ class Generate(RunSettings):
     level: tyro.conf.Suppress[tyro.conf.Fixed[Settings]] = PRESETS["qm1b"]
     unit_rows: tyro.conf.Suppress[tyro.conf.Fixed[int]] = RunSettings.unit_rows
     conformers: int | None = None  # type: ignore[assignment]
-    """Conformers per molecule, the preset's number if not given (4 for qm1b); displaced copies per
-    geometry, 1 if not given."""
+    """Conformers per molecule; if not given, the preset's number, which is 1000 for qm1b, or 4
+    without a preset. Displaced copies per geometry, 1 if not given."""
     forces: Literal["True", "False"] | None = None  # type: ignore[assignment]
     """Also compute the force on every atom, -dE/dR (--forces), or not (--no-forces), instead of the
     preset's choice; rows that did not converge have none."""
     max_aos: int | None = None  # type: ignore[assignment]
     """Drop molecules with more atomic orbitals (too_large). If not given, 128 for qm1b; for the
     other presets, as many as this machine's memory holds."""
-    preset: str = "qm1b"
-    """Level of theory of a published dataset: qm1b (B3LYP with VWN5/STO-3G, grid level 0, float32),
-    qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or spice; docs/levels.md has each."""
+    preset: str | None = None
+    """Level of theory of a published dataset, and its number of conformers: qm1b (B3LYP with
+    VWN5/STO-3G, grid level 0, float32), qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or
+    spice; docs/levels.md has each. If not given, qm1b's level with few conformers."""
     basis: str | None = None
     """Basis set instead of the preset's, then with spherical functions unless --cart is given."""
     xc: str | None = None
@@ -81,6 +85,8 @@ class Generate(RunSettings):
     jk: Literal["exact", "ri", "auto"] | None = None
     """Electron repulsion from all its integrals (exact), by density fitting (ri), or by density
     fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's: exact."""
+    fixed_cycles: int | None = None
+    """Do exactly this many SCF cycles, as QM1B did (20), instead of ending when converged."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -97,6 +103,9 @@ class Generate(RunSettings):
     price: str | None = None
     """Afterwards, predict what the rows would have cost on this simulated IPU, bow or gc200: into
     the manifest, by shape, and so into the dataset card."""
+    trace: Path | None = None
+    """Write what this process and its workers do, and when, to a .json file for
+    https://ui.perfetto.dev or chrome://tracing."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -119,6 +128,7 @@ class Generate(RunSettings):
             other_versions=versions,
             cluster=self.cluster,
             retry_dropped=self._reasons(),
+            trace=self._trace(),
         )
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
@@ -141,6 +151,14 @@ class Generate(RunSettings):
                 f"{this_command()} generate FILE"
             )
         return 0
+
+    def _trace(self) -> Path | None:
+        """The file of the trace."""
+        if self.trace is not None and self.trace.suffix != ".json":
+            raise UserError(f"--trace is {self.trace}: its name must end in .json")
+        if self.trace is not None and self.cluster is not None:
+            raise UserError("--trace is for this machine's processes: leave --cluster out")
+        return self.trace
 
     def _reasons(self) -> tuple[str, ...]:
         """The reasons for which lines are tried again."""
@@ -211,7 +229,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
-    dataset = of_dataset(command.preset)
+    dataset = of_dataset(command.preset or DEFAULT_PRESET)
     level = {
         "basis": command.basis,
         "xc": command.xc and command.xc.lower(),
@@ -220,12 +238,15 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "cart": _cart(command),
         "prune": _prune(command),
         "jk": command.jk,
+        "fixed_cycles": command.fixed_cycles,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
     settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
-    settings["level"] = replace(Settings.preset(command.preset), **given)  # type: ignore[arg-type]
-    settings["conformers"] = conformers(command, input_format, dataset.conformers)
+    settings["level"] = replace(Settings.preset(command.preset or DEFAULT_PRESET), **given)  # type: ignore[arg-type]
+    settings["conformers"] = conformers(
+        command, input_format, dataset.conformers if command.preset else FEW_CONFORMERS
+    )
     settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
     settings["max_aos"] = (
         command.max_aos

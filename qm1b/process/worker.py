@@ -89,6 +89,11 @@ class Worker:
             self.conn.send(job)
 
     @property
+    def since(self) -> float:
+        """When the job was sent, on the monotonic clock."""
+        return self._began
+
+    @property
     def overdue(self) -> bool:
         """Whether the job has run past its limit."""
         return time.monotonic() > self.deadline

@@ -13,6 +13,8 @@ from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.formats.load import load
 from qm1b.report.distribution import Distribution
+from qm1b.report.published_filter import FIELDS as _OF_FILTER
+from qm1b.report.published_filter import PublishedFilter
 from qm1b.rows.batch import Batch
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED
@@ -85,6 +87,8 @@ class Statistics:
     """Converged rows whose stability was looked at: stable, unstable, and those of them that were
     followed to a lower state."""
     distributions: list[Distribution] = field(default_factory=list)
+    published_filter: PublishedFilter = field(default_factory=PublishedFilter)
+    """What QM1B's own filter would have dropped."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
@@ -96,6 +100,7 @@ class Statistics:
             "labels": {name: dict(counts) for name, counts in self.labels.items()},
             "rungs": dict(self.rungs.most_common()),
             "stability": dict(self.stability),
+            "published_filter": self.published_filter.to_dict(),
             "rows_with_element": dict(self.elements.most_common()),
             "distributions": {d.name: d.to_dict() for d in self.distributions},
         }
@@ -111,11 +116,12 @@ def collect(path: Path) -> Statistics:
     """
     stats = Statistics(distributions=[Distribution(q.name, q.title, q.whole) for q in QUANTITIES])
     molecules = set[int]()
-    for batch in load(path, [*_FIELDS, *_LABELS, *_STABILITY]).batches():
+    for batch in load(path, [*_FIELDS, *_LABELS, *_STABILITY, *_OF_FILTER]).batches():
         if not len(batch):
             continue
         molecules |= distinct(batch)
         stats.rows += len(batch)
+        stats.published_filter.add(batch)
         good = np.ones(len(batch), dtype=bool)  # all rows of QM1B's own files converged
         if "status" in batch:
             stats.statuses.update(text.split(":")[0] for text in batch["status"])
@@ -166,6 +172,7 @@ def as_text(stats: Statistics) -> str:
         *(f"{name}: {counts(found)}" for name, found in stats.labels.items() if found),
         *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),
         *([f"stability: {counts(stats.stability)}"] if stats.stability else []),
+        *stats.published_filter.as_text(),
         f"rows with element: {counts(stats.elements)}",
         *text_table(table, "<24 >12 >11 >12 >12 >12 >12 >12", gap=""),
     ]

@@ -27,6 +27,7 @@ from qm1b.rows.unit import Unit
 from qm1b.run import cluster
 from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
 from qm1b.run.progress import Stats
+from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import FINE, RunSettings
@@ -52,6 +53,8 @@ class Run:
     retry_dropped: tuple[str, ...] = ()
     """Reasons of `qm1b.rows.schema.RETRIABLE`: lines in the folder that were dropped for one of
     them are tried again."""
+    trace: Path | None = None
+    """File for a trace of the processes (`qm1b.run.trace`)."""
 
     @property
     def title(self) -> str:
@@ -179,11 +182,14 @@ class _Generation:
             job = cluster.ClusterJob(run.settings, run.factory, self.out.plan, run.other_versions)
             cluster.compute(run.cluster, job, self._lines(), reports, interrupt)
             return
-        pools = Pools(self.workers, run.factory, run.settings, self.engine, run.out / shards.LOG)
-        try:
-            Pipeline(run.settings, self.engine, self._lines(), reports).run(pools, interrupt)
-        finally:
-            pools.stop()
+        with Trace(run.trace) as trace:
+            log = run.out / shards.LOG
+            pools = Pools(self.workers, run.factory, run.settings, self.engine, log)
+            try:
+                pipeline = Pipeline(run.settings, self.engine, self._lines(), reports, trace)
+                pipeline.run(pools, interrupt)
+            finally:
+                pools.stop()
 
     def _lines(self) -> Iterator[Found]:
         """The screened lines of missing units and those tried again, up to the last of them.

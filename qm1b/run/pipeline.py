@@ -24,6 +24,7 @@ from qm1b.rows.schema import Conformer, Drop, Row
 from qm1b.rows.unit import Unit
 from qm1b.run.ledger import Ledger
 from qm1b.run.progress import Stats
+from qm1b.run.trace import Trace
 from qm1b.screening.screen import Candidate
 from qm1b.settings import SUSPECT, RunSettings
 
@@ -69,9 +70,15 @@ class Pipeline:
     """The state between screened lines and finished units."""
 
     def __init__(
-        self, settings: RunSettings, engine: Engine, lines: Iterator[Found], reports: Reports
+        self,
+        settings: RunSettings,
+        engine: Engine,
+        lines: Iterator[Found],
+        reports: Reports,
+        trace: Trace | None = None,
     ) -> None:
         self.settings, self.engine, self.lines = settings, engine, lines
+        self.trace = trace or Trace(None)
         self.stats, self.display, self.write = reports.stats, reports.display, reports.write
         self.all_read = False
         self.ledger = Ledger(settings.unit_lines)
@@ -98,16 +105,22 @@ class Pipeline:
                 compute.abandon_retries()
                 embed.forget()
             else:
-                more = self._read(embed, compute)
-                for row in compute.dispatch(self.buckets, flush):
-                    self._row(row)
+                with self.trace.host("read and screen"):
+                    more = self._read(embed, compute)
+                with self.trace.host("dispatch"):
+                    for row in compute.dispatch(self.buckets, flush):
+                        self._row(row)
                 self._close()
                 if self.all_read and not self.ledger.unfinished:
                     break
+            self.trace.look(embed.workers, compute.workers)
             starving, since = self._starving(embed, compute), time.monotonic()
             wait([*compute.workers, *embed.workers], timeout=0.0 if more else 0.2)
             self.stats.starved_seconds += starving * (time.monotonic() - since)
-            self._collect(embed, compute, interrupt)
+            with self.trace.host("collect"):
+                self._collect(embed, compute, interrupt)
+            self.trace.look(embed.workers, compute.workers)
+            self.trace.queues(embed.pending, self.buckets.waiting)
             self._close()
             self.display.update(self.stats)
         self._close()
@@ -136,7 +149,8 @@ class Pipeline:
         for unit in [*self.ledger.closed(self.all_read)]:
             again = self._unchecked(unit)
             if not again:
-                self.write(unit)
+                with self.trace.host("write", unit=unit.index, rows=len(unit.rows)):
+                    self.write(unit)
                 continue
             self.ledger.reopened(unit, again)
             for row in again:
@@ -227,6 +241,7 @@ class Pipeline:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return
         self.stats.program_ready(event)
+        self.trace.program(event.worker, event.label, event.seconds, event.cached)
         how = "loaded from the disk cache" if event.cached else "compiled"
         size, mib = self.engine.batch_size(event.shape), compute.memory_bytes(event.shape) / 2**20
         self.display.say(

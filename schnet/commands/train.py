@@ -11,7 +11,13 @@ import tyro
 from pyscf_ipu.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
-from schnet.network.config import PRESETS, readout_for
+from schnet.network.config import (
+    PAPER,
+    PAPER_OPTIMIZER,
+    PAPER_SCHEDULE,
+    PRESETS,
+    readout_for,
+)
 from schnet.runs.settings import TrainSettings, read_yaml
 from schnet.samples.targets import Target, target_of
 
@@ -58,8 +64,10 @@ class Train(TrainSettings):
 
     out: Path
     """Folder of the run; a training in it is resumed."""
-    preset: Literal["small", "schnet-9m"] | None = None
-    """Size of the network: small for a laptop (the default), or that of the QM1B paper."""
+    preset: Literal["small", "schnet-9m", "qm1b-paper"] | None = None
+    """Size of the network: small for a laptop (the default), or that of the QM1B paper (schnet-9m).
+    qm1b-paper also sets all else as the paper's trainer did: optimizer, learning rate, batches, a
+    billion examples, targets in eV. Single options still override it."""
     distributed: Processes = field(default_factory=Processes)
     config: Path | None = None
     """YAML file of settings, such as the config.yaml of a run; command-line options override it."""
@@ -110,6 +118,11 @@ def from_command_line(arguments: Sequence[str]) -> Train:
         from schnet.training.prepare import network_of
 
         base, made_for = network_of(train.init)
+    if train.preset == PAPER:
+        rows = replace(train.rows, scaling="none")
+        train = replace(train, rows=rows, optimizer=PAPER_OPTIMIZER, schedule=PAPER_SCHEDULE)
+        train = parse(default=train)
+        made_for = train.rows.target if train.rows.target != "dipole_norm" else None
     target = target_of(train.rows.target)
     _check_forces_weight(arguments, target)
     if made_for is None or not target.is_like(target_of(made_for)):

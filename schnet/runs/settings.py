@@ -23,6 +23,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+LATER = {
+    "rows.conformers_per_molecule": None,
+    "rows.scaling": "fitted",
+    "optimizer.decay_biases": False,
+    "optimizer.schedule": "cosine",
+    "optimizer.warmup_updates": 0,
+    "optimizer.warmup_start": 0.0,
+    "optimizer.rate_decay": 0.96,
+    "optimizer.decay_updates": 10_000,
+    "schedule.max_examples": 0,
+    "schedule.stochastic_rounding": False,
+}
+"""Settings that runs of earlier versions do not have, and the values that change nothing."""
+
+
 @dataclass(frozen=True)
 class Data:
     """Which rows to learn from, and which property."""
@@ -44,6 +59,14 @@ class Data:
     """Files for testing, instead of a part of --data."""
     limit: int | None = None
     """Use only this many training rows; a larger number keeps the rows of a smaller one."""
+    conformers_per_molecule: int | None = None
+    """Use at most this many training rows of each molecule, chosen at random. With --limit,
+    molecules are taken until there are so many rows: few conformers of many molecules, or many of
+    few."""
+    scaling: Literal["fitted", "none"] = "fitted"
+    """What the network learns: the rest of the target after references that are fitted to the
+    training rows, in units of its standard deviation; or the target itself, in eV (dipoles: e
+    bohr)."""
     split_seed: int = 0
     """Seed of the split into training, validation and test rows."""
 
@@ -65,6 +88,9 @@ class TrainSettings:
         """Raise UserError for settings that cannot be trained."""
         if not self.rows.data:
             raise UserError("no data to train on: give --data FILE_OR_FOLDER")
+        each = self.rows.conformers_per_molecule
+        if each is not None and each < 1:
+            raise UserError(f"--conformers-per-molecule {each}: give 1 or more")
         for name, seed in (("seed", self.seed), ("split-seed", self.rows.split_seed)):
             if seed < 0:
                 raise UserError(f"--{name} {seed}: give 0 or more")
@@ -76,9 +102,9 @@ class TrainSettings:
         free = {"max_minutes", "checkpoint_minutes"}
         if not target_of(self.rows.target).has_forces:
             free.add("forces_weight")
-        if not self.schedule.stochastic_rounding:
-            free.add("stochastic_rounding")  # which earlier runs do not have
-        return {k: v for k, v in flat(to_dict(self)).items() if k.split(".")[-1] not in free}
+        plain = flat(to_dict(self))
+        unused = {name for name, idle in LATER.items() if plain[name] == idle}
+        return {k: v for k, v in plain.items() if k.split(".")[-1] not in free and k not in unused}
 
 
 def to_dict(settings: TrainSettings) -> dict[str, object]:
@@ -127,12 +153,6 @@ def structured(values: object, kind: type[T], path: Path) -> T:
     raise UserError("\n".join(lines))
 
 
-def _truth(value: object, _: object) -> bool:
-    if type(value) is not bool:
-        raise ValueError(f"is {value!r}, which is not true or false")
-    return value
-
-
 @cache
 def _converter() -> Converter:
     """Refuses unknown settings, and single values that would change their meaning."""
@@ -140,7 +160,7 @@ def _converter() -> Converter:
 
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(int, _leaf("a whole number", index))
-    converter.register_structure_hook(bool, _truth)
+    converter.register_structure_hook(bool, _flag)
     converter.register_structure_hook(float, _leaf("a number", float))  # YAML reads 1e-4 as text
     converter.register_structure_hook(str, _leaf("text", str.__str__))
     converter.register_structure_hook(Path, _leaf("a path", Path))
@@ -160,6 +180,12 @@ def _leaf(name: str, convert: Callable[[Any], T]) -> Callable[[object, object], 
             raise ValueError(f"is {value!r}, which is not {name}") from None
 
     return structure
+
+
+def _flag(value: object, _: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"is {value!r}, which is not true or false")
+    return value
 
 
 def _paths(value: Any) -> tuple[Path, ...]:

@@ -209,6 +209,11 @@ class AtomReferences:
         }
 
     @classmethod
+    def none(cls, elements: tuple[int, ...], scale: float) -> AtomReferences:
+        """Nothing to subtract; the network learns the target in a unit of this size."""
+        return cls(elements, (0.0,) * len(elements), 0.0, scale)
+
+    @classmethod
     def from_dict(cls, found: dict[str, Any]) -> AtomReferences:
         """The references in a record of `to_dict`."""
         elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])

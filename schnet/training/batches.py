@@ -48,6 +48,8 @@ class Progress:
     forces_error: float = 0.0
     """Sum over the components of forces of the epoch so far, and their number."""
     components: float = 0.0
+    examples: float = 0.0
+    """Molecules of the whole training so far, each counted as often as it was seen."""
 
     def count(self, report: Report) -> None:
         """Add the updates of a call."""
@@ -55,6 +57,7 @@ class Progress:
         self.loss += float(np.asarray(report.loss, np.float64) @ molecules)
         self.absolute_error += float(np.asarray(report.absolute_error, np.float64).sum())
         self.molecules += float(molecules.sum())
+        self.examples += float(molecules.sum())
         self.forces_error += float(np.asarray(report.forces_error, np.float64).sum())
         self.components += float(np.asarray(report.components, np.float64).sum())
         self.gradient_norm = max(self.gradient_norm, float(np.max(report.gradient_norm)))

@@ -44,7 +44,7 @@ class Training:
         self.prepared, self.folder, self.show = prepared, folder, show
         self.progress = Progress()
         config, schedule = prepared.settings.optimizer, prepared.settings.schedule
-        updates = prepared.updates * schedule.max_epochs
+        updates = prepared.planned_updates
         rule, self.rates = optimizer(config, updates), learning_rate(config, updates)
         state = start(prepared.first_model(), rule, schedule.precision == "float16")
         if folder.last.exists():
@@ -83,6 +83,12 @@ class Training:
         """Whether there was a checkpoint."""
         return self.progress.place != Place()
 
+    @property
+    def enough(self) -> bool:
+        """Whether as many examples were seen as wanted."""
+        most = self.prepared.settings.schedule.max_examples
+        return most > 0 and self.progress.examples >= most
+
     def run(self, interrupt: Interrupt) -> End:
         """Train until all epochs are done, the time is up, or the user interrupts.
 
@@ -94,6 +100,8 @@ class Training:
         events = logs.tensorboard(self.folder.tensorboard, done, unit) if leads() else nullcontext()
         with events as add:
             for _ in range(done, self.prepared.settings.schedule.max_epochs):
+                if self.enough:
+                    break
                 end = self._epoch(interrupt, first)
                 if end is not None:
                     self.save()
@@ -104,12 +112,14 @@ class Training:
         return "complete"
 
     def _epoch(self, interrupt: Interrupt, first: float) -> End | None:
-        """The rest of an epoch; None if it is complete."""
+        """The rest of an epoch; None if it is complete, or no more examples are wanted."""
         schedule = self.prepared.settings.schedule
         limit = 60.0 * schedule.max_minutes or math.inf
         with closing(prefetch(self.prepared.batches.calls(self.progress.place))) as ahead:
             for call in ahead:
                 self._call(call)
+                if self.enough:
+                    return None
                 end = _agreed(interrupt.count > 0, self.progress.seconds - first > limit)
                 if end is not None:
                     return end
@@ -143,7 +153,7 @@ class Training:
             raise UserError("an epoch had no training rows: give more data, or another --split")
         epoch, updates = progress.place.epoch + 1, int(_local(self.state.updates))
         schedule = prepared.settings.schedule
-        due = epoch % schedule.valid_every == 0 or epoch == schedule.max_epochs
+        due = epoch % schedule.valid_every == 0 or epoch == schedule.max_epochs or self.enough
         valid = self._validate() if leads() and due else None
         train_mae, train_forces_mae = progress.maes(prepared.target, prepared.references.scale)
         line = Line(

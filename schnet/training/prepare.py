@@ -10,6 +10,7 @@ import jax
 from jax.sharding import Mesh
 
 from pyscf_ipu.terminal import counted
+from pyscf_ipu.units import HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet
@@ -55,6 +56,15 @@ class Prepared:
         sources = dict.fromkeys(self.sides[name].source for name in SIDES)
         return {str(source.path): dict(source.dropped) for source in sources}
 
+    @property
+    def planned_updates(self) -> int:
+        """Updates up to the last epoch or example, over which the learning rate is planned."""
+        schedule = self.settings.schedule
+        every = self.updates * schedule.max_epochs
+        if not schedule.max_examples:
+            return every
+        return min(every, -(-self.updates * schedule.max_examples // max(self.rows, 1)))
+
     @cached_property
     def description(self) -> dict[str, object]:
         """The content of `run.json`."""
@@ -87,6 +97,9 @@ def prepare(settings: TrainSettings) -> Prepared:
         totals.add(samples)
         sizes.update(samples.sizes.tolist())
     references = AtomReferences.fit(totals, target.extensive)
+    if settings.rows.scaling == "none":
+        unit = 1.0 if target.quantity == "dipole" else 1 / HARTREE_TO_EV
+        references = AtomReferences.none(totals.elements, unit)
     if settings.model.readout == "dipole":  # a length has no place for a constant
         references = replace(references, constant=0.0)
     # On another number of devices a place in an epoch means other rows.

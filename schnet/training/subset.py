@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,10 @@ class Subset:
     limit_seed: int = 0
     threshold: float = 1.0
     """Rows that draw a larger number are not taken."""
+    each: int | None = None
+    """Rows of a molecule at most, if not all are taken (`few_conformers`)."""
+    chosen: tuple[np.ndarray, ...] | None = None
+    """Which rows of each part are taken then."""
 
     @property
     def sizes(self) -> list[int]:
@@ -39,11 +44,15 @@ class Subset:
     @property
     def bound(self) -> int:
         """Upper bound of the number of rows."""
+        if self.chosen is not None:
+            return sum(int(mask.sum()) for mask in self.chosen)
         return sum(self.sizes) if self.limit is None else min(self.limit, sum(self.sizes))
 
     def part(self, number: int) -> Samples:
         """This side's rows of a part of the source; raises as `Source.part`."""
         ours = self._side(number)
+        if self.chosen is not None:
+            return ours.take(np.flatnonzero(self.chosen[number]))
         if self.limit is None:
             return ours
         return ours.take(np.flatnonzero(self._draws(number, len(ours)) <= self.threshold))
@@ -73,6 +82,36 @@ class Subset:
             )
         return replace(everything, limit=rows, threshold=float(smallest.max()))
 
+    def few_conformers(self, each: int, rows: int | None = None, seed: int = 0) -> Subset:
+        """Take at most this many rows of each molecule, chosen at random; and with `rows` molecules
+        in a random order until there are so many rows, the last one perhaps in part.
+
+        More rows are a superset of fewer, and more of each molecule of fewer if `rows` is None. The
+        source is read once, and two numbers per row are held in memory.
+
+        Raises:
+            UserError: there are fewer rows.
+        """
+        names, drawn = [], []
+        for number in range(len(self.sizes)):
+            ours = self._side(number)
+            names.append(_places(ours, seed))
+            drawn.append(replace(self, limit_seed=seed)._draws(number, len(ours)))
+        place = np.concatenate([np.zeros(0, np.uint64), *names])
+        order = np.lexsort((np.concatenate([np.zeros(0), *drawn]), place))
+        first = np.r_[True, np.diff(place[order]) != 0][: len(order)]
+        begins = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+        kept = order[np.arange(len(order)) - begins < each]
+        if rows is not None and not 1 <= rows <= len(kept):
+            raise UserError(
+                f"--limit is {rows}, but with --conformers-per-molecule {each} {self.source.path} "
+                f"has {len(kept)} {self.name} rows: give 1 to {len(kept)}"
+            )
+        mask = np.zeros(len(order), bool)
+        mask[kept[:rows]] = True
+        chosen = tuple(np.split(mask, np.cumsum([len(part) for part in names])[:-1]))
+        return replace(self, limit=rows, limit_seed=seed, each=each, chosen=chosen)
+
     def describe(self) -> dict[str, object]:
         """The record of these rows in run.json."""
         limit = {} if self.limit is None else {"limit": self.limit, "limit_seed": self.limit_seed}
@@ -82,6 +121,7 @@ class Subset:
             "units": self.source.units,
             "split": self.split.describe(),
             **limit,
+            **({} if self.each is None else {"conformers_per_molecule": self.each}),
         }
 
     def _side(self, number: int) -> Samples:
@@ -92,6 +132,18 @@ class Subset:
     def _draws(self, number: int, rows: int) -> np.ndarray:
         """[R] in [0, 1), the same for every limit."""
         return np.random.default_rng((self.limit_seed, number, 0, _DRAWS)).random(rows)
+
+
+def _places(samples: Samples, seed: int) -> np.ndarray:
+    """[R] For the molecule of each row a number that orders molecules at random."""
+    names = samples.molecules.tolist()
+
+    def place(name: str) -> int:
+        digest = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big")
+
+    places = {name: place(name) for name in set(names)}
+    return np.array([places[name] for name in names], np.uint64)
 
 
 def subsets(rows: Data) -> dict[str, Subset]:
@@ -112,6 +164,9 @@ def subsets(rows: Data) -> dict[str, Subset]:
     for name, paths in own.items():
         other = open_source(paths, rows.target, rows.key, rows.unit)
         found[name] = Subset(other, Whole(name), name)
-    if rows.limit is not None:
+    if rows.conformers_per_molecule is not None:
+        each = rows.conformers_per_molecule
+        found["train"] = found["train"].few_conformers(each, rows.limit, rows.split_seed)
+    elif rows.limit is not None:
         found["train"] = found["train"].limited(rows.limit, rows.split_seed)
     return found

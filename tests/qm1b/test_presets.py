@@ -18,6 +18,13 @@ def test_a_preset_chooses_level_conformers_and_forces():
         assert found.max_aos == 99
 
 
+def test_qm1bs_preset_has_its_thousand_conformers_and_a_first_look_has_few():
+    assert run_settings(Generate(preset="qm1b")).conformers == 1000
+    assert run_settings(Generate(preset="qm1b", conformers=3)).conformers == 3
+    bare = run_settings(Generate())
+    assert (bare.conformers, bare.level) == (4, Settings.preset("qm1b"))
+
+
 def test_flags_win_over_the_preset():
     flags = Generate(preset="ani1x", max_aos=99, conformers=7, forces="False", precision="float32")
     found = run_settings(flags)

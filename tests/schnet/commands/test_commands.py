@@ -19,7 +19,7 @@ from toy_forces import toy, written
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.cli import main
 from schnet.commands.train import from_command_line
-from schnet.network.config import ModelConfig
+from schnet.network.config import PAPER_OPTIMIZER, PAPER_SCHEDULE, PRESETS, ModelConfig
 from schnet.network.predictor import Predictor
 from schnet.runs import logs, results
 from schnet.runs.run_folder import RunFolder
@@ -500,3 +500,43 @@ def test_devices_and_processes_share_an_update(tmp_path):
         for line, expected in zip(lines, reference, strict=True):
             assert line.train_mae == pytest.approx(expected.train_mae, rel=1e-4)
             assert line.valid_mae == pytest.approx(expected.valid_mae, rel=1e-3)
+
+
+def test_the_papers_preset_sets_everything_and_options_override_it(tmp_path):
+    base = ["--data", str(QM9), "--out", str(tmp_path), "--preset", "qm1b-paper"]
+    found = from_command_line(base).settings()
+    assert (found.optimizer, found.schedule) == (PAPER_OPTIMIZER, PAPER_SCHEDULE)
+    assert found.model == PRESETS["qm1b-paper"]
+    assert (found.model.readout, found.rows.scaling) == ("sum", "none")
+    assert found.schedule.pack_molecules * found.schedule.accumulation == 7 * 16
+    more = ["--clip", "2", "--max-examples", "90", "--scaling", "fitted", "--width", "8"]
+    found = from_command_line([*base, *more]).settings()
+    assert (found.optimizer.clip, found.schedule.max_examples) == (2.0, 90)
+    assert (found.rows.scaling, found.model.width, found.model.filters) == ("fitted", 8, 256)
+    assert found.optimizer.schedule == "exponential"
+
+
+def test_a_number_of_examples_ends_a_training(tmp_path, capsys):
+    out = tmp_path / "run"
+    flags = ["--max-examples", "100", "--scaling", "none", "--schedule", "constant"]
+    assert train(out, *flags, "--clip", "0", "--valid-every", "50") == 0
+    lines = logs.read(out / "log.csv")
+    assert len(lines) == 3  # of 40 rows each, the last one in part
+    assert np.isfinite(lines[-1].valid_mae)
+    references = json.loads((out / "run.json").read_text())["references"]
+    assert references["scale"] == pytest.approx(1 / HARTREE_TO_EV)
+    assert (references["constant"], set(references["values"])) == (0.0, {0.0})
+    before = (out / "log.csv").read_text()
+    assert train(out, *flags, "--clip", "0", "--valid-every", "50") == 0  # nothing is left to do
+    assert (out / "log.csv").read_text() == before
+
+
+def test_a_run_is_exported(run, tmp_path, capsys):
+    assert main(["export", str(run)]) == 2
+    assert "nothing to write" in capsys.readouterr().err
+    npz, onnx = tmp_path / "net.npz", tmp_path / "net.onnx"
+    assert main(["export", str(run), "--pyg", str(npz)]) == 0
+    assert "gap in ev, lengths in Angstrom" in capsys.readouterr().out
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
+    assert main(["export", str(run), "--onnx", str(onnx)]) == 0
+    assert onnx.stat().st_size > 1000

@@ -1,29 +1,31 @@
-"""What the argument MOLECULE means: a file, a listed name or a SMILES, tried in that order."""
+"""What the argument MOLECULE means: a file, a geometry, a name or a SMILES, in that order."""
 
+import re
 from pathlib import Path
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.nanodft import published_names
+from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text, plain_name
 
 SDF = (".sdf", ".mol", ".sd")
 XYZ = (".xyz", ".extxyz")
+ATOM = re.compile(r"\s*[A-Za-z]{1,2}(\s+[-+.\deE]+){3}\s*(;|$)")
+"""The beginning of a geometry in text."""
 
 
 def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecule:
     """The molecule that a command's argument names; nothing is looked up in a network.
 
     Args:
-        text: path of an XYZ or SDF file, a name such as benzene, or a SMILES.
+        text: path of an XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name
+            such as benzene, ALA, c20 or c_5, or a SMILES.
         charge: in units of e; None for that of the file or the SMILES, and 0 for a name.
         seed: of RDKit, for the geometry of a SMILES.
 
     Raises:
-        InvalidMolecule: it is neither a file, a name nor a SMILES; the file cannot be read, or
-            states another charge.
+        InvalidMolecule: it is none of these; the file cannot be read, or states another charge.
     """
-    # Here, because --help must not wait for NumPy's friends.
-    from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text, plain_name
-
     path = Path(text)
     if _is_file(path):
         if path.suffix.lower() in SDF:
@@ -31,16 +33,21 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
         return Molecule.from_xyz(path, charge)
     if path.suffix.lower() in SDF + XYZ:
         raise InvalidMolecule(f"there is no file {text}: check the path")
-    if plain_name(text) in GEOMETRIES:
+    geometry = published_names.geometry(text)
+    if geometry is not None:
+        return molecule_from_text(geometry, charge or 0)
+    if ATOM.match(text) or plain_name(text) in GEOMETRIES:
         return molecule_from_text(text, charge or 0)
+    smiles = published_names.smiles(text)
     try:
-        found = Molecule.from_smiles(text, seed=seed)
+        found = Molecule.from_smiles(smiles or text, seed=seed)
     except InvalidMolecule as error:
         if "cannot be read" not in str(error):
             raise
         raise InvalidMolecule(
             f"{text!r} is no file, no listed name and no SMILES: give the path of an XYZ or SDF "
-            f"file, a SMILES such as CCO, or one of the names {', '.join(sorted(GEOMETRIES))}"
+            f"file, a SMILES such as CCO, an amino acid as ALA, c20, a row of carbons as c_5, or "
+            f"one of the names {', '.join(sorted(GEOMETRIES))}"
         ) from error
     return _with_charge(found, charge, text)
 

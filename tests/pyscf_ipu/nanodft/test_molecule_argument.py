@@ -5,9 +5,9 @@ import pytest
 from oracle import small
 from rdkit import Chem
 
-from pyscf_ipu.commands.molecule_argument import find_molecule
 from pyscf_ipu.commands.report import xyz_text
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.nanodft.molecule_argument import find_molecule
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +52,11 @@ def test_names_and_smiles():
 def test_what_is_none_of_them(text, words):
     with pytest.raises(InvalidMolecule, match=words):
         find_molecule(text)
+
+
+def test_geometries_as_text():
+    found = find_molecule("O 0 0 0; H 0 0 1; H 0 1 0")
+    assert found.numbers.tolist() == [8, 1, 1]
+    assert find_molecule("He 0 0 0").n_atoms == 1
+    with pytest.raises(InvalidMolecule, match="cannot read 'H 0 0'"):
+        find_molecule("O 0 0 0; H 0 0")

@@ -1,0 +1,159 @@
+"""QM1B's own layout: many Parquet files for training, one for validation, ten columns.
+
+A molecule is on one side with all its conformers, as in `qm1b.convert.split`. The conformers of a
+molecule for training are spread over all parts, so that each part is a sample of the whole, which
+QM1B's loader expects when it takes the same number of rows from every file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qm1b.convert.export import is_good
+from qm1b.convert.split import Fractions, side
+from qm1b.errors import UserError
+from qm1b.folder import completeness
+from qm1b.folder.shard_folder import ShardFolder
+from qm1b.formats import parquet
+from qm1b.formats.columns import arrow_schema
+from qm1b.process import files
+from qm1b.rows import identity
+from qm1b.rows.batch import Batch
+
+PUBLISHED_COLUMNS = 10
+"""The first of our columns are QM1B's."""
+
+VALIDATION = "qm1b_validation.parquet"
+ROWS_IN_MEMORY = 1 << 20
+"""Of all parts together; a row group of a part has its share of them."""
+
+MOST_PARTS = 1000
+"""Their numbers have three digits, and all of them are open at the same time."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What was written."""
+
+    train_rows: int
+    valid_rows: int
+    left_out: int
+    """Rows that are not converged or not finite."""
+    files: int
+
+
+def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed: int = 0) -> Parts:
+    """Write the converged rows of a run as QM1B is published.
+
+    Args:
+        folder: the `--out` of a run.
+        out: an empty folder, or one that does not exist yet.
+        parts: number of files for training.
+        valid_rows: about this many rows for validation, in whole molecules.
+        seed: another seed gives another division.
+
+    Raises:
+        UserError: no run there, a lost shard, wrong numbers, or `out` cannot be written.
+    """
+    source = ShardFolder(folder)
+    rows = sum(source.sizes)
+    if not 1 <= parts <= MOST_PARTS:
+        raise UserError(f"--parts is {parts}: give 1 to {MOST_PARTS}")
+    if not 0 <= valid_rows < max(rows, 1):
+        raise UserError(f"--valid-rows is {valid_rows}: the run has {rows} rows; give fewer")
+    completeness.notice(source)  # raises if a shard is lost
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
+    files.make_folder(out)
+    whole = arrow_schema(source.metadata)
+    first = [whole.field(i) for i in range(PUBLISHED_COLUMNS)]
+    schema = pa.schema(first, metadata=whole.metadata)
+    names = [f"part_{number:03d}.parquet" for number in range(parts)] + [VALIDATION]
+    with ExitStack() as stack:
+        writers = [_Writer(out / name, schema, ROWS_IN_MEMORY // len(names)) for name in names]
+        for writer in writers:
+            stack.callback(writer.discard)
+        share = valid_rows / max(rows, 1)
+        left_out = 0
+        for batch in source.batches():
+            good = is_good(batch)
+            left_out += int((~good).sum())
+            for number, some in _by_part(batch.take(np.flatnonzero(good)), parts, share, seed):
+                writers[number].add(some)
+        for writer in writers:
+            writer.close()
+    written = [writer.rows for writer in writers]
+    return Parts(sum(written[:-1]), written[-1], left_out, len(names))
+
+
+def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tuple[int, Batch]]:
+    """The rows of a batch, by the number of their part; validation comes after the last part."""
+    if not len(batch):
+        return
+    names, fractions = identity.names(batch).astype(str), Fractions(1 - share, share, 0.0)
+    sides = {name: side(name, seed, fractions) for name in set(names.tolist())}
+    to_valid = np.array([sides[name] == "valid" for name in names.tolist()])
+    places = zip(names.tolist(), batch["conformer"].tolist(), strict=True)
+    part = np.array([_draw(seed, name, number) % parts for name, number in places])
+    part[to_valid] = parts
+    for number in np.unique(part):
+        yield int(number), batch.take(np.flatnonzero(part == number))
+
+
+def _draw(seed: int, name: str, conformer: int) -> int:
+    digest = hashlib.blake2b(f"{seed}\n{name}\n{conformer}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+class _Writer:
+    """One file, under another name until it is whole."""
+
+    def __init__(self, path: Path, schema: pa.Schema, group: int) -> None:
+        self.path, self.rows, self._schema, self._group = path, 0, schema, max(1, group)
+        self._temporary = path.with_name(f".{path.name}.tmp")
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        text = [f.name for f in schema if f.type == pa.string()]
+        options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}
+        try:
+            self._file = pq.ParquetWriter(self._temporary, schema, **options)
+        except OSError as error:
+            raise files.not_written(path, error) from None
+
+    def add(self, batch: Batch) -> None:
+        """Take some rows."""
+        self._waiting.append(parquet.table(batch, self._schema))
+        self._waiting_rows += len(batch)
+        self.rows += len(batch)
+        if self._waiting_rows >= self._group:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the rest, and give the file its name."""
+        self._flush()
+        try:
+            self._file.close()
+            self._temporary.replace(self.path)
+        except OSError as error:
+            raise files.not_written(self.path, error) from None
+
+    def discard(self) -> None:
+        """Remove what is not whole."""
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            try:
+                self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
+            except OSError as error:
+                raise files.not_written(self.path, error) from None
+        self._waiting, self._waiting_rows = [], 0

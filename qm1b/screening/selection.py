@@ -1,0 +1,173 @@
+"""Which molecules of a large database become the input of a dataset: by size, then the smallest.
+
+QM1B took molecules of 9 to 11 heavy atoms of GDB-11 with few hydrogens, because the time of a
+calculation grows with the orbitals (arXiv:2311.01135, section 4). The files are read twice, as
+streams. Between the two there is one byte per record, in a temporary file, and a count for each
+number of hydrogens: memory does not grow with the input.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rdkit import Chem, rdBase
+
+from qm1b import inputs
+from qm1b.errors import UserError
+from qm1b.inputs import Record
+from qm1b.inputs.records import MAX_CHARACTERS
+from qm1b.settings import PRESETS, RunSettings
+
+OUTSIDE, UNREADABLE = 255, 254
+"""In place of a number of hydrogens."""
+
+MOST_HYDROGENS = 253
+BUFFER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What a molecule must be."""
+
+    heavy: tuple[int, int]
+    """Least and largest number of heavy atoms."""
+    max_hydrogens: int = MOST_HYDROGENS
+    molecules: int | None = None
+    """Take at most this many; None for all."""
+    fewest_hydrogens: bool = False
+    """Whether those with the fewest hydrogens are taken, else the first."""
+
+    def hydrogens(self, smiles: str) -> int:
+        """The number of hydrogens of a molecule that fits, else OUTSIDE or UNREADABLE."""
+        graph = _graph(smiles)
+        if graph is None:
+            return UNREADABLE
+        elements = [atom.GetAtomicNum() for atom in graph.GetAtoms()]
+        heavy = sum(number > 1 for number in elements)
+        if not self.heavy[0] <= heavy <= self.heavy[1]:
+            return OUTSIDE
+        implied = sum(atom.GetTotalNumHs() for atom in graph.GetAtoms())
+        found = elements.count(1) + implied
+        return found if found <= min(self.max_hydrogens, MOST_HYDROGENS) else OUTSIDE
+
+
+@dataclass
+class Selection:
+    """What was found and what is taken."""
+
+    read: int = 0
+    unreadable: int = 0
+    fitting: Counter[int] = field(default_factory=Counter)
+    """Molecules that fit, by their number of hydrogens."""
+    taken: Counter[int] = field(default_factory=Counter)
+    """Those that are taken, by the same."""
+
+    def choose(self, criteria: Criteria) -> None:
+        """Set `taken` where the numbers of hydrogens decide; the order of the input does the rest.
+
+        Raises:
+            UserError: too few fit.
+        """
+        there, wanted = self.fitting.total(), criteria.molecules
+        if not there:
+            raise UserError(
+                f"none of {self.read} records has {_range(criteria.heavy)} heavy atoms and at most "
+                f"{criteria.max_hydrogens} hydrogens; give other limits"
+            )
+        if wanted is not None and wanted > there:
+            raise UserError(
+                f"--molecules is {wanted}, but only {there} of {self.read} records fit; give at "
+                f"most {there}"
+            )
+        left = there if wanted is None else wanted
+        for hydrogens in sorted(self.fitting):
+            self.taken[hydrogens] = min(left, self.fitting[hydrogens])
+            left -= self.taken[hydrogens]
+
+
+def select(
+    files: Sequence[Path], criteria: Criteria, write: Callable[[bytes], object]
+) -> Selection:
+    """Write the chosen molecules of some files: a line of SMILES and id each, in their order.
+
+    Args:
+        files: inputs of SMILES, as `qm1b generate` reads them; read one after another.
+        criteria: what a molecule must be; among equals the first ones are taken.
+        write: takes the lines.
+
+    Returns:
+        The counts.
+
+    Raises:
+        UserError: a file cannot be read, is not of SMILES or changes meanwhile, or too few fit.
+    """
+    found = Selection()
+    with tempfile.TemporaryFile(buffering=BUFFER) as marks, rdBase.BlockLogs():
+        for record in _records(files):
+            mark = criteria.hydrogens(record.smiles) if not record.reason else UNREADABLE
+            marks.write(bytes((mark,)))
+            found.read += 1
+            found.unreadable += mark == UNREADABLE
+            if mark <= MOST_HYDROGENS:
+                found.fitting[mark] += 1
+        found.choose(criteria)
+        marks.seek(0)
+        left = Counter(found.taken if criteria.fewest_hydrogens else {0: found.taken.total()})
+        found.taken.clear()
+        for record in _records(files):
+            mark = (marks.read(1) or b"\0")[0]  # a file that has grown leaves something over below
+            place = mark if criteria.fewest_hydrogens else 0
+            if mark > MOST_HYDROGENS or not left[place]:
+                continue
+            left[place] -= 1
+            found.taken[mark] += 1
+            write(_line(record).encode())
+    if +left:
+        raise UserError(f"{files[-1]} or a file before it has changed meanwhile; run it again")
+    return found
+
+
+def as_text(found: Selection, criteria: Criteria) -> str:
+    """The counts, and where the selection ends."""
+    lines = [
+        f"{found.read:,} records read, {found.unreadable:,} of them not readable",
+        f"{found.fitting.total():,} have {_range(criteria.heavy)} heavy atoms and at most "
+        f"{criteria.max_hydrogens} hydrogens",
+        "hydrogens: "
+        + ", ".join(f"{h}: {found.taken[h]:,} of {n:,}" for h, n in sorted(found.fitting.items())),
+    ]
+    return "\n".join(lines)
+
+
+def _records(files: Sequence[Path]) -> Iterator[Record]:
+    settings = RunSettings(PRESETS["qm1b"], 1)
+    for path in files:
+        if (kind := inputs.resolve(path)) in inputs.GEOMETRIES:
+            raise UserError(f"{path} looks like {kind}; qm1b select reads SMILES")
+        yield from inputs.read(path, settings)
+
+
+def _graph(smiles: str) -> Chem.Mol | None:
+    """A graph with its hydrogens counted, without further chemistry; None if there is none."""
+    if not smiles or len(smiles) > MAX_CHARACTERS:
+        return None
+    parameters = Chem.SmilesParserParams()
+    parameters.sanitize = False
+    parameters.removeHs = False
+    try:
+        graph = Chem.MolFromSmiles(smiles, parameters)
+        if graph is not None:
+            graph.UpdatePropertyCache(strict=True)  # refuses impossible valences
+    except (RuntimeError, ValueError):
+        return None
+    return graph if graph is not None and graph.GetNumAtoms() else None
+
+
+def _line(record: Record) -> str:
+    return f"{record.smiles}\t{record.id}\n" if record.id else f"{record.smiles}\n"
+
+
+def _range(heavy: tuple[int, int]) -> str:
+    return str(heavy[0]) if heavy[0] == heavy[1] else f"{heavy[0]} to {heavy[1]}"

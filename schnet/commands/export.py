@@ -1,0 +1,38 @@
+"""`schnet export`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from schnet.errors import UserError
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a trained network for other programs."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    pyg: Path | None = None
+    """Weights and arguments of PyTorch-Geometric's SchNet: .pt if torch is installed, or .npz."""
+    onnx: Path | None = None
+    """ONNX graph, for onnxruntime and others; needs the package onnx."""
+
+    def __call__(self) -> int:
+        """Run the command; returns the exit code."""
+        from schnet.exports import onnx_graph, pyg_weights
+        from schnet.runs.run_folder import RunFolder
+
+        if self.pyg is None and self.onnx is None:
+            raise UserError("nothing to write: give --pyg FILE.pt, --onnx FILE.onnx, or both")
+        predictor = RunFolder(self.run).predictor()
+        if self.pyg is not None:
+            found = pyg_weights.converted(predictor)
+            pyg_weights.write(self.pyg, found)
+            more = f"; add {found.constant!r} to each prediction" if found.constant else ""
+            print(f"{self.pyg}: {found.target} in {found.unit}, lengths in Angstrom{more}")
+        if self.onnx is not None:
+            onnx_graph.write(self.onnx, predictor)
+            print(f"{self.onnx}: {predictor.target.name} in eV, positions in Angstrom")
+        return 0

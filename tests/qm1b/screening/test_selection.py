@@ -1,0 +1,89 @@
+"""Selection of molecules by size: counted as RDKit counts, ties in the order of the input."""
+
+import io
+import tarfile
+
+import pytest
+from rdkit import Chem
+
+from qm1b.cli import main
+from qm1b.commands.generate import SAMPLE
+from qm1b.errors import UserError
+from qm1b.inputs import read
+from qm1b.screening.selection import MOST_HYDROGENS, Criteria, select
+from qm1b.settings import PRESETS, RunSettings
+
+SMILES = "CCCC\ta\nCC#N\nC1CC1\nc1cc[nH]c1 b\nC[C\nC=CC=C\nOCC\n[2H]C([2H])=O\nC#CC\n"
+
+
+def chosen(tmp_path, **criteria):
+    path = tmp_path / "in.smi"
+    path.write_text(SMILES)
+    out = io.BytesIO()
+    found = select([path], Criteria(**criteria), out.write)
+    return out.getvalue().decode().splitlines(), found
+
+
+def test_hydrogens_are_those_of_rdkits_molecule():
+    every = Criteria((1, 99))
+    lines = [record.smiles for record in read(SAMPLE, RunSettings(PRESETS["qm1b"], 1))]
+    for smiles in [*lines, "c1ccc2[nH]ccc2c1", "[2H]C([2H])=O", "C[N+](=O)[O-]", "[nH]1ccnc1"]:
+        whole = Chem.AddHs(Chem.MolFromSmiles(smiles))
+        expected = sum(atom.GetAtomicNum() == 1 for atom in whole.GetAtoms())
+        assert every.hydrogens(smiles) == expected, smiles
+    assert all(every.hydrogens(text) > MOST_HYDROGENS for text in ("", "C[C", "C(C)(C)(C)(C)C"))
+
+
+def test_limits(tmp_path):
+    lines, found = chosen(tmp_path, heavy=(3, 4), max_hydrogens=6)
+    assert lines == ["CC#N", "C1CC1", "C=CC=C", "OCC", "C#CC"]
+    assert (found.read, found.unreadable, found.fitting) == (9, 1, {3: 1, 4: 1, 6: 3})
+
+
+def test_the_fewest_hydrogens_and_of_equals_the_first(tmp_path):
+    lines, found = chosen(tmp_path, heavy=(3, 4), molecules=4, fewest_hydrogens=True)
+    assert lines == ["CC#N", "C1CC1", "C=CC=C", "C#CC"]
+    assert found.taken == {3: 1, 4: 1, 6: 2}
+
+
+def test_without_it_the_first(tmp_path):
+    lines, _ = chosen(tmp_path, heavy=(3, 5), molecules=3)
+    assert lines == ["CCCC\ta", "CC#N", "C1CC1"]
+
+
+def test_too_few_is_said(tmp_path):
+    with pytest.raises(UserError, match="only 5 of 9 records fit"):
+        chosen(tmp_path, heavy=(3, 4), max_hydrogens=6, molecules=6)
+    with pytest.raises(UserError, match="none of 9 records has 9 to 11 heavy atoms"):
+        chosen(tmp_path, heavy=(9, 11))
+
+
+def test_the_command_reads_archives_one_after_another(tmp_path, capsys):
+    first, second = tmp_path / "a.tgz", tmp_path / "b.smi"
+    with tarfile.open(first, "w:gz") as archive:
+        for name, text in (("x_size1.smi", "C\nCC#N\n"), ("x_size2.smi", "C1CC1\n")):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    second.write_text("C#CC\n")
+    out = tmp_path / "out.smi"
+    command = ["select", str(first), str(second), "--heavy", "3", "--out", str(out)]
+    assert main([*command, "--molecules", "2e0", "--fewest-hydrogens"]) == 0
+    assert out.read_text() == "CC#N\nC#CC\n"
+    assert "3: 1 of 1, 4: 1 of 1, 6: 0 of 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--heavy", "11-9"], "give a number as 9, or a range as 9-11"),
+        (["--molecules", "1.5"], "whole number"),
+        (["--fewest-hydrogens"], "needs --molecules"),
+        (["--max-hydrogens", "-1"], "0 to 253"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, capsys, flags, words):
+    out = tmp_path / "out.smi"
+    assert main(["select", str(SAMPLE), "--out", str(out), *flags]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
