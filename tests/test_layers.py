@@ -64,6 +64,7 @@ ORDER = {
         "consumers",
         "run",
         "report",
+        "costs",
         "audit",
         "card",
         "convert",

@@ -191,7 +191,7 @@ def _chip(name: str | None) -> "Target | None":
 
 def _say_price(folder: Path, chip: "Target") -> None:
     """Price the rows, and say what they would have cost."""
-    from qm1b.report.run_price import price_run
+    from qm1b.costs.run_price import price_run
 
     found = price_run(folder, chip, say)
     low, high = (found["ipu_seconds"][end] for end in ("low", "high"))

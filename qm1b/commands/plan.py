@@ -72,9 +72,9 @@ class PlanCommand:
         from pyscf_ipu.ipu import target
         from qm1b.commands.choices import of_dataset
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
+        from qm1b.costs.pod import accepted, pod_plan
+        from qm1b.costs.pod_text import as_text
         from qm1b.engine.padding import cheaper
-        from qm1b.report.pod import accepted, pod_plan
-        from qm1b.report.pod_text import as_text
         from qm1b.settings import COARSE
 
         if self.measured is not None or self.price_per_hour is not None:

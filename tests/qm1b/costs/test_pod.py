@@ -7,9 +7,9 @@ import pytest
 
 from pyscf_ipu.ipu import target
 from qm1b.cli import main
-from qm1b.report import pod
-from qm1b.report.pod import Interval, PodPlan, ShapePrice
-from qm1b.report.pod_text import as_text
+from qm1b.costs import pod
+from qm1b.costs.pod import Interval, PodPlan, ShapePrice
+from qm1b.costs.pod_text import as_text
 from qm1b.settings import PRESETS
 
 KEYS = {
@@ -103,7 +103,7 @@ def test_what_cannot_be_planned_is_one_sentence(options, says, capsys):
 def test_a_run_is_priced_into_its_manifest_and_card(cheap, tmp_path):
     from fake_runs import MANY, fake_run
 
-    from qm1b.report.run_price import price_run
+    from qm1b.costs.run_price import price_run
 
     out, _ = fake_run(tmp_path, MANY, conformers=2)
     found = price_run(out, target("bow"), lambda _: None)

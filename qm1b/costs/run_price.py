@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qm1b.costs import pod
+from qm1b.costs.pod import ShapePrice, shape_price
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.process.files import write_json
-from qm1b.report import pod
-from qm1b.report.pod import ShapePrice, shape_price
 from qm1b.rows.batch import Batch, conformer_of
 from qm1b.rows.schema import Json
 from qm1b.settings import COARSE

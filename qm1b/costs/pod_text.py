@@ -1,7 +1,7 @@
 """The price of a dataset on a Pod as tables, beside what was published."""
 
 from pyscf_ipu.terminal import text_table
-from qm1b.report.pod import PodPlan
+from qm1b.costs.pod import PodPlan
 
 PUBLISHED = (
     ("QM1B, 1.07 billion rows", "fewer than 40,000 IPU-hours: at least 7.4 conformers/s per IPU"),

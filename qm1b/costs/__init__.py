@@ -1,0 +1,1 @@
+"""What a dataset costs on a simulated Pod."""
