@@ -48,10 +48,10 @@ def test_an_element_without_auxiliary_functions_is_refused():
 
 def test_memory_grows_with_the_third_power():
     fit, exact = Settings("6-31g*", grid_level=0, jk="ri"), Settings("6-31g*", grid_level=0)
-    alkanes = [[6] * n + [1] * (2 * n + 2) for n in (8, 16)]
-    small_, large = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
+    alkanes = [[6] * n + [1] * (2 * n + 2) for n in (8, 16, 48)]
+    small_, large, huge = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
     assert 7 < fitting_bytes(large, fit) / fitting_bytes(small_, fit) < 9
-    assert program_bytes(large, fit) < 0.4 * program_bytes(large, exact)
+    assert program_bytes(huge, fit) < 0.4 * program_bytes(huge, exact)
 
 
 def test_a_machine_without_float64_refuses():
