@@ -66,11 +66,10 @@ def energy_function(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
             "leave out its suffix, or use pi.forces"
         )
-    wide = np.float64 in (numerics.scf_dtype, numerics.energy_dtype)
-    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+    if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
-            f"precision={numerics.name!r} computes in float64: make and call the function inside "
-            "`with jax.enable_x64(True)`, or choose float32"
+            f"precision={numerics.name!r} with jk={level.jk!r} computes in float64: make and call "
+            "the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
     molecule.check(level.precision)
     shape = Solver(level).shape(molecule)
@@ -93,8 +92,7 @@ def energy_function(
             shape, level, jax.tree.map(jnp.asarray, table), placed(positions)
         )
         total = found.terms.total()
-        held = numerics.refines or found.overlap_smallest >= numerics.least_overlap
-        sound = found.converged & held & jnp.isfinite(total.hi)
+        sound = found.converged & numerics.holds(found.overlap_smallest) & jnp.isfinite(total.hi)
         dtype = numerics.energy_dtype
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
         density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)

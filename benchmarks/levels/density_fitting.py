@@ -9,7 +9,6 @@ def2-tzvp B3LYP, 12 conformers of 3 and 4 heavy atoms; the same
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,44 +93,7 @@ def compare_forces(level: Settings, mols: list[Molecule]) -> list[dict[str, Any]
 def rounding(name: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
     """Float32 against float64: errors of energies and gaps."""
     level, smiles = CASES[name]
-    mols = molecules.embed(smiles[: args.limit])
-    groups = harness.grouped(mols, Solver(level).shape)
-    tasks = [(level, group) for _, group in sorted(groups.items(), key=lambda g: -g[0].n_ao)]
-    rows: list[dict[str, Any]] = []
-    with Pool(args.workers) as pool:
-        for _, found in pool.each(compare_rounding, tasks):
-            rows += found
-            harness.table(found)
-    energy, gap = (np.array([row[key] for row in rows]) for key in ("energy", "gap"))
-    figures = {
-        "conformers": len(rows),
-        "energy_mae": float(np.abs(energy).mean()),
-        "energy_mean": float(energy.mean()),
-        "energy_max": float(np.abs(energy).max()),
-        "gap_mae": float(np.abs(gap).mean()),
-        "gap_max": float(np.abs(gap).max()),
-    }
-    harness.table([figures])
-    missed = [f"{k} {figures[k]:.2g}" for k, bound in BOUNDS.items() if figures[k] > bound]
-    missed += [f"{row['smiles']} not converged" for row in rows if not row["converged"]]
-    return figures | {"rows": rows}, missed
-
-
-def compare_rounding(level: Settings, mols: list[Molecule]) -> list[dict[str, Any]]:
-    """In a worker: float32 minus float64 in meV, for molecules of one shape."""
-    ours, exact = (
-        rks(mols, solver=Solver(replace(level, precision=precision)))
-        for precision in ("float32", "float64")
-    )
-    return [
-        {
-            "smiles": mol.smiles,
-            "energy": float32.MEV * float(ours.energy[i] - exact.energy[i]),
-            "gap": float32.MEV * float(ours.gap[i] - exact.gap[i]),
-            "converged": bool(ours.converged[i] and exact.converged[i]),
-        }
-        for i, mol in enumerate(mols)
-    ]
+    return float32.judged(level, smiles[: args.limit], BOUNDS, args.workers)
 
 
 if __name__ == "__main__":

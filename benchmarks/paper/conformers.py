@@ -70,7 +70,7 @@ class Rows:
 
 
 def rows(job: Job) -> Rows:
-    """The rows, which are computed if they are not there; a run that was stopped goes on."""
+    """The rows, which are computed if they are not there; a stopped run resumes."""
     from qm1b.run.generate import Run, generate
 
     settings = RunSettings(

@@ -48,7 +48,7 @@ class Job:
 
 
 def canvas(columns: int = 1, rows: int = 1, width: float = 3.6, height: float = 2.9) -> Figure:
-    """An empty figure for so many panels, each of this size in inches."""
+    """An empty figure for this many panels, each of this size in inches."""
     return Figure(figsize=(width * columns, height * rows), layout="constrained")
 
 

@@ -17,10 +17,7 @@ from pyscf_ipu.auxiliary.choice import AuxiliaryShell, auxiliary_shells
 from pyscf_ipu.elements.basis import cartesian_powers, n_spherical, to_functions
 from pyscf_ipu.elements.cartesian import Cart, pyscf_cart
 from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.numerics.hermite import hermite_powers, n_hermite
-
-PREFACTOR = math.sqrt(2.0) * math.pi**1.25
-"""Over an exponent, the part of each side in the constant of a Coulomb integral."""
+from pyscf_ipu.numerics.hermite import SIDE_CONSTANT, hermite_powers, n_hermite
 
 
 class AuxiliaryLevel(NamedTuple):
@@ -88,10 +85,10 @@ def _shells_or_none(number: int, level: AuxiliaryLevel) -> tuple[AuxiliaryShell,
 
 
 def hermite_coefficients(shell: AuxiliaryShell, cart: bool) -> Float[np.ndarray, "K f h"]:
-    """E of every function of a shell, with the factor PREFACTOR over the exponent."""
+    """E of every function of a shell, with the factor SIDE_CONSTANT over the exponent."""
     return np.stack(
         [
-            c * PREFACTOR / a * (to_functions(shell.l, cart) @ _cartesian(shell.l, a))
+            c * SIDE_CONSTANT / a * (to_functions(shell.l, cart) @ _cartesian(shell.l, a))
             for a, c in zip(shell.exponents, shell.coefficients, strict=True)
         ]
     )

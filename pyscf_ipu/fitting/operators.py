@@ -75,12 +75,18 @@ def operators(
             other = orthonormalised(plan, strips, auxiliary, of)
             parts.append(Exchange(_square(plan, other, dtype), fraction))
     i, j = packed_indices(plan.layout.shape.n_ao)
-    weights = jnp.zeros(plan.n_rows, coulomb.dtype)
-    weights = weights.at[plan.row_of[i, j]].set(pack_density(reference).astype(coulomb.dtype))
+    weights = density_rows(plan, reference.astype(coulomb.dtype))
     charge = jnp.matmul(weights, coulomb, precision="highest")
     field = jnp.matmul(coulomb, charge, precision="highest")[plan.row_of[i, j]]
     energy = 0.5 * jnp.sum(charge * charge)
     return Operators(b, tuple(parts), _two_words(field, dtype), _two_words(energy, dtype))
+
+
+def density_rows(plan: TilePlan, density: FloatNN) -> Float[Array, " R"]:
+    """A density over the rows of a plan, as `pack_density` has it over AO pairs."""
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    empty = jnp.zeros(plan.n_rows, density.dtype)
+    return empty.at[plan.row_of[i, j]].set(pack_density(density))
 
 
 def exchange_parts(exchange: Interaction) -> list[tuple[float, Interaction]]:

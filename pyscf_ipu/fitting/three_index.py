@@ -15,7 +15,13 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side, eri_vertex
+from pyscf_ipu.integrals.electron_repulsion import (
+    EriSide,
+    eri_side,
+    eri_vertex,
+    with_segments,
+    without_segments,
+)
 from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
 from pyscf_ipu.numerics.arrays import Floats, HostArray
 from pyscf_ipu.numerics.boys import packed_fits
@@ -107,7 +113,7 @@ def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interactio
     sides = auxiliary.sides
 
     def portable(*operands: Array) -> FloatRF:
-        found = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
+        found = without_segments(operands)
         return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], of)
 
     return codelet(
@@ -121,9 +127,9 @@ def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interactio
 
 def operands(kets: list[Kets], auxiliary: Auxiliary) -> list[HostArray]:
     """What native codelets read: five arrays of every group, then of every class of kets."""
-    groups = zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
-    found = [x for group, side in groups for x in (*side, one_each(group))]
-    return found + [x for k in kets for x in (*k.side, k.segment)]
+    sides = [*auxiliary.sides, *(k.side for k in kets)]
+    segments = [one_each(group) for group in auxiliary.layout.groups]
+    return with_segments(sides, [*segments, *(k.segment for k in kets)])
 
 
 def work(

@@ -7,7 +7,7 @@ of the energy once more, by a centre P those of one order higher, dR_tuv/dP_x = 
 the density matrix, and no derivative of an integral is ever stored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -18,7 +18,12 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.gradient.rows import PairRows, hermite_pattern, pair_rows, row_table
-from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
+from pyscf_ipu.integrals.electron_repulsion import (
+    EriSide,
+    eri_side,
+    with_segments,
+    without_segments,
+)
 from pyscf_ipu.integrals.eri_matrix import work_list
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, FloatSnc3, FloatSncfh
@@ -65,11 +70,10 @@ def _energy_gradient(
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *by_class, density, _ = operands
-        given = [EriSide(*by_class[i : i + 4]) for i in range(0, len(by_class), 5)]
-        found = blocks_gradient(plan, given, density, energy)
+        found = blocks_gradient(plan, without_segments(by_class), density, energy)
         return tuple(x for gradient in found for x in gradient)
 
-    operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
+    operands = with_segments(sides, [s.segment for s in plan.strips])
     flat = codelet(
         "eri_gradient",
         portable,
@@ -81,9 +85,15 @@ def _energy_gradient(
         **work_list(plan, density.dtype, derivative=1),
     )
     found = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
-    # The sides' E carry a factor that depends on the exponents only.
+    return by_strips(found, strips)
+
+
+def by_strips(
+    by_sides: Sequence[PairGradient], strips: tuple[StripData, ...]
+) -> list[PairGradient]:
+    """Derivatives by the strips' E from those by the sides': a factor of the exponents only."""
     scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
-    return [PairGradient(g.centre, g.hermite * s) for g, s in zip(found, scale, strict=True)]
+    return [PairGradient(g.centre, g.hermite * s) for g, s in zip(by_sides, scale, strict=True)]
 
 
 def blocks_gradient(

@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.fitting.columns import BLOCK, columns_of_density
-from pyscf_ipu.fitting.operators import Root, exchange_parts
+from pyscf_ipu.fitting.operators import Root, density_rows, exchange_parts
 from pyscf_ipu.fitting.three_index import (
     Auxiliary,
     FloatRF,
@@ -32,10 +32,15 @@ from pyscf_ipu.fitting.three_index import (
     three_index,
     work,
 )
-from pyscf_ipu.gradient.electron_repulsion import Energy, PairGradient, eri_gradient_vertex
-from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_side
+from pyscf_ipu.gradient.electron_repulsion import (
+    Energy,
+    PairGradient,
+    by_strips,
+    eri_gradient_vertex,
+)
+from pyscf_ipu.integrals.electron_repulsion import EriSide, without_segments
 from pyscf_ipu.integrals.strips import StripData, pair_strips
-from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
+from pyscf_ipu.integrals.supermatrix import packed_indices
 from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatNN
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes.atoms import Atoms
@@ -72,8 +77,7 @@ def fitted_gradient(
     fractions: dict[Interaction, list[float]] = {COULOMB: [1.0, 0.0]}
     for fraction, of in exchange_parts(exchange):
         fractions.setdefault(of, [0.0, 0.0])[1] = fraction
-    scale = [eri_side(d._replace(hermite=jnp.ones_like(d.hermite))).hermite for d in strips]
-    by_strips, by_nuclei = None, jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
+    by_sides, by_nuclei = None, jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
     for of, (coulomb, part) in fractions.items():
         weights = _weights(plan, strips, auxiliary, density, Energy(coulomb, part, of))
         three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of)
@@ -81,13 +85,10 @@ def fitted_gradient(
         kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of)
         both = [x.centre + y for x, y in zip(kets, on_bras, strict=True)]
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
-        summed = by_strips or [PairGradient(*map(jnp.zeros_like, g)) for g in three]
-        by_strips = [
-            PairGradient(total.centre + g.centre, total.hermite + g.hermite * s)
-            for total, g, s in zip(summed, three, scale, strict=True)
-        ]
-    assert by_strips is not None
-    return jax.tree.map(lambda x: x.astype(atoms.dtype), (by_strips, by_nuclei))
+        by_sides = three if by_sides is None else jax.tree.map(jnp.add, by_sides, three)
+    assert by_sides is not None
+    found = by_strips(by_sides, strips), by_nuclei
+    return jax.tree.map(lambda x: x.astype(atoms.dtype), found)
 
 
 def _atoms_of(layout: AuxiliaryLayout) -> Array:
@@ -111,8 +112,7 @@ def _weights(
     root = Root(metric(auxiliary, of))
     fit = root.applied(three_index(plan, strips, auxiliary, of))  # B over rows
     i, j = packed_indices(plan.layout.shape.n_ao)
-    at = plan.row_of[i, j]
-    packed = jnp.zeros(plan.n_rows, fit.dtype).at[at].set(pack_density(density))
+    packed = density_rows(plan, density)
     charge = jnp.matmul(packed, fit, precision="highest")
     charge = root.applied(charge[None], transposed=True)[0]
     three = coulomb * packed[:, None] * charge
@@ -123,7 +123,7 @@ def _weights(
     z, y = _exchange_weights(c, density)
     both = z[i, j] * np.where(i == j, 1.0, 2.0)[:, None]
     return _Weights(
-        three.at[at].add(-0.5 * exchange * both),
+        three.at[plan.row_of[i, j]].add(-0.5 * exchange * both),
         two + 0.25 * exchange * y,
     )
 
@@ -156,7 +156,7 @@ def _contracted(
 
     def portable(*given: Array) -> tuple[Array, ...]:
         *arrays, weights = given
-        found = [EriSide(*arrays[k : k + 4]) for k in range(0, len(arrays), 5)]
+        found = without_segments(arrays)
         return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], weights, of)
 
     shape = [side.centre_hi.shape for side in sides]

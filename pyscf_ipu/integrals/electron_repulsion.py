@@ -6,7 +6,7 @@ eq. 9.9.33).  The constant and 1/p (1/q) are folded into E on both sides, and th
 ket's.
 """
 
-import math
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,8 +16,13 @@ from jax import Array, lax
 from jaxtyping import Float, Int
 
 from pyscf_ipu.integrals.strips import StripData
-from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh
-from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh, HostArray
+from pyscf_ipu.numerics.hermite import (
+    SIDE_CONSTANT,
+    hermite_coulomb,
+    hermite_sign,
+    product_index,
+)
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import quotient
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
@@ -37,10 +42,22 @@ class EriSide(NamedTuple):
 
 
 def eri_side(data: StripData) -> EriSide:
-    scale = quotient(math.sqrt(2.0) * math.pi**1.25, data.p)
+    scale = quotient(SIDE_CONSTANT, data.p)
     hi, lo = (x[..., None, None] for x in scale)
     hermite = data.hermite * hi + data.hermite * lo
     return EriSide(data.p, data.centre.hi, data.centre.lo, hermite)
+
+
+def with_segments(
+    sides: Sequence[EriSide], segments: Sequence[Int[np.ndarray, "S nb"]]
+) -> list[HostArray]:
+    """What codelets read of every class: its side, and which member a chunk belongs to."""
+    return [x for side, segment in zip(sides, segments, strict=True) for x in (*side, segment)]
+
+
+def without_segments(operands: Sequence[Array]) -> list[EriSide]:
+    """The sides in what `with_segments` gives."""
+    return [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
 
 
 def eri_blocks(

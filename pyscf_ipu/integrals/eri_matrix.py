@@ -8,7 +8,12 @@ from jax import Array
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.integrals.electron_repulsion import EriSide, eri_blocks, eri_side
+from pyscf_ipu.integrals.electron_repulsion import (
+    eri_blocks,
+    eri_side,
+    with_segments,
+    without_segments,
+)
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import FloatRR
 from pyscf_ipu.numerics.boys import packed_fits
@@ -24,7 +29,7 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = 
     def portable(*operands: Array) -> FloatRR:
         return portable_eri_matrix(plan, operands, of)
 
-    operands = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
+    operands = with_segments(sides, [s.segment for s in plan.strips])
     shape = (plan.n_rows, plan.n_rows)
     work = work_list(plan, sides[0].p.dtype)
     return codelet("eri", portable, *operands, shape=shape, interaction=np.array(of), **work)
@@ -32,8 +37,7 @@ def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = 
 
 def portable_eri_matrix(plan: TilePlan, operands: tuple[Array, ...], of: Interaction) -> FloatRR:
     """The portable form of the codelet "eri", from its operands: five of each class."""
-    sides = [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
-    return full_matrix(plan, eri_blocks(plan, sides, of))
+    return full_matrix(plan, eri_blocks(plan, without_segments(operands), of))
 
 
 EriMatrix = Callable[[TilePlan, tuple, Interaction], FloatRR]

@@ -19,7 +19,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.integrals.electron_repulsion import eri_side
+from pyscf_ipu.integrals.electron_repulsion import eri_side, with_segments
 from pyscf_ipu.integrals.eri_matrix import eri_matrices, portable_eri_matrix, work_list
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP, FloatRR
@@ -64,7 +64,7 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
         exchange: what electrons interact by in exact exchange; zero without it.
     """
     sides = [eri_side(d) for d in strips]
-    classes = [x for s, side in zip(plan.strips, sides, strict=True) for x in (*side, s.segment)]
+    classes = with_segments(sides, [s.segment for s in plan.strips])
 
     def portable(*operands: Array) -> Half:
         matrices = eri_matrices(portable_eri_matrix, plan, operands[:-1], exchange)

@@ -38,7 +38,7 @@ def fitted(
         if wide.dtype != atoms.dtype:
             strips = pair_strips(wide)
         auxiliary = auxiliary_of(wide, layout)
-        density = reference(atoms).astype(atoms.dtype)  # tables of `mixed` are in float32
+        density = reference(atoms)
         found = operators(wide.plan, strips, auxiliary, exchange, density)
         fit = Fitted(density, found)
         return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)

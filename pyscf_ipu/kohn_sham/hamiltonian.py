@@ -168,10 +168,11 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
 
 
 def guess_density(atoms: Atoms) -> FloatNN:
-    """Superposition of atomic densities: block diagonal."""
+    """Superposition of atomic densities: block diagonal, in the dtype of the atoms."""
     n, first_ao = atoms.layout.shape.n_ao, atoms.layout.first_ao
-    out = jnp.zeros((n, n), atoms.tables[0].guess.dtype)
+    out = jnp.zeros((n, n), atoms.dtype)
     for slots, table, rows in atoms.classes():
         index = first_ao[slots][:, None] + np.arange(table.guess.shape[-1], dtype=np.int32)
-        out = out.at[index[:, :, None], index[:, None, :]].set(table.guess[rows])
+        blocks = table.guess[rows].astype(atoms.dtype)
+        out = out.at[index[:, :, None], index[:, None, :]].set(blocks)
     return out

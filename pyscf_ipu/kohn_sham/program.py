@@ -104,7 +104,7 @@ def restricted_kohn_sham(
         atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
         problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
-        guess = guess_density(atoms).astype(numerics.energy_dtype)
+        guess = guess_density(atoms)
         aids = mol.aids.astype(numerics.energy_dtype)
         run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, aids), settings)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)

@@ -11,6 +11,7 @@ tail: a level is a few long vector operations, and no gather is needed.
 """
 
 import functools
+import math
 import operator
 
 import jax.numpy as jnp
@@ -20,6 +21,10 @@ from jax import Array, lax
 from pyscf_ipu.numerics.arrays import Count, HLanes, Lanes
 from pyscf_ipu.numerics.boys import Divide, InverseRoot, boys, inverse_root
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
+
+SIDE_CONSTANT = math.sqrt(2.0) * math.pi**1.25
+"""Over p, the part of a bra or a ket in 2 pi^(5/2) / (p q sqrt(p + q)), the constant of an electron
+repulsion integral."""
 
 
 @functools.cache

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from pyscf_ipu.numerics.arrays import Flag, Scalar
+
 
 @dataclass(frozen=True)
 class Precision:
@@ -47,7 +49,7 @@ class Precision:
         """Whether the converged density is evaluated again in a wider dtype."""
         return self.energy_dtype != self.scf_dtype
 
-    def holds(self, smallest: float) -> bool:
+    def holds(self, smallest: float | Scalar) -> bool | Flag:
         """Whether results are right with this smallest eigenvalue of the overlap matrix."""
         return self.refines or smallest >= self.least_overlap
 

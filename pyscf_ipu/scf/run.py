@@ -29,7 +29,7 @@ class Cycling(NamedTuple):
 
     fixed: bool = False
     """Do all cycles, also after it has converged, and no second start; whether the last one is
-    converged is judged as ever."""
+    converged is judged as usual."""
     history: bool = False
     """Keep energy, commutator and gap of every cycle; then the number of cycles is an int."""
 

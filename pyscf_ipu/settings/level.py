@@ -61,8 +61,8 @@ class Settings:
     of a shape on by density fitting (auto)."""
 
     fixed_cycles: int = field(default=0, metadata={"added": "0.2"})
-    """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as ever; 0 to end
-    when converged."""
+    """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as usual; 0 to
+    end when converged."""
     history: bool = field(default=False, metadata={"added": "0.2"})
     """Keep energy, commutator and gap of every cycle."""
 

@@ -134,7 +134,7 @@ def from_solution(
     cycles = int(out.cycles)
     energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
     finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
-    held = settings.numerics.holds(float(out.overlap_smallest))
+    held = bool(settings.numerics.holds(float(out.overlap_smallest)))
     converged = bool(out.converged) and finite and held
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)

@@ -7,7 +7,6 @@ QM1B's loader expects when it takes the same number of rows from every file.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from qm1b.convert.export import is_good
 from qm1b.convert.split import Fractions, side
@@ -102,15 +100,10 @@ def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tupl
     sides = {name: side(name, seed, fractions) for name in set(names.tolist())}
     to_valid = np.array([sides[name] == "valid" for name in names.tolist()])
     places = zip(names.tolist(), batch["conformer"].tolist(), strict=True)
-    part = np.array([_draw(seed, name, number) % parts for name, number in places])
+    part = np.array([identity.draw_key(seed, name, number) % parts for name, number in places])
     part[to_valid] = parts
     for number in np.unique(part):
         yield int(number), batch.take(np.flatnonzero(part == number))
-
-
-def _draw(seed: int, name: str, conformer: int) -> int:
-    digest = hashlib.blake2b(f"{seed}\n{name}\n{conformer}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 class _Writer:
@@ -121,10 +114,8 @@ class _Writer:
         self._temporary = path.with_name(f".{path.name}.tmp")
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
-        text = [f.name for f in schema if f.type == pa.string()]
-        options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}
         try:
-            self._file = pq.ParquetWriter(self._temporary, schema, **options)
+            self._file = parquet.writer_of(self._temporary, schema)
         except OSError as error:
             raise files.not_written(path, error) from None
 

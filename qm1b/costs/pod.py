@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles
 from pyscf_ipu.settings import Settings
 from qm1b import inputs
 from qm1b.engine import factory
@@ -35,17 +36,6 @@ with twenty conformers each, on one core of this project's test machine."""
 
 
 @dataclass(frozen=True)
-class Interval:
-    """Ideal code and compiled code, or the other way round: low is the smaller number."""
-
-    low: float
-    high: float
-
-    def to_dict(self) -> dict[str, float]:
-        return {"low": self.low, "high": self.high}
-
-
-@dataclass(frozen=True)
 class ShapePrice:
     """One conformer of a shape."""
 
@@ -54,8 +44,8 @@ class ShapePrice:
     """Of the input, that have this shape."""
     sample: str
     """The molecule that was priced."""
-    cycles: Interval
-    seconds: Interval
+    cycles: Cycles
+    seconds: Cycles
     """On one IPU."""
     max_tile_bytes: int
     fits: bool
@@ -88,20 +78,16 @@ class PodPlan:
     """Conformers that the host servers can make; infinite for a chip by itself."""
 
     @property
-    def device_per_second(self) -> Interval:
+    def device_per_second(self) -> Cycles:
         """Conformers that the IPUs compute, if they never wait."""
-        total = sum(s.molecules for s in self.shapes)
-        mean = [
-            sum(s.molecules * getattr(s.seconds, end) for s in self.shapes) / total
-            for end in ("low", "high")
-        ]
-        return Interval(self.replicas / mean[1], self.replicas / mean[0])
+        seconds = seconds_of(self.shapes) * (1 / sum(s.molecules for s in self.shapes))
+        return Cycles(self.replicas / seconds.high, self.replicas / seconds.low)
 
     @property
-    def per_second(self) -> Interval:
+    def per_second(self) -> Cycles:
         """The smaller of both."""
         rate = self.device_per_second
-        return Interval(min(rate.low, self.host_per_second), min(rate.high, self.host_per_second))
+        return Cycles(min(rate.low, self.host_per_second), min(rate.high, self.host_per_second))
 
     @property
     def host_bound(self) -> bool:
@@ -109,14 +95,14 @@ class PodPlan:
         return self.host_per_second < self.device_per_second.high
 
     @property
-    def days(self) -> Interval:
+    def days(self) -> Cycles:
         rate = self.per_second
-        return Interval(self.rows / rate.high / DAY, self.rows / rate.low / DAY)
+        return Cycles(self.rows / rate.high / DAY, self.rows / rate.low / DAY)
 
     @property
-    def ipu_hours(self) -> Interval:
+    def ipu_hours(self) -> Cycles:
         hours = DAY / HOUR * self.replicas
-        return Interval(self.days.low * hours, self.days.high * hours)
+        return Cycles(self.days.low * hours, self.days.high * hours)
 
     def to_dict(self) -> Json:
         """The figures, in types that JSON has."""
@@ -131,6 +117,11 @@ class PodPlan:
             "shapes": [s.to_dict(s.molecules / total) for s in self.shapes],
             "host_bound": self.host_bound,
         }
+
+
+def seconds_of(shapes: Iterable[ShapePrice]) -> Cycles:
+    """On one IPU, of all molecules one after another."""
+    return sum((s.seconds * s.molecules for s in shapes), NOTHING)
 
 
 def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
@@ -174,8 +165,7 @@ def pod_plan(
         shape = solver.shape(_placeholder(candidate), coarse)
         counts[shape] += 1
         samples.setdefault(shape, []).append(candidate)
-    ipus = target.ipus_per_system
-    replicas = int(ipus) if ipus.known else 1
+    replicas = target.most_replicas
     prices = []
     for shape, n in counts.most_common():
         tell(f"pricing {shape.label}: {n} molecules ...")
@@ -198,13 +188,12 @@ def price(
 
 def shape_price(label: str, molecules: int, sample: str, profile: Profile) -> ShapePrice:
     """The price of a shape; conformers and results travel beside the computation."""
-    cycles, wall = profile.cycles, profile.wall_seconds
     return ShapePrice(
         label=label,
         molecules=molecules,
         sample=sample,
-        cycles=Interval(cycles.low, cycles.high),
-        seconds=Interval(wall.low, wall.high),
+        cycles=profile.cycles,
+        seconds=profile.wall_seconds,
         max_tile_bytes=profile.memory.max_tile_bytes,
         fits=not profile.memory.overflowing.size,
         unknown_ops=profile.unknown_ops,

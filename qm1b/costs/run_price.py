@@ -83,13 +83,10 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
 
 def record(target: str, prices: list[ShapePrice]) -> Json:
     """Of all rows together."""
-    seconds = {
-        end: sum(p.molecules * getattr(p.seconds, end) for p in prices) for end in ("low", "high")
-    }
     return {
         "target": target,
         "rows": sum(p.molecules for p in prices),
-        "ipu_seconds": seconds,
+        "ipu_seconds": pod.seconds_of(prices).to_dict(),
         "shapes": [{"shape": p.label} | of_shape(target, p) for p in prices],
     }
 

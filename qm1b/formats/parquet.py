@@ -61,9 +61,7 @@ def write(
     """
     waiting: list[pa.Table] = []
     total = n = 0
-    text = [f.name for f in schema if f.type == pa.string()]
-    options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}
-    with pq.ParquetWriter(stream, schema, **options) as writer:
+    with writer_of(stream, schema) as writer:
         for batch in batches:
             waiting.append(table(batch, schema))
             n += len(batch)
@@ -76,6 +74,13 @@ def write(
             writer.write_table(pa.concat_tables(waiting).combine_chunks(), rows_per_group)
         _add_metadata(writer, schema, closing())
     return total
+
+
+def writer_of(target: IO[bytes] | Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer with our compression, and checksums of pages."""
+    text = [f.name for f in schema if f.type == pa.string()]
+    options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}
+    return pq.ParquetWriter(target, schema, **options)
 
 
 def _add_metadata(writer: pq.ParquetWriter, schema: pa.Schema, found: Mapping[str, str]) -> None:

@@ -79,7 +79,7 @@ class TrainingPrice:
         return {
             "target": self.profile.target,
             "replicas": self.profile.replicas,
-            "molecules_per_second": {"low": rate.low, "high": rate.high},
+            "molecules_per_second": rate.to_dict(),
             "cycles": {name: cycles.low for name, cycles in self.cycles.items()},
             "memory": {
                 "max_tile_bytes": memory.max_tile_bytes,
@@ -93,7 +93,7 @@ class TrainingPrice:
 
 
 def packs_of(sizes: np.ndarray, model: ModelConfig, molecules: int) -> Packs:
-    """Packs of about so many molecules of these numbers of atoms.
+    """Packs of about this many molecules, which have these numbers of atoms.
 
     Raises:
         UserError: there is no molecule.
@@ -125,8 +125,7 @@ def price_training(
         accumulation: packs of a replica for one update.
         precision: of the layers.
     """
-    ipus = target.ipus_per_system
-    replicas = int(ipus) if ipus.known else 1
+    replicas = target.most_replicas
     rule = optimizer(config, UPDATES)
     step = make_step(rule, config, jnp.dtype(precision), mesh(1))
     state = jax.eval_shape(

@@ -61,7 +61,7 @@ class Data:
     """Use only this many training rows; a larger number keeps the rows of a smaller one."""
     conformers_per_molecule: int | None = None
     """Use at most this many training rows of each molecule, chosen at random. With --limit,
-    molecules are taken until there are so many rows: few conformers of many molecules, or many of
+    molecules are taken until there are that many rows: few conformers of many molecules, or many of
     few."""
     scaling: Literal["fitted", "none"] = "fitted"
     """What the network learns: the rest of the target after references that are fitted to the

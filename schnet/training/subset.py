@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qm1b.rows.identity import draw_key
 from schnet.errors import UserError
 from schnet.runs.settings import Data
 from schnet.samples.samples import Samples
@@ -84,7 +84,7 @@ class Subset:
 
     def few_conformers(self, each: int, rows: int | None = None, seed: int = 0) -> Subset:
         """Take at most this many rows of each molecule, chosen at random; and with `rows` molecules
-        in a random order until there are so many rows, the last one perhaps in part.
+        in a random order until there are `rows` rows, the last molecule perhaps in part.
 
         More rows are a superset of fewer, and more of each molecule of fewer if `rows` is None. The
         source is read once, and two numbers per row are held in memory.
@@ -137,12 +137,7 @@ class Subset:
 def _places(samples: Samples, seed: int) -> np.ndarray:
     """[R] For the molecule of each row a number that orders molecules at random."""
     names = samples.molecules.tolist()
-
-    def place(name: str) -> int:
-        digest = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big")
-
-    places = {name: place(name) for name in set(names)}
+    places = {name: draw_key(seed, name) for name in set(names)}
     return np.array([places[name] for name in names], np.uint64)
 
 

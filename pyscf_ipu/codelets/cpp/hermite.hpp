@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels.hpp"
 #include "simd.hpp"
@@ -114,6 +115,14 @@ inline BoysFit<T> read_fit(const double*& from, int order) {
   fit.lead_low = T(c[0] - double(fit.coefficient[0]));
   from += 3 + terms;
   return fit;
+}
+
+// The fits of all orders up to `highest`, one behind another.
+template <class T>
+inline std::vector<BoysFit<T>> read_fits(const double* from, int highest) {
+  std::vector<BoysFit<T>> fits;
+  for (int order = 0; order <= highest; ++order) fits.push_back(read_fit<T>(from, order));
+  return fits;
 }
 
 // The fitted series at u in [-1, 1], even and odd terms apart: two short chains instead of a long one.

@@ -8,7 +8,6 @@ quartets of equal kinds, are computed side by side.  Formulas: `pyscf_ipu.integr
 Shape legend: m families; k, B, C primitive pairs; f, g AO products; h Hermites.
 """
 
-import math
 from typing import NamedTuple
 
 import jax
@@ -23,7 +22,12 @@ from pyscf_ipu.integrals.shell_pairs import (
     pair_geometry,
 )
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
-from pyscf_ipu.numerics.hermite import hermite_coulomb, hermite_sign, product_index
+from pyscf_ipu.numerics.hermite import (
+    SIDE_CONSTANT,
+    hermite_coulomb,
+    hermite_sign,
+    product_index,
+)
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot, scaled
 from pyscf_ipu.shapes.atoms import Shells
@@ -74,7 +78,7 @@ def pair_side(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) ->
     g = pair_geometry(a, b)
     table = hermite_table(kind_a.l_max, kind_b.l_max, g.p, g.pa, g.pb)
     products = hermite_products(table, kind_a, kind_b)
-    prefactor = g.overlap * scaled(1.0 / g.p, math.sqrt(2.0) * math.pi**1.25)
+    prefactor = g.overlap * scaled(1.0 / g.p, SIDE_CONSTANT)
     both = products * prefactor
     both = contract(both, group_a, group_b, a.coefficients, b.coefficients, g.charge)
     return Side(*g.flat(), both)

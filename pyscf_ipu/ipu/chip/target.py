@@ -84,8 +84,14 @@ class Target:
         """Machines of the system; raises UnknownQuantityError for a chip by itself."""
         return -(-int(self.ipus_per_system) // int(self.ipus_per_machine))
 
+    @property
+    def most_replicas(self) -> int:
+        """Of one IPU each: all IPUs of the system; 1 for a chip by itself."""
+        there = self.ipus_per_system
+        return int(there) if there.known else 1
+
     def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
-        """Raise ValueError if so many replicas of so many IPUs do not fit into the system."""
+        """Raise ValueError if these replicas of this many IPUs do not fit into the system."""
         for name, count in (("num_ipus", num_ipus), ("replicas", replicas)):
             if count < 1:
                 raise ValueError(f"{name}={count}: give 1 or more")

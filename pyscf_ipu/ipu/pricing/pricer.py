@@ -119,7 +119,7 @@ class Pricer(Steps):
         return self.results(eqn)
 
     def stages(self, ipus: int) -> None:
-        """Price a program that names so many IPUs, each of which is `n_tiles` large."""
+        """Price a program that names this many IPUs, each with `n_tiles` tiles."""
         self.staged, self.memory = True, Trackers(self.n_tiles, ipus)
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:

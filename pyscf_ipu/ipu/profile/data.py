@@ -26,6 +26,10 @@ class Cycles:
     def __mul__(self, count: float | int) -> Cycles:
         return Cycles(self.low * count, self.high * count)
 
+    def to_dict(self) -> dict[str, float]:
+        """In types that JSON has."""
+        return {"low": self.low, "high": self.high}
+
 
 NOTHING = Cycles(0.0, 0.0)
 CODE = frozenset(("Vertex Code", "Control Code", "Internal Exchange Code"))

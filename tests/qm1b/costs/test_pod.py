@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from pyscf_ipu.ipu import target
+from pyscf_ipu.ipu.profile.data import Cycles
 from qm1b.cli import main
 from qm1b.costs import pod
-from qm1b.costs.pod import Interval, PodPlan, ShapePrice
+from qm1b.costs.pod import PodPlan, ShapePrice
 from qm1b.costs.pod_text import as_text
 from qm1b.settings import PRESETS
 
@@ -20,8 +21,8 @@ SMILES = "CCO\nCCC\nCCCO\nC1=CC=CC=C1\nnonsense\n"
 
 
 def shape(molecules, low, high, **changes):
-    seconds = Interval(low, high)
-    cycles = Interval(low * 1.85e9, high * 1.85e9)
+    seconds = Cycles(low, high)
+    cycles = Cycles(low * 1.85e9, high * 1.85e9)
     values = {"max_tile_bytes": 1, "fits": True, "unknown_ops": {}} | changes
     return ShapePrice("shape", molecules, "C", cycles, seconds, **values)
 

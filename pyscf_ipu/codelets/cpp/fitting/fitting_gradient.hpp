@@ -106,10 +106,7 @@ struct FittingGradientVertex {
   }
 
   void contract_bra(const Primitive<T>& p, const KetVector<T>& q) {
-    const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
-    const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3];
-    for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
+    const auto [inverse_root, alpha, d] = Meeting<T>(p, q);
     hermite_of_order<T>(order, fit, of, alpha, inverse_root, d, r.data());
     const int n = bra.products, each = bra.hermites * ket.hermites;
     for (int m = 0; m < 4; ++m)
@@ -146,15 +143,8 @@ void add_to_kets(const Side<T>& ket, const PairStrip<T>& kets, const KetGroup<T>
 template <class T>
 void fitting_gradient(const FittingGradientProblem<T>& problem) {
   const auto& eri = problem.integrals;
-  const int highest = std::max(highest_of(eri.bras), highest_of(eri.kets));
-  T of_bras = 0, of_kets = 0, unused = 0;
-  fitting_sides(eri.bras, highest, of_bras, T(-1));
-  const auto kets = fitting_sides(eri.kets, highest, of_kets, of_bras);
-  const auto bras = fitting_sides(eri.bras, highest, unused, of_kets);
-  BoysFit<T> fits[2 * kMaxOrder + 2];
-  const double* from = eri.boys;
-  const int orders = highest_of(eri.bras) + highest_of(eri.kets) + 1;
-  for (int order = 0; order <= orders; ++order) fits[order] = read_fit<T>(from, order);
+  const FittingSides<T> found(eri, 1);
+  const auto &bras = found.bras, &kets = found.kets;
   for (std::size_t b = 0; b < bras.size(); ++b)
     std::fill_n(problem.bra_centres[b], 3 * eri.bras[b].chunks * eri.bras[b].depth, T(0));
   for (std::size_t c = 0; c < kets.size(); ++c) {
@@ -166,7 +156,8 @@ void fitting_gradient(const FittingGradientProblem<T>& problem) {
     std::fill_n(problem.ket_e[c], each * primitives, T(0));
     std::vector<FittingGradientVertex<T>> vertices;
     for (std::size_t b = 0; b < bras.size(); ++b)
-      vertices.emplace_back(fits, eri.of, bras[b], ket, eri.bras[b].e, problem.bra_centres[b]);
+      vertices.emplace_back(found.fits.data(), eri.of, bras[b], ket, eri.bras[b].e,
+                            problem.bra_centres[b]);
     std::vector<Vec<T>> sums, by_centre;
     for (const auto& strip : ket.strips)
       for (const auto& group : strip.groups) {

@@ -11,6 +11,7 @@
 
 #include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
+#include "integrals/meetings.hpp"
 
 namespace pyscf_ipu::ISA {
 
@@ -69,23 +70,15 @@ struct FittingVertex {
 
   void operator()(const ShellPair<T>& shell, const KetGroup<T>& group) {
     std::fill(result.begin(), result.end(), Vec<T>{});
-    for (const auto& q : group.primitives) {
-      if (shell.primitives.front().size * q.size < kNegligible<T>) continue;
-      std::fill(half.begin(), half.end(), Vec<T>{});
-      for (const auto& p : shell.primitives) {
-        if (p.size * q.size < kNegligible<T>) break;
-        contract_bra(p, q);
-      }
-      contract_ket(q);
-    }
+    each_meeting(
+        shell, group, [&] { std::fill(half.begin(), half.end(), Vec<T>{}); },
+        [&](const auto& p, const auto& q) { contract_bra(p, q); },
+        [&](const auto& q) { contract_ket(q); });
   }
 
  private:
   void contract_bra(const Primitive<T>& p, const KetVector<T>& q) {
-    const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
-    const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3];
-    for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
+    const auto [inverse_root, alpha, d] = Meeting<T>(p, q);
     hermite_of_order<T>(order, fit, of, alpha, inverse_root, d, r.data());
     const int functions = bra.products;
     for (int f = 0; f < functions; ++f) {
@@ -144,37 +137,31 @@ void write_fitting(const FittingVertex<T>& vertex, const ShellPair<T>& shell,
   }
 }
 
+// Bras and kets, each without what is negligible beside the largest of the others.
 template <class T>
-std::vector<Side<T>> fitting_sides(const std::vector<EriClass<T>>& classes, int highest, T& largest,
-                                   T other) {
-  std::vector<std::vector<T>> sizes;
-  for (const auto& c : classes) {
-    sizes.push_back(sizes_of(c, highest));
-    for (const T size : sizes.back()) largest = std::max(largest, size);
-  }
-  std::vector<Side<T>> sides;
-  if (other < 0) return sides;
-  sides.reserve(classes.size());
-  for (std::size_t c = 0; c < classes.size(); ++c)
-    sides.push_back(side_of(classes[c], sizes[c], other));
-  return sides;
-}
+struct FittingSides {
+  const int highest_bra, highest_ket, highest;
+  const Sizes<T> bra_sizes, ket_sizes;
+  const std::vector<Side<T>> bras, kets;
+  const std::vector<BoysFit<T>> fits;
+
+  explicit FittingSides(const FittingProblem<T>& problem, int derivative = 0)
+      : highest_bra(highest_of(problem.bras)), highest_ket(highest_of(problem.kets)),
+        highest(std::max(highest_bra, highest_ket)), bra_sizes(problem.bras, highest),
+        ket_sizes(problem.kets, highest),
+        bras(sides_of(problem.bras, bra_sizes, ket_sizes.largest)),
+        kets(sides_of(problem.kets, ket_sizes, bra_sizes.largest)),
+        fits(read_fits<T>(problem.boys, highest_bra + highest_ket + derivative)) {}
+};
 
 template <class T>
 void fitting_integrals(const FittingProblem<T>& problem, T* out) {
-  const int highest = std::max(highest_of(problem.bras), highest_of(problem.kets));
-  T of_bras = 0, of_kets = 0, unused = 0;
-  fitting_sides(problem.bras, highest, of_bras, T(-1));
-  const auto kets = fitting_sides(problem.kets, highest, of_kets, of_bras);
-  const auto bras = fitting_sides(problem.bras, highest, unused, of_kets);
-  BoysFit<T> fits[2 * kMaxOrder + 1];
-  const double* from = problem.boys;
-  const int orders = highest_of(problem.bras) + highest_of(problem.kets);
-  for (int order = 0; order <= orders; ++order) fits[order] = read_fit<T>(from, order);
+  const FittingSides<T> found(problem);
   std::fill_n(out, problem.rows * problem.functions, T(0));
-  for (const auto& ket : kets) {
+  for (const auto& ket : found.kets) {
     std::vector<FittingVertex<T>> vertices;
-    for (const auto& bra : bras) vertices.emplace_back(fits, problem.of, bra, ket);
+    for (const auto& bra : found.bras)
+      vertices.emplace_back(found.fits.data(), problem.of, bra, ket);
     for (const auto& strip : ket.strips)
       for (const auto& group : strip.groups)
         for (auto& vertex : vertices)

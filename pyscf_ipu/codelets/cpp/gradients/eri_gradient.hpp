@@ -15,6 +15,7 @@
 #include "gradients/eri_gradient_high.hpp"
 #include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
+#include "integrals/meetings.hpp"
 
 namespace pyscf_ipu::ISA {
 
@@ -146,10 +147,7 @@ struct EriGradientVertex : Hermites<LB, LK> {
   }
 
   void quartet(const Primitive<T>& p, const KetVector<T>& q, int index, Vec<T> (&force)[3]) {
-    const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
-    const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3];
-    for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
+    const auto [inverse_root, alpha, d] = Meeting<T>(p, q);
     if constexpr (LB == kHigh) {
       high->integrals(fit, problem.eri.of, alpha, inverse_root, d);
       high->contract(p.e, weights.data(), half.data(), e_sums.data() + index * bra.products * kBra);
@@ -305,39 +303,29 @@ void add_lanes(const Side<T>& side, const KetSums<T>& sums, const EriClass<T>& c
 
 template <class T>
 void eri_gradient(const EriGradientProblem<T>& problem) {
-  std::vector<std::vector<T>> sizes;
-  T largest = 0;
-  const int highest = highest_of(problem.eri.classes);
-  for (const auto& c : problem.eri.classes) {
-    sizes.push_back(sizes_of(c, highest));
-    for (const T size : sizes.back()) largest = std::max(largest, size);
-  }
-  std::vector<Side<T>> sides;
+  const auto& classes = problem.eri.classes;
+  const int highest = highest_of(classes);
+  const Sizes<T> sizes(classes, highest);
+  std::vector<Side<T>> sides = sides_of(classes, sizes, sizes.largest);
   std::vector<KetSums<T>> sums;
-  sides.reserve(sizes.size());
-  sums.reserve(sizes.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto& c = problem.eri.classes[i];
+  for (std::size_t i = 0; i < classes.size(); ++i) {
     const auto& to = problem.gradients[i];
-    const std::int64_t count = sizes[i].size(), each = c.products * n_hermite(c.order);
+    const std::int64_t count = sizes.of[i].size(), each = sides[i].products * sides[i].hermites;
     std::fill_n(to.e, count * each, T(0));
     std::fill_n(to.centre, 3 * count, T(0));
-    sides.push_back(side_of(c, sizes[i], largest));
-    occupy(sides.back(), to.pattern);
-    sums.emplace_back(sides.back());
+    occupy(sides[i], to.pattern);
+    sums.emplace_back(sides[i]);
   }
-  BoysFit<T> fits[2 * kMaxOrder + 2];
-  const double* from = problem.eri.boys;
-  for (int order = 0; order <= 2 * highest + 1; ++order) fits[order] = read_fit<T>(from, order);
+  const auto fits = read_fits<T>(problem.eri.boys, 2 * highest + 1);
   for (std::int64_t i = 0; i < problem.eri.n_blocks; ++i) {
     const std::int32_t* block = problem.eri.blocks + 4 * i;
     if (sides[block[1]].order > kWrittenOut)
-      eri_gradient_block<T, kHigh, kHigh>(fits, problem, block, sides, sums);
+      eri_gradient_block<T, kHigh, kHigh>(fits.data(), problem, block, sides, sums);
     else
-      eri_gradient_bra<T, kWrittenOut>(fits, problem, block, sides, sums);
+      eri_gradient_bra<T, kWrittenOut>(fits.data(), problem, block, sides, sums);
   }
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    add_lanes(sides[i], sums[i], problem.eri.classes[i], problem.gradients[i]);
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    add_lanes(sides[i], sums[i], classes[i], problem.gradients[i]);
 }
 
 }  // namespace pyscf_ipu::ISA

@@ -16,24 +16,6 @@ ffi::Error repulsion(Buffer half, Buffer d, Result y, Result energy) {
   });
 }
 
-// Hermite order from the number of Hermites.
-int order_of(std::int64_t hermites) {
-  int order = 0;
-  while ((order + 1) * (order + 2) * (order + 3) / 6 < hermites) ++order;
-  if (order > kMaxOrder) throw std::invalid_argument("shells beyond f");
-  return order;
-}
-
-std::vector<Buffer> buffers_of(ffi::RemainingArgs args) {
-  std::vector<Buffer> buffers;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const auto buffer = args.get<Buffer>(i);
-    if (!buffer.has_value()) throw std::invalid_argument("an argument is not an array");
-    buffers.push_back(*buffer);
-  }
-  return buffers;
-}
-
 template <class T>
 Attraction<T> attraction_of(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom, Buffer charge,
                             Buffer nuclei_high, Buffer nuclei_low, ffi::Span<const double> boys) {
@@ -111,18 +93,9 @@ template <class T>
 EriProblem<T> eri_problem(const std::vector<Buffer>& buffers, ffi::Span<const std::int32_t> sizes,
                           ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
                           ffi::Span<const double> of, std::int64_t rows) {
-  if (of.size() != 3) throw std::invalid_argument("an interaction is three numbers");
-  EriProblem<T> problem{{}, blocks.begin(), static_cast<std::int64_t>(blocks.size() / 4), rows,
-                        boys.begin(), {T(of[0]), T(of[1]), T(of[2])}};
-  if (buffers.size() % 5) throw std::invalid_argument("eri takes five arrays a class");
-  for (std::size_t c = 0; 5 * c < buffers.size(); ++c) {
-    const Buffer* b = buffers.data() + 5 * c;
-    const auto e = b[3].dimensions();  // [S, chunks, depth, products, hermites]
-    problem.classes.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]),
-                               sizes[2 * c], sizes[2 * c + 1], data<T>(b[0]), data<T>(b[1]),
-                               data<T>(b[2]), data<T>(b[3]), data<std::int32_t>(b[4])});
-  }
-  return problem;
+  if (buffers.size() != sizes.size() / 2 * 5) throw std::invalid_argument("a class is five arrays");
+  return {classes_of<T>(buffers, 0, sizes), blocks.begin(),
+          static_cast<std::int64_t>(blocks.size() / 4), rows, boys.begin(), interaction_of<T>(of)};
 }
 
 // Arguments: p, high, low, e, segment of every class; sizes[classes, 2]: shell pairs per strip and

@@ -1,11 +1,14 @@
 // What every handler needs: the instruction set, the element type, pointers, and registration.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "kernels.hpp"
 #include "xla/ffi/api/ffi.h"
@@ -53,6 +56,48 @@ using Result = ffi::Result<ffi::AnyBuffer>;
 
 template <class T>
 T* data(Buffer buffer) { return static_cast<T*>(buffer.untyped_data()); }
+
+// Hermite order from the number of Hermites.
+inline int order_of(std::int64_t hermites) {
+  int order = 0;
+  while ((order + 1) * (order + 2) * (order + 3) / 6 < hermites) ++order;
+  if (order > kMaxOrder) throw std::invalid_argument("pairs of shells beyond f");
+  return order;
+}
+
+inline std::vector<Buffer> buffers_of(ffi::RemainingArgs args) {
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const auto buffer = args.get<Buffer>(i);
+    if (!buffer.has_value()) throw std::invalid_argument("an argument is not an array");
+    buffers.push_back(*buffer);
+  }
+  return buffers;
+}
+
+// Five arrays a class, p, high, low, e and segment, from b[first] on; sizes[classes, 2]: shell pairs
+// per strip and first row.
+template <class T>
+std::vector<EriClass<T>> classes_of(const std::vector<Buffer>& b, std::size_t first,
+                                    ffi::Span<const std::int32_t> sizes) {
+  std::vector<EriClass<T>> found;
+  if (b.size() < first + sizes.size() / 2 * 5)
+    throw std::invalid_argument("a class is five arrays");
+  for (std::size_t c = 0; c < sizes.size() / 2; ++c, first += 5) {
+    const auto e = b[first + 3].dimensions();  // [S, chunks, depth, products, hermites]
+    found.push_back({order_of(e[4]), int(e[3]), int(e[0]), int(e[1]), int(e[2]),
+                     sizes.begin()[2 * c], sizes.begin()[2 * c + 1], data<T>(b[first]),
+                     data<T>(b[first + 1]), data<T>(b[first + 2]), data<T>(b[first + 3]),
+                     data<std::int32_t>(b[first + 4])});
+  }
+  return found;
+}
+
+template <class T>
+Interaction<T> interaction_of(ffi::Span<const double> of) {
+  if (of.size() != 3) throw std::invalid_argument("an interaction is three numbers");
+  return {T(of.begin()[0]), T(of.begin()[1]), T(of.begin()[2])};
+}
 
 // A binding with `count` >= 1 arrays more as arguments, or as results.  Bindings cannot be moved, so
 // the last step returns what the library's own call makes.

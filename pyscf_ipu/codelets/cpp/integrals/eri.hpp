@@ -11,6 +11,7 @@
 
 #include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
+#include "integrals/meetings.hpp"
 
 namespace pyscf_ipu::ISA {
 
@@ -35,23 +36,15 @@ struct EriVertex : Hermites<LB, LK> {
   // result[f, f'] of one bra shell pair and a group of kets.
   void operator()(const ShellPair<T>& pair, const KetGroup<T>& group) {
     std::fill(result.begin(), result.end(), Vec<T>{});
-    for (const auto& q : group.primitives) {
-      if (pair.primitives.front().size * q.size < kNegligible<T>) continue;
-      std::fill(half.begin(), half.end(), Vec<T>{});
-      for (const auto& p : pair.primitives) {
-        if (p.size * q.size < kNegligible<T>) break;
-        contract_bra(p, q);
-      }
-      contract_ket(q);
-    }
+    each_meeting(
+        pair, group, [&] { std::fill(half.begin(), half.end(), Vec<T>{}); },
+        [&](const auto& p, const auto& q) { contract_bra(p, q); },
+        [&](const auto& q) { contract_ket(q); });
   }
 
  private:
   void contract_bra(const Primitive<T>& p, const KetVector<T>& q) {
-    const Vec<T> inverse_root = reciprocal_root<T>(p.p + q.q);
-    const Vec<T> alpha = (p.p * q.q) * (inverse_root * inverse_root);
-    Vec<T> d[3];
-    for (int i = 0; i < 3; ++i) d[i] = (p.high[i] - q.high[i]) + (p.low[i] - q.low[i]);
+    const auto [inverse_root, alpha, d] = Meeting<T>(p, q);
     if constexpr (LB == kHigh) {
       high->integrals(fit, of, alpha, inverse_root, d);
       high->contract(p.e, half.data());
@@ -102,8 +95,8 @@ struct EriVertex : Hermites<LB, LK> {
 // What becomes of the integrals.
 template <class T>
 struct Taker {
-  // A strip of kets begins, of so many products each.
-  virtual void open(const PairStrip<T>&, int) {}
+  // A strip of kets begins; each has `products` products.
+  virtual void open(const PairStrip<T>& kets, int products) { (void)kets, (void)products; }
   // The integrals [products, ket_products, lanes] of a bra and the n-th group of kets, from
   // `first_lane` on.
   virtual void take(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
@@ -172,40 +165,38 @@ void eri_dispatch(const BoysFit<T>* fits, const Interaction<T>& of, const Side<T
     eri_dispatch<T, LB - 1>(fits, of, bra, ket, bra_strip, ket_strip, taker);
 }
 
-// Computes all blocks of the plan.
+// All blocks of the plan, for one interaction after another.
 template <class T>
-void each_block(const EriProblem<T>& problem, Taker<T>& taker) {
-  std::vector<std::vector<T>> sizes;
-  T largest = 0;
-  const int highest = highest_of(problem.classes);
-  for (const auto& c : problem.classes) {
-    sizes.push_back(sizes_of(c, highest));
-    for (const T size : sizes.back()) largest = std::max(largest, size);
+struct EriBlocks {
+  const EriProblem<T>& problem;
+  const int highest;
+  const Sizes<T> sizes;
+  const std::vector<Side<T>> sides;
+  const std::vector<BoysFit<T>> fits;
+
+  explicit EriBlocks(const EriProblem<T>& problem)
+      : problem(problem), highest(highest_of(problem.classes)), sizes(problem.classes, highest),
+        sides(sides_of(problem.classes, sizes, sizes.largest)),
+        fits(read_fits<T>(problem.boys, 2 * highest)) {}
+
+  void compute(const Interaction<T>& of, Taker<T>& taker) const {
+    for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
+      const std::int32_t* b = problem.blocks + 4 * i;
+      // Classes are sorted by order, and a block's bra class is not behind its ket class.
+      const Side<T>&bra = sides[b[0]], &ket = sides[b[1]];
+      if (ket.order > kWrittenOut)
+        eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], of, bra, ket, b[2], b[3], taker);
+      else
+        eri_dispatch<T, kWrittenOut>(fits.data(), of, bra, ket, b[2], b[3], taker);
+    }
   }
-  std::vector<Side<T>> sides;
-  sides.reserve(problem.classes.size());
-  for (std::size_t c = 0; c < problem.classes.size(); ++c)
-    sides.push_back(side_of(problem.classes[c], sizes[c], largest));
-  BoysFit<T> fits[2 * kMaxOrder + 1];
-  const double* from = problem.boys;
-  for (int order = 0; order <= 2 * highest; ++order) fits[order] = read_fit<T>(from, order);
-  for (std::int64_t i = 0; i < problem.n_blocks; ++i) {
-    const std::int32_t* b = problem.blocks + 4 * i;
-    // Classes are sorted by order, and a block's bra class is not behind its ket class.
-    const Side<T>&bra = sides[b[0]], &ket = sides[b[1]];
-    if (ket.order > kWrittenOut)
-      eri_block<T, kHigh, kHigh>(fits[bra.order + ket.order], problem.of, bra, ket, b[2], b[3],
-                                 taker);
-    else
-      eri_dispatch<T, kWrittenOut>(fits, problem.of, bra, ket, b[2], b[3], taker);
-  }
-}
+};
 
 template <class T>
 void eri(const EriProblem<T>& problem, T* matrix) {
   std::fill_n(matrix, problem.rows * problem.rows, T(0));
   WholeMatrix<T> taker(problem.rows, matrix);
-  each_block<T>(problem, taker);
+  EriBlocks<T>(problem).compute(problem.of, taker);
 }
 
 }  // namespace pyscf_ipu::ISA

@@ -204,4 +204,29 @@ Side<T> side_of(const EriClass<T>& c, const std::vector<T>& sizes, T largest) {
   return side;
 }
 
+// The sizes of the primitive pairs of some classes, and the largest of all.
+template <class T>
+struct Sizes {
+  std::vector<std::vector<T>> of;
+  T largest = 0;
+
+  Sizes(const std::vector<EriClass<T>>& classes, int highest) {
+    for (const auto& c : classes) {
+      of.push_back(sizes_of(c, highest));
+      for (const T size : of.back()) largest = std::max(largest, size);
+    }
+  }
+};
+
+// All classes arranged, without what is negligible beside the `largest` of those they meet.
+template <class T>
+std::vector<Side<T>> sides_of(const std::vector<EriClass<T>>& classes, const Sizes<T>& sizes,
+                              T largest) {
+  std::vector<Side<T>> sides;
+  sides.reserve(classes.size());
+  for (std::size_t c = 0; c < classes.size(); ++c)
+    sides.push_back(side_of(classes[c], sizes.of[c], largest));
+  return sides;
+}
+
 }  // namespace pyscf_ipu::ISA

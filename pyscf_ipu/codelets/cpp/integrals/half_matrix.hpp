@@ -14,39 +14,39 @@
 
 namespace pyscf_ipu::ISA {
 
-// Number of elements in the first `row` rows of a packed triangle.  Written so that nothing between
-// is larger than the result; like what follows, for a number or a vector of them.
-template <class V>
-inline V triangle(V row) { return ((row + 1) >> 1) * (row | 1); }
-
-// Place of (a, b) in a packed triangle, whichever of them is the row.
-template <class V>
-inline V place(V a, V b) {
-  const V high = a > b ? a : b, low = a > b ? b : a;
-  return triangle<V>(high) + low;
+// Place of (a, b) in a packed triangle, whichever of them is the row; nothing between is larger than
+// the result.
+template <class T>
+inline IntVec<T> place(IntVec<T> a, IntVec<T> b) {
+  const IntVec<T> high = a > b ? a : b, low = a > b ? b : a;
+  return ((high + 1) >> 1) * (high | 1) + low;
 }
 
 // The places in L of (ij|kl) as a Coulomb and as two exchange integrals, and its factors there.
-template <class V, class X>
+template <class T>
 struct Terms {
-  V at[3];
-  X factor[3];
+  using I = IntVec<T>;
+  const I i, j, k, l;
+  const I pairs[3][2];  // of AOs: those of a row and a column of G
+  const I at[3];
 
-  // Of four different AOs.
-  Terms(V i, V j, V k, V l, V ij, V kl)
-      : at{place<V>(ij, kl), place<V>(place<V>(i, k), place<V>(j, l)),
-           place<V>(place<V>(i, l), place<V>(j, k))} {}
+  Terms(I i, I j, I k, I l)
+      : i(i), j(j), k(k), l(l),
+        pairs{{place<T>(i, j), place<T>(k, l)},
+              {place<T>(i, k), place<T>(j, l)},
+              {place<T>(i, l), place<T>(j, k)}},
+        at{place<T>(pairs[0][0], pairs[0][1]), place<T>(pairs[1][0], pairs[1][1]),
+           place<T>(pairs[2][0], pairs[2][1])} {}
 
   // Of AOs that may be equal: an integral may stand twice in an element of G, both exchange terms
   // may be the same element, and L has only half of G's diagonal.
-  void count(V i, V j, V k, V l, V ij, V kl) {
-    const X none{}, one = none + 1, two = none + 2, half = one / 2;
-    factor[0] = (ij == kl) ? half : one;
-    const X diagonal = (place<V>(i, k) == place<V>(j, l)) ? half : one;
-    factor[1] = diagonal * (((j == l) | (i == k)) ? two : one);
-    const X across = (place<V>(i, l) == place<V>(j, k)) ? half : one;
-    factor[2] = across * (((j == k) | (i == l)) ? two : one);
-    factor[2] = ((i == j) | (k == l)) ? none : factor[2];
+  Vec<T> factor(int term) const {
+    const Vec<T> none{}, one = none + 1, two = none + 2, half = one / 2;
+    const Vec<T> of_diagonal = (pairs[term][0] == pairs[term][1]) ? half : one;
+    if (term == 0) return of_diagonal;
+    const I twice = term == 1 ? (j == l) | (i == k) : (j == k) | (i == l);
+    const Vec<T> found = of_diagonal * (twice ? two : one);
+    return term == 1 ? found : ((i == j) | (k == l)) ? none : found;
   }
 };
 
@@ -57,7 +57,8 @@ struct HalfMatrix : Taker<T> {
   static constexpr int w = kWidth<T>;
 
   struct Ket {
-    I k, l, kl, out;  // AOs of a product, its place, and the lanes in which there is none
+    I k, l;  // the two AOs of a product
+    I out;   // lanes without a product
   };
 
   const std::int32_t* const aos;  // [rows, 2]: the two AOs of a product; -1 where there is none
@@ -82,7 +83,6 @@ struct HalfMatrix : Taker<T> {
           ket.out[lane] = -int(out);
           ket.k[lane] = out ? 0 : aos[2 * (row + g)];
           ket.l[lane] = out ? 0 : aos[2 * (row + g) + 1];
-          ket.kl = place<I>(ket.k, ket.l);
         }
       }
   }
@@ -109,22 +109,16 @@ struct HalfMatrix : Taker<T> {
 
   __attribute__((always_inline)) void add(std::int32_t first, std::int32_t second, const Ket& ket,
                                           Vec<T> x) {
-    const I i = I{} + first, j = I{} + second, ij = place<I>(i, j);
+    const I i = I{} + first, j = I{} + second;
+    const Terms<T> terms(i, j, ket.k, ket.l);
     x = select<T>(ket.out | before, Vec<T>{}, x);
-    if (same >= 0 && ij[0] < ket.kl[same]) x[same] = 0;
-    Terms<I, Vec<T>> terms(i, j, ket.k, ket.l, ij, ket.kl);
+    if (same >= 0 && terms.pairs[0][0][same] < terms.pairs[0][1][same]) x[same] = 0;
     const I equal = (ket.k == ket.l) | (ket.k == i) | (ket.k == j) | (ket.l == i) | (ket.l == j);
-    if (first != second && !any<T>(equal)) {
-      add_each<T>(half, terms.at[0], coulomb * x);
-      if (exchange == T(0)) return;
-      add_each<T>(half, terms.at[1], exchange * x);
-      add_each<T>(half, terms.at[2], exchange * x);
-    } else {
-      terms.count(i, j, ket.k, ket.l, ij, ket.kl);
-      add_each<T>(half, terms.at[0], coulomb * x * terms.factor[0]);
-      if (exchange == T(0)) return;
-      add_each<T>(half, terms.at[1], exchange * x * terms.factor[1]);
-      add_each<T>(half, terms.at[2], exchange * x * terms.factor[2]);
+    const bool repeats = first == second || any<T>(equal);
+#pragma GCC unroll 3
+    for (int term = 0; term < (exchange == T(0) ? 1 : 3); ++term) {
+      const Vec<T> value = (term ? exchange : coulomb) * x;
+      add_each<T>(half, terms.at[term], repeats ? value * terms.factor(term) : value);
     }
   }
 };
@@ -133,11 +127,10 @@ struct HalfMatrix : Taker<T> {
 template <class T>
 void supermatrix(const SupermatrixProblem<T>& problem, T* half) {
   std::fill_n(half, problem.elements, T(0));
+  const EriBlocks<T> blocks(problem.eri);
   for (const auto& pass : problem.passes) {
     HalfMatrix<T> taker(problem.aos, pass.coulomb, pass.exchange, half);
-    EriProblem<T> one = problem.eri;
-    one.of = pass.of;
-    each_block<T>(one, taker);
+    blocks.compute(pass.of, taker);
   }
 }
 
