@@ -49,7 +49,7 @@ def eri_side(data: StripData) -> EriSide:
 
 
 def with_segments(
-    sides: Sequence[EriSide], segments: Sequence[Int[np.ndarray, "S nb"]]
+    sides: Sequence[EriSide], segments: Sequence[Int[np.ndarray, "_ _"]]
 ) -> list[HostArray]:
     """What codelets read of every class: its side, and which member a chunk belongs to."""
     return [x for side, segment in zip(sides, segments, strict=True) for x in (*side, segment)]
