@@ -91,8 +91,8 @@ def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, 
     timed.run("xc_potential", xc_potential, grid.ao, moments)
     timed.run("repulsion", lambda g, d: repulsion(g, pack_density(d)), g, d)
     n, pairs = timed.shape.n_ao, timed.shape.n_pairs
-    points, planes = grid.weights.size, grid.ao.shape[1]
-    xc_work = 2.0 * n * points * (n + planes), 4.0 * grid.ao.size
+    points, planes = grid.weights.size, grid.ao.values.shape[1]
+    xc_work = 2.0 * n * points * (n + planes), 4.0 * grid.ao.values.size
     work = {
         "xc_density": xc_work,
         "xc_potential": xc_work,

@@ -1,6 +1,7 @@
 """Energy and forces of a correction: on the host, in float64, one molecule at a time."""
 
 from importlib.util import find_spec
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,10 @@ from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
 
 Atoms = tuple[Integer[np.ndarray, " A"], Float[np.ndarray, "A 3"]]
 """Atomic numbers, and positions in Bohr."""
+
+
+ONE_AT_A_TIME = Lock()
+"""The first calls of dftd3 by two threads at once can return zeros: its tables are not yet made."""
 
 
 class Correction(NamedTuple):
@@ -60,7 +65,8 @@ def correction(
         energy, gradient = chai_head_gordon(numbers, where, **kind.parameters.values)
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
-    found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind)
+    with ONE_AT_A_TIME:
+        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind)
     return Correction(float(found["energy"]), -np.asarray(found["gradient"]))
 
 

@@ -23,6 +23,9 @@ HEAVIEST = 103
 """Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""
 
 
+SHELL_POINTS = 512
+"""Points of a shell of space that `near_order` divides into octants."""
+
 SPHERES = tuple(sorted(n for n in gen_grid.LEBEDEV_NGRID.tolist() if n > 1))
 """Numbers of points that a Lebedev sphere can have."""
 
@@ -69,7 +72,7 @@ class AtomicGrid:
 
 @cache
 def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
-    """PySCF's grid of one element, cached.
+    """PySCF's grid of one element, cached; neighbours lie together (`near_order`).
 
     O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408; V. I. Lebedev,
     D. N. Laikov, Doklady Mathematics 59, 477 (1999).
@@ -96,11 +99,25 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
         prune=gen_grid.nwchem_prune if pruned else None,
     )
     ((points, weights),) = tables.values()
-    points = np.array(points, dtype=np.float64, order="C")
-    weights = np.array(weights, dtype=np.float64)
+    order = near_order(points)
+    points = np.array(points[order], dtype=np.float64, order="C")
+    weights = np.array(weights[order], dtype=np.float64)
     points.flags.writeable = False
     weights.flags.writeable = False
     return AtomicGrid(points, weights)
+
+
+def near_order(points: Float[np.ndarray, "G 3"]) -> Int[np.ndarray, " G"]:
+    """An order of the points about a nucleus in which neighbours follow one another.
+
+    Spheres are taken together until they have 512 points or more, and each such shell of space is
+    walked through octant by octant, so that 64 points one after another lie in one of them.
+    """
+    _, sphere = np.unique(np.round(np.linalg.norm(points, axis=1), 12), return_inverse=True)
+    inside = np.cumsum(np.bincount(sphere)) - np.bincount(sphere)  # points on smaller spheres
+    shell = (inside // SHELL_POINTS)[sphere]
+    octant = (points > 0) @ np.array([4, 2, 1])
+    return np.lexsort((sphere, octant, shell))
 
 
 def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:

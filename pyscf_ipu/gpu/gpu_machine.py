@@ -6,6 +6,7 @@ from jax import Array
 from pyscf_ipu.gpu.eri_kernel import LARGEST_ORDER, eri_class_pair
 from pyscf_ipu.gpu.grid_kernels import density_kernel, potential_kernel
 from pyscf_ipu.gpu.supermatrix_kernel import full_repulsion, full_supermatrix
+from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
     GridProducts,
     xc_density,
@@ -16,7 +17,7 @@ from pyscf_ipu.grid.xc_matrix import (
 from pyscf_ipu.integrals.electron_repulsion import EriSide, class_blocks, eri_side
 from pyscf_ipu.integrals.eri_matrix import arrange, eri_matrices, symmetric_matrix
 from pyscf_ipu.integrals.strips import StripData
-from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG, FloatTDNG
+from pyscf_ipu.numerics.arrays import FloatNN, FloatRR, FloatTDG
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.scf.machine import Machine, Repulsion, library_eigh
 from pyscf_ipu.shapes.atoms import Atoms
@@ -50,14 +51,18 @@ def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interac
     return lambda d: full_repulsion(full, d)
 
 
-def density(ao: FloatTDNG, matrix: FloatNN) -> FloatTDG:
+def density(ao: AoBlocks, matrix: FloatNN) -> FloatTDG:
     """`grid.xc_matrix.xc_density`; in float64 by XLA."""
-    return (density_kernel if ao.dtype == jnp.float32 else xc_density)(ao, matrix)
+    if matrix.dtype == jnp.float32:
+        return density_kernel(ao.values, matrix)
+    return xc_density(ao, matrix)
 
 
-def potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+def potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """`grid.xc_matrix.xc_potential`; in float64 by XLA."""
-    return (potential_kernel if ao.dtype == jnp.float32 else xc_potential)(ao, factors)
+    if factors.dtype == jnp.float32:
+        return potential_kernel(ao.values, factors)
+    return xc_potential(ao, factors)
 
 
 PRODUCTS = GridProducts(density, potential, xc_kinetic_density, xc_kinetic_potential)

@@ -9,108 +9,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pyscf_ipu.codelets import codelet
-from pyscf_ipu.elements.basis import to_functions
-from pyscf_ipu.elements.basis_sets import MAX_L
 from pyscf_ipu.integrals.shell_pairs import radial_index
-from pyscf_ipu.numerics.arrays import FloatDNG, FloatG3, FloatTDNG
+from pyscf_ipu.numerics.arrays import FloatDNG, FloatG3
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.shapes.atoms import Atoms, Shells
+from pyscf_ipu.shapes.atoms import Shells
 from pyscf_ipu.shapes.layout import Layout, ShellGroup
-from pyscf_ipu.tiles import tile_map, tile_put_sharded
 
 FloatNG = Float[Array, "n G"]
-
-
-def ao_blocks(
-    atoms: Atoms,
-    local: Float[Array, "T G 3"],
-    owner: Int[np.ndarray, "T G"] | Int[Array, "T G"],
-    gradient: bool,
-) -> FloatTDNG:
-    """AOs on T blocks of points at nuclei[owner] + local (Bohr); D as in `ao_values`."""
-    layout = atoms.layout
-
-    def portable(*operands: Array) -> FloatTDNG:
-        local, owner, hi, lo, *shells = operands
-        centres = Pair(hi, lo)
-        parts = _split_shells(layout, centres, *shells)
-        return ao_blocks_vertex(layout, parts, local, centres.at(owner), gradient)
-
-    exponents = jnp.concatenate([s.exponents.value().ravel() for s in atoms.shells])
-    coefficients = jnp.concatenate([s.coefficients.value().ravel() for s in atoms.shells])
-    places = jnp.asarray(owner, np.int32)
-    blocks, size = owner.shape
-    return codelet(
-        "ao_values",
-        portable,
-        *(local, places, *atoms.nuclei, exponents, coefficients),
-        shape=(blocks, 4 if gradient else 1, layout.shape.n_ao, size),
-        shells=shell_table(layout).ravel(),
-        pure_d=_pure(layout, 2),
-        pure_f=_pure(layout, 3),
-    )
-
-
-def ao_blocks_vertex(
-    layout: Layout,
-    shells: tuple[Shells, ...],
-    local: Float[Array, "T G 3"],
-    owner: Pair,
-    gradient: bool,
-) -> FloatTDNG:
-    """The portable form of the codelet "ao_values": one compute set, a vertex per block."""
-
-    def ao_values_vertex(local: FloatG3, hi: FloatG3, lo: FloatG3) -> FloatDNG:
-        return ao_values(layout, shells, local, Pair(hi, lo), gradient)
-
-    tiles = range(local.shape[0])
-    args = [tile_put_sharded(x, tiles) for x in (local, owner.hi, owner.lo)]
-    return tile_map(ao_values_vertex, *args, name="ao_values", shared=True).array
-
-
-def _pure(layout: Layout, l: int) -> Float[np.ndarray, " numbers"]:
-    """What makes functions of one l from cartesian powers, row by row."""
-    cart = any(group.kind.cart for group in layout.groups if group.kind.l_max == l)
-    return to_functions(l, cart).ravel()
-
-
-def shell_table(layout: Layout) -> Int[np.ndarray, "shells 9"]:
-    """What the codelet "ao_values" reads of every shell.
-
-    Atom slot, first AO, number of primitives, where its exponents and where its coefficients
-    start in the lists of all, number of contractions for l = 0 to 3.  Sorted by atom.
-    """
-    rows, exponent, coefficient = [], 0, 0
-    for group in layout.groups:
-        k, parts = group.kind.n_prim, dict(group.kind.parts)
-        contractions = [parts.get(l, 0) for l in range(MAX_L + 1)]
-        for atom, ao in zip(group.atom, group.ao, strict=True):
-            rows.append([atom, ao, k, exponent, coefficient, *contractions])
-            exponent += k
-            coefficient += k * sum(contractions)
-    table = np.array(rows, np.int32)
-    return table[np.argsort(table[:, 0], kind="stable")]
-
-
-def _split_shells(
-    layout: Layout,
-    nuclei: Pair,
-    exponents: Float[Array, " numbers"],
-    coefficients: Float[Array, " more"],
-) -> tuple[Shells, ...]:
-    """The shells of every group from the lists of all exponents and coefficients."""
-    out, exponent, coefficient = [], 0, 0
-    for group in layout.groups:
-        n, k = group.n_shells, group.kind.n_prim
-        columns = sum(count for _, count in group.kind.parts)
-        a = exponents[exponent : exponent + n * k].reshape(n, k)
-        c = coefficients[coefficient : coefficient + n * k * columns].reshape(n, k, columns)
-        out.append(
-            Shells(Pair(a, jnp.zeros_like(a)), Pair(c, jnp.zeros_like(c)), nuclei.at(group.atom))
-        )
-        exponent, coefficient = exponent + a.size, coefficient + c.size
-    return tuple(out)
 
 
 def ao_values(

@@ -14,9 +14,9 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, PyTree
 
-from pyscf_ipu.grid.ao_values import ao_blocks
+from pyscf_ipu.grid.ao_blocks import AoBlocks, ao_blocks
 from pyscf_ipu.grid.becke import Cells, becke_weights
-from pyscf_ipu.numerics.arrays import Floats, FloatTDNG, FloatTG
+from pyscf_ipu.numerics.arrays import Floats, FloatTG
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.xc import Functional
 
@@ -37,7 +37,7 @@ is added up over all blocks)."""
 class GridBlocks(NamedTuple):
     """T blocks of grid points."""
 
-    ao: FloatTDNG
+    ao: AoBlocks
     weights: FloatTG  # Bohr^3
 
     def each(self, work: Work, *more: Array) -> tuple[PyTree, Floats]:
@@ -48,8 +48,8 @@ class GridBlocks(NamedTuple):
 class RemadeBlocks(NamedTuple):
     """The same in K pieces of b blocks each, without the AO values."""
 
-    values: Callable[[Float[Array, "b G 3"], Int[Array, "b G"]], FloatTDNG]
-    """AOs at points relative to their owners."""
+    values: Callable[[Float[Array, "b G 3"], Int[Array, "b G"], Float[Array, "b G"]], AoBlocks]
+    """AOs at points relative to their owners, with weights."""
     local: Float[Array, "K b G 3"]
     owner: Int[np.ndarray, "K b G"]
     pieces: Float[Array, "K b G"]  # weights, Bohr^3
@@ -64,7 +64,7 @@ class RemadeBlocks(NamedTuple):
 
         def piece(data: tuple[Array, ...]) -> tuple[PyTree, Floats]:
             local, owner, weights, *rows = data
-            return work(self.values(local, owner), weights, *rows)
+            return work(self.values(local, owner, weights), weights, *rows)
 
         def add(total: Floats, data: tuple[Array, ...]) -> tuple[Floats, PyTree]:
             found, part = piece(data)
@@ -120,4 +120,5 @@ def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None)
         return RemadeBlocks(
             values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
         )
-    return GridBlocks(ao_blocks(atoms, local, owner, functional.needs_gradient), volume)
+    ao = ao_blocks(atoms, local, owner, volume, functional.needs_gradient, screened=blocks is None)
+    return GridBlocks(ao, volume)

@@ -15,6 +15,7 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
+from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.numerics.arrays import (
     FloatDG,
@@ -42,19 +43,19 @@ from pyscf_ipu.xc import Functional
 class GridProducts(NamedTuple):
     """The two steps that read all AO values, as a machine computes them."""
 
-    density: Callable[[FloatTDNG, FloatNN], FloatTDG]
-    potential: Callable[[FloatTDNG, FloatTDG], FloatNN]
-    kinetic_density: Callable[[FloatTDNG, FloatNN], FloatTG]
-    kinetic_potential: Callable[[FloatTDNG, FloatTG], FloatNN]
+    density: Callable[[AoBlocks, FloatNN], FloatTDG]
+    potential: Callable[[AoBlocks, FloatTDG], FloatNN]
+    kinetic_density: Callable[[AoBlocks, FloatNN], FloatTG]
+    kinetic_potential: Callable[[AoBlocks, FloatTG], FloatNN]
 
-    def moments(self, functional: Functional, ao: FloatTDNG, density: FloatNN) -> FloatTVG:
+    def moments(self, functional: Functional, ao: AoBlocks, density: FloatNN) -> FloatTVG:
         """Density, gradient and kinetic energy density, as far as a functional needs them."""
         found = self.density(ao, density)
         if not functional.needs_tau:
             return found
         return jnp.concatenate([found, self.kinetic_density(ao, density)[:, None]], axis=1)
 
-    def matrix(self, functional: Functional, ao: FloatTDNG, factors: FloatTVG) -> FloatNN:
+    def matrix(self, functional: Functional, ao: AoBlocks, factors: FloatTVG) -> FloatNN:
         """The matrix from a factor for each of the moments."""
         if functional.needs_tau:
             half = self.potential(ao, factors[:, :-1])
@@ -75,7 +76,7 @@ def exchange_correlation(
         zero = jnp.zeros((), density.dtype)
         return Pair(zero, zero), jnp.zeros_like(density)
 
-    def blocks(ao: FloatTDNG, weights: FloatTG) -> tuple[tuple[Array, Array], FloatNN]:
+    def blocks(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[Array, Array], FloatNN]:
         moments = products.moments(functional, ao, density)
         tiles = range(weights.shape[0])
         points = (tile_put_sharded(moments, tiles), tile_put_sharded(weights, tiles))
@@ -89,56 +90,56 @@ def exchange_correlation(
     return tile_total(Pair(*energies)), matrix
 
 
-def xc_density(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
+def xc_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
     """The density on all points and, for D = 4, its gradient."""
 
-    def portable(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
+    def portable(ao: FloatTDNG, _: Array, density: FloatNN) -> FloatTDG:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
         return tile_map(xc_density_vertex, *args, name="xc_density", shared=True).array
 
-    t, d, _, points = ao.shape
-    return codelet("xc_density", portable, ao, density, shape=(t, d, points))
+    t, d, _, points = ao.values.shape
+    return codelet("xc_density", portable, *ao, density, shape=(t, d, points))
 
 
-def xc_potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+def xc_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """Half of the matrix: sum_g ao_0 (sum_d factors_d ao_d)^T."""
 
-    def portable(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+    def portable(ao: FloatTDNG, _: Array, factors: FloatTDG) -> FloatNN:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
         return tile_map(xc_potential_vertex, *args, name="xc_potential", shared=True).array.sum(0)
 
-    n = ao.shape[2]
-    return codelet("xc_potential", portable, ao, factors, shape=(n, n))
+    n = ao.values.shape[2]
+    return codelet("xc_potential", portable, *ao, factors, shape=(n, n))
 
 
-def xc_kinetic_density(ao: FloatTDNG, density: FloatNN) -> FloatTG:
+def xc_kinetic_density(ao: AoBlocks, density: FloatNN) -> FloatTG:
     """The kinetic energy density on all points; D = 4."""
 
-    def portable(ao: FloatTDNG, density: FloatNN) -> FloatTG:
+    def portable(ao: FloatTDNG, _: Array, density: FloatNN) -> FloatTG:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
         vertex = xc_kinetic_density_vertex
         return tile_map(vertex, *args, name="xc_kinetic_density", shared=True).array
 
-    t, _, _, points = ao.shape
-    return codelet("xc_kinetic_density", portable, ao, density, shape=(t, points))
+    t, _, _, points = ao.values.shape
+    return codelet("xc_kinetic_density", portable, *ao, density, shape=(t, points))
 
 
-def xc_kinetic_potential(ao: FloatTDNG, factors: FloatTG) -> FloatNN:
+def xc_kinetic_potential(ao: AoBlocks, factors: FloatTG) -> FloatNN:
     """Half of what the kinetic energy density adds to the matrix:
     sum_g factors sum_d ao_d ao_d^T, d = 1, 2 and 3."""
 
-    def portable(ao: FloatTDNG, factors: FloatTG) -> FloatNN:
+    def portable(ao: FloatTDNG, _: Array, factors: FloatTG) -> FloatNN:
         tiles = range(ao.shape[0])
         args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
         vertex = xc_kinetic_potential_vertex
         parts = tile_map(vertex, *args, name="xc_kinetic_potential", shared=True).array
         return parts.sum(0)
 
-    n = ao.shape[2]
-    return codelet("xc_kinetic_potential", portable, ao, factors, shape=(n, n))
+    n = ao.values.shape[2]
+    return codelet("xc_kinetic_potential", portable, *ao, factors, shape=(n, n))
 
 
 def xc_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatDG:

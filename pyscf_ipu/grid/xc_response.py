@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.grid.xc_matrix import PORTABLE, along, ingredients_of
 from pyscf_ipu.numerics.arrays import (
     FloatG,
     FloatKG,
     FloatNN,
-    FloatTDNG,
     FloatTG,
     FloatVG,
     Scalar,
@@ -37,7 +37,7 @@ def exchange_correlation_response(
         return jnp.zeros_like
     no_matrix = jnp.zeros((), density.dtype)
 
-    def at_density(ao: FloatTDNG, weights: FloatTG) -> tuple[tuple[Array, Array], Scalar]:
+    def at_density(ao: AoBlocks, weights: FloatTG) -> tuple[tuple[Array, Array], Scalar]:
         tiles = range(weights.shape[0])
         moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
         kernel_of = partial(xc_kernel_vertex, functional)
@@ -48,7 +48,7 @@ def exchange_correlation_response(
     known, _ = grid.each(at_density)
 
     def response(change: FloatNN) -> FloatNN:
-        def along_change(ao: FloatTDNG, weights: FloatTG, *known: Array) -> tuple[tuple, FloatNN]:
+        def along_change(ao: AoBlocks, weights: FloatTG, *known: Array) -> tuple[tuple, FloatNN]:
             tiles = range(weights.shape[0])
             rows = (*known, PORTABLE.moments(functional, ao, change))
             vertex = partial(xc_response_vertex, functional)

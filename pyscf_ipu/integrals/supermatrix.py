@@ -30,6 +30,9 @@ from pyscf_ipu.shapes.tile_plan import TilePlan
 Half = Float[Array, " half"]
 """L, [P (P + 1) / 2]: its first row of one element, its second row of two, and so on."""
 
+MOST_AOS = 361
+"""AOs of the largest L whose elements int32 can count, as index arithmetic in float32 does."""
+
 BLOCK_ROWS = 8
 """Rows of L whose products are added up at once: so few that this is accurate in float32.  With 64
 rows nine heavy atoms were 0.26 meV too low, with 8 they are 0.02."""
@@ -93,16 +96,21 @@ def packed_rows(matrix: Float[Array, "P P"]) -> Half:
 
     def put(row: Count, out: Array) -> Array:
         # What lies behind the diagonal is overwritten by the next row.
-        return lax.dynamic_update_slice(out, matrix[row], (row * (row + 1) // 2,))
+        return lax.dynamic_update_slice(out, matrix[row], (_before(row),))
 
     return lax.fori_loop(0, n, put, jnp.zeros(size + n, matrix.dtype))[:size]
+
+
+def _before(row: Count) -> Count:
+    """Elements of L before a row; no number on the way is larger."""
+    return (row + 1) // 2 * (row | 1)
 
 
 def rows_of(half: Half, n: int) -> Float[Array, "P P"]:
     """L as a matrix, zero above the diagonal."""
     padded = jnp.pad(half, (0, n))
     rows = jnp.arange(n, dtype=jnp.int32)
-    slices = jax.vmap(lambda row: lax.dynamic_slice(padded, (row * (row + 1) // 2,), (n,)))(rows)
+    slices = jax.vmap(lambda row: lax.dynamic_slice(padded, (_before(row),), (n,)))(rows)
     return jnp.where(rows <= rows[:, None], slices, 0.0)
 
 

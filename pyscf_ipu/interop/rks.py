@@ -158,12 +158,31 @@ class RKS(dft.rks.RKS):
         return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
 
     def to_pyscf(self) -> dft.rks.RKS:
-        """The same state in PySCF's own class, whose `kernel` is PySCF's; fitted with jk="ri"."""
+        """The same state in PySCF's own class, whose `kernel` is PySCF's; fitted where this is."""
         plain: Any = self.copy()
         plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
         for name in ("_precision", "_solver", "jk"):
             del plain.__dict__[name]
-        return plain.density_fit() if self.jk == "ri" else plain
+        return plain.density_fit() if self._is_fitted() else plain
+
+    def _is_fitted(self) -> bool:
+        """Whether J and K come from density fitting."""
+        if self.jk != "auto":
+            return self.jk == "ri"
+        settings = self.settings()
+        return settings.form(shared_solver(settings).shape(molecule_of(self.mol)).n_ao) == "ri"
+
+    def get_jk(self, *args: Any, **kwargs: Any) -> Any:
+        """PySCF's J and K, fitted where this object's energy is."""
+        if self._is_fitted():
+            return self.to_pyscf().get_jk(*args, **kwargs)
+        return super().get_jk(*args, **kwargs)
+
+    def nuc_grad_method(self) -> Any:
+        """PySCF's gradients, fitted where this object's energy is."""
+        return self.to_pyscf().nuc_grad_method()
+
+    Gradients = nuc_grad_method
 
     def to_uks(self, xc: str | None = None) -> dft.uks.UKS:
         """PySCF's unrestricted object with these orbitals; its SCF is PySCF's."""

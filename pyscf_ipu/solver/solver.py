@@ -18,6 +18,7 @@ from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.host.backend import backend
+from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import Settings
@@ -91,7 +92,8 @@ class Solver:
         Raises:
             InvalidMolecule: the basis lacks an element, or has too few functions for the electrons,
                 or an element has no auxiliary basis.
-            TooLarge: (an InvalidMolecule) this machine has too little memory.
+            TooLarge: (an InvalidMolecule) this machine has too little memory, or float32 too few
+                places for the integrals.
         """
         pairs, room = mol.n_electrons // 2, self.n_ao(mol.numbers)
         if pairs > room:
@@ -103,6 +105,11 @@ class Solver:
         shape = shape_of(mol.numbers, level.basis, level.cart, level.grid, coarse=coarse)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
+        elif level.numerics.scf_dtype == np.float32 and shape.n_ao > MOST_AOS:
+            raise TooLarge(
+                f"too large: {shape.n_ao} AOs, and exact integrals in {level.precision} take at "
+                f"most {MOST_AOS}: use jk='ri', or precision='float64'"
+            )
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(

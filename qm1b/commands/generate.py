@@ -119,6 +119,10 @@ class Generate(RunSettings):
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
         settings, versions = run_settings(self, source), self.allow_other_versions
+        if chip:
+            from qm1b.costs.pod import check_priced
+
+            check_priced(settings.level)
         run = Run(
             source,
             out,

@@ -136,6 +136,16 @@ def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     return kept
 
 
+def check_priced(level: Settings) -> None:
+    """Raise UserError for a level of theory that an IPU, which has no float64, cannot compute."""
+    if level.numerics.wants64:
+        raise UserError(
+            f"an IPU computes in float32 with exact integrals, so precision={level.precision!r} with "
+            f"jk={level.jk!r} has no price: leave --price or --ipu, or choose --precision float32 "
+            "--jk exact"
+        )
+
+
 def pod_plan(
     candidates: Iterable[Candidate],
     level: Settings,
@@ -159,6 +169,7 @@ def pod_plan(
     """
     from pyscf_ipu.solver.solver import Solver
 
+    check_priced(level)
     solver = Solver(level)
     counts, samples = Counter[Any](), dict[Any, list[Candidate]]()
     for candidate in candidates:

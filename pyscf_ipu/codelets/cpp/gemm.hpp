@@ -12,10 +12,9 @@ namespace pyscf_ipu::ISA {
 constexpr int kRows = 6;
 constexpr int kColumns = VECTOR_BYTES == 64 ? 4 : 2;
 
-// sums[r][c] = sum_k a[r][k step] b[k][c], b's rows `width` elements apart.
-template <class T, int kC>
-inline __attribute__((always_inline)) void multiply(const T* const (&a)[kRows], std::int64_t step,
-                                                    const T* b, std::int64_t width, std::int64_t n,
+// sums[r][c] = sum_k a(r, k) b[k][c], n terms; b(k) is where row k of b starts.
+template <class T, int kC, class A, class B>
+inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
                                                     Vec<T> (&sums)[kRows][kC]) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
@@ -24,10 +23,10 @@ inline __attribute__((always_inline)) void multiply(const T* const (&a)[kRows], 
   for (std::int64_t k = 0; k < n; ++k) {
     Vec<T> row[kC];
 #pragma GCC unroll 4
-    for (int c = 0; c < kC; ++c) row[c] = load(b + k * width + c * kWidth<T>);
+    for (int c = 0; c < kC; ++c) row[c] = load(b(k) + c * kWidth<T>);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec<T> factor = splat<T>(a[r][k * step]);
+      const Vec<T> factor = splat<T>(a(r, k));
 #pragma GCC unroll 4
       for (int c = 0; c < kC; ++c) sums[r][c] += factor * row[c];
     }

@@ -110,6 +110,23 @@ struct AoProblem {
   const double *pure_d, *pure_f;
   int d_functions, f_functions;
   std::int64_t tiles, planes, n_ao, count;
+  const T* weights;
+  double negligible;
+};
+
+// Points that share one list of AOs; see SCREENED_POINTS in grid/ao_blocks.py.
+constexpr std::int64_t kScreened = 64;
+
+// AO values [T, D, N, Gb], and live [T, ceil(Gb / kScreened), N]: 0 where an AO vanishes.
+template <class T>
+struct AoBlocks {
+  const T *values, *live;
+  std::int64_t tiles, planes, n, points;
+  std::int64_t lists() const { return (points + kScreened - 1) / kScreened; }
+  // One plane of one block.
+  AoBlocks plane(std::int64_t t, std::int64_t d) const {
+    return {values + (t * planes + d) * n * points, live + t * lists() * n, 1, 1, n, points};
+  }
 };
 
 // One pair class and the nuclei: p[primitives], centres [primitives, 3], e[primitives, products,
@@ -178,19 +195,14 @@ struct Kernels {
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,
                         std::int64_t count, std::int64_t atoms, T* out);
   // out[T, D, N, Gb]: values and, for D = 4, gradients.
-  void (*ao_values)(const AoProblem<T>& problem, T* out);
-  // out[T, D, Gb] from ao[T, D, N, Gb] and density[N, N].
-  void (*xc_density)(const T* ao, const T* density, std::int64_t tiles, std::int64_t planes,
-                     std::int64_t n, std::int64_t points, T* out);
-  // out[N, N] from ao[T, D, N, Gb] and factors[T, D, Gb].
-  void (*xc_potential)(const T* ao, const T* factors, std::int64_t tiles, std::int64_t planes,
-                       std::int64_t n, std::int64_t points, T* out);
-  // The same from the gradients: out[T, Gb] from ao and density, out[N, N] from ao and
-  // factors[T, Gb].
-  void (*xc_kinetic_density)(const T* ao, const T* density, std::int64_t tiles,
-                             std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
-  void (*xc_kinetic_potential)(const T* ao, const T* factors, std::int64_t tiles,
-                               std::int64_t planes, std::int64_t n, std::int64_t points, T* out);
+  void (*ao_values)(const AoProblem<T>& problem, T* values, T* live);
+  // out[T, D, Gb] from density[N, N].
+  void (*xc_density)(const AoBlocks<T>& ao, const T* density, T* out);
+  // out[N, N] from factors[T, D, Gb].
+  void (*xc_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
+  // The same from the gradients: out[T, Gb] from density, out[N, N] from factors[T, Gb].
+  void (*xc_kinetic_density)(const AoBlocks<T>& ao, const T* density, T* out);
+  void (*xc_kinetic_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
                           T* out_high, T* out_low);

@@ -8,7 +8,14 @@ from oracle import METHYL_CHLORIDE
 
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import library
-from pyscf_ipu.grid.ao_values import ao_blocks, ao_blocks_vertex, shell_table
+from pyscf_ipu.grid.ao_blocks import (
+    NEGLIGIBLE,
+    SCREENED_POINTS,
+    ao_blocks,
+    ao_blocks_vertex,
+    shell_table,
+    without_negligible,
+)
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -42,7 +49,8 @@ def both(settings, n_points, gradient, reach=0.7):
         return evaluate(gather_atoms(tile_plan(shape), class_tables, conformer, dtype), local)
 
     def native(atoms, local):
-        return ao_blocks(atoms, local, owner, gradient)
+        weights = jnp.ones(owner.shape, local.dtype)
+        return ao_blocks(atoms, local, owner, weights, gradient, screened=False).values
 
     def portable(atoms, local):
         centre = atoms.nuclei.at(jnp.asarray(owner, np.int32))
@@ -97,3 +105,42 @@ def test_the_table_of_shells_covers_all_orbitals():
     rows = np.concatenate([a + np.arange(n) for a, n in zip(table[:, 1], functions, strict=True)])
     np.testing.assert_array_equal(np.sort(rows), np.arange(layout.shape.n_ao))
     assert np.all(np.diff(table[:, 0]) >= 0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("points", [64, 200])
+def test_negligible_aos_vanish_on_64_points(precision, points):
+    settings = Settings(precision=precision, grid_level=0)
+    mol, dtype = METHYL_CHLORIDE, settings.numerics.scf_dtype
+    shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
+    rng = np.random.default_rng(1)
+    far = 10 ** np.linspace(-1, 1.3, -(-points // SCREENED_POINTS)).repeat(SCREENED_POINTS)[:points]
+    local = rng.normal(size=(2, points, 3)) * far[:, None]
+    weights = rng.random((2, points)) * np.array([[1.0], [0.0]])  # none in the second block
+    owner = np.zeros((2, points), np.int32)
+
+    def both(class_tables, conformer, local, weights):
+        atoms = gather_atoms(tile_plan(shape), class_tables, conformer, dtype)
+        every = ao_blocks(atoms, local, owner, weights, True, screened=False)
+        native = ao_blocks(atoms, local, owner, weights, True)
+        limit = NEGLIGIBLE[np.dtype(dtype)]
+        return every, native, without_negligible(every.values, weights, limit)
+
+    with settings.numerics.scope():
+        every, native, portable = jax.tree.map(
+            np.asarray,
+            jax.jit(both)(
+                tables.shape_tables(shape, settings),
+                shapes_conformer.conformer(mol, shape, settings),
+                *(jnp.asarray(x, dtype) for x in (local, weights)),
+            ),
+        )
+    np.testing.assert_array_equal(native.live, portable.live)
+    np.testing.assert_array_equal(native.values, portable.values)
+    assert every.live.all()
+    assert not native.live[1].any()
+    assert not native.values[1].any()
+    kept = native.live[0].mean()
+    assert 0 < kept < 1
+    lost = (every.values - native.values)[0].astype(float) ** 2 * weights[0]
+    assert lost.sum((0, 2)).max() < native.live.shape[1] * NEGLIGIBLE[np.dtype(dtype)] ** 2

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.codelets import library
+from pyscf_ipu.grid.ao_blocks import SCREENED_POINTS, AoBlocks
 from pyscf_ipu.grid.xc_matrix import (
     xc_density,
     xc_density_vertex,
@@ -35,8 +36,14 @@ def arrays(size, planes, dtype):
 
 
 def run(function, *args):
-    with jax.enable_x64(args[0].dtype == np.float64):
-        return np.asarray(jax.jit(function)(*(jnp.asarray(x) for x in args)))
+    with jax.enable_x64(args[-1].dtype == np.float64):
+        return np.asarray(jax.jit(function)(*jax.tree.map(jnp.asarray, args)))
+
+
+def whole(ao):
+    """The values with lists that leave none out."""
+    with jax.enable_x64(ao.dtype == np.float64):
+        return AoBlocks.whole(jnp.asarray(ao))
 
 
 def check(native, exact, portable, dtype):
@@ -52,7 +59,7 @@ def check(native, exact, portable, dtype):
 @pytest.mark.parametrize("size", SIZES)
 def test_density(size, planes, dtype):
     ao, density, _ = arrays(size, planes, dtype)
-    native = run(xc_density, ao, density)
+    native = run(xc_density, whole(ao), density)
     exact = np.einsum("ij,tjg,tdig->tdg", *(x.astype(np.float64) for x in (density, ao[:, 0], ao)))
     exact[:, 1:] *= 2
     check(native, exact, run(jax.vmap(xc_density_vertex, (0, None)), ao, density), dtype)
@@ -63,7 +70,7 @@ def test_density(size, planes, dtype):
 @pytest.mark.parametrize("size", SIZES)
 def test_potential(size, planes, dtype):
     ao, _, factors = arrays(size, planes, dtype)
-    native = run(xc_potential, ao, factors)
+    native = run(xc_potential, whole(ao), factors)
     exact = np.einsum("tig,tdg,tdjg->ij", *(x.astype(np.float64) for x in (ao[:, 0], factors, ao)))
     check(native, exact, run(jax.vmap(xc_potential_vertex), ao, factors).sum(0), dtype)
 
@@ -72,7 +79,7 @@ def test_potential(size, planes, dtype):
 @pytest.mark.parametrize("size", SIZES)
 def test_kinetic_energy_density(size, dtype):
     ao, density, _ = arrays(size, 4, dtype)
-    native = run(xc_kinetic_density, ao, density)
+    native = run(xc_kinetic_density, whole(ao), density)
     slopes = ao[:, 1:].astype(np.float64)
     exact = 0.5 * np.einsum("ij,tdjg,tdig->tg", density.astype(np.float64), slopes, slopes)
     check(native, exact, run(jax.vmap(xc_kinetic_density_vertex, (0, None)), ao, density), dtype)
@@ -83,18 +90,40 @@ def test_kinetic_energy_density(size, dtype):
 def test_matrix_of_the_kinetic_energy_density(size, dtype):
     ao, _, factors = arrays(size, 4, dtype)
     factors = factors[:, 0]
-    native = run(xc_kinetic_potential, ao, factors)
+    native = run(xc_kinetic_potential, whole(ao), factors)
     slopes = ao[:, 1:].astype(np.float64)
     exact = np.einsum("tdig,tg,tdjg->ij", slopes, factors.astype(np.float64), slopes)
     portable = run(jax.vmap(xc_kinetic_potential_vertex), ao, factors).sum(0)
     check(native, exact, portable, dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(2, 59, 192), (3, 90, 70), (2, 7, 64), (1, 40, 300)])
+def test_aos_that_vanish_are_left_out(size, dtype):
+    ao, density, factors = arrays(size, 4, dtype)
+    tiles, n, points = size
+    lists = -(-points // SCREENED_POINTS)
+    live = np.random.default_rng(3).random((tiles, lists, n)) < 0.4
+    live[0, 0] = False  # nothing at all
+    ao = ao * np.repeat(live.swapaxes(1, 2), SCREENED_POINTS, axis=2)[:, None, :, :points]
+    with jax.enable_x64(dtype == np.float64):
+        known = AoBlocks(jnp.asarray(ao), jnp.asarray(live, dtype))
+    for product, by in (
+        (xc_density, density),
+        (xc_potential, factors),
+        (xc_kinetic_density, density),
+        (xc_kinetic_potential, factors[:, 0]),
+    ):
+        found, expected = run(product, known, by), run(product, whole(ao), by)
+        bound = TOLERANCE[dtype] * np.max(np.abs(expected))
+        np.testing.assert_allclose(found, expected, atol=bound, rtol=0)
+
+
 def test_sums_over_many_points_keep_their_digits():
     size = 17, 8, 1088
     ao, _, factors = arrays(size, 1, np.float32)
     ao, factors = np.abs(ao), np.abs(factors)
-    native = run(xc_potential, ao, factors)
+    native = run(xc_potential, whole(ao), factors)
     exact = np.einsum(
         "tig,tg,tjg->ij", *(x.astype(np.float64) for x in (ao[:, 0], factors[:, 0], ao[:, 0]))
     )
@@ -104,12 +133,12 @@ def test_sums_over_many_points_keep_their_digits():
 def test_a_batch_and_a_derivative_take_the_portable_vertex():
     ao, density, factors = arrays((2, 9, 20), 4, np.float32)
     batch = np.stack([density, 2 * density])
-    found = run(jax.vmap(xc_density, (None, 0)), ao, batch)
+    found = run(jax.vmap(xc_density, (None, 0)), whole(ao), batch)
     np.testing.assert_allclose(found[1], 2 * found[0], rtol=1e-6)
 
     def energy(density):
-        return jnp.sum(xc_density(jnp.asarray(ao), density) * factors)
+        return jnp.sum(xc_density(whole(ao), density) * factors)
 
     slope = np.asarray(jax.jit(jax.grad(energy))(jnp.asarray(density)))
-    matrix = run(xc_potential, ao, factors * np.array([1, 2, 2, 2], np.float32)[:, None])
+    matrix = run(xc_potential, whole(ao), factors * np.array([1, 2, 2, 2], np.float32)[:, None])
     np.testing.assert_allclose(slope, matrix.T, rtol=1e-4, atol=1e-4)

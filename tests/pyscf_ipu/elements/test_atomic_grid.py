@@ -7,8 +7,9 @@ import pytest
 from pyscf import gto
 from pyscf.data import elements
 from pyscf.dft import gen_grid
+from scipy.spatial import cKDTree
 
-from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust, near_order
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -75,19 +76,22 @@ def test_molecular_grid_is_that_of_pyscf(atoms, level):
     points, volumes, sizes = padded_slots(numbers, level)
     total = sum(sizes)
     absolute = unpad(points + positions[:, None], sizes)
-    np.testing.assert_allclose(absolute, grids.coords[:total], atol=1e-13)
+    _, order = cKDTree(grids.coords[:total]).query(absolute)
+    np.testing.assert_array_equal(np.sort(order), np.arange(total))
+    np.testing.assert_allclose(absolute, grids.coords[order], atol=1e-13)
+    expected = grids.weights[order]
 
     weights = device_weights(numbers, positions, points, volumes, np.float64)
     # PySCF's cell functions are good to 1e-16 absolute, which is what an outer point is left with.
     # Some Lebedev spheres have negative weights.
     size = np.abs(unpad(volumes, sizes))
-    slack = 1e-10 * np.abs(grids.weights[:total]) + 1e-14 * size
-    assert np.all(np.abs(unpad(weights, sizes) - grids.weights[:total]) <= slack)
+    slack = 1e-10 * np.abs(expected) + 1e-14 * size
+    assert np.all(np.abs(unpad(weights, sizes) - expected) <= slack)
     assert np.all(weights[volumes == 0] == 0)
 
     single = device_weights(numbers, positions, points, volumes, np.float32)
     slack = 3e-6 * size
-    assert np.all(np.abs(unpad(single, sizes) - grids.weights[:total]) <= slack)
+    assert np.all(np.abs(unpad(single, sizes) - expected) <= slack)
     assert np.median(np.abs(single - weights)[weights > 1e-6] / weights[weights > 1e-6]) < 2e-7
 
 
@@ -118,8 +122,22 @@ def test_atomic_grids_from_hydrogen_to_chlorine_and_of_bromine(level):
         # PySCF pads to a multiple of eight with points of zero weight.
         assert 0 <= len(grids.weights) - size < 8
         assert np.all(grids.weights[size:] == 0)
-        np.testing.assert_array_equal(table.points, grids.coords[:size])
-        np.testing.assert_array_equal(table.weights, grids.weights[:size])
+        order = near_order(grids.coords[:size])
+        np.testing.assert_array_equal(table.points, grids.coords[:size][order])
+        np.testing.assert_array_equal(table.weights, grids.weights[:size][order])
+
+
+@pytest.mark.parametrize("grid", [Grid(0), Grid(3), Grid((75, 302), pruned=False)])
+def test_neighbours_follow_one_another(grid):
+    points = atomic_grid(8, grid).points
+    np.testing.assert_array_equal(np.sort(near_order(points)), np.arange(len(points)))
+    octant = (points > 0) @ np.array([4, 2, 1])
+    whole = len(points) // 64 * 64
+    bands = octant[:whole].reshape(-1, 64)
+    assert np.mean([len(set(band)) for band in bands]) < 2.5
+    radius = np.linalg.norm(points, axis=1)[:whole].reshape(-1, 64)
+    outer = radius.min(1) > 0.5
+    assert np.all(radius.max(1)[outer] < 8.0 * radius.min(1)[outer])
 
 
 def test_atomic_grid_is_cached_and_read_only():
@@ -188,8 +206,9 @@ def test_radial_points_and_spheres(pruned):
     for symbol, number in (("C", 6), ("Cl", 17), ("H", 1)):
         found = atomic_grid(number, Grid((35, 110), pruned))
         points, weights = expected[symbol]
-        np.testing.assert_array_equal(found.points, points)
-        np.testing.assert_array_equal(found.weights, weights)
+        order = near_order(points)
+        np.testing.assert_array_equal(found.points, points[order])
+        np.testing.assert_array_equal(found.weights, weights[order])
         assert (len(found) == 35 * 110) is not pruned
 
 

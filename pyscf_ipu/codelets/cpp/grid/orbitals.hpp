@@ -175,9 +175,40 @@ void relative(const T* local, const std::int32_t* owner, const T* high, const T*
   }
 }
 
-// out[T, D, N, Gb]; D is 1 or 4.
+// Sets to zero each of n AOs on every kScreened points where sum_g w_g sum_d ao_d^2 stays below
+// `negligible` squared, and its element of live[points, N]; ao[D, N, count].
 template <class T>
-void ao_values(const AoProblem<T>& in, T* out) {
+void leave_out(std::int64_t planes, std::int64_t n, std::int64_t count, const T* weights,
+               T negligible, T* ao, T* live) {
+  for (std::int64_t g = 0; g < count; g += kScreened, live += n) {
+    const std::int64_t points = std::min(kScreened, count - g);
+    alignas(64) T root[kScreened] = {};
+    for (std::int64_t k = 0; k < points; ++k)
+      root[k] = std::sqrt(std::fabs(weights[g + k])) / negligible;
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* row = ao + i * count + g;
+      Vec<T> sum = {};
+      T size = 0;
+      for (std::int64_t d = 0; d < planes; ++d) {
+        const T* from = row + d * n * count;
+        std::int64_t k = 0;
+        for (; k + kWidth<T> <= points; k += kWidth<T>) {
+          const Vec<T> v = load(from + k) * load(root + k);
+          sum += v * v;
+        }
+        for (; k < points; ++k) size += from[k] * root[k] * (from[k] * root[k]);
+      }
+      for (int lane = 0; lane < kWidth<T>; ++lane) size += sum[lane];
+      live[i] = size < T(1) ? T(0) : T(1);
+      if (live[i] != T(0)) continue;
+      for (std::int64_t d = 0; d < planes; ++d) std::fill_n(row + d * n * count, points, T(0));
+    }
+  }
+}
+
+// out[T, D, N, Gb]; D is 1 or 4; live[T, ceil(Gb / kScreened), N].
+template <class T>
+void ao_values(const AoProblem<T>& in, T* out, T* live) {
   const auto* shells = reinterpret_cast<const ShellRow*>(in.shells);
   const std::int64_t count = in.count, block = in.n_ao * count;
   const std::int64_t padded = (count + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
@@ -200,6 +231,12 @@ void ao_values(const AoProblem<T>& in, T* out) {
           xyz.data(), padded, count, gauss.data(),
           out + t * in.planes * block + shell.first_ao * count, block);
     }
+    const std::int64_t lists = (count + kScreened - 1) / kScreened * in.n_ao;
+    if (in.negligible > 0)
+      leave_out(in.planes, in.n_ao, count, in.weights + t * count, T(in.negligible),
+                out + t * in.planes * block, live + t * lists);
+    else
+      std::fill_n(live + t * lists, lists, T(1));
   }
 }
 
