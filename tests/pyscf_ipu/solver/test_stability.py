@@ -21,7 +21,8 @@ def tetraone():
     return Molecule.from_smiles(TETRAONE, seed=1)
 
 
-@pytest.mark.parametrize("precision", ["float32", pytest.param("mixed", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
 def test_cyclobutanetetraone(tetraone, precision):
     plain = rks(tetraone, grid_level=0, precision=precision)
     found = rks(tetraone, grid_level=0, precision=precision, stability=True)

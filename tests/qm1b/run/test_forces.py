@@ -170,7 +170,13 @@ def references(molecule, level):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", [None, LADDER[-1]], ids=["plain", "second_order"])
+@pytest.mark.parametrize(
+    "rung",
+    [
+        pytest.param(None, id="plain"),
+        pytest.param(LADDER[-1], id="second_order", marks=pytest.mark.long),
+    ],
+)
 def test_forces_of_every_attempt_are_those_of_pyscf(rung):
     """The last rung is another program in another precision."""
     level = settings(forces=True).level

@@ -44,10 +44,10 @@ SYSTEMS = {
 # Compilation takes a minute for some: not every system in both precisions.
 CASES = [
     ("hydrogen", "float32"),
-    ("without exact exchange", "float64"),
+    pytest.param("without exact exchange", "float64", marks=pytest.mark.long),
     ("range separation", "float64"),
     ("water", "float32"),
-    ("water on one tile", "float64"),
+    pytest.param("water on one tile", "float64", marks=pytest.mark.long),
     ("empty slots", "float32"),
     pytest.param("d shells", "float32", marks=[pytest.mark.slow, pytest.mark.long]),
 ]
