@@ -57,7 +57,7 @@ def both(settings, n_points, gradient, reach=0.7):
         return [np.asarray(run_jit(f, *args)) for f in (native, portable)]
 
 
-# Points that fill no vector in one precision, points that do in the other; the rest where it is long.
+# Points that fill no vector in one precision, points that do in the other.
 HOW = [(17, "float32", 2e-6), (64, "float64", 1e-14)]
 OTHERWISE = [(17, "float64", 1e-14), (64, "float32", 2e-6)]
 

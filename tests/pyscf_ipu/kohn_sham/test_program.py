@@ -147,7 +147,7 @@ def test_the_compute_sets_have_names():
 
 @pytest.mark.slow
 def test_both_drivers_agree():
-    settings = Settings(xc="lda", grid_level=0)
+    settings = Settings(xc="hf", grid_level=0)
     solver = Solver(settings)
     shape = solver.shape(HYDROGEN)
     class_tables = tables.shape_tables(shape, settings)

@@ -44,7 +44,7 @@ TWO_DIHYDROGENS = Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [2.5, 0.3, 0],
 
 
 ONE_OF_A_KIND = ("lda", "pbe", "r2scan", "wb97x", "hse06", "wb97x-d3bj")
-"""A density, a gradient, a kinetic energy density, exchange of two ranges, dispersion in the name."""
+"""Of densities, gradients, kinetic energy densities, two ranges of exchange, with dispersion."""
 
 
 @pytest.mark.slow

@@ -172,6 +172,7 @@ def test_energy_has_the_digits_of_g():
     assert abs(float(energy.hi) + float(energy.lo) - 0.5 * d @ g @ d) < 3e-8 * size
 
 
+@pytest.mark.long
 def test_against_pyscf():
     system, (blocks, _, _), _ = computed("water on one tile", "float64")
     place = conformer.ao_order(WATER, system.shape, system.settings)
@@ -241,7 +242,7 @@ def every_jaxpr(jaxpr):
                 yield from every_jaxpr(inner)
 
 
-@pytest.fixture(params=[False, True], ids=["x32", "x64"])
+@pytest.fixture(scope="module", params=[False, True], ids=["x32", "x64"])
 def traced(request):
     system = System("water", "float32")
     with jax.enable_x64(request.param):
