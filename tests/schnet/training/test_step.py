@@ -169,11 +169,12 @@ def test_bfloat16_layers_keep_float32_weights(state, devices):
     assert {leaf.dtype for leaf in leaves(state.model)} == {np.dtype(np.float32)}
 
 
-class TestFloat16:
-    @pytest.fixture(scope="class")
-    def half_step(self, devices):
-        return make_step(RULE, CONFIG, jnp.float16, devices)
+@pytest.fixture(scope="module")
+def half_step(devices):
+    return make_step(RULE, CONFIG, jnp.float16, devices)
 
+
+class TestFloat16:
     def first(self, devices, factor=2.0**10):
         state = start(network(ONE), RULE, half=True)
         scale = LossScale(jnp.asarray(factor, jnp.float32), jnp.zeros((), jnp.int32))
