@@ -1,6 +1,7 @@
 """The house as its imports draw it: rooms, arrows between them, floors, circles."""
 
 import ast
+import functools
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,9 +21,15 @@ def files(package):
 MODULES = {name: path for package in PACKAGES for name, path in files(package).items()}
 
 
+@functools.cache
+def tree(path):
+    """The syntax of a file."""
+    return ast.parse(path.read_text())
+
+
 def imported(name):
     """Modules of the project that a module imports, wherever in its text, with their lines."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    for node in ast.walk(tree(MODULES[name])):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -104,7 +111,7 @@ def public_classes(package):
     """Class name -> modules of a package that define one at the top, without private ones."""
     found = defaultdict(list)
     for name, path in files(package).items():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(name)
     return found
@@ -113,7 +120,7 @@ def public_classes(package):
 def long_signatures(package, at_least):
     """Functions of that many parameters or more, self and cls not counted."""
     for name, path in files(package).items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef):
                 args = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
                 count = len(args) - (bool(args) and args[0].arg in ("self", "cls"))

@@ -6,6 +6,7 @@ from functools import cached_property
 import jax
 import numpy as np
 import pytest
+from oracle import QUICK
 from pyscf import df
 
 from pyscf_ipu import Molecule, Settings
@@ -76,4 +77,4 @@ PORTABLE = [
 
 def in_float64(function, *args):
     with jax.enable_x64(True):
-        return jax.tree.map(np.asarray, jax.jit(function)(*args))
+        return jax.tree.map(np.asarray, jax.jit(function, compiler_options=QUICK)(*args))

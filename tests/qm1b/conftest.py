@@ -13,7 +13,7 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory):
     """The folder of an undisturbed run of MANY."""
-    return fake_run(tmp_path_factory.mktemp("whole"), MANY)[0]
+    return fake_run(tmp_path_factory.mktemp("whole"), MANY, processes=True)[0]
 
 
 @pytest.fixture

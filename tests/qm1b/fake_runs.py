@@ -3,11 +3,15 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import h5py
 import numpy as np
+from threads import Threads
 
 from qm1b.folder import checksum, shards
+from qm1b.process import worker
 from qm1b.rows.schema import Conformer, Drop
 from qm1b.run.generate import Run, generate
 from qm1b.settings import PRESETS, RunSettings
@@ -35,13 +39,22 @@ def recipe(count, timeout=0.0, **changes):
     return settings(conformers=count, embed_timeout=timeout, **{"seed": 0, **changes})
 
 
-def fake_run(folder, text=CALM, workers=2, factory="fake_engine:Solver", **changes):
-    """Fields of `Run` and of `RunSettings` may be changed."""
+FAKE = "fake_engine:Solver"
+
+
+def fake_run(folder, text=CALM, workers=2, factory=FAKE, processes=False, **changes):
+    """Fields of `Run` and of `RunSettings` may be changed.
+
+    Its workers are threads, unless processes are asked for or something may happen to them.
+    """
+    calm = factory == FAKE and "[He]" not in text
     source = folder / "input.smi"
     source.write_text(text)
     out = folder / f"out-{workers}"
     how = {name: changes.pop(name) for name in HOW if name in changes}
-    return out, generate(Run(source, out, settings(**changes), workers, factory, **how))
+    run = Run(source, out, settings(**changes), workers, factory, **how)
+    with patch.object(worker, "_CONTEXT", Threads) if calm and not processes else nullcontext():
+        return out, generate(run)
 
 
 def conformer(line):

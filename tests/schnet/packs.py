@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +35,12 @@ def pyg_weights():
 
 def network(config=TINY, seed=0):
     return SchNet(config, jax.random.key(seed))
+
+
+@eqx.filter_jit
+def output(model, pack):
+    """Of a network; compiled, since JAX otherwise compiles each operation by itself."""
+    return model(pack)
 
 
 def graphs(config=TINY):

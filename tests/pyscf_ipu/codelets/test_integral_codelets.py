@@ -36,7 +36,8 @@ def case_of(name, precision):
 
 
 CASES = [case_of(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
-    case_of(name, "float64") for name in ("17 in a class", "empty slots", "general contraction")
+    pytest.param(("17 in a class", "float64"), marks=pytest.mark.long),
+    *(case_of(name, "float64") for name in ("empty slots", "general contraction")),
 ]
 
 

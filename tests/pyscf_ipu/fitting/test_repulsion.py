@@ -35,7 +35,11 @@ def pyscf_matrix(field, density, exchange):
     return coulomb - 0.5 * (exchange.full * full + exchange.long_range * far)
 
 
-@pytest.mark.parametrize("name", EXCHANGE)
+@pytest.mark.parametrize(
+    "name",
+    # "both" has the parts of "full", whose field other tests converge; "none" is that of the next.
+    [pytest.param(n, marks=pytest.mark.long if n in ("none", "full") else []) for n in EXCHANGE],
+)
 def test_matrices_and_energies_are_pyscfs(name):
     which, exchange = case("6-31g"), EXCHANGE[name]
     n, order = which.shape.n_ao, which.order

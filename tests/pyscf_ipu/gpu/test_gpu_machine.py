@@ -3,6 +3,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from oracle import QUICK
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.gpu import GPU
@@ -20,14 +21,14 @@ HYDROGEN = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("float64", marks=pytest.mark.long)])
 def test_a_batch_by_the_kernels_equals_the_cpu(precision):
     level = Settings(xc="b3lyp", precision=precision, grid_level=0)
     shape = shape_of(HYDROGEN.numbers, level.basis, level.cart, level.grid_level)
     mols = [HYDROGEN, Molecule([1, 1], 1.3 * HYDROGEN.positions)]
     with level.numerics.scope():
         batch = conformer.batch(mols, shape, level, 2)
-        program = jax.jit(side_by_side(energies(shape, level, GPU)))
+        program = jax.jit(side_by_side(energies(shape, level, GPU)), compiler_options=QUICK)
         found = program(tables.shape_tables(shape, level), batch, np.int32(2))
     assert np.all(np.asarray(found.converged))
     energy = sum(to_float64(part) for part in found.terms)

@@ -61,7 +61,13 @@ def libxc_kernel(xc, rho, sigma, tau):
     return found
 
 
-@pytest.mark.parametrize("name", SEMILOCAL)
+ONE_OF_A_KIND = ("lda", "pbe", "b3lyp", "wb97x", "m06-2x", "r2scan")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in ONE_OF_A_KIND else pytest.mark.long) for n in SEMILOCAL],
+)
 def test_second_derivatives_are_those_of_libxc(name):
     """Of both sides only what is above the noise of rounding counts: 1e-5 of the largest."""
     xc = functional(name)

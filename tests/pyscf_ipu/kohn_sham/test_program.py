@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.extend import core
-from oracle import HYDROGEN, METHYL_CHLORIDE, WATER
+from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER
 
 from pyscf_ipu import Settings, Solver
 from pyscf_ipu.codelets import codelet_p
@@ -63,9 +63,9 @@ def dtypes(jaxpr):
 
 LEVELS = [
     {"xc": "b3lyp", "mol": METHYL_CHLORIDE},
-    {"xc": "pbe", "basis": "6-31g*"},
+    pytest.param({"xc": "pbe", "basis": "6-31g*"}, marks=pytest.mark.long),
     {"xc": "hf", "precision": "mixed"},
-    {"xc": "lda", "precision": "float64", "basis": "cc-pvdz"},
+    {"xc": "lda", "precision": "float64", "basis": "cc-pvdz", "mol": HYDROGEN},
 ]
 
 
@@ -145,8 +145,9 @@ def test_the_compute_sets_have_names():
     assert any(name.startswith("eri_spsp") for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_drivers_agree():
+    """Without the kernels for GPUs, with which `gpu/test_gpu_machine.py` shows the same."""
     settings = Settings(xc="lda", grid_level=0)
     solver = Solver(settings)
     shape = solver.shape(HYDROGEN)
@@ -154,7 +155,9 @@ def test_both_drivers_agree():
     stretched = type(HYDROGEN)(HYDROGEN.numbers, 1.3 * HYDROGEN.positions)
     batch = conformer.batch([HYDROGEN, stretched], shape, settings, 2)
     one, other = (
-        jax.jit(driver(energies(shape, settings)))(class_tables, batch, np.int32(2))
+        jax.jit(driver(energies(shape, settings)), compiler_options=QUICK)(
+            class_tables, batch, np.int32(2)
+        )
         for driver in (sequential, side_by_side)
     )
     assert np.all(np.asarray(one.converged))

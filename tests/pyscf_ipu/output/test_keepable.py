@@ -104,7 +104,9 @@ def test_molden_is_read_back_by_pyscf(water, several, tmp_path):
 
 def test_molden_of_d_shells(solver_of, tmp_path):
     """Molden has an order of its own for d functions, which the writer must know."""
-    result = rks(FLUORIDE, solver=solver_of(basis="6-31g*", xc="hf"), orbitals=True)
+    result = rks(
+        FLUORIDE, solver=solver_of(basis="6-31g*", xc="hf", precision="float64"), orbitals=True
+    )
     result.to_molden(tmp_path / "hf.molden")
     mole, energies, coefficients, *_ = molden.load(str(tmp_path / "hf.molden"))
     overlap = mole.intor("int1e_ovlp")

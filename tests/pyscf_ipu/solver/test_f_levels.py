@@ -22,9 +22,8 @@ LEVELS = {
     "methane": (METHANE, {"basis": QM9_BASIS, "cart": MIXED, "xc": "b3lyp"}),
 }
 CASES = [
-    "hydrogen fluoride",
-    pytest.param("carbon monoxide", marks=pytest.mark.slow),
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("water", "methane")),
+    pytest.param(name, marks=[] if name == "hydrogen fluoride" else pytest.mark.long)
+    for name in LEVELS
 ]
 
 
@@ -52,7 +51,7 @@ def test_range_separated_exchange(solver_of):
     np.testing.assert_allclose(found.forces, pyscf_forces(field), rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_float32_is_near(solver_of):
     mol, level = LEVELS["hydrogen fluoride"]
     wide = rks(mol, solver=solver_of(precision="float64", **level), forces=True)

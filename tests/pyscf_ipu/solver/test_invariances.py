@@ -88,7 +88,7 @@ def test_rotation_of_the_exact_theory(solver_of):
     np.testing.assert_allclose(other.dipole, ROTATION.apply(one.dipole), rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rotation_on_a_fine_grid(solver_of):
     """A grid has directions; their influence must vanish as it becomes finer."""
     change = {}

@@ -160,8 +160,11 @@ def twice(folder, *arguments, **environment):
     return done.stdout, done.stderr
 
 
+TWO_DEVICES = "--xla_force_host_platform_device_count=2"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", ["", "--xla_force_host_platform_device_count=2"])
+@pytest.mark.parametrize("flags", ["", pytest.param(TWO_DEVICES, marks=pytest.mark.long)])
 def test_a_second_process_loads_the_program_and_says_nothing(tmp_path, flags):
     """XLA takes preferences of its compiler for missing instructions, in two pages of text."""
     first, second = (twice(tmp_path / "cache", XLA_FLAGS=flags) for _ in range(2))
@@ -170,7 +173,21 @@ def test_a_second_process_loads_the_program_and_says_nothing(tmp_path, flags):
     assert len(files(tmp_path / "cache")) == 2
 
 
-@pytest.mark.slow
+def test_a_program_that_jax_had_is_not_kept(folder):
+    """JAX says so while it compiles; the next test shows that it does, and why it matters."""
+
+    def had(x):
+        jax.monitoring.record_event("/jax/compilation_cache/cache_hits")
+        return x + 1.0
+
+    x = jnp.float32(2.0)
+    program, found = kept.compiled(had, "hf", (x,))
+    assert float(program(x)) == 3.0
+    assert found
+    assert files(folder) == set()
+
+
+@pytest.mark.long
 def test_a_program_from_jax_s_own_cache_is_not_kept(tmp_path):
     """JAX gives it without half of its code, so that later processes would fail."""
     cache = tmp_path / "cache"

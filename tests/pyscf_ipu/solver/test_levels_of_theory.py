@@ -43,8 +43,19 @@ def test_water_of_the_programming_project(solver_of):
 TWO_DIHYDROGENS = Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [2.5, 0.3, 0], [2.6, 0.9, 1.5]])
 
 
+ONE_OF_A_KIND = ("lda", "pbe", "r2scan", "wb97x")
+"""Of densities, of gradients, of kinetic energy densities, with two ranges of exchange."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("xc", [xc for xc in FUNCTIONALS if xc not in ("b3lyp", "hf")])
+@pytest.mark.parametrize(
+    "xc",
+    [
+        pytest.param(xc, marks=[] if xc in ONE_OF_A_KIND else pytest.mark.long)
+        for xc in FUNCTIONALS
+        if xc not in ("b3lyp", "hf")
+    ],
+)
 def test_every_functional_in_a_self_consistent_field(solver_of, xc):
     """B3LYP and Hartree-Fock are what the other tests compute with; dispersion has its own."""
     added = functional(xc).dispersion

@@ -174,6 +174,7 @@ print(event.cached, solver.run(event.shape, [mol])[0].energy.hex())
 """
 
 
+@pytest.mark.long
 def test_a_second_process_compiles_nothing(tmp_path):
     def run():
         command = [sys.executable, "-c", CACHED, str(tmp_path / "cache")]

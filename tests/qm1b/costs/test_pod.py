@@ -101,12 +101,10 @@ def test_what_cannot_be_planned_is_one_sentence(options, says, capsys):
     assert says in capsys.readouterr().err
 
 
-def test_a_run_is_priced_into_its_manifest_and_card(cheap, tmp_path):
-    from fake_runs import MANY, fake_run
-
+def test_a_run_is_priced_into_its_manifest_and_card(cheap, partial):
     from qm1b.costs.run_price import price_run
 
-    out, _ = fake_run(tmp_path, MANY, conformers=2)
+    out = partial
     found = price_run(out, target("bow"), lambda _: None)
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["runs"][-1]["ipu_price"] == json.loads(json.dumps(found))

@@ -7,6 +7,7 @@ from fake_runs import command
 from pyscf import dft, gto
 
 from pyscf_ipu.units import HARTREE_TO_EV
+from qm1b.cli import main
 from qm1b.folder import shards
 
 SMILES = "O\t1\t1\nC\nN\nC#N\nC=O\n[CH3]\nO\n" + "C" * 200 + "\n"
@@ -36,12 +37,12 @@ def real(tmp_path_factory):
 @pytest.fixture(scope="module")
 def table(real, tmp_path_factory):
     parquet = tmp_path_factory.mktemp("export") / "tiny.parquet"
-    assert command("export", real[0], parquet).returncode == 0
+    assert main(["export", str(real[0]), str(parquet)]) == 0
     return pd.read_parquet(parquet)
 
 
 @pytest.mark.slow
-def test_what_the_command_says_and_leaves(real):
+def test_what_the_command_says_and_leaves(real, capsys):
     out, text, _ = real
     assert "10 conformers of 5 molecules" in text
     assert "programs: 2 compiled" in text
@@ -49,7 +50,8 @@ def test_what_the_command_says_and_leaves(real):
     drops = pd.read_csv(out / shards.DROPPED)
     assert drops["line"].tolist() == [6, 7, 8]
     assert drops["reason"].tolist() == ["radical", "duplicate", "too_large"]
-    described = command("info", out).stdout
+    assert main(["info", str(out)]) == 0
+    described = capsys.readouterr().out
     assert "complete" in described
     assert "475" in described
 

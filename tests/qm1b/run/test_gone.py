@@ -47,7 +47,7 @@ def test_a_folder_that_is_deleted_under_way_is_one_sentence(whole, tmp_path, mon
     with monkeypatch.context() as patch:
         after(patch, 3, shutil.rmtree)
         with pytest.raises(UserError, match=r"folder .*out-2 is gone: somebody deleted or moved"):
-            fake_run(tmp_path, MANY)
+            fake_run(tmp_path, MANY, processes=True)
     assert not (tmp_path / "out-2").exists()
     assert "Traceback" not in capfd.readouterr().err
     out, _ = fake_run(tmp_path, MANY)
@@ -64,5 +64,5 @@ def test_a_folder_that_is_gone_before_the_workers_open_their_log(tmp_path, monke
 
     monkeypatch.setattr(RunFolder, "write_dropped", deleted)
     with pytest.raises(UserError, match=r"folder .*out-2 is gone"):
-        fake_run(tmp_path, MANY)
+        fake_run(tmp_path, MANY, processes=True)
     assert "Traceback" not in capfd.readouterr().err

@@ -92,7 +92,7 @@ def test_a_share_depends_on_the_row_alone(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     one, _ = fake_run(tmp_path / "a", BORON, stability="0.3", workers=1)
-    two, _ = fake_run(tmp_path / "b", BORON, stability="0.3", workers=2)
+    two, _ = fake_run(tmp_path / "b", BORON, stability="0.3", workers=2, processes=True)
     names = ("line", "conformer", "stable", "followed")
     first, second = columns(one, *names), columns(two, *names)
     assert all((first[name] == second[name]).all() for name in names)

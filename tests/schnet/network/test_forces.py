@@ -10,7 +10,7 @@ from packs import TINY, network, packed, qm9
 from scipy.spatial.transform import Rotation
 
 from schnet.errors import UserError
-from schnet.network.forces import energies_and_forces, shares
+from schnet.network.forces import predict_with_forces, shares
 from schnet.network.pack import PackShape, empty
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Predicted
@@ -57,7 +57,7 @@ def energy64(model, numbers, positions):
 def test_forces_are_finite_differences_of_a_network_in_float64():
     model, row = network(), qm9([5])[0]
     positions = row.positions_bohr.astype(np.float64)
-    found = energies_and_forces(model, packed(qm9([5]), [0], PackShape(40, 1, 400)))
+    found = predict_with_forces(model, packed(qm9([5]), [0], PackShape(40, 1, 400)))
     assert float(found.energies[0]) == pytest.approx(
         energy64(model, row.numbers, positions), rel=1e-5
     )

@@ -11,7 +11,7 @@ from packs import TINY, graphs, network, qm9
 from toy_forces import toy
 
 from schnet.network.config import Optimizer
-from schnet.network.forces import energies_and_forces
+from schnet.network.forces import predict_with_forces
 from schnet.network.pack import PackShape, empty, fill, stack
 from schnet.training.optimizer import (
     FIRST_SCALE,
@@ -127,7 +127,7 @@ def forces_step(devices):
 def test_the_loss_weighs_molecules_and_the_components_of_their_forces(forces_step, state, devices):
     (pack,) = packs_with_forces((1, 11, 21))
     samples = toy().take(np.array([1, 11, 21]))
-    found = energies_and_forces(network(ONE), jax.tree.map(jnp.asarray, pack))
+    found = predict_with_forces(network(ONE), jax.tree.map(jnp.asarray, pack))
     _, report = forces_step(state, place(stack([pack], (1, 1, 1)), devices))
     energies = np.asarray(found.energies - pack.target, np.float64)[:3]
     n = samples.atom_offset
@@ -169,30 +169,31 @@ def test_bfloat16_layers_keep_float32_weights(state, devices):
     assert {leaf.dtype for leaf in leaves(state.model)} == {np.dtype(np.float32)}
 
 
-class TestFloat16:
-    def step(self, devices, rounding=False):
-        return make_step(RULE, CONFIG, jnp.float16, devices, rounding=rounding)
+@pytest.fixture(scope="module")
+def half_step(devices):
+    return make_step(RULE, CONFIG, jnp.float16, devices)
 
+
+class TestFloat16:
     def first(self, devices, factor=2.0**10):
         state = start(network(ONE), RULE, half=True)
         scale = LossScale(jnp.asarray(factor, jnp.float32), jnp.zeros((), jnp.int32))
         return replicate(eqx.tree_at(lambda s: s.scale, state, scale), devices)
 
-    def test_the_scale_does_not_change_the_gradient(self, devices, step):
+    def test_the_scale_does_not_change_the_gradient(self, devices, step, half_step):
         packs = stack(packs_of((1, 11, 21)), (1, 1, 1))
         _, full = step(first(devices), place(packs, devices))
         norms = []
         for factor in (0.25, 4.0):
-            run = self.step(devices)
-            _, half = run(self.first(devices, factor), place(packs, devices))
+            _, half = half_step(self.first(devices, factor), place(packs, devices))
             norms.append(float(half.gradient_norm[0]))
         np.testing.assert_allclose(norms, full.gradient_norm[0], rtol=0.02)
 
-    def test_an_overflow_halves_the_scale_and_changes_nothing_else(self, devices):
-        run, state = self.step(devices), self.first(devices, 2.0**24)
+    def test_an_overflow_halves_the_scale_and_changes_nothing_else(self, devices, half_step):
+        state = self.first(devices, 2.0**24)
         before = leaves(state.model)
         packs = place(stack(packs_of((1, 11, 21)), (1, 1, 1)), devices)
-        state, report = run(state, packs)
+        state, report = half_step(state, packs)
         assert float(state.scale.factor) == 2.0**23
         assert float(report.gradient_norm[0]) == 0.0
         assert np.isfinite(report.loss).all()
@@ -201,7 +202,8 @@ class TestFloat16:
         assert int(state.updates) == 0
 
     def test_it_learns_with_weights_of_float16(self, devices):
-        run, state = self.step(devices, rounding=True), self.first(devices)
+        run = make_step(RULE, CONFIG, jnp.float16, devices, rounding=True)
+        state = self.first(devices)
         packs = stack(packs_of((1, 11, 21)), (1, 1, 1))
         losses = []
         for _ in range(30):

@@ -44,10 +44,10 @@ SYSTEMS = {
 # Compilation takes a minute for some: not every system in both precisions.
 CASES = [
     ("hydrogen", "float32"),
-    ("without exact exchange", "float64"),
+    pytest.param("without exact exchange", "float64", marks=pytest.mark.long),
     ("range separation", "float64"),
     ("water", "float32"),
-    ("water on one tile", "float64"),
+    pytest.param("water on one tile", "float64", marks=pytest.mark.long),
     ("empty slots", "float32"),
     pytest.param("d shells", "float32", marks=[pytest.mark.slow, pytest.mark.long]),
 ]
@@ -172,6 +172,7 @@ def test_energy_has_the_digits_of_g():
     assert abs(float(energy.hi) + float(energy.lo) - 0.5 * d @ g @ d) < 3e-8 * size
 
 
+@pytest.mark.long
 def test_against_pyscf():
     system, (blocks, _, _), _ = computed("water on one tile", "float64")
     place = conformer.ao_order(WATER, system.shape, system.settings)
@@ -241,7 +242,7 @@ def every_jaxpr(jaxpr):
                 yield from every_jaxpr(inner)
 
 
-@pytest.fixture(params=[False, True], ids=["x32", "x64"])
+@pytest.fixture(scope="module", params=[False, True], ids=["x32", "x64"])
 def traced(request):
     system = System("water", "float32")
     with jax.enable_x64(request.param):

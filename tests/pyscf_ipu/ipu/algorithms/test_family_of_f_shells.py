@@ -13,6 +13,7 @@ from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.shape import shape_of
 
 
+@pytest.mark.long
 def test_four_f_shells_have_a_price():
     plan = family_plan(shape_of([9, 1], "6-31g(2df,p)", False, 0))
     family = max(plan.classes, key=lambda c: sum(k.l_max for k in plan.kinds(c)))
