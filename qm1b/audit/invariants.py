@@ -191,16 +191,12 @@ def _net_force(batch: Batch) -> np.ndarray:
 
 
 def _wrong_cycles(batch: Batch) -> np.ndarray:
-    """Rows with a record of other cycles than they had, and converged rows without one.
-
-    A row whose stability was looked at has none, and neither has one that failed.
-    """
+    """Rows with a record of other cycles than they had; rows without one are allowed."""
     if "cycle_energy" not in batch:
         return np.zeros(len(batch), bool)
     offsets, energies = batch["cycle_offset"], batch["cycle_energy"]
     kept = np.diff(offsets)
     bad = (kept > 0) & (kept != batch["cycles"])
-    bad |= _converged(batch) & (kept == 0) & (batch["stable"] == -1)
     last = np.zeros(len(batch))
     for row in np.flatnonzero(kept):
         of_row = energies[offsets[row] : offsets[row + 1]]
