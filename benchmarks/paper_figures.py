@@ -16,13 +16,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, as its name says
 
-from benchmarks.paper import cycles, dataset, errors, operations, speed, training
+from benchmarks.paper import dataset, errors, ladder, operations, speed, training
 from benchmarks.paper.drawing import Job
 
 FIGURES: dict[str, Callable[[Job], None]] = {
     "error_histograms": errors.histograms,
     "error_over_size": errors.over_size,
-    "scf_cycles": cycles.each_cycle,
+    "scf_cycles": errors.each_cycle,
     "functional_errors": operations.functional_errors,
     "coulomb_exchange_errors": operations.coulomb_and_exchange,
     "integral_bytes": operations.bytes_of_integrals,
@@ -33,6 +33,7 @@ FIGURES: dict[str, Callable[[Job], None]] = {
     "schnet_rows": training.over_rows,
     "schnet_size": training.over_size,
     "schnet_recipes": training.recipes,
+    "schnet_ladder": ladder.ladder,
 }
 """By the name of their files, in the order of the page."""
 

@@ -41,7 +41,7 @@ ROOT = next(
 )
 sys.path.insert(0, str(ROOT.resolve()))
 
-from benchmarks.paper import conformers, cycles, dataset, errors, operations
+from benchmarks.paper import conformers, dataset, errors, operations
 from benchmarks.paper.drawing import Job
 
 job = Job(Path(tempfile.mkdtemp()), quick=True, molecules=40, each=10, dpi=80)
@@ -97,7 +97,7 @@ print({name: f"{np.mean(np.abs(values)):.3f} meV" for name, values in mine.items
 # Twenty cycles, as the paper does them. float64 goes down to where it cannot be told from zero; float32 stops at its rounding; `mixed` ends with one evaluation in float64.
 
 # %%
-cycles.each_cycle(job)
+errors.each_cycle(job)
 show("scf_cycles")
 
 # %% [markdown]

@@ -279,10 +279,10 @@ def picture(orbital, molecule, grey):
     return image
 
 
-points = rays(tilt_degrees=55, width_bohr=5.6, pixels=120, depth=80)
+points = rays(tilt_degrees=55, width_bohr=6.2, pixels=120, depth=80)
 aos = mole.eval_gto("GTOval", points.reshape(-1, 3))
 molecule = balls_and_sticks(points)
-fig, axes = plt.subplots(2, 3, figsize=(7.5, 5), layout="constrained")
+fig, axes = plt.subplots(2, 3, figsize=(7.5, 5), dpi=72, layout="constrained")
 for ax, i in zip(axes.flat, shown, strict=True):
     ax.imshow(picture((aos @ field.mo_coeff[:, i]).reshape(points.shape[:3]), *molecule))
     label = "HOMO" if i <= homo else "LUMO"
@@ -292,11 +292,52 @@ for ax, i in zip(axes.flat, shown, strict=True):
 plt.show()
 
 # %% [markdown]
-# Turn the same HOMO with the mouse (the viewer py3Dmol loads its script from the network; without a network you see only the picture).
+# Step through all orbitals, from the lowest of the valence shell to the sixth empty one: scroll the strip to the right, or click on it and press the arrow keys.
+# The diagram beside each says where it lies; orange levels hold two electrons.
+
+# %%
+import base64
+import io
+
+from IPython.display import HTML, display
+
+levels = field.mo_energy * HARTREE_TO_EV
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(3.6, 2.4), dpi=62, width_ratios=(3, 1), layout="constrained"
+)
+right.hlines(levels[6 : homo + 1], 0, 1, color="tab:orange", lw=1)  # below are the carbons' 1s
+right.hlines(levels[homo + 1 : homo + 7], 0, 1, color="grey", lw=1)
+(marker,) = right.plot([-0.15, 1.15], [0, 0], color="black", lw=3)
+right.set(ylabel="energy / eV", xticks=[])
+right.spines["bottom"].set_visible(False)
+left.axis("off")
+image = left.imshow(np.ones((*points.shape[1:3], 3)))
+
+
+def step(i):
+    """An orbital as a picture in HTML; JPEG, because it becomes a part of the notebook."""
+    image.set_data(picture((aos @ field.mo_coeff[:, i]).reshape(points.shape[:3]), *molecule))
+    near = f"HOMO{i - homo:+d}" if i <= homo else f"LUMO{i - homo - 1:+d}"
+    name = f"{i + 1}: {near.removesuffix('+0')}, {levels[i]:.1f} eV"
+    left.set_title(name, fontsize=10)
+    marker.set_ydata([levels[i], levels[i]])
+    data = io.BytesIO()
+    fig.savefig(data, format="jpeg", pil_kwargs={"quality": 50})
+    source = f"data:image/jpeg;base64,{base64.b64encode(data.getvalue()).decode()}"
+    style = "flex: none; max-width: none; scroll-snap-align: start"
+    return f'<img alt="{name}" src="{source}" style="{style}">'
+
+
+strip = "".join(step(i) for i in range(6, homo + 7))
+plt.close(fig)
+style = "display: flex; overflow-x: auto; scroll-snap-type: x mandatory; max-width: 670px"
+display(HTML(f'<div tabindex="0" style="{style}">{strip}</div>'))
+
+# %% [markdown]
+# Turn the HOMO with the mouse (the viewer py3Dmol loads its script from the network; without a network you see only the picture).
 
 # %%
 import py3Dmol
-from IPython.display import HTML, display
 
 
 def cube_text(orbital_coefficients, spacing_bohr=0.55):
@@ -333,7 +374,7 @@ ax.axis("off")
 plt.show()
 
 # %% [markdown]
-# These six are made of the carbons' p orbitals perpendicular to the ring. All of them vanish in the plane of the ring. Apart from that, the lowest has no nodal plane,
+# The six in the first picture are made of the carbons' p orbitals perpendicular to the ring. All of them vanish in the plane of the ring. Apart from that, the lowest has no nodal plane,
 # HOMO−1 and HOMO have one each and (up to the grid) the same energy, LUMO and LUMO+1 have two, and the highest has three. This is Hückel's picture of benzene, and it came out of a minimisation.
 #
 # ## 5. Forces, and a geometry that finds itself

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.paper.drawing import Job, canvas, keep, plain
+from benchmarks.paper.ladder import apart
 from benchmarks.paper_figures import FIGURES, main
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -31,3 +32,11 @@ def test_an_unknown_figure_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["--out", str(tmp_path), "nothing"])
     assert "no figure nothing: there are error_histograms" in capsys.readouterr().err
+
+
+def test_a_line_takes_away_what_two_numbers_say():
+    one = {(1, 0): 5.0, (1, 1): 6.0, (2, 0): 8.0, (3, 0): 1.0}
+    other = {place: 0.5 * gap + 1.0 for place, gap in one.items() if place != (3, 0)}
+    raw, after_line = apart(one, other)
+    assert raw == pytest.approx(1e3 * (1.5 + 2.0 + 3.0) / 3)
+    assert after_line == pytest.approx(0.0, abs=1e-9)

@@ -83,7 +83,7 @@ def coulomb_and_exchange(job: Job) -> None:
             rows.append((text, mole.nao, name, error.max(), np.sqrt(np.mean(error**2))))
     for axes, name in zip(panels, "JK", strict=True):
         line = np.array([1e-4, 1e2])
-        axes.loglog(line, 1.2e-7 * line, color=RED, lw=1, label="float32's epsilon")
+        axes.loglog(line, 1.2e-7 * line, color="black", lw=1, label="float32's epsilon")
         axes.set_xlim(1e-6, 1e2)
         axes.set_ylim(top=1e-3)
         plain(axes, f"|{name}| (Hartree)", f"|error of {name}| (Hartree)")

@@ -55,7 +55,8 @@ def five_carbons(job: Job) -> None:
                 continue
             place = i + 0.2 * (k - 1.5)
             axes.bar(place, 1e3 * seconds, 0.18, color=colour, label=None if i else label)
-            axes.text(place, 1.05e3 * seconds, f"{1e3 * seconds:.3g}", ha="center", fontsize=7)
+            text = f"{1e3 * seconds:,.0f}" if seconds > 0.1 else f"{1e3 * seconds:.3g}"
+            axes.text(place, 1.05e3 * seconds, text, ha="center", fontsize=7)
         label = None if i else "simulated Bow, low to high"
         axes.bar(i + 0.3, 1e3 * (high - low), 0.18, bottom=1e3 * low, color=GREEN, label=label)
         text = f"{1e3 * low:.3g} to {1e3 * high:.3g}"

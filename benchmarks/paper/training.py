@@ -1,10 +1,12 @@
 """SchNet on the conformers: error over rows, over conformers per molecule, over size; transfer."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from benchmarks.paper import conformers
 from benchmarks.paper.drawing import (
@@ -27,9 +29,9 @@ from schnet.network.predictor import Predictor
 from schnet.runs.run_folder import RunFolder
 from schnet.runs.settings import Data, TrainSettings
 from schnet.samples.samples import Samples
-from schnet.sources import open_source
 from schnet.training.loop import Training
 from schnet.training.prepare import Prepared, prepare
+from schnet.training.splitting import SIDES
 
 SMALL = ModelConfig(width=64, filters=64, interactions=3, gaussians=40)
 EXAMPLES = {True: 16_000, False: 1_000_000}
@@ -50,8 +52,8 @@ def over_rows(job: Job) -> None:
     rows = []
     every = conformers.CONFORMERS[job.quick]
     for size in SIZES[job.quick]:  # of as many molecules as that takes, with all conformers
-        settings = _settings(job, folder, limit=size, conformers_per_molecule=every)
-        error, mean = _test_error(job, settings)
+        settings = small_training(job, folder, limit=size, conformers_per_molecule=every)
+        error, mean = error_of(settings)
         rows.append(("rows", size, every, error, mean))
     left.loglog(*zip(*[(r[1], r[3]) for r in rows], strict=True), "o-", color=BLUE, label="ours")
     published = zip(*PUBLISHED_GAP_MAE_MEV.items(), strict=True)
@@ -61,14 +63,16 @@ def over_rows(job: Job) -> None:
     legend(left)
     at = ROWS_OF_EACH[job.quick]
     for each in EACH[job.quick]:
-        settings = _settings(job, folder, limit=at, conformers_per_molecule=each)
-        error, mean = _test_error(job, settings)
+        settings = small_training(job, folder, limit=at, conformers_per_molecule=each)
+        error, mean = error_of(settings)
         rows.append(("conformers per molecule", at, each, error, mean))
     points = [(r[2], r[3]) for r in rows if r[0].startswith("conformers")]
     right.semilogx(*zip(*points, strict=True), "o-", color=GREEN)
+    right.set_xticks([p[0] for p in points], [f"{p[0]}" for p in points], minor=False)
+    right.set_xticks([], minor=True)
     for each, error in points:
         text = f"{at // each} molecules"
-        right.annotate(text, (each, error), fontsize=7, xytext=(4, 6), textcoords="offset points")
+        right.annotate(text, (each, error), (0, -14), textcoords="offset points", fontsize=7)
     plain(right, "conformers per molecule", "test MAE of the gap (meV)", f"{at} training rows each")
     right.margins(0.2)
     header = ("figure", "training_rows", "conformers_per_molecule", "test_mae_mev", "mean_mae_mev")
@@ -77,36 +81,51 @@ def over_rows(job: Job) -> None:
 
 def over_size(job: Job) -> None:
     """Trained on molecules of N heavy atoms, tested on N - 2 to N + 2."""
-    found = conformers.rows(job)
-    heavy = 7
+    found, heavy = conformers.rows(job), 7
     with TemporaryDirectory() as scratch:
-        settings = _settings(job, found.folder, limit=None)
+        settings = small_training(job, found.folder, limit=None)
         predictor, prepared = _trained(settings, Path(scratch) / "run", heavy)
-        test = joined(prepared, "test")
-        sizes = _heavy_atoms(test)
+        # Of other sizes the training has seen nothing, whichever side of the split they are on.
+        everything = Samples.concatenate([joined(prepared, name) for name in SIDES])
+        nine = prepare(small_training(job, conformers.nine_heavy(job).folder))
+        unseen = [joined(prepared, "test"), everything]
+        unseen.append(Samples.concatenate([joined(nine, name) for name in SIDES]))
         rows = []
         for n in range(heavy - 2, heavy + 3):
-            chosen = np.flatnonzero(sizes == n)
-            if len(chosen):
-                errors = predictor.errors([test.take(chosen)])
-                rows.append((heavy, n, len(chosen), errors.mae))
-    figure = canvas(1, 1, width=4.4)
+            samples = unseen[0 if n == heavy else 1 if n < heavy + 2 else 2]
+            test = samples.take(np.flatnonzero(_heavy_atoms(samples) == n))
+            molecules = len(set(test.molecules.tolist()))
+            mean = MEV * float(np.mean(np.abs(test.targets - np.mean(test.targets))))
+            rows.append((heavy, n, molecules, len(test), predictor.errors([test]).mae, mean))
+    header = ("trained_on_heavy_atoms", "tested_on_heavy_atoms", "molecules", "rows")
+    keep(job, "schnet_size", _sizes(heavy, rows), (*header, "test_mae_mev", "mean_mae_mev"), rows)
+
+
+def _sizes(heavy: int, rows: Sequence[Sequence[float]]) -> Figure:
+    """A bar for each size of molecule; `heavy` atoms had those of the training."""
+    figure = canvas(1, 1, width=5.6)
     axes = figure.subplots()
-    axes.bar([r[1] for r in rows], [r[3] for r in rows], color=BLUE)
+    axes.bar([r[1] for r in rows], [r[4] for r in rows], color=BLUE)
     for row in rows:
-        axes.text(row[1], row[3], f"{row[2]} rows", ha="center", va="bottom", fontsize=7)
-    axes.axvspan(heavy - 0.5, heavy + 0.5, color=ORANGE, alpha=0.2, label="size of the training")
+        text = f"{row[4]:.0f}\n{row[2]} molecules"
+        style = {"ha": "center", "va": "top", "color": "white", "fontsize": 7}
+        axes.text(row[1], row[4] - 20, text, **style)
+    spread = [r[5] for r in rows]
+    axes.plot([r[1] for r in rows], spread, "o:", color=GREEN, label="always the mean of that size")
+    axes.axvspan(
+        heavy - 0.5, heavy + 0.5, color=ORANGE, alpha=0.2, zorder=0, label="size of the training"
+    )
     axes.set_xticks([r[1] for r in rows])
     plain(axes, "heavy atoms of the test molecules", "test MAE of the gap (meV)")
+    axes.set_ylim(top=1.35 * max(*spread, *(r[4] for r in rows)))
     legend(axes)
-    header = ("trained_on_heavy_atoms", "tested_on_heavy_atoms", "rows", "test_mae_mev")
-    keep(job, "schnet_size", figure, header, rows)
+    return figure
 
 
 def recipes(job: Job) -> None:
     """Our training and the paper's on the same rows, and transfer to QM9's own gaps."""
     folder = conformers.rows(job).folder
-    ours = _settings(job, folder, limit=SIZES[job.quick][-1])
+    ours = small_training(job, folder, limit=SIZES[job.quick][-1])
     updates = max(1, EXAMPLES[job.quick] // 112)
     paper = replace(  # the paper's schedule, as much shorter as the training is
         PAPER_OPTIMIZER, warmup_updates=updates // 10, decay_updates=max(1, updates // 30)
@@ -122,14 +141,14 @@ def recipes(job: Job) -> None:
     with TemporaryDirectory() as scratch:
         kept = Path(scratch) / "ours"
         for name, settings, out in (("ours", ours, kept), ("qm1b-paper", theirs, None)):
-            error, mean = _test_error(job, settings, out)
+            error, mean = error_of(settings, out)
             rows.append(("gap of unseen molecules", name, error, mean))
         fine = replace(
-            _settings(job, QM9, limit=None, split="40,10,10"),
+            small_training(job, QM9, limit=None, split="40,10,10"),
             schedule=replace(ours.schedule, max_examples=4_000, pack_molecules=8),
         )
         for name, init in (("from scratch", None), ("from our rows", kept)):
-            error, mean = _test_error(job, replace(fine, init=init))
+            error, mean = error_of(replace(fine, init=init))
             rows.append(("QM9's own gaps, 40 training rows", name, error, mean))
     figure = canvas(1, 1, width=5.0)
     axes = figure.subplots()
@@ -142,8 +161,19 @@ def recipes(job: Job) -> None:
     keep(job, "schnet_recipes", figure, ("data", "training", "test_mae_mev", "mean_mae_mev"), rows)
 
 
-def _settings(job: Job, data: Path, split: str = "0.7,0.1,0.2", **rows: object) -> TrainSettings:
-    most = EXAMPLES[job.quick]
+def small_training(
+    job: Job, data: Path, split: str = "0.7,0.1,0.2", examples: int = 0, **rows: object
+) -> TrainSettings:
+    """A training of the gap by a small network.
+
+    Args:
+        job: decides the number of examples, unless it is given.
+        data: rows.
+        split: as of `Data`.
+        examples: rows that the training sees.
+        rows: other fields of `Data`.
+    """
+    most = examples or EXAMPLES[job.quick]
     return TrainSettings(
         Data(data=(data,), target="gap", split=split, **rows),  # type: ignore[arg-type]
         SMALL,
@@ -193,7 +223,7 @@ def _heavy_atoms(samples: Samples) -> np.ndarray:
     return np.add.reduceat((samples.numbers > 1).astype(int), starts)
 
 
-def _test_error(job: Job, settings: TrainSettings, out: Path | None = None) -> tuple[float, float]:
+def error_of(settings: TrainSettings, out: Path | None = None) -> tuple[float, float]:
     """Test error in meV, and that of always predicting the mean of the training rows."""
     with TemporaryDirectory() as scratch:
         predictor, prepared = _trained(settings, out or Path(scratch) / "run")
@@ -201,8 +231,3 @@ def _test_error(job: Job, settings: TrainSettings, out: Path | None = None) -> t
         error = predictor.errors([test]).mae  # in meV
         mean = np.mean(joined(prepared, "train").targets)
         return error, MEV * float(np.mean(np.abs(test.targets - mean)))
-
-
-def opened(folder: Path) -> int:
-    """Number of rows that a training could use."""
-    return sum(len(part) for part in open_source((folder,), "gap").parts())

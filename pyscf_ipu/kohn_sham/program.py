@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
@@ -154,7 +155,7 @@ def _evaluate(
     return found._replace(
         converged=jnp.where(small, found.converged, own),
         cycles=jnp.where(small, found.cycles, run.cycles),
-        history=run.history,
+        history=jax.tree.map(lambda kept: jnp.where(small, jnp.inf, kept), run.history),
         energies=Pair(
             *(
                 jnp.where(small, new, old.astype(new.dtype))

@@ -175,19 +175,23 @@ def from_solution(
         forces=forces,
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
-        history=_history(out, cycles, bool(np.isfinite(lumo))),
+        history=_history(out, cycles, added.energy, bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )
 
 
-def _history(out: Solution, cycles: int, has_gap: bool) -> dict[str, np.ndarray] | None:
-    """The cycles that there were, in float64."""
+def _history(
+    out: Solution, cycles: int, dispersion: float, has_gap: bool
+) -> dict[str, np.ndarray] | None:
+    """The cycles that there were, in float64; none if "mixed" began anew in float64."""
     if out.history is None:
         return None
+    if np.isposinf(out.history.energy.hi[:1]).any():
+        cycles = 0
     gap = np.asarray(out.history.gap, np.float64)
     found = {
-        "energy": to_float64(out.history.energy),
+        "energy": to_float64(out.history.energy) + dispersion,
         "commutator_norm": np.asarray(out.history.commutator, np.float64),
         "gap": gap if has_gap else np.full_like(gap, np.nan),
     }

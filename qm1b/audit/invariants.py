@@ -22,6 +22,7 @@ MOST_LEFT_OUT = 0.1  # of the AOs: orbitals that a row may lack
 ORBITAL_TOLERANCE_HARTREE = 1e-6
 CHARGE_TOLERANCE_E = 1e-3
 NET_FORCE_HARTREE_PER_BOHR = 1e-3
+LAST_CYCLES = 5  # of which energy_std is
 
 
 @dataclass
@@ -189,6 +190,21 @@ def _net_force(batch: Batch) -> np.ndarray:
     return _converged(batch) & ~_lacks_forces(batch) & (net > NET_FORCE_HARTREE_PER_BOHR)
 
 
+def _wrong_cycles(batch: Batch) -> np.ndarray:
+    """Rows with a record of other cycles than they had; rows without one are allowed."""
+    if "cycle_energy" not in batch:
+        return np.zeros(len(batch), bool)
+    offsets, energies = batch["cycle_offset"], batch["cycle_energy"]
+    kept = np.diff(offsets)
+    bad = (kept > 0) & (kept != batch["cycles"])
+    last = np.zeros(len(batch))
+    for row in np.flatnonzero(kept):
+        of_row = energies[offsets[row] : offsets[row + 1]]
+        last[row] = np.std(of_row[-LAST_CYCLES:]) if np.isfinite(of_row).all() else np.nan
+    off = np.abs(last - batch["energy_std"]) > ORBITAL_TOLERANCE_HARTREE
+    return bad | (_converged(batch) & (kept > 0) & (off | ~np.isfinite(last)))
+
+
 ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "not_finite": _not_finite,
     "positions_not_finite": lambda b: _any(
@@ -200,6 +216,7 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "orbital_energies_inconsistent": _wrong_orbitals,
     "charges_do_not_add_up": _wrong_charges,
     "forces_do_not_add_up": _net_force,
+    "cycles_inconsistent": _wrong_cycles,
     "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
     "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
 }
@@ -219,7 +236,7 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
                 name = f"{group}/{f.name}"  # an earlier version, or another run, may lack it
                 if name in file and file[name].attrs.get("units") != f.unit:
                     problems["units"].append(f"{name} is not in {f.unit}")
-    for kind in ("atom", "orbital"):
+    for kind in ("atom", "orbital", *["cycle"] * ("cycle_offset" in batch)):
         values = [f.name for f in FIELDS if f.ragged == kind and f.name in batch]
         offsets = batch[f"{kind}_offset"]
         right = (

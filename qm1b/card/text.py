@@ -87,6 +87,7 @@ def card(
         free_atoms=_free_atoms(facts),
         precision=_precision(facts),
         forces="on every atom, -dE/dR" if settings.get("forces") else "none",
+        cycles=_cycles(settings),
         ipu_price=_ipu_price(facts),
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
@@ -170,6 +171,14 @@ def _size(rows: int) -> str:
 
 def _is_minimal(basis: str) -> bool:
     return re.fullmatch(r"sto-?\dg|minao", basis.lower()) is not None
+
+
+def _cycles(settings: Json) -> str:
+    """How many cycles there are, and whether the rows have each of them."""
+    fixed, most = settings.get("fixed_cycles"), settings["max_cycles"]
+    number = f"exactly {fixed}" if fixed else f"at most {most} per attempt"
+    kept = "; energy, commutator and gap of each are kept" if settings.get("history") else ""
+    return number + kept
 
 
 def _free_atoms(facts: Facts) -> str:

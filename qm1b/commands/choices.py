@@ -14,17 +14,23 @@ MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
 
 
-def stability(given: str) -> str:
-    """--stability in the one spelling that settings have for it."""
-    if given in STABILITY:
-        return given
+def stability(given: str, history: bool) -> str:
+    """--stability in the one spelling that settings have for it; refuses all with --history."""
+    found = given if given in STABILITY else None
     with suppress(ValueError):
         share = float(given)
         if 0 <= share <= 1:
-            return {0.0: "none", 1.0: "all"}.get(share, repr(share))
-    raise UserError(
-        f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 to 1"
-    )
+            found = {0.0: "none", 1.0: "all"}.get(share, repr(share))
+    if found is None:
+        raise UserError(
+            f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 "
+            "to 1"
+        )
+    if history and found == "all":
+        raise UserError(
+            "--history is of one SCF, and --stability all makes several in every row: leave one out"
+        )
+    return found
 
 
 def of_dataset(name: str) -> Preset:

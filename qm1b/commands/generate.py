@@ -87,6 +87,8 @@ class Generate(RunSettings):
     fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's: exact."""
     fixed_cycles: int | None = None
     """Do exactly this many SCF cycles, as QM1B did (20), instead of ending when converged."""
+    history: bool = False
+    """Keep energy, commutator and gap of every SCF cycle in each row."""
     workers: int = 0
     """Compute processes; 0 for one per core."""
     shard: str | None = None
@@ -243,6 +245,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "prune": _prune(command),
         "jk": command.jk,
         "fixed_cycles": command.fixed_cycles,
+        "history": command.history or None,
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
@@ -259,7 +262,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["unit_rows"] = dataset.unit_rows
     settings["input_format"] = input_format
-    settings["stability"] = stability(command.stability)
+    settings["stability"] = stability(command.stability, command.history)
     return RunSettings(**settings)
 
 

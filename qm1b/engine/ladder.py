@@ -153,6 +153,8 @@ def run_of(
 def _result(found: MoleculeResult, n_ao: int) -> Result:
     """A result of the engine, as plain numbers."""
     x, y, z = (float(value) for value in found.dipole)
+    history = {} if found.history is None else found.history
+    cycles = {name: tuple(map(float, values)) for name, values in history.items()}
     return Result(
         status=str(found.status),
         n_ao=int(n_ao),
@@ -171,6 +173,9 @@ def _result(found: MoleculeResult, n_ao: int) -> Result:
         forces=() if found.forces is None else tuple(map(tuple, found.forces.tolist())),
         stable=int(found.stable) if found.stable is not None and found.converged else -1,
         followed=int(found.followed or 0),
+        cycle_energy=cycles.get("energy", ()),
+        cycle_commutator_norm=cycles.get("commutator_norm", ()),
+        cycle_gap=cycles.get("gap", ()),
     )
 
 

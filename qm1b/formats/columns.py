@@ -90,6 +90,27 @@ COLUMNS: tuple[Column, ...] = (
         "forces x, y, z, flat, in the order of atoms",
         only_with="forces",
     ),
+    Column(
+        "cycle_energy",
+        "list<double>",
+        "eV",
+        "total energy of every cycle, in order",
+        only_with="history",
+    ),
+    Column(
+        "cycle_commutator_norm",
+        "list<double>",
+        "hartree",
+        "largest element of the commutator [F, D] of every cycle",
+        only_with="history",
+    ),
+    Column(
+        "cycle_gap",
+        "list<float>",
+        "eV",
+        "lumo - homo of every cycle, NaN without a LUMO",
+        only_with="history",
+    ),
 )
 
 RENAMED = {"smiles": "smile", "numbers": "z", "positions": "pos", "n_ao": "N"}
@@ -112,6 +133,8 @@ CONVERTED = {
     "lumo": Converted("lumo", HARTREE_TO_EV),
     "energy_std": Converted("std", HARTREE_TO_EV),
     "forces": Converted("forces", FORCE_TO_EV_PER_ANGSTROM),
+    "cycle_energy": Converted("cycle_energy", HARTREE_TO_EV),
+    "cycle_gap": Converted("cycle_gap", HARTREE_TO_EV),
 }
 """Fields that a file without exact columns has only in eV, or eV/Angstrom."""
 

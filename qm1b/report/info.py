@@ -24,7 +24,7 @@ LONGEST_ID = 24
 MEV = 1e3 * HARTREE_TO_EV
 
 _FIELDS = tuple("line id smiles conformer n_ao energy atomisation_energy homo lumo".split())
-_FIELDS += tuple("dispersion dipole cycles status forces".split())
+_FIELDS += tuple("dispersion dipole cycles status forces cycle_energy".split())
 _COLUMNS: dict[str, Callable[[Record], object]] = {
     # A space before the title of a column of numbers keeps the columns apart.
     " line": lambda row: row["line"],
@@ -43,6 +43,7 @@ _COLUMNS: dict[str, Callable[[Record], object]] = {
         np.linalg.norm(row["forces"], axis=1).max() * FORCE_TO_EV_PER_ANGSTROM
     ),
     " cycles": lambda row: row["cycles"],
+    " last step [eV]": lambda row: _last_step(row["cycle_energy"]),
     "status": lambda row: row["status"],
 }
 
@@ -94,6 +95,7 @@ def describe(folder: Path) -> str:
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", manifest.level.in_words),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
+        ("cycles", "of every row" if settings.get("history") else "not kept"),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         ("padding", settings.get("padding", FINE)),
@@ -172,6 +174,12 @@ def _gap(gaps: np.ndarray) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_ID else f"{text[: LONGEST_ID - 3]}..."
+
+
+def _last_step(energies: np.ndarray) -> str:
+    """How far the last cycle moved the energy, in eV; NaN if fewer than two were kept."""
+    step = energies[-1] - energies[-2] if len(energies) > 1 else np.nan
+    return "NaN" if np.isnan(step) else f"{step * HARTREE_TO_EV:.1e}"
 
 
 def _decimal(value: float | np.floating) -> str:

@@ -37,6 +37,17 @@ def largest_forces(batch: Batch) -> np.ndarray:
     return np.maximum.reduceat(norms, batch["atom_offset"][:-1])
 
 
+def cycles_to_1_mev(batch: Batch) -> np.ndarray:
+    """[R] The cycle from which on the energy is within 1 meV of the last one; NaN if not kept."""
+    energies, offsets = batch["cycle_energy"], batch["cycle_offset"]
+    found = np.full(len(batch), np.nan)
+    for row in np.flatnonzero(np.diff(offsets)):
+        of_row = energies[offsets[row] : offsets[row + 1]]
+        far = np.flatnonzero(~(np.abs(of_row - of_row[-1]) * HARTREE_TO_EV < 1e-3))
+        found[row] = far[-1] + 2 if len(far) else 1
+    return found
+
+
 QUANTITIES = (
     Quantity("gap_ev", "gap (eV)", lambda b: (b["lumo"] - b["homo"]) * HARTREE_TO_EV),
     Quantity("homo_ev", "HOMO (eV)", lambda b: b["homo"] * HARTREE_TO_EV),
@@ -55,6 +66,7 @@ QUANTITIES = (
     Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
     Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
     Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
+    Quantity("cycles_to_1_mev", "cycles to within 1 meV", cycles_to_1_mev, whole=True),
     Quantity(
         "dipole_norm_e_bohr",
         "dipole moment (e bohr)",
@@ -65,7 +77,7 @@ QUANTITIES = (
 
 _LABELS = ("embedding", "relaxation", "suspect")
 _FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
-_FIELDS += "cycles numbers attempts forces dispersion".split()
+_FIELDS += "cycles numbers attempts forces dispersion cycle_energy".split()
 _STABILITY = ("stable", "followed")
 
 

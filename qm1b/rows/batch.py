@@ -1,7 +1,7 @@
 """Rows in memory, as columns: the form that every reader returns and every writer takes.
 
 The columns are the fields of `schema.FIELDS` by name, in atomic units. A file of another origin may
-lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row.
+lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row, K cycles of a row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
 OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
 
 Record = dict[str, Any]
-"""One row: numbers, text, and arrays for ragged fields ([A], [A, 3], [N]) and vectors ([3])."""
+"""One row: numbers, text, and arrays: ragged fields ([A], [A, 3], [N], [K]) and vectors ([3])."""
 
 Values = Sequence[object] | np.ndarray
 """The values of a field before they have its dtype and shape."""

@@ -1,6 +1,7 @@
 """What a row is: its fields with dtypes, units and descriptions, in HDF5 and in Parquet.
 
-Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule.
+Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule, K cycles of
+an SCF.
 """
 
 from collections.abc import Mapping
@@ -13,10 +14,10 @@ from jaxtyping import Float, UInt8
 
 from pyscf_ipu.suffixes import dispersion_of
 
-VERSION = 6
+VERSION = 7
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
 of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
-atoms."""
+atoms, 7 the cycles of runs that wanted them."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -32,7 +33,7 @@ FREE_ATOMS = "free_atom_energies_hartree"
 Json = dict[str, Any]
 """A JSON object."""
 
-Ragged = Literal["", "atom", "orbital"]
+Ragged = Literal["", "atom", "orbital", "cycle"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ class Result:
     """[A] in e; empty if the calculation gave none, which is stored as NaN for every atom."""
     forces: tuple[tuple[float, float, float], ...] = ()
     """[A, 3] in Hartree/Bohr; empty if there are none, which is stored as NaN for every atom."""
+    cycle_energy: tuple[float, ...] = ()
+    """[K] of every cycle, in order; empty if nobody kept them. Likewise the next two."""
+    cycle_commutator_norm: tuple[float, ...] = ()
+    cycle_gap: tuple[float, ...] = ()
     attempts: str = ""
     """Every attempt as name:status:cycles; see `qm1b.engine.ladder`."""
     stable: int = -1
@@ -149,6 +154,8 @@ class Field:
 
 DISPERSION = "dispersion"
 """Of `Field.only_with`: a level of theory with a dispersion correction."""
+CYCLES = "history"
+"""Of `Field.only_with`: the setting to keep every cycle."""
 
 FIELDS: tuple[Field, ...] = (
     Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
@@ -246,6 +253,24 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
     Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
+    Field(
+        "cycle_offset", "int64", "1", "[R + 1] where the cycles of each row begin", only_with=CYCLES
+    ),
+    *(
+        Field(
+            name,
+            "float64",
+            "hartree",
+            f"{what} of every cycle, in order",
+            "cycle",
+            only_with=CYCLES,
+        )
+        for name, what in (
+            ("cycle_energy", "total energy"),
+            ("cycle_commutator_norm", "largest element of the commutator [F, D]"),
+            ("cycle_gap", "lumo - homo (NaN without a lumo)"),
+        )
+    ),
 )
 
 

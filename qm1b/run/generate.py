@@ -64,6 +64,7 @@ class Run:
         return (
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
             f"{self.settings.level.in_words}{', with forces' * self.settings.forces}"
+            f"{', with every cycle' * self.settings.level.history}"
             f"{', coarse padding' * self.settings.coarse}{part}"
         )
 

@@ -37,6 +37,7 @@ class Solver:
         self.compiled = set()
         self.precision = level.get("precision", "float32")
         self.has_dispersion = "-d" in level.get("xc", "")
+        self.keeps_cycles = level.get("history", False)
 
     def n_ao(self, numbers):
         return sum(AOS[int(z)] for z in numbers)
@@ -83,9 +84,11 @@ class Solver:
 
     def result(self, molecule, stays_out, forces, stability):
         n_atoms = len(molecule.numbers)
+        energy = -float(np.sum(molecule.numbers**2.0)) + 1e-3 * np.sum(molecule.positions**2)
+        history = self.history(energy, 50 if stays_out else 9)
         boron = 5 in molecule.numbers
         return SimpleNamespace(
-            energy=-float(np.sum(molecule.numbers**2.0)) + 1e-3 * np.sum(molecule.positions**2),
+            energy=energy,
             homo=-0.3,
             lumo=0.2 if stability or not boron else -0.3,
             gap=0.5,
@@ -93,7 +96,7 @@ class Solver:
             converged=not stays_out,
             cycles=50 if stays_out else 9,
             commutator_norm=1e-5,
-            energy_std=1e-6,
+            energy_std=float(np.std(history["energy"][-5:])),
             jk="exact" if self.n_ao(molecule.numbers) < 10 else "ri",
             dispersion=-1e-3 * n_atoms if self.has_dispersion else None,
             status="not_converged" if stays_out else "converged",
@@ -102,7 +105,13 @@ class Solver:
             forces=self.forces(molecule, stays_out) if forces else None,
             stable=not stays_out if stability else None,
             followed=int(boron) if stability else None,
+            history=history if self.keeps_cycles and not stability else None,
         )
+
+    def history(self, energy, cycles):
+        """Ten times nearer to the energy in each cycle."""
+        error = 10.0 ** -np.arange(cycles)
+        return {"energy": energy + error, "commutator_norm": 2 * error, "gap": 0.5 + 3 * error}
 
     def forces(self, molecule, stays_out):
         """Towards the centre, so that they add up to zero."""

@@ -72,3 +72,15 @@ def test_wrong_settings():
 def test_settings_of_earlier_runs_keep_their_fingerprint():
     assert not {"fixed_cycles", "history"} & set(Settings().to_dict())
     assert Settings(fixed_cycles=20).to_dict()["fixed_cycles"] == 20
+
+
+@pytest.mark.slow
+def test_an_scf_that_begins_anew_in_float64_has_no_record():
+    mol = pi.Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [0, 1.6, 0], [0, 1.6, 1.4]])
+    found = pi.rks(mol, basis="aug-cc-pvdz", xc="hf", precision="mixed", history=True)
+    assert found.status == "converged"
+    assert {name: len(values) for name, values in found.history.items()} == {
+        "energy": 0,
+        "commutator_norm": 0,
+        "gap": 0,
+    }

@@ -28,6 +28,7 @@ from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import mean_field, recompute
+from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS
 
 pytest.importorskip("dftd3")
@@ -58,7 +59,7 @@ def test_rows_have_the_column(corrected):
         else:
             assert row["dispersion"] == -1e-3 * len(row["numbers"])
     attributes = shards.read_attributes(shards.shards(corrected)[0])
-    assert attributes["schema_version"] == 6
+    assert attributes["schema_version"] == VERSION
     assert attributes["functional_definition"] == functional("hf-d3bj").definition
 
 
@@ -143,7 +144,7 @@ def test_a_run_of_schema_version_5_is_read_and_resumed(finished, tmp_path):
     fake_run(tmp_path, LINES)
     assert same.differences(finished[0], out) == []
     versions = {shards.read_attributes(path)["schema_version"] for path in shards.shards(out)}
-    assert versions == {5, 6}
+    assert versions == {5, VERSION}
 
 
 def test_references_have_the_same_correction():
