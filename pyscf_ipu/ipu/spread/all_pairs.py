@@ -72,7 +72,7 @@ class _State(NamedTuple):
     metric: FloatNN  # X^T X
     tangents: TileShardedArray  # of the pairs' angles: [V, e]
     squares: TileShardedArray  # of the tangents
-    left: Float[Array, "2"]  # largest |off-diagonal element of S| over the limit, largest |R|
+    left: Scalar  # largest element of S, or of R, over what may stay of it; at first infinite
     steps: Count
 
 
@@ -94,19 +94,18 @@ def all_pairs_eigh(
     size = jnp.sqrt(jnp.max(jnp.sum(matrix * matrix, axis=1)))
     limit = jnp.maximum(accuracy / n**0.5, ROUNDING * float(jnp.finfo(dtype).eps) * size)
     limit = jnp.maximum(limit, float(jnp.finfo(dtype).tiny))
-    enough = np.array([1.0, ORTHONORMAL], dtype)
 
     def unfinished(state: _State) -> Array:
-        left = (jnp.max(state.left - enough) > 0) | (state.steps == 0)
-        return left & (state.steps < MAX_STEPS)
+        return (state.left > 1.0) & (state.steps < MAX_STEPS)
 
     def step(state: _State) -> _State:
         turned = _turned(elements, state)
         return _measured(elements, matrix, turned, limit, state.steps + 1)
 
     first = _measured(elements, matrix, start, limit, jnp.zeros((), jnp.int32))
+    first = first._replace(left=jnp.full((), jnp.inf, dtype))
     found = lax.while_loop(unfinished, step, first)
-    ends = jnp.max(found.left - enough) <= 0  # false for what is no number
+    ends = found.left <= 1.0  # false for what is no number
     correction = 1.5 * np.eye(n, dtype=dtype) - 0.5 * found.metric
     vectors = product(found.columns, correction)
 
@@ -114,7 +113,7 @@ def all_pairs_eigh(
         return jacobi_eigh(matrix, start, tolerance=limit)[:2]
 
     values, vectors = lax.cond(ends, lambda: (found.levels, vectors), swept)
-    return *_ascending(values, vectors), found.steps
+    return *_ascending(elements, values, vectors), found.steps
 
 
 def _elements(n: int, tiles: tuple[int, ...]) -> _Elements:
@@ -140,7 +139,7 @@ def _measured(
     both = jnp.concatenate([product(matrix, columns), columns], axis=1)
     both = product(columns.T, both)
     similar, metric = both[:, :n], both[:, n:]
-    diagonal = jnp.diagonal(similar)
+    diagonal = _diagonal(similar)
     tiles, place, below, rows, side = elements
     tangents, squares, left = tile_map(
         _tangents,
@@ -152,9 +151,8 @@ def _measured(
         name="pair_tangents",
         together=True,
     )
-    levels = diagonal * (2.0 - jnp.diagonal(metric))
-    largest = jnp.max(left.array, axis=0)
-    return _State(columns, levels, metric, tangents, squares, largest, steps)
+    levels = diagonal * (2.0 - _diagonal(metric))
+    return _State(columns, levels, metric, tangents, squares, jnp.max(left.array), steps)
 
 
 def _tangents(
@@ -170,8 +168,8 @@ def _tangents(
         limit: element that may stay.
 
     Returns:
-        [e] tangents, antisymmetric; [e] their squares; [2] the largest element of S over the limit,
-        and the largest of R.
+        [e] tangents, antisymmetric; [e] their squares; the largest element of S over the limit, or
+        of R over ORTHONORMAL.
     """
     high, low = levels[0], levels[1]
     own = side * side
@@ -185,7 +183,7 @@ def _tangents(
     tangent = side * twice / (jnp.abs(gap) + square * lax.rsqrt(square))
     size = jnp.abs(off)
     worth = jnp.where(size > SMALL * limit, tangent, 0.0)
-    left = jnp.stack([jnp.max(size) / limit, jnp.max(jnp.abs(skew))])
+    left = jnp.max(jnp.maximum(size / limit, jnp.abs(skew) * (1.0 / ORTHONORMAL)))
     return jnp.where(gap < 0, -worth, worth), worth * worth, left
 
 
@@ -243,18 +241,46 @@ def _matrix(values: TileShardedArray, n: int) -> FloatNN:
     return values.array.ravel()[: n * n].reshape(n, n)
 
 
-def _ascending(values: FloatN, vectors: FloatNN) -> tuple[FloatN, FloatNN]:
+def _diagonal(matrix: FloatNN) -> FloatN:
+    """A view."""
+    return matrix.ravel()[:: len(matrix) + 1]
+
+
+def _ascending(elements: _Elements, values: FloatN, vectors: FloatNN) -> tuple[FloatN, FloatNN]:
     """Sorted: each column is moved, by a product, to the number of those before it.
 
     A sorting network would take a sync for each of its stages.
     """
     n, dtype = len(values), values.dtype
-    earlier = np.tri(n, k=-1, dtype=bool)
-    before = (values[None] < values[:, None]) | ((values[None] == values[:, None]) & earlier)
-    rank = jnp.sum(before.astype(dtype), axis=1)
-    to = (rank[:, None] == np.arange(n, dtype=dtype)).astype(dtype)
-    moved = product(jnp.concatenate([vectors, values[None]]), to)
+    tiles, place, _, _, side = elements
+    before = tile_map(
+        _before,
+        tile_gather(values, place // n, tiles),
+        tile_gather(values, place % n, tiles),
+        tile_put_sharded(jnp.asarray(side < 0, dtype), tiles),
+        name="pair_order",
+        together=True,
+    )
+    rank = jnp.sum(_matrix(before, n), axis=1)
+    to = tile_map(
+        _is_there,
+        tile_gather(rank, place // n, tiles),
+        tile_put_sharded(jnp.asarray(place % n, dtype), tiles),
+        name="pair_places",
+        together=True,
+    )
+    moved = product(jnp.concatenate([vectors, values[None]]), _matrix(to, n))
     return moved[n], moved[:n]
+
+
+def _before(own: Array, other: Array, earlier: Array) -> Array:
+    """Vertex: [e] 1 where the other value comes first; of equal ones, where that is earlier."""
+    return jnp.where(other == own, earlier, jnp.where(other < own, 1.0, 0.0))
+
+
+def _is_there(rank: Array, place: Array) -> Array:
+    """Vertex: [e] 1 where the rank is that place."""
+    return jnp.where(rank == place, 1.0, 0.0)
 
 
 def product(a: Float[Array, "m N"], b: Float[Array, "N k"]) -> Float[Array, "m k"]:

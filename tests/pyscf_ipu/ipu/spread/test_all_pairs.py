@@ -1,4 +1,4 @@
-"""Rotations of all pairs at once against LAPACK in float64, where angles are small and where not."""
+"""Rotations of all pairs at once against LAPACK in float64."""
 
 from functools import partial
 
