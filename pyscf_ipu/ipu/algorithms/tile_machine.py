@@ -16,6 +16,7 @@ from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
 from pyscf_ipu.ipu.spread.all_pairs import all_pairs_eigh
 from pyscf_ipu.ipu.spread.attraction import spread_attraction
+from pyscf_ipu.ipu.spread.grid_strips import spread_products
 from pyscf_ipu.ipu.spread.primitive_pairs import spread_pairs
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
@@ -89,6 +90,7 @@ def machine_of(
     return Machine(
         build,
         eigh,
+        grid_products=spread_products(),
         grid_tiles=n_tiles,
         pairs=either(paired, spread_pairs),
         attraction=either(attraction, spread_attraction),

@@ -66,13 +66,19 @@ class _Elements(NamedTuple):
     """[V, e] 1 above the diagonal, -1 below it, 0 on it."""
 
 
-class _State(NamedTuple):
+class _Measured(NamedTuple):
     columns: FloatNN  # X
-    levels: FloatN  # eigenvalues, from the diagonal of S
+    diagonal: FloatN  # of S
     metric: FloatNN  # X^T X
     tangents: TileShardedArray  # of the pairs' angles: [V, e]
     squares: TileShardedArray  # of the tangents
-    left: Scalar  # largest element of S, or of R, over what may stay of it; at first infinite
+    left: TileShardedArray
+    """[V] largest element of S, or of R, over what may stay of it."""
+
+
+class _State(NamedTuple):
+    found: _Measured
+    left: Scalar  # the largest; at first infinite, so that there is a step
     steps: Count
 
 
@@ -99,21 +105,22 @@ def all_pairs_eigh(
         return (state.left > 1.0) & (state.steps < MAX_STEPS)
 
     def step(state: _State) -> _State:
-        turned = _turned(elements, state)
-        return _measured(elements, matrix, turned, limit, state.steps + 1)
+        found = _measured(elements, matrix, _turned(elements, state.found), limit)
+        return _State(found, jnp.max(found.left.array), state.steps + 1)
 
-    first = _measured(elements, matrix, start, limit, jnp.zeros((), jnp.int32))
-    first = first._replace(left=jnp.full((), jnp.inf, dtype))
-    found = lax.while_loop(unfinished, step, first)
-    ends = found.left <= 1.0  # false for what is no number
-    correction = 1.5 * np.eye(n, dtype=dtype) - 0.5 * found.metric
+    measured = _measured(elements, matrix, start, limit)
+    first = _State(measured, jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32))
+    end = lax.while_loop(unfinished, step, first)
+    found, ends = end.found, end.left <= 1.0  # false for what is no number
+    correction = 1.5 * jnp.eye(n, dtype=dtype) - 0.5 * found.metric
     vectors = product(found.columns, correction)
 
     def swept() -> tuple[FloatN, FloatNN]:
         return jacobi_eigh(matrix, start, tolerance=limit)[:2]
 
-    values, vectors = lax.cond(ends, lambda: (found.levels, vectors), swept)
-    return *_ascending(elements, values, vectors), found.steps
+    levels = found.diagonal * (2.0 - _diagonal(found.metric))
+    values, vectors = lax.cond(ends, lambda: (levels, vectors), swept)
+    return *_ascending(elements, values, vectors), end.steps
 
 
 def _elements(n: int, tiles: tuple[int, ...]) -> _Elements:
@@ -131,9 +138,7 @@ def _elements(n: int, tiles: tuple[int, ...]) -> _Elements:
     )
 
 
-def _measured(
-    elements: _Elements, matrix: FloatNN, columns: FloatNN, limit: Scalar, steps: Count
-) -> _State:
+def _measured(elements: _Elements, matrix: FloatNN, columns: FloatNN, limit: Scalar) -> _Measured:
     """S and X^T X of the columns, and the angles that follow from them."""
     n, dtype = len(matrix), matrix.dtype
     both = jnp.concatenate([product(matrix, columns), columns], axis=1)
@@ -151,8 +156,7 @@ def _measured(
         name="pair_tangents",
         together=True,
     )
-    levels = diagonal * (2.0 - _diagonal(metric))
-    return _State(columns, levels, metric, tangents, squares, jnp.max(left.array), steps)
+    return _Measured(columns, diagonal, metric, tangents, squares, left)
 
 
 def _tangents(
@@ -187,15 +191,15 @@ def _tangents(
     return jnp.where(gap < 0, -worth, worth), worth * worth, left
 
 
-def _turned(elements: _Elements, state: _State) -> FloatNN:
+def _turned(elements: _Elements, found: _Measured) -> FloatNN:
     """X (exp(K) + R / 2)."""
-    n, dtype = len(state.columns), state.columns.dtype
+    n, dtype = len(found.columns), found.columns.dtype
     tiles, place, _, rows, side = elements
-    lengths = jnp.sum(_matrix(state.squares, n), axis=1)
+    lengths = jnp.sum(_matrix(found.squares, n), axis=1)
     bound = min(ROW, ROOT / n**0.5) ** 2
     angles = tile_map(
         partial(_shortened, bound),
-        state.tangents,
+        found.tangents,
         tile_gather(lengths, rows, tiles),
         name="pair_angles",
         together=True,
@@ -203,7 +207,7 @@ def _turned(elements: _Elements, state: _State) -> FloatNN:
     k = _matrix(angles, n)
     square = product(k, k)
     higher = product(jnp.concatenate([k, square]), square)
-    parts = (square, higher[:n], higher[n:], state.metric)
+    parts = (square, higher[:n], higher[n:], found.metric)
     rotation = tile_map(
         _exponential,
         angles,
@@ -212,7 +216,7 @@ def _turned(elements: _Elements, state: _State) -> FloatNN:
         name="pair_rotations",
         together=True,
     )
-    return product(state.columns, _matrix(rotation, n))
+    return product(found.columns, _matrix(rotation, n))
 
 
 def _shortened(bound: float, tangents: Array, lengths: Array) -> Array:
