@@ -86,13 +86,13 @@ def _by_groups(
         *map(of_chunk, (data.p, *data.centre)),
         *map(of_nuclei, (atoms.charge, *atoms.nuclei)),
         tile_put_sharded(jnp.asarray(there, atoms.charge.dtype), tiles),
-        name="nuclear_attraction",
+        name=f"nuclear_attraction_{plan.pair_class.order}",
         together=True,
     )
 
 
 def _group_potential(
-    order: int, p: Array, hi: Array, lo: Array, charges: Array, at: Array, rest: Array, there: Array
+    order: int, p: Array, hi: Array, lo: Array, *nuclei: Array
 ) -> tuple[Float[Array, "h c"], Float[Array, "h c"]]:
     """Vertex: -sum_C Z_C (2 pi / p) R_tuv(p, P - C) of some nuclei.
 
@@ -101,11 +101,10 @@ def _group_potential(
         p: [c] exponents.
         hi: [c, 3] centres, first word.
         lo: second word.
-        charges: [m] of the nuclei.
-        at: [m, 3] where they are, first word.
-        rest: second word.
-        there: [m] 0 where the nucleus belongs to the pair, or there is none; else 1.
+        *nuclei: charges [m]; where they are, in two words [m, 3]; [m] 0 where the nucleus belongs
+            to the pair, or there is none, else 1.
     """
+    charges, at, rest, there = nuclei
     nobody = jnp.full((), -1, jnp.int32)
     total = potential_of(order, p, Pair(hi, lo), nobody, charges * there, Pair(at, rest))
     return total.hi, total.lo

@@ -19,8 +19,8 @@ from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, til
 
 Step = Callable[[FloatTDNG, Array], Array]
 
-STRIP_BYTES = 32768
-"""Of a strip in float32; a matrix of up to 90 AOs is one."""
+STRIP_BYTES = 16384
+"""Of a strip in float32; a matrix of up to 64 AOs is one."""
 
 
 def strip_rows(n: int) -> int:

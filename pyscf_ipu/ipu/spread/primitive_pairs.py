@@ -57,10 +57,14 @@ def _member(
         partial(_vertex, a, b),
         tile_gather(shell_rows(atoms.shells[member.a], deep_a), one, tiles),
         tile_gather(shell_rows(atoms.shells[member.b], deep_b), two, tiles),
-        name="primitive_pairs",
+        name=f"primitive_pairs_{_letters(a)}_{_letters(b)}",
         together=True,
     )
     return tuple(x.array for x in found)
+
+
+def _letters(group: ShellGroup) -> str:
+    return "".join("spdf"[l] for l in group.kind.ls)
 
 
 def _vertex(a: ShellGroup, b: ShellGroup, one: Array, two: Array) -> tuple[Array, ...]:
