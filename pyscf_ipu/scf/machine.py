@@ -1,4 +1,4 @@
-"""Where machines differ: electron repulsion, eigenproblems, the cut of the grid.
+"""Where machines differ: pairs, attraction, electron repulsion, eigenproblems, cut of the grid.
 
 The engine is written once.  Where a machine with a thousand small memories needs another algorithm
 than a processor with caches, the engine takes it from its `Machine`.
