@@ -1,13 +1,14 @@
 """The largest molecule that fits: memory of the fullest tile, from shapes alone.
 
 For molecules whose program is too long to be priced.  The parts are those that grow: blocks of G,
-each held once; the density matrix and a partial XC matrix on every tile; AO values of the tile's
-grid points.  Everything else (codes, small arrays, padding of the plan) is taken from a molecule
-that was priced.
+each held once; strips of the density matrix and of a partial XC matrix on every tile; AO values of
+the tile's grid points.  Everything else (codes, small arrays, padding of the plan) is taken from a
+molecule that was priced.
 """
 
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Memory
+from pyscf_ipu.ipu.spread.grid_strips import strip_rows
 from pyscf_ipu.shapes.shape import Shape
 
 FLOAT = 4
@@ -18,7 +19,7 @@ def growing_bytes(shape: Shape, n_tiles: int) -> float:
     """Bytes on a tile that grow with the molecule, if all tiles hold the same."""
     n, points = shape.n_ao, shape.n_grid / n_tiles
     blocks = shape.n_pairs * (shape.n_pairs + 1) / 2 / n_tiles
-    matrices = 2 * n * n  # density and partial XC matrix
+    matrices = 2 * n * strip_rows(n)  # strips of density and partial XC matrix
     grid = (PLANES + 1) * n * points  # AO values, and the product with the density
     return FLOAT * (blocks + matrices + grid)
 

@@ -1,6 +1,7 @@
 """Overlap, kinetic, nuclear attraction and dipole integrals, as rows of the tile plan."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jaxtyping import Float, Int
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import gaussian_integral
 from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
-from pyscf_ipu.numerics.arrays import FloatA, FloatSnc, FloatSnf
+from pyscf_ipu.numerics.arrays import FloatA, FloatSnf
 from pyscf_ipu.numerics.boys import packed_fits
 from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
 from pyscf_ipu.numerics.two_words import (
@@ -39,13 +40,26 @@ class OneElectron(NamedTuple):
     """Integrals of +r, about the origin of the conformer's frame."""
 
 
-def one_electron(atoms: Atoms, strips: tuple[StripData, ...]) -> OneElectron:
-    """All one-electron integrals."""
-    parts = [_of_class(s, d, atoms) for s, d in zip(atoms.plan.strips, strips, strict=True)]
+Attraction = Callable[[Atoms, tuple[StripData, ...]], tuple[FloatSnf, ...]]
+"""(atoms, strips) -> attraction of every chunk's AO products by the nuclei, of every pair class, in
+Hartree."""
+
+
+def attraction(atoms: Atoms, strips: tuple[StripData, ...]) -> tuple[FloatSnf, ...]:
+    """Attraction by the nuclei, one pair class after another."""
+    return tuple(_attraction(s, d, atoms) for s, d in zip(atoms.plan.strips, strips, strict=True))
+
+
+def one_electron(
+    atoms: Atoms, strips: tuple[StripData, ...], attracted: Attraction = attraction
+) -> OneElectron:
+    """All one-electron integrals; a machine may have its own way to the attraction by nuclei."""
+    nuclear = attracted(atoms, strips)
+    parts = [_of_class(*x) for x in zip(atoms.plan.strips, strips, nuclear, strict=True)]
     return OneElectron(*(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))
 
 
-def _of_class(plan: Strips, data: StripData, atoms: Atoms) -> OneElectron:
+def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:
     e = data.hermite
     gauss = gaussian_integral(data.p)
     overlap = (e[..., 0] * gauss[..., None]).sum(2)
@@ -55,7 +69,6 @@ def _of_class(plan: Strips, data: StripData, atoms: Atoms) -> OneElectron:
     first = [e[..., 1 + d] if order else nothing for d in range(3)]
     moments = [first[d] + centre[..., d, None] * e[..., 0] for d in range(3)]
     dipole = jnp.stack([(x * gauss[..., None]).sum(2) for x in moments])
-    nuclear = _attraction(plan, data, atoms)
     return OneElectron(
         sum_to_pairs(plan, overlap, 1).ravel(),
         data.kinetic,
@@ -70,7 +83,7 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
 
     def portable(*operands: Array) -> FloatSnf:
         p, hi, lo, e, own, charges, *nuclei = operands
-        potential = _potential(order, p, Pair(hi, lo), own, charges, Pair(*nuclei))
+        potential = potential_of(order, p, Pair(hi, lo), own, charges, Pair(*nuclei)).value()
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)
@@ -79,10 +92,15 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
     return codelet("nuclear_attraction", portable, *operands, shape=shape, boys=boys)
 
 
-def _potential(
-    order: int, p: FloatSnc, centre: Pair, own: Int[Array, "S nb"], charges: FloatA, nuclei: Pair
-) -> Float[Array, "h S nb c"]:
-    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus.
+def potential_of(
+    order: int,
+    p: Float[Array, "*chunks c"],
+    centre: Pair,
+    own: Int[Array, "*chunks"],
+    charges: FloatA,
+    nuclei: Pair,
+) -> Pair:
+    """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus: [h, *chunks, c].
 
     Summed over the nuclei in twofold precision: forty nuclei at -30 Ha each would otherwise cost
     the last digits of a float32.
@@ -103,7 +121,7 @@ def _potential(
     zero = jnp.zeros(shape, p.dtype)
     index = jnp.arange(charges.shape[0], dtype=jnp.int32)
     total, _ = lax.scan(nucleus, Pair(zero, zero), (index, charges, nuclei.hi, nuclei.lo))
-    return total.value()
+    return total
 
 
 def nuclear_repulsion(charges: FloatA, nuclei: Pair) -> Pair:

@@ -1,5 +1,6 @@
 """Pair data in the order of the tile plan: chunks of primitive pairs, dealt into strips."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -23,9 +24,18 @@ class StripData(NamedTuple):
     kinetic: Float[Array, " rows"]  # kinetic energy integrals of the class
 
 
-def pair_strips(atoms: Atoms) -> tuple[StripData, ...]:
-    """Hermite data of every pair class of one molecule."""
-    return tuple(_deal(s, class_pairs(atoms, s.pair_class)) for s in atoms.plan.strips)
+Paired = Callable[[Atoms], tuple[tuple[PairData, ...], ...]]
+"""Hermite data of every member of every pair class."""
+
+
+def paired(atoms: Atoms) -> tuple[tuple[PairData, ...], ...]:
+    """The Hermite data, one member after another."""
+    return tuple(tuple(class_pairs(atoms, s.pair_class)) for s in atoms.plan.strips)
+
+
+def pair_strips(atoms: Atoms, data_of: Paired = paired) -> tuple[StripData, ...]:
+    """Hermite data of every pair class of one molecule; a machine may have its own way to them."""
+    return tuple(_deal(*x) for x in zip(atoms.plan.strips, data_of(atoms), strict=True))
 
 
 def sum_to_pairs(strips: Strips, per_chunk: Floats, axis: int) -> Floats:
@@ -40,7 +50,7 @@ def sum_to_pairs(strips: Strips, per_chunk: Floats, axis: int) -> Floats:
     return jnp.moveaxis(jnp.asarray(summed), (0, 1), (axis - 1, axis))
 
 
-def _deal(strips: Strips, members: list[PairData]) -> StripData:
+def _deal(strips: Strips, members: tuple[PairData, ...]) -> StripData:
     chunks = [_chunks(m, strips) for m in members]
     empty = _empty_chunk(chunks[0])
     p, hi, lo, hermite = (
@@ -67,7 +77,7 @@ def _empty_chunk(like: tuple[Floats, ...]) -> tuple[Floats, ...]:
     return (jnp.ones_like(p[:1]), *(jnp.zeros_like(x[:1]) for x in rest))
 
 
-def _kinetic_rows(strips: Strips, members: list[PairData]) -> Float[Array, " rows"]:
+def _kinetic_rows(strips: Strips, members: tuple[PairData, ...]) -> Float[Array, " rows"]:
     """Per-pair integrals in the row order of the class; unused places are 0."""
     padded = [
         jnp.pad(m.kinetic, ((0, 0), (0, strips.n_products - m.kinetic.shape[1]))) for m in members

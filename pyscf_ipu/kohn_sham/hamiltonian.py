@@ -109,9 +109,9 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
     with jax.named_scope("pairs"):
-        strips = pair_strips(atoms)
+        strips = pair_strips(atoms, machine.pairs)
     with jax.named_scope("one_electron"):
-        one = _packed(atoms, one_electron(atoms, strips))
+        one = _packed(atoms, one_electron(atoms, strips, machine.attraction))
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):

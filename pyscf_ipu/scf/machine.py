@@ -1,4 +1,4 @@
-"""Where machines differ: electron repulsion, eigenproblems, the cut of the grid.
+"""Where machines differ: pairs, attraction, electron repulsion, eigenproblems, cut of the grid.
 
 The engine is written once.  Where a machine with a thousand small memories needs another algorithm
 than a processor with caches, the engine takes it from its `Machine`.
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
-from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.integrals.one_electron import Attraction, attraction
+from pyscf_ipu.integrals.strips import Paired, StripData, paired
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
 from pyscf_ipu.numerics.interaction import Interaction
@@ -60,6 +61,10 @@ class Machine:
     """Density and matrix on the grid."""
     grid_tiles: int | None = None
     """Tiles over which grid points are cut; None: blocks that fit into a cache."""
+    pairs: Paired = paired
+    """Hermite data of shell pairs."""
+    attraction: Attraction = attraction
+    """Attraction by the nuclei."""
     has_float64: bool = True
     """Without it the last evaluation of `mixed` takes the host's algorithms."""
 

@@ -1,23 +1,31 @@
-"""The engine's algorithms for an IPU: quartet families, Jacobi sweeps, blocks of grid points."""
+"""The engine's algorithms for an IPU: quartet families, rotations, blocks of grid points."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from jax import Array
 
-from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.integrals.one_electron import attraction
+from pyscf_ipu.integrals.strips import StripData, paired
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
-from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
+from pyscf_ipu.ipu.spread.all_pairs import all_pairs_eigh
+from pyscf_ipu.ipu.spread.attraction import spread_attraction
+from pyscf_ipu.ipu.spread.grid_strips import spread_products
+from pyscf_ipu.ipu.spread.primitive_pairs import spread_pairs
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Machine, Repulsion
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.tiles import TileShardedArray
+
+Out = TypeVar("Out")
 
 
 def machine_of(
@@ -69,10 +77,22 @@ def machine_of(
 
         return repulsion
 
-    return Machine(build, warm_eigh, grid_tiles=n_tiles, has_float64=False)
+    tiles = range(1, n_tiles)  # tile 0 holds loop control
 
+    def eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
+        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles)
+        return values, vectors
 
-def warm_eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
-    """Jacobi sweeps from the vectors of the cycle before, as many as the accuracy asks for."""
-    values, vectors, _ = jacobi_eigh(matrix, start, tolerance=accuracy)
-    return values, vectors
+    def either(host: Callable[..., Out], vertices: Callable[..., Out]) -> Callable[..., Out]:
+        on_tiles = partial(vertices, n_tiles)
+        return on_tiles if run_vertices else partial(priced_as, host, on_tiles)
+
+    return Machine(
+        build,
+        eigh,
+        grid_products=spread_products(),
+        grid_tiles=n_tiles,
+        pairs=either(paired, spread_pairs),
+        attraction=either(attraction, spread_attraction),
+        has_float64=False,
+    )

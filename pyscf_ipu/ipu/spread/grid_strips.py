@@ -1,0 +1,88 @@
+"""Density and matrix on the grid, some rows of the matrices at a time.
+
+Every tile has grid points, and each of them needs the whole density matrix and adds to the whole
+matrix of the functional.  Held at once, these two take 8 N^2 bytes of each tile, however many IPUs
+there are.  In strips of rows a tile has one strip at a time, for the price of some more syncs;
+what travels is the same.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts, xc_density, xc_potential
+from pyscf_ipu.ipu.pricing.priced_as import priced_as
+from pyscf_ipu.numerics.arrays import FloatNN, FloatTDG, FloatTDNG
+from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, tile_put_sharded
+
+Step = Callable[[FloatTDNG, Array], Array]
+
+STRIP_BYTES = 16384
+"""Of a strip in float32; a matrix of up to 64 AOs is one."""
+
+
+def strip_rows(n: int) -> int:
+    """Rows of a strip of an N x N matrix, as many as fit; strips are about equally high."""
+    most = max(1, min(n, STRIP_BYTES // (4 * n)))
+    return -(-n // -(-n // most))
+
+
+def spread_products() -> GridProducts:
+    """Those of `grid.xc_matrix`, priced in strips; the kinetic energy density's are not cut."""
+    return PORTABLE._replace(
+        density=partial(_priced, xc_density, strips_density),
+        potential=partial(_priced, xc_potential, strips_potential),
+    )
+
+
+def _priced(whole: Step, strips: Step, ao: FloatTDNG, other: Array) -> Array:
+    if strip_rows(ao.shape[2]) == ao.shape[2]:
+        return whole(ao, other)
+    return priced_as(whole, strips, ao, other)
+
+
+def strips_density(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
+    """As `xc_matrix.xc_density`."""
+    tiles, n = range(ao.shape[0]), ao.shape[2]
+    own = tile_put_sharded(ao, tiles)
+    found: list[TileShardedArray] = []
+    for first in range(0, n, strip_rows(n)):
+        rows = tile_put_replicated(density[first : first + strip_rows(n)], tiles)
+        vertex = partial(_add_density, first)
+        found = [tile_map(vertex, own, rows, *found, name="xc_density", shared=True)]
+    return found[0].array
+
+
+def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
+    """Vertex: what some rows of the density matrix, from `first` on, add on a block: [D, G]."""
+    product = jnp.matmul(rows, ao[0], precision="highest")
+    own = ao[:, first : first + rows.shape[0]]
+    sums = [(own[d] * product).sum(0) for d in range(ao.shape[0])]
+    return sum(before, jnp.stack([sums[0], *(2.0 * s for s in sums[1:])]))
+
+
+def strips_potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+    """As `xc_matrix.xc_potential`."""
+    tiles, n = range(ao.shape[0]), ao.shape[2]
+    own = tile_put_sharded(ao, tiles)
+    given = own, tile_put_sharded(factors, tiles)
+    weighted = tile_map(_weighted, *given, name="xc_weighted", shared=True)
+    strips = []
+    for first in range(0, n, strip_rows(n)):
+        vertex = partial(_rows_of_matrix, first, min(first + strip_rows(n), n))
+        part = tile_map(vertex, own, weighted, name="xc_potential", shared=True)
+        strips.append(part.array.sum(0))
+    return jnp.concatenate(strips)
+
+
+def _weighted(ao: Array, factors: Array) -> Array:
+    """Vertex: [N, G] AO values and derivatives, each times its factor."""
+    return sum((factors[d] * ao[d] for d in range(1, ao.shape[0])), factors[0] * ao[0])
+
+
+def _rows_of_matrix(first: int, end: int, ao: Array, weighted: Array) -> Array:
+    """Vertex: a block's part of some rows of half the matrix."""
+    dimensions = (((1,), (1,)), ((), ()))
+    return lax.dot_general(ao[0, first:end], weighted, dimensions, precision="highest")
