@@ -140,7 +140,8 @@ def check_priced(level: Settings) -> None:
     """Raise UserError for a level of theory that an IPU, which has no float64, cannot compute."""
     if level.numerics.wants64:
         raise UserError(
-            f"an IPU computes in float32 with exact integrals, so precision={level.precision!r} with "
+            "an IPU computes in float32 with exact integrals, so "
+            f"precision={level.precision!r} with "
             f"jk={level.jk!r} has no price: leave --price or --ipu, or choose --precision float32 "
             "--jk exact"
         )
