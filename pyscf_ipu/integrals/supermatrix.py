@@ -96,12 +96,12 @@ def packed_rows(matrix: Float[Array, "P P"]) -> Half:
 
     def put(row: Count, out: Array) -> Array:
         # What lies behind the diagonal is overwritten by the next row.
-        return lax.dynamic_update_slice(out, matrix[row], (_before(row),))
+        return lax.dynamic_update_slice(out, matrix[row], (elements_before(row),))
 
     return lax.fori_loop(0, n, put, jnp.zeros(size + n, matrix.dtype))[:size]
 
 
-def _before(row: Count) -> Count:
+def elements_before(row: Int[Array, "..."]) -> Int[Array, "..."]:
     """Elements of L before a row; no number on the way is larger."""
     return (row + 1) // 2 * (row | 1)
 
@@ -110,7 +110,7 @@ def rows_of(half: Half, n: int) -> Float[Array, "P P"]:
     """L as a matrix, zero above the diagonal."""
     padded = jnp.pad(half, (0, n))
     rows = jnp.arange(n, dtype=jnp.int32)
-    slices = jax.vmap(lambda row: lax.dynamic_slice(padded, (_before(row),), (n,)))(rows)
+    slices = jax.vmap(lambda row: lax.dynamic_slice(padded, (elements_before(row),), (n,)))(rows)
     return jnp.where(rows <= rows[:, None], slices, 0.0)
 
 

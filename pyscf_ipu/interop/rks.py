@@ -180,7 +180,9 @@ class RKS(dft.rks.RKS):
 
     def nuc_grad_method(self) -> Any:
         """PySCF's gradients, fitted where this object's energy is."""
-        return self.to_pyscf().nuc_grad_method()
+        if self._is_fitted():
+            return self.to_pyscf().nuc_grad_method()
+        return super().nuc_grad_method()
 
     Gradients = nuc_grad_method
 

@@ -87,6 +87,10 @@ def check_molecule(mole: gto.Mole) -> None:
         )
 
 
+OURS = "pyscf_ipu.interop.rks"
+"""Where `RKS` has methods in place of PySCF's."""
+
+
 def check_options(field: Any) -> None:
     """Raise ValueError for a setting of an `RKS` that its SCF would ignore."""
     for name, allowed in UNSUPPORTED.items():
@@ -105,8 +109,9 @@ def check_options(field: Any) -> None:
             f"converges to, {lowest:g}: leave it unset, or set it to {lowest:g} or more"
         )
     for name in HOOKS:
-        own = getattr(dft.rks.RKS, name, None)
-        if name in vars(field) or getattr(type(field), name, None) is not own:
+        found = getattr(type(field), name, None)
+        known = found is getattr(dft.rks.RKS, name, None) or found.__module__ == OURS
+        if name in vars(field) or not known:
             raise ValueError(
                 f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "
                 "(a solvent, smearing, a field); use pyscf.dft.RKS"

@@ -9,6 +9,8 @@ from pyscf import scf
 
 from pyscf_ipu import Settings
 from pyscf_ipu.integrals.supermatrix import (
+    MOST_AOS,
+    elements_before,
     half_of,
     pack_density,
     packed_indices,
@@ -94,3 +96,12 @@ def test_energy_in_float32_has_the_digits_of_the_matrix():
     exact = 0.5 * d.astype(np.float64) @ g.astype(np.float64) @ d.astype(np.float64)
     size = 0.5 * np.abs(d) @ np.abs(g) @ np.abs(d)
     assert abs(float(energy.hi) + float(energy.lo) - exact) < 2e-8 * size
+
+
+def test_places_of_the_largest_half_fit_into_int32():
+    pairs = MOST_AOS * (MOST_AOS + 1) // 2
+    rows = jnp.asarray([0, 1, 2, 46340, 46341, 65000, pairs - 1], jnp.int32)
+    found = np.asarray(elements_before(rows))
+    exact = [int(row) * (int(row) + 1) // 2 for row in rows]
+    np.testing.assert_array_equal(found, exact)
+    assert exact[-1] + pairs < 2**31

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pyscf import gto, solvent
+from pyscf import dft, gto, solvent
 from pyscf.dft import gen_grid
 from pyscf.dft.numint2c import NumInt2C
 from pyscf.scf import addons
@@ -192,3 +192,21 @@ def test_density_fitting_is_an_argument():
     assert field.settings().jk == "ri"
     assert field.to_pyscf().with_df is not None
     assert RKS(mole()).settings().jk == "exact"
+
+
+@pytest.mark.parametrize("xc", ["lda,vwn", "pbe0", "hse06"])
+def test_what_pyscf_computes_of_a_fitted_state_is_fitted(xc):
+    field, reference = RKS(mole(), xc, jk="ri"), dft.RKS(mole(), xc).density_fit()
+    field.grids.level = reference.grids.level = 0
+    density = reference.get_init_guess()
+    exact = RKS(mole(), xc)
+    exact.grids.level = 0
+    found, expected = field.energy_elec(density), reference.energy_elec(density)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert abs(exact.energy_elec(density)[0] - expected[0]) > 1e-7
+    reference.kernel()
+    for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged"):
+        setattr(field, name, getattr(reference, name))
+    gradient = reference.nuc_grad_method().kernel()
+    np.testing.assert_allclose(field.nuc_grad_method().kernel(), gradient, atol=1e-9)
+    np.testing.assert_allclose(field.Gradients().kernel(), gradient, atol=1e-9)

@@ -13,7 +13,7 @@ import pytest
 from oracle import HYDROGEN, SMALL, small
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.solver import platform
 from pyscf_ipu.solver.memory import program_bytes
 
@@ -192,3 +192,13 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert first[0] == "False"
     assert second[0] == "True"
     assert first[1] == second[1], "a cached program must give the same bits"
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed"])
+def test_more_aos_than_int32_can_count_pairs_of(precision):
+    atoms = 73  # of neon: 365 AOs
+    where = 5.0 * np.stack(np.meshgrid(*[np.arange(5)] * 3), axis=-1).reshape(-1, 3)[:atoms]
+    neon = Molecule(np.full(atoms, 10), where)
+    settings = Settings(grid_level=0, precision=precision)
+    with pytest.raises(TooLarge, match=r"at most 361: use jk='ri', or precision='float64'"):
+        Solver(settings).shape(neon)

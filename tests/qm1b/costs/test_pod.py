@@ -124,3 +124,13 @@ def test_a_real_price():
     found = pod.price(Molecule.from_smiles("O", seed=0), PRESETS["qm1b"], target("bow"), 1, False)
     assert found.unknown_ops == {}
     assert 1e5 < found.cycles.low < 5e6
+
+
+@pytest.mark.parametrize("level", [["--precision", "mixed"], ["--jk", "ri"]])
+def test_a_level_without_a_price_is_refused_before_anything_is_computed(level, tmp_path, capsys):
+    source = tmp_path / "in.smi"
+    source.write_text("O\n")
+    out = tmp_path / "out"
+    assert main(["generate", str(source), "--out", str(out), "--price", "bow", *level]) == 2
+    assert "has no price" in capsys.readouterr().err
+    assert not out.exists()
