@@ -12,12 +12,13 @@ from functools import partial
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts, xc_density, xc_potential
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
-from pyscf_ipu.numerics.arrays import FloatNN, FloatTDG, FloatTDNG
+from pyscf_ipu.numerics.arrays import FloatNN, FloatTDG
 from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, tile_put_sharded
 
-Step = Callable[[FloatTDNG, Array], Array]
+Step = Callable[[AoBlocks, Array], Array]
 
 STRIP_BYTES = 16384
 """Of a strip in float32; a matrix of up to 64 AOs is one."""
@@ -37,16 +38,17 @@ def spread_products() -> GridProducts:
     )
 
 
-def _priced(whole: Step, strips: Step, ao: FloatTDNG, other: Array) -> Array:
-    if strip_rows(ao.shape[2]) == ao.shape[2]:
+def _priced(whole: Step, strips: Step, ao: AoBlocks, other: Array) -> Array:
+    n = ao.values.shape[2]
+    if strip_rows(n) == n:
         return whole(ao, other)
     return priced_as(whole, strips, ao, other)
 
 
-def strips_density(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
+def strips_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
     """As `xc_matrix.xc_density`."""
-    tiles, n = range(ao.shape[0]), ao.shape[2]
-    own = tile_put_sharded(ao, tiles)
+    tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
+    own = tile_put_sharded(ao.values, tiles)
     found: list[TileShardedArray] = []
     for first in range(0, n, strip_rows(n)):
         rows = tile_put_replicated(density[first : first + strip_rows(n)], tiles)
@@ -63,10 +65,10 @@ def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
     return sum(before, jnp.stack([sums[0], *(2.0 * s for s in sums[1:])]))
 
 
-def strips_potential(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
+def strips_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """As `xc_matrix.xc_potential`."""
-    tiles, n = range(ao.shape[0]), ao.shape[2]
-    own = tile_put_sharded(ao, tiles)
+    tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
+    own = tile_put_sharded(ao.values, tiles)
     given = own, tile_put_sharded(factors, tiles)
     weighted = tile_map(_weighted, *given, name="xc_weighted", shared=True)
     strips = []

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, xc_density, xc_potential
 from pyscf_ipu.ipu import BOW, memory_of
 from pyscf_ipu.ipu.spread.grid_strips import (
@@ -39,7 +40,8 @@ def test_strips_are_alike_and_cover_the_matrix():
     ids=["density", "matrix"],
 )
 def test_the_sum_of_strips_is_the_whole(strips, whole, other):
-    found, expected = (jax.jit(f)(jnp.asarray(AO), jnp.asarray(other)) for f in (strips, whole))
+    ao = AoBlocks.whole(jnp.asarray(AO))
+    found, expected = (jax.jit(f)(ao, jnp.asarray(other)) for f in (strips, whole))
     assert found.shape == expected.shape
     scale = np.abs(expected).max()
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * scale)
@@ -47,7 +49,8 @@ def test_the_sum_of_strips_is_the_whole(strips, whole, other):
 
 def test_a_tile_holds_two_strips_and_not_two_matrices():
     def fullest(products):
-        def run(ao, density, factors):
+        def run(values, density, factors):
+            ao = AoBlocks.whole(values)
             found = products.density(ao, density)
             return products.potential(ao, found * factors)
 
