@@ -78,6 +78,11 @@ def rks(
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles, None, jk)
     if history and stability:
         raise ValueError("history=True is of one SCF, and stability=True makes several: leave one")
+    if stability and (solver.settings.history or solver.settings.fixed_cycles):
+        raise ValueError(
+            "fixed_cycles and history are settings of one SCF, and stability=True makes several: "
+            "leave one"
+        )
     if history and not solver.settings.history:
         solver = shared_solver(replace(solver.settings, history=True))
     wanted = Wanted(orbitals, forces, stability)

@@ -5,7 +5,7 @@ import pytest
 from oracle import mole_of, small
 from pyscf import dft
 
-from pyscf_ipu import Molecule, rks
+from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 pytestmark = pytest.mark.slow
@@ -80,3 +80,10 @@ def test_a_list(tetraone):
         assert found.energy[i] == pytest.approx(plain.energy[i], abs=2e-6)
         assert found.cycles[i] == plain.cycles[i]
     assert np.isnan(found.energy[1])
+
+
+@pytest.mark.parametrize("one", [{"fixed_cycles": 3}, {"history": True}])
+def test_what_belongs_to_one_scf_is_refused(one):
+    solver = Solver(Settings(grid_level=0, **one))
+    with pytest.raises(ValueError, match="stability=True makes several"):
+        rks(Molecule.from_xyz("2\n\nH 0 0 0\nH 0 0 0.74"), solver=solver, stability=True)
