@@ -86,4 +86,4 @@ def test_a_list(tetraone):
 def test_what_belongs_to_one_scf_is_refused(one):
     solver = Solver(Settings(grid_level=0, **one))
     with pytest.raises(ValueError, match="stability=True makes several"):
-        rks(Molecule.from_xyz("2\n\nH 0 0 0\nH 0 0 0.74"), solver=solver, stability=True)
+        rks(Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]]), solver=solver, stability=True)
