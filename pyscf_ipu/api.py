@@ -76,15 +76,13 @@ def rks(
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles, None, jk)
-    if history and stability:
-        raise ValueError("history=True is of one SCF, and stability=True makes several: leave one")
-    if stability and (solver.settings.history or solver.settings.fixed_cycles):
-        raise ValueError(
-            "fixed_cycles and history are settings of one SCF, and stability=True makes several: "
-            "leave one"
-        )
     if history and not solver.settings.history:
         solver = shared_solver(replace(solver.settings, history=True))
+    if stability and (solver.settings.history or solver.settings.fixed_cycles):
+        raise ValueError(
+            "history=True and fixed_cycles are of one SCF, and stability=True makes several: leave "
+            "one"
+        )
     wanted = Wanted(orbitals, forces, stability)
     found = results(mols, solver, wanted, throw or alone, workers)
     if throw:

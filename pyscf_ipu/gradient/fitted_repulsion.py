@@ -77,7 +77,7 @@ def fitted_gradient(
     fractions: dict[Interaction, list[float]] = {COULOMB: [1.0, 0.0]}
     for fraction, of in exchange_parts(exchange):
         fractions.setdefault(of, [0.0, 0.0])[1] = fraction
-    by_sides, by_nuclei = None, jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
+    parts, by_nuclei = [], jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
     for of, (coulomb, part) in fractions.items():
         weights = _weights(plan, strips, auxiliary, density, Energy(coulomb, part, of))
         three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of)
@@ -85,8 +85,8 @@ def fitted_gradient(
         kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of)
         both = [x.centre + y for x, y in zip(kets, on_bras, strict=True)]
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
-        by_sides = three if by_sides is None else jax.tree.map(jnp.add, by_sides, three)
-    assert by_sides is not None
+        parts.append(three)
+    by_sides = jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
     found = by_strips(by_sides, strips), by_nuclei
     return jax.tree.map(lambda x: x.astype(atoms.dtype), found)
 

@@ -27,7 +27,7 @@ SCREENED_POINTS = 64
 NEGLIGIBLE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 """Square root of the integral of an AO and its gradient squared over 64 points, atomic units.
 
-For nine heavy atoms in STO-3G, energies change by 2e-7 Hartree at 1e-6."""
+Energies of nine heavy atoms change by less than 1e-7 Hartree at 1e-6."""
 
 
 class AoBlocks(NamedTuple):

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.ao_blocks import AoBlocks
+from pyscf_ipu.grid.ao_values import FloatNG
 from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.numerics.arrays import (
     FloatDG,
@@ -144,7 +145,11 @@ def xc_kinetic_potential(ao: AoBlocks, factors: FloatTG) -> FloatNN:
 
 def xc_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatDG:
     """One block: density and gradient."""
-    product = jnp.matmul(density, ao[0], precision="highest")  # [N, Gb]
+    return density_sums(ao, jnp.matmul(density, ao[0], precision="highest"))
+
+
+def density_sums(ao: FloatDNG, product: FloatNG) -> FloatDG:
+    """Density and gradient from some AOs and the product of their rows of the density matrix."""
     # Separate sums: one stacked reduction is five times slower on a CPU.
     sums = [(ao[d] * product).sum(0) for d in range(ao.shape[0])]
     return jnp.stack([sums[0], *(2.0 * s for s in sums[1:])])
@@ -192,18 +197,22 @@ def along(a: Float[Array, "axes G"], b: Float[Array, "axes G"]) -> FloatG:
 
 def xc_potential_vertex(ao: FloatDNG, factors: FloatDG) -> FloatNN:
     """One block's part of half the matrix."""
-    weighted = factors[0] * ao[0]
-    for d in range(1, ao.shape[0]):
-        weighted = weighted + factors[d] * ao[d]
-    return lax.dot_general(ao[0], weighted, (((1,), (1,)), ((), ())), precision="highest")
+    return over_points(ao[0], weighted(ao, factors))
+
+
+def weighted(ao: FloatDNG, factors: FloatDG) -> FloatNG:
+    """AO values and derivatives, each times its factor."""
+    return sum((factors[d] * ao[d] for d in range(1, ao.shape[0])), factors[0] * ao[0])
+
+
+def over_points(a: FloatNG, b: Float[Array, "M G"]) -> Float[Array, "n M"]:
+    """A B^T, in full precision."""
+    return lax.dot_general(a, b, (((1,), (1,)), ((), ())), precision="highest")
 
 
 def xc_kinetic_potential_vertex(ao: FloatDNG, factors: FloatG) -> FloatNN:
     """One block's part of half the matrix of the kinetic energy density."""
-    parts = [
-        lax.dot_general(ao[d], factors * ao[d], (((1,), (1,)), ((), ())), precision="highest")
-        for d in (1, 2, 3)
-    ]
+    parts = [over_points(ao[d], factors * ao[d]) for d in (1, 2, 3)]
     return parts[0] + parts[1] + parts[2]
 
 

@@ -66,6 +66,7 @@ class RKS(dft.rks.RKS):
         self.precision = precision
         self.jk: Literal["exact", "ri", "auto"] = jk
         self._solver: Solver | None = None
+        self._twin: dft.rks.RKS | None = None
 
     @property
     def precision(self) -> str:
@@ -124,6 +125,7 @@ class RKS(dft.rks.RKS):
             )
         molecule, settings = molecule_of(self.mol), self.settings()
         self.build(self.mol)  # PySCF's warnings of misspelt attributes
+        self._twin = None
         if self._solver is None or self._solver.settings != settings:
             self._solver = shared_solver(settings)
         found = rks(molecule, orbitals=True, solver=self._solver)
@@ -150,6 +152,11 @@ class RKS(dft.rks.RKS):
         new.grids, new.nlcgrids = self.grids.copy(), self.nlcgrids.copy()
         return new
 
+    def reset(self, mol: gto.Mole | None = None) -> RKS:
+        """As PySCF's; the fit of another geometry goes."""
+        self._twin = None
+        return super().reset(mol)
+
     def as_scanner(self) -> RKS | Scanner:
         """A copy that is called with a Mole, or a geometry as `Mole.set_geom_` takes it."""
         if isinstance(self, lib.SinglePointScanner):
@@ -161,7 +168,7 @@ class RKS(dft.rks.RKS):
         """The same state in PySCF's own class, whose `kernel` is PySCF's; fitted where this is."""
         plain: Any = self.copy()
         plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
-        for name in ("_precision", "_solver", "jk"):
+        for name in ("_precision", "_solver", "_twin", "jk"):
             del plain.__dict__[name]
         return plain.density_fit() if self._is_fitted() else plain
 
@@ -174,9 +181,11 @@ class RKS(dft.rks.RKS):
 
     def get_jk(self, *args: Any, **kwargs: Any) -> Any:
         """PySCF's J and K, fitted where this object's energy is."""
-        if self._is_fitted():
-            return self.to_pyscf().get_jk(*args, **kwargs)
-        return super().get_jk(*args, **kwargs)
+        if not self._is_fitted():
+            return super().get_jk(*args, **kwargs)
+        if self._twin is None or self._twin.mol is not self.mol:
+            self._twin = self.to_pyscf()  # kept: it holds the fit
+        return self._twin.get_jk(*args, **kwargs)
 
     def nuc_grad_method(self) -> Any:
         """PySCF's gradients, fitted where this object's energy is."""

@@ -184,7 +184,7 @@ def from_solution(
 def _history(
     out: Solution, cycles: int, dispersion: float, has_gap: bool
 ) -> dict[str, np.ndarray] | None:
-    """The cycles that there were, in float64; none if "mixed" began anew in float64."""
+    """The cycles that there were, in float64; none if "mixed" restarted in float64."""
     if out.history is None:
         return None
     if np.isposinf(out.history.energy.hi[:1]).any():

@@ -24,6 +24,7 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.spread.dealing import dealt
 from pyscf_ipu.numerics.arrays import Count, FloatN, FloatNN, Scalar
 from pyscf_ipu.tiles import (
     TileShardedArray,
@@ -111,7 +112,7 @@ def all_pairs_eigh(
     measured = _measured(elements, matrix, start, limit)
     first = _State(measured, jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32))
     end = lax.while_loop(unfinished, step, first)
-    found, ends = end.found, end.left <= 1.0  # false for what is no number
+    found, ends = end.found, end.left <= 1.0  # false for NaN
     correction = 1.5 * jnp.eye(n, dtype=dtype) - 0.5 * found.metric
     vectors = product(found.columns, correction)
 
@@ -130,7 +131,7 @@ def _elements(n: int, tiles: tuple[int, ...]) -> _Elements:
     i, j = np.divmod(place, n)
     high, low = np.maximum(i, j), np.minimum(i, j)
     return _Elements(
-        tuple(tiles[v % len(tiles)] for v in range(count)),
+        dealt(tiles, count),
         place,
         high * n + low,
         np.stack([high, low], axis=1),

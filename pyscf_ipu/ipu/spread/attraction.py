@@ -7,6 +7,7 @@ the nuclei, in twice the working precision, and a product contracts the sums to 
 """
 
 import functools
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.integrals.one_electron import potential_of
 from pyscf_ipu.integrals.strips import StripData
+from pyscf_ipu.ipu.spread.dealing import dealt
 from pyscf_ipu.numerics.arrays import FloatSnf
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.shapes.atoms import Atoms
@@ -31,14 +33,14 @@ def spread_attraction(
     nuclei = len(atoms.charge)
     each = -(-sum(chunks) * nuclei // (WORKERS * (n_tiles - 1)))  # of a vertex
     each = -(-nuclei // -(-nuclei // each))  # as few as it takes for that number of groups
-    parts, first = [], 0
+    tiles, parts, first = range(1, n_tiles), [], 0
     for plan, data in zip(atoms.plan.strips, strips, strict=True):
-        part = _by_groups(plan, data, atoms, each, _Dealt(n_tiles, first))
+        part = _by_groups(plan, data, atoms, each, first, tiles)
         parts.append(part)
         first += part[0].num_tiles
     sums, first = [], 0
     for plan, part in zip(atoms.plan.strips, parts, strict=True):
-        sums.append(_over_groups(plan.atom.size, part, _Dealt(n_tiles, first)))
+        sums.append(_over_groups(plan.atom.size, part, first, tiles))
         first += len(sums[-1])
     return tuple(
         jnp.einsum(
@@ -51,18 +53,8 @@ def spread_attraction(
     )
 
 
-class _Dealt:
-    """Vertices dealt to the tiles from 1 on, one after another, behind those of other classes."""
-
-    def __init__(self, n_tiles: int, first: int) -> None:
-        self.n_tiles, self.first = n_tiles, first
-
-    def __call__(self, count: int) -> tuple[int, ...]:
-        return tuple(1 + (self.first + v) % (self.n_tiles - 1) for v in range(count))
-
-
 def _by_groups(
-    plan: Strips, data: StripData, atoms: Atoms, each: int, dealt: _Dealt
+    plan: Strips, data: StripData, atoms: Atoms, each: int, first: int, on: Sequence[int]
 ) -> tuple[TileShardedArray, TileShardedArray]:
     """Potential of every group of nuclei in every chunk, in two words: [V, h, c] each."""
     own = plan.atom.ravel()
@@ -73,7 +65,7 @@ def _by_groups(
     index = group[:, None] * each + np.arange(each, dtype=np.int32)
     there = (index < nuclei) & (index != own[chunk][:, None])
     index = np.minimum(index, nuclei - 1)
-    tiles = dealt(count)
+    tiles = dealt(on, count, first)
 
     def of_chunk(x: Array) -> TileShardedArray:
         return tile_gather(x.reshape(len(own), *x.shape[2:]), chunk, tiles)
@@ -102,7 +94,7 @@ def _group_potential(
         hi: [c, 3] centres, first word.
         lo: second word.
         *nuclei: charges [m]; where they are, in two words [m, 3]; [m] 0 where the nucleus belongs
-            to the pair, or there is none, else 1.
+            to the pair or does not exist, else 1.
     """
     charges, at, rest, there = nuclei
     nobody = jnp.full((), -1, jnp.int32)
@@ -111,7 +103,7 @@ def _group_potential(
 
 
 def _over_groups(
-    chunks: int, parts: tuple[TileShardedArray, TileShardedArray], dealt: _Dealt
+    chunks: int, parts: tuple[TileShardedArray, TileShardedArray], first: int, on: Sequence[int]
 ) -> Float[Array, "chunks h c"]:
     """Sums over the groups of every chunk, a row of Hermite functions to a vertex."""
     vertices, h, c = parts[0].shape
@@ -121,7 +113,7 @@ def _over_groups(
     row = np.arange(chunks * h, dtype=np.int32)
     source = (row // h)[:, None] * groups + np.arange(groups, dtype=np.int32)
     source = source * h + (row % h)[:, None]
-    tiles = dealt(len(row))
+    tiles = dealt(on, len(row), first)
     words = (tile_gather(x.array.reshape(vertices * h, c), source, tiles) for x in parts)
     found = tile_map(_group_sum, *words, name="nuclear_sum", together=True)
     return found.array.reshape(chunks, h, c)

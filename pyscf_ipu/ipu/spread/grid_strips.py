@@ -10,10 +10,18 @@ from collections.abc import Callable
 from functools import partial
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from pyscf_ipu.grid.ao_blocks import AoBlocks
-from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts, xc_density, xc_potential
+from pyscf_ipu.grid.xc_matrix import (
+    PORTABLE,
+    GridProducts,
+    density_sums,
+    over_points,
+    weighted,
+    xc_density,
+    xc_potential,
+)
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
 from pyscf_ipu.numerics.arrays import FloatNN, FloatTDG
 from pyscf_ipu.tiles import TileShardedArray, tile_map, tile_put_replicated, tile_put_sharded
@@ -60,9 +68,7 @@ def strips_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
 def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
     """Vertex: what some rows of the density matrix, from `first` on, add on a block: [D, G]."""
     product = jnp.matmul(rows, ao[0], precision="highest")
-    own = ao[:, first : first + rows.shape[0]]
-    sums = [(own[d] * product).sum(0) for d in range(ao.shape[0])]
-    return sum(before, jnp.stack([sums[0], *(2.0 * s for s in sums[1:])]))
+    return sum(before, density_sums(ao[:, first : first + rows.shape[0]], product))
 
 
 def strips_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
@@ -70,21 +76,15 @@ def strips_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
     own = tile_put_sharded(ao.values, tiles)
     given = own, tile_put_sharded(factors, tiles)
-    weighted = tile_map(_weighted, *given, name="xc_weighted", shared=True)
+    made = tile_map(weighted, *given, name="xc_weighted", shared=True)
     strips = []
     for first in range(0, n, strip_rows(n)):
         vertex = partial(_rows_of_matrix, first, min(first + strip_rows(n), n))
-        part = tile_map(vertex, own, weighted, name="xc_potential", shared=True)
+        part = tile_map(vertex, own, made, name="xc_potential", shared=True)
         strips.append(part.array.sum(0))
     return jnp.concatenate(strips)
 
 
-def _weighted(ao: Array, factors: Array) -> Array:
-    """Vertex: [N, G] AO values and derivatives, each times its factor."""
-    return sum((factors[d] * ao[d] for d in range(1, ao.shape[0])), factors[0] * ao[0])
-
-
-def _rows_of_matrix(first: int, end: int, ao: Array, weighted: Array) -> Array:
+def _rows_of_matrix(first: int, end: int, ao: Array, made: Array) -> Array:
     """Vertex: a block's part of some rows of half the matrix."""
-    dimensions = (((1,), (1,)), ((), ()))
-    return lax.dot_general(ao[0, first:end], weighted, dimensions, precision="highest")
+    return over_points(ao[0, first:end], made)

@@ -14,6 +14,7 @@ from jax import Array
 
 from pyscf_ipu.integrals.shell_pairs import PairData, shell_pairs_vertex
 from pyscf_ipu.ipu.algorithms.family_vertex import shell_rows, unpack_rows
+from pyscf_ipu.ipu.spread.dealing import dealt
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import KindPair, ShellGroup
@@ -52,7 +53,7 @@ def _member(
     pair, primitive = np.divmod(number, deep_a * deep_b)
     one = member.first[pair] * deep_a + primitive // deep_b
     two = member.second[pair] * deep_b + primitive % deep_b
-    tiles = tuple(1 + (first + v) % (n_tiles - 1) for v in range(len(number)))
+    tiles = dealt(range(1, n_tiles), len(number), first)
     found = tile_map(
         partial(_vertex, a, b),
         tile_gather(shell_rows(atoms.shells[member.a], deep_a), one, tiles),

@@ -204,6 +204,11 @@ def test_what_pyscf_computes_of_a_fitted_state_is_fitted(xc):
     found, expected = field.energy_elec(density), reference.energy_elec(density)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     assert abs(exact.energy_elec(density)[0] - expected[0]) > 1e-7
+    fit = field._twin
+    field.get_jk(dm=density)
+    assert field._twin is fit is not None
+    assert field.reset()._twin is None
+    field.grids.level = 0
     reference.kernel()
     for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged"):
         setattr(field, name, getattr(reference, name))

@@ -1,7 +1,6 @@
 """`--forces`: a column like the others, from the engine to every file and command."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import ase
@@ -9,7 +8,12 @@ import ase.io
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fake_runs import MANY, conformer, fake_run, flip, settings
+from fake_runs import MANY, conformer, fake_run, settings
+from optional_columns import (
+    check_merged,
+    check_repaired,
+    check_resumed_with_the_same_choice_only,
+)
 
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
@@ -19,16 +23,13 @@ from qm1b.card.write import write as write_card
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
-from qm1b.convert.merge import merge
 from qm1b.engine.factory import DEFAULT, at_precisions
 from qm1b.engine.ladder import LADDER, run_of
-from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.reference.recompute import mean_field
 from qm1b.report.info import describe
 from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS
-from qm1b.work_units import Share
 
 EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
 FLOAT32 = 2e-5
@@ -76,33 +77,17 @@ def test_info_and_the_card_say_whether_there_are_forces(whole, with_forces, tmp_
 
 
 def test_a_run_is_resumed_only_with_the_same_choice(with_forces, tmp_path):
-    for forces in (True, False):
-        shutil.copytree(with_forces, tmp_path / str(forces) / "out-2")
-        shards.shards(tmp_path / str(forces) / "out-2")[3].unlink()
-    out, _ = fake_run(tmp_path / "True", MANY, forces=True)
-    assert same.differences(with_forces, out) == []
-    with pytest.raises(UserError, match=r"holds another run; .*\n.*\n +forces +true +false"):
-        fake_run(tmp_path / "False", MANY)
+    check_resumed_with_the_same_choice_only(
+        with_forces, tmp_path, "forces +true +false", forces=True
+    )
 
 
 def test_a_damaged_shard_comes_back_with_its_forces(with_forces, tmp_path):
-    shutil.copytree(with_forces, tmp_path / "out-2")
-    flip(shards.shards(tmp_path / "out-2")[1], 5000)
-    out, _ = fake_run(tmp_path, MANY, forces=True)
-    assert same.differences(with_forces, out) == []
+    check_repaired(with_forces, tmp_path, forces=True)
 
 
 def test_shares_become_one(with_forces, whole, tmp_path):
-    parts = []
-    for i in range(2):
-        (tmp_path / str(i)).mkdir()
-        folder = tmp_path / str(i)
-        parts.append(fake_run(folder, MANY, forces=True, share=Share(i, 2))[0])
-    merge(parts, tmp_path / "merged")
-    assert same.differences(with_forces, tmp_path / "merged") == []
-    with pytest.raises(UserError, match=r"not parts of one run.*\n.*\n +forces"):
-        merge([parts[0], whole], tmp_path / "mixed")
-    assert "forces is in one of them only" in " ".join(same.differences(whole, with_forces))
+    check_merged(with_forces, whole, tmp_path, "forces", "forces", forces=True)
 
 
 def test_every_command_knows_them(with_forces, tmp_path, capsys):

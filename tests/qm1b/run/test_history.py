@@ -1,13 +1,17 @@
 """`--history`: every SCF cycle in the rows, from the engine to every file and command."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fake_runs import MANY, fake_run, flip
+from fake_runs import MANY, fake_run
+from optional_columns import (
+    check_merged,
+    check_repaired,
+    check_resumed_with_the_same_choice_only,
+)
 
 import pyscf_ipu as pi
 from pyscf_ipu.molecule.molecule import Molecule
@@ -19,16 +23,13 @@ from qm1b.card.write import write as write_card
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
-from qm1b.convert.merge import merge
 from qm1b.engine.factory import DEFAULT, at_precisions
 from qm1b.engine.ladder import LADDER, run_of
-from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS
-from qm1b.work_units import Share
 
 LEVEL = replace(PRESETS["qm1b"], history=True)
 NAMES = ("cycle_energy", "cycle_commutator_norm", "cycle_gap")
@@ -64,32 +65,15 @@ def test_without_the_option_there_is_no_column(whole, with_cycles):
 
 
 def test_a_run_is_resumed_only_with_the_same_choice(with_cycles, tmp_path):
-    for history in (True, False):
-        shutil.copytree(with_cycles, tmp_path / str(history) / "out-2")
-        shards.shards(tmp_path / str(history) / "out-2")[3].unlink()
-    out, _ = fake_run(tmp_path / "True", MANY, level=LEVEL)
-    assert same.differences(with_cycles, out) == []
-    with pytest.raises(UserError, match=r"holds another run; .*\n.*\n +history +true +-"):
-        fake_run(tmp_path / "False", MANY)
+    check_resumed_with_the_same_choice_only(with_cycles, tmp_path, "history +true +-", level=LEVEL)
 
 
 def test_a_damaged_shard_comes_back_with_its_cycles(with_cycles, tmp_path):
-    shutil.copytree(with_cycles, tmp_path / "out-2")
-    flip(shards.shards(tmp_path / "out-2")[1], 5000)
-    out, _ = fake_run(tmp_path, MANY, level=LEVEL)
-    assert same.differences(with_cycles, out) == []
+    check_repaired(with_cycles, tmp_path, level=LEVEL)
 
 
 def test_shares_become_one(with_cycles, whole, tmp_path):
-    parts = []
-    for i in range(2):
-        (tmp_path / str(i)).mkdir()
-        parts.append(fake_run(tmp_path / str(i), MANY, level=LEVEL, share=Share(i, 2))[0])
-    merge(parts, tmp_path / "merged")
-    assert same.differences(with_cycles, tmp_path / "merged") == []
-    with pytest.raises(UserError, match=r"not parts of one run.*\n.*\n +history"):
-        merge([parts[0], whole], tmp_path / "mixed")
-    assert "cycle_gap is in one of them only" in " ".join(same.differences(whole, with_cycles))
+    check_merged(with_cycles, whole, tmp_path, "history", "cycle_gap", level=LEVEL)
 
 
 def test_every_command_knows_them(whole, with_cycles, tmp_path, capsys):

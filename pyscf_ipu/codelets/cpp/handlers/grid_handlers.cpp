@@ -31,7 +31,8 @@ ffi::Error ao_values(Buffer points, Buffer owner, Buffer weights, Buffer high, B
   });
 }
 
-// A kernel over ao[T, D, N, Gb], the AOs that count, and one more array; `kernel` picks it from the table.
+// A kernel over ao[T, D, N, Gb], the AOs that count, and one more array; `kernel` picks it from the
+// table.
 template <class Pick>
 ffi::Error over_blocks(Buffer ao, Buffer live, Buffer other, Result out, Pick kernel) {
   return by_type(ao.element_type(), [&](auto* null) {
@@ -51,7 +52,8 @@ ffi::Error xc_potential(Buffer ao, Buffer live, Buffer factors, Result out) {
 }
 
 ffi::Error xc_kinetic_density(Buffer ao, Buffer live, Buffer density, Result out) {
-  return over_blocks(ao, live, density, out, [](const auto& table) { return table.xc_kinetic_density; });
+  return over_blocks(ao, live, density, out,
+                     [](const auto& table) { return table.xc_kinetic_density; });
 }
 
 ffi::Error xc_kinetic_potential(Buffer ao, Buffer live, Buffer factors, Result out) {

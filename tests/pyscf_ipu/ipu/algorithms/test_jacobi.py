@@ -7,25 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
+from symmetric_matrices import EPS, normal, symmetric, with_spectrum
 
 from pyscf_ipu.ipu.algorithms.jacobi import MAX_SWEEPS, jacobi_eigh
-
-EPS = float(np.finfo(np.float32).eps)
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def symmetric(n, scale=1.0, seed=0):
-    a = scale * normal(n, n, seed=seed)
-    return (a + a.T).astype(np.float32)
-
-
-def with_spectrum(values):
-    q = np.linalg.qr(normal(len(values), len(values)))[0]
-    a = (q * values) @ q.T
-    return ((a + a.T) / 2).astype(np.float32)
 
 
 @cache

@@ -7,28 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
+from symmetric_matrices import EPS, normal, symmetric, with_spectrum
 
 from pyscf_ipu.ipu.spread.all_pairs import MAX_STEPS, all_pairs_eigh
 
-EPS = float(np.finfo(np.float32).eps)
 N = 36
 TILES = tuple(range(1, 200))
 solver = jax.jit(partial(all_pairs_eigh, tiles=TILES))
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def symmetric(n=N, scale=1.0, seed=0):
-    a = scale * normal(n, n, seed=seed)
-    return (a + a.T).astype(np.float32)
-
-
-def with_spectrum(values):
-    q = np.linalg.qr(normal(len(values), len(values)))[0]
-    a = (q * values) @ q.T
-    return ((a + a.T) / 2).astype(np.float32)
 
 
 def solve(matrix, start=None, accuracy=0.0):
@@ -74,7 +59,7 @@ def test_small_matrices(n):
 
 
 def test_the_accuracy_is_kept_and_costs_fewer_steps():
-    matrix = symmetric()
+    matrix = symmetric(N)
     left, steps = [], []
     for accuracy in (1.0, 1e-2, 0.0):
         _, vectors, done = solve(matrix, accuracy=accuracy)
@@ -91,17 +76,17 @@ def test_the_accuracy_is_kept_and_costs_fewer_steps():
 def test_a_warm_start_squares_the_error_in_a_step():
     matrix = with_spectrum(np.linspace(-10, 3, N))
     vectors = solve(matrix)[1]
-    near = matrix + symmetric(scale=1e-4, seed=1)
+    near = matrix + symmetric(N, scale=1e-4, seed=1)
     values, found, steps = solve(near, vectors)
     assert_solved(near, values, found)
     assert int(steps) <= 2
 
 
 def test_errors_do_not_add_up_over_a_chain_of_warm_starts():
-    matrix = symmetric()
+    matrix = symmetric(N)
     vectors = solve(matrix)[1]
     for k in range(10):
-        matrix = matrix + symmetric(scale=1e-2, seed=k + 1)
+        matrix = matrix + symmetric(N, scale=1e-2, seed=k + 1)
         values, vectors, _ = solve(matrix, vectors)
     assert_solved(matrix, values, vectors)
 
@@ -127,7 +112,7 @@ def test_a_step_is_five_products_and_three_compute_sets():
         return own + sum(counted(j, name) for e in calls for j in jaxprs_in_params(e.params))
 
     program = partial(all_pairs_eigh, accuracy=jnp.float32(0), tiles=TILES)
-    jaxpr = jax.make_jaxpr(program)(symmetric(), np.eye(N, dtype=np.float32)).jaxpr
+    jaxpr = jax.make_jaxpr(program)(symmetric(N), np.eye(N, dtype=np.float32)).jaxpr
     (loop,) = (e for e in jaxpr.eqns if e.primitive.name == "while")
     body = loop.params["body_jaxpr"].jaxpr
     assert counted(body, "dot_general") == 5

@@ -3,25 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from oracle import WATER
 
-from pyscf_ipu import Settings
 from pyscf_ipu.integrals.strips import paired
 from pyscf_ipu.ipu import BOW, profile_of
 from pyscf_ipu.ipu.spread.primitive_pairs import spread_pairs
-from pyscf_ipu.shapes import conformer, tables
-from pyscf_ipu.shapes.atoms import gather_atoms
-from pyscf_ipu.shapes.shape import shape_of
-from pyscf_ipu.shapes.tile_plan import tile_plan
-
-
-@pytest.fixture(scope="module")
-def water():
-    settings = Settings(grid_level=0)
-    shape = shape_of(WATER.numbers, settings.basis, False, 0)
-    plan = tile_plan(shape)
-    arrays = tables.shape_tables(shape, settings), conformer.conformer(WATER, shape, settings)
-    return jax.jit(lambda t, c: gather_atoms(plan, t, c, np.float32))(*arrays)
 
 
 @pytest.mark.parametrize("n_tiles", [1472, 9], ids=["a pair to a vertex", "several"])
