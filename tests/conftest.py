@@ -11,14 +11,33 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import jax  # noqa: E402
+import jaxlib  # noqa: E402
+from packaging.version import Version  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 def pytest_configure(config):
+    compile_quickly()
     if config.pluginmanager.hasplugin("cacheprovider"):  # not with -p no:cacheprovider
         keep_compiled_programs(config.cache.mkdir("programs"))
     let_pyscf_warn(config)
+
+
+def compile_quickly():
+    """Let XLA and LLVM optimise little, in this process and in those that it starts.
+
+    Compiling is the larger part of what tests do, and takes about half as long.  Who sets a level
+    in XLA_FLAGS keeps it: `.ci/run` tests what users run, with XLA's own level 3.  Tests of
+    arithmetic that an optimiser could break ask for it themselves, with `oracle.OPTIMISED`.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_backend_optimization_level" in flags:
+        return
+    quick = ["--xla_backend_optimization_level=0"]
+    if Version(jaxlib.__version__) < Version("0.11.2"):  # later ones end at an unknown flag
+        quick.append("--xla_cpu_use_fusion_emitters=false")
+    os.environ["XLA_FLAGS"] = " ".join([flags, *quick]).strip()
 
 
 def keep_compiled_programs(folder):

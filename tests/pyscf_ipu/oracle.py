@@ -81,6 +81,8 @@ def ground_state(mol, basis="sto-3g", xc="b3lyp", grid_level=0, cart=False):
 
 # For forms whose values are tested, not their speed: LLVM works half as long.
 QUICK = {"xla_backend_optimization_level": 0}
+# For arithmetic that an optimiser could break: XLA's own level, which users run.
+OPTIMISED = {"xla_backend_optimization_level": 3}
 
 WHOLE = 10**6  # primitive pairs: one strip per class
 SYSTEMS = {

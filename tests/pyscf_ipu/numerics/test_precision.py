@@ -1,5 +1,6 @@
 """Two-float arithmetic must be exact, and stay so when XLA compiles it."""
 
+import functools
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import OPTIMISED
 
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import (
@@ -27,9 +29,10 @@ DTYPES = [np.float32, np.float64]
 MODERATE = st.floats(-1e6, 1e6, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-6)
 VECTOR = st.lists(MODERATE, min_size=16, max_size=16)
 
-sum_compiled = jax.jit(two_sum)
-product_compiled = jax.jit(two_product)
-dot_compiled = jax.jit(compensated_dot)
+compiled = functools.partial(jax.jit, compiler_options=OPTIMISED)
+sum_compiled = compiled(two_sum)
+product_compiled = compiled(two_product)
+dot_compiled = compiled(compensated_dot)
 
 
 def words(pair):
@@ -76,7 +79,7 @@ def test_compensated_dot_of_an_ill_conditioned_sum(dtype, n):
 def test_compensated_sum_against_fsum():
     rng = np.random.default_rng(0)
     values = (rng.normal(size=999) * 10 ** rng.uniform(-6, 6, 999)).astype(np.float32)
-    pair = compensated_sum(Pair(jnp.asarray(values), jnp.zeros(999, jnp.float32)))
+    pair = compiled(compensated_sum)(Pair(jnp.asarray(values), jnp.zeros(999, jnp.float32)))
     exact = math.fsum(values.tolist())
     assert abs(float(words(pair)[0]) - exact) < 1e-12 * np.abs(values).sum()
     assert abs(float(jnp.sum(jnp.asarray(values))) - exact) > 1e-10 * np.abs(values).sum()
@@ -98,7 +101,7 @@ def test_astype_recovers_float64_inside_a_program():
     values = np.array([1 / 3, np.pi, -1e-3 / 7])
     pair = split(values, np.float32)
     with jax.enable_x64(True):
-        wide = jax.jit(lambda p: p.astype(np.float64))(pair)
+        wide = compiled(lambda p: p.astype(np.float64))(pair)
         assert wide.dtype == np.float64
         np.testing.assert_allclose(wide.value(), values, rtol=2.0**-48)
     assert pair.astype(np.float32) is pair
@@ -106,7 +109,7 @@ def test_astype_recovers_float64_inside_a_program():
 
 def test_difference_of_neighbours_loses_nothing():
     a, b = 1000.0 + 1 / 3, 1000.0 + 1 / 3 + 1e-4
-    found = jax.jit(difference)(split(np.array(b), np.float32), split(np.array(a), np.float32))
+    found = compiled(difference)(split(np.array(b), np.float32), split(np.array(a), np.float32))
     assert float(found) == pytest.approx(1e-4, rel=2e-6)
     assert abs(float(np.float32(b) - np.float32(a)) - 1e-4) > 1e-6  # what plain float32 gives
 
@@ -114,7 +117,7 @@ def test_difference_of_neighbours_loses_nothing():
 def test_add_keeps_the_low_words():
     one = split(np.array(1 / 3), np.float32)
     big = split(np.array(4096 + 1 / 7), np.float32)
-    total = jax.jit(add)(big, one)
+    total = compiled(add)(big, one)
     assert float(words(total)[0]) == pytest.approx(4096 + 1 / 7 + 1 / 3, rel=1e-13)
 
 

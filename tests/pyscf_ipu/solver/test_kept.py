@@ -167,6 +167,7 @@ TWO_DEVICES = "--xla_force_host_platform_device_count=2"
 @pytest.mark.parametrize("flags", ["", pytest.param(TWO_DEVICES, marks=pytest.mark.long)])
 def test_a_second_process_loads_the_program_and_says_nothing(tmp_path, flags):
     """XLA takes preferences of its compiler for missing instructions, in two pages of text."""
+    flags = f"{os.environ['XLA_FLAGS']} {flags}".strip()
     first, second = (twice(tmp_path / "cache", XLA_FLAGS=flags) for _ in range(2))
     assert first == second
     assert first[1] == ""
