@@ -14,8 +14,11 @@ MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
 
 
-def stability(given: str, history: bool) -> str:
-    """--stability in the one spelling that settings have for it; refuses all with --history."""
+def stability(given: str, history: bool, fixed_cycles: int | None) -> str:
+    """--stability in the one spelling that settings have for it.
+
+    Refuses all with --history, and any with --fixed-cycles.
+    """
     found = given if given in STABILITY else None
     with suppress(ValueError):
         share = float(given)
@@ -29,6 +32,11 @@ def stability(given: str, history: bool) -> str:
     if history and found == "all":
         raise UserError(
             "--history is of one SCF, and --stability all makes several in every row: leave one out"
+        )
+    if fixed_cycles and found != "none":
+        raise UserError(
+            f"--fixed-cycles is of one SCF that need not converge, and --stability {given} follows "
+            "converged ones: leave one out"
         )
     return found
 

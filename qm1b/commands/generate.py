@@ -262,7 +262,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["unit_rows"] = dataset.unit_rows
     settings["input_format"] = input_format
-    settings["stability"] = stability(command.stability, command.history)
+    settings["stability"] = stability(command.stability, command.history, command.fixed_cycles)
     return RunSettings(**settings)
 
 

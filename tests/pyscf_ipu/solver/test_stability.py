@@ -90,5 +90,7 @@ def test_a_list(monkeypatch):
 @pytest.mark.parametrize("one", [{"fixed_cycles": 3}, {"history": True}])
 def test_what_belongs_to_one_scf_is_refused(one):
     solver = Solver(Settings(grid_level=0, **one))
-    with pytest.raises(ValueError, match="stability=True makes several"):
-        rks(Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]]), solver=solver, stability=True)
+    mol = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
+    for mols in (mol, [mol, mol]):
+        with pytest.raises(ValueError, match="stability=True makes several"):
+            rks(mols, solver=solver, stability=True)

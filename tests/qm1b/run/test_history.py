@@ -126,14 +126,24 @@ def test_verify_notices_records_that_do_not_fit(with_cycles):
         assert check(damaged)[good].all(), name
 
 
-def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path, capsys):
+def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
     out, _ = fake_run(tmp_path, "C\nCB(C)C\n", stability="suspect", level=LEVEL)
     batch = Batch(shards.read_shard(shards.shards(out)[0]))
     lengths = np.diff(batch["cycle_offset"])
     assert sorted(zip(batch["stable"], lengths, strict=True)) == [(-1, 9), (-1, 9), (1, 0), (1, 0)]
     assert not ROW_CHECKS["cycles_inconsistent"](batch).any()
-    code = main(["generate", "--history", "--stability", "all", "--out", str(tmp_path / "no")])
-    assert code == 2
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--history", "--stability", "all"],
+        ["--fixed-cycles", "5", "--stability", "0.5"],
+        ["--fixed-cycles", "5", "--stability", "suspect"],
+    ],
+)
+def test_flags_of_one_scf_and_of_several_are_refused(tmp_path, capsys, flags):
+    assert main(["generate", *flags, "--out", str(tmp_path / "no")]) == 2
     assert "leave one out" in capsys.readouterr().err
 
 
