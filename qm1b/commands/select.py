@@ -41,7 +41,7 @@ class Select:
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
-        from qm1b.process.files import atomic_write
+        from qm1b.process.files import atomic_write, check_folder_of
         from qm1b.screening.selection import Selection, as_text, select
 
         criteria = self._criteria()
@@ -49,6 +49,7 @@ class Select:
             raise UserError("no files to choose from: give qm1b select files of SMILES")
         if self.out.suffix not in ENDINGS:
             raise UserError(f"--out is {self.out}: its name must end in {', '.join(ENDINGS)}")
+        check_folder_of(self.out)
         done: list[Selection] = []
         atomic_write(
             self.out, lambda stream: done.append(select(self.files, criteria, stream.write))

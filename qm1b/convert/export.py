@@ -114,8 +114,7 @@ class _Told:
 def check_target(out: Path, kind: str | None = None) -> FileKind:
     """The format of a file; refuses one that cannot be written or is of an unknown kind."""
     found = kind_of(out, kind)
-    if not out.parent.is_dir():
-        raise UserError(f"folder {out.parent} does not exist; make it first")
+    files.check_folder_of(out)
     return found
 
 

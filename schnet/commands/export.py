@@ -21,11 +21,15 @@ class Export:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
+        from qm1b.process.files import check_folder_of
         from schnet.exports import onnx_graph, pyg_weights
         from schnet.runs.run_folder import RunFolder
 
         if self.pyg is None and self.onnx is None:
             raise UserError("nothing to write: give --pyg FILE.pt, --onnx FILE.onnx, or both")
+        for path in (self.pyg, self.onnx):
+            if path is not None:
+                check_folder_of(path)
         predictor = RunFolder(self.run).predictor()
         if self.pyg is not None:
             found = pyg_weights.converted(predictor)

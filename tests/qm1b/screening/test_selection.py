@@ -87,3 +87,9 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, flags, words):
     assert main(["select", str(SAMPLE), "--out", str(out), *flags]) == 2
     assert words in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_folder_that_does_not_exist_is_said_before_anything_is_read(tmp_path, capsys):
+    out = tmp_path / "none" / "out.smi"
+    assert main(["select", "no-such-file.smi", "--out", str(out)]) == 2
+    assert f"folder {out.parent} does not exist; make it first" in capsys.readouterr().err
