@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
+from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, two_sum
@@ -40,10 +41,14 @@ def energy_function(
     """The energy of a molecule as a JAX function of its positions.
 
     The function takes positions [A, 3] in Bohr, in the order of the molecule's atoms, and returns
-    the energy in Hartree, NaN where the SCF does not converge.  `jax.grad`, `jax.value_and_grad`,
-    `jax.jit` and `jax.vmap` work on it.  Its derivative is that of `pi.forces` (P. Pulay, Mol.
-    Phys. 17, 197 (1969), doi:10.1080/00268976900100941): nothing differentiates through the SCF.
-    One program is compiled for the energy and one for the derivative, whatever the positions.
+    the energy in Hartree.  It is NaN, as is its derivative, where the SCF does not converge and
+    where two atoms are closer than `pi.rks` allows.  Called with numbers, the function raises
+    InvalidMolecule for such atoms; inside a transformation it cannot see them.
+
+    `jax.grad`, `jax.value_and_grad`, `jax.jit` and `jax.vmap` work on it.  Its derivative is that
+    of `pi.forces` (P. Pulay, Mol. Phys. 17, 197 (1969), doi:10.1080/00268976900100941): nothing
+    differentiates through the SCF.  One program is compiled for the energy and one for the
+    derivative, whatever the positions.
 
     With precision "mixed" or "float64", make and call it inside `with jax.enable_x64(True)`; the
     energy is then in float64.  In float32 it has the seven digits of that type, the derivative
@@ -54,7 +59,7 @@ def energy_function(
         settings: Level of theory; default `Settings()`.
 
     Raises:
-        InvalidMolecule: As `Solver.shape`.
+        InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
         ValueError: A setting cannot be used, the level has a correction for dispersion, which is
             computed outside JAX, or float64 is asked for without JAX's 64-bit mode.
         NotImplementedError: When a second derivative is asked for.
@@ -93,6 +98,7 @@ def energy_function(
         )
         total = found.terms.total()
         sound = found.converged & numerics.holds(found.overlap_smallest) & jnp.isfinite(total.hi)
+        sound &= _apart(positions) >= MIN_DISTANCE_BOHR[level.precision]
         dtype = numerics.energy_dtype
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
         density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
@@ -125,6 +131,8 @@ def energy_function(
                 f"positions have the shape {given.shape}: this molecule needs "
                 f"({molecule.n_atoms}, 3), in Bohr"
             )
+        if not isinstance(given, jax.core.Tracer):
+            Molecule(molecule.numbers, np.asarray(given), molecule.charge).check(level.precision)
         return energy(given.astype(numerics.energy_dtype))
 
     return checked
@@ -136,6 +144,12 @@ def _words(positions: Positions, dtype: type) -> tuple[Array, Array]:
     high, low = two_sum(positions, -middle)
     word = high.astype(dtype)
     return word, (high - word.astype(high.dtype) + low).astype(dtype)
+
+
+def _apart(positions: Positions) -> Energy:
+    """The least distance between two atoms in Bohr; infinite for a single atom."""
+    i, j = np.triu_indices(len(positions), 1)
+    return jnp.min(jnp.linalg.norm(positions[i] - positions[j], axis=-1), initial=jnp.inf)
 
 
 def _only_once(fn: Callable[..., Any]) -> Callable[..., Any]:

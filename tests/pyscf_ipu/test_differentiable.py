@@ -67,6 +67,19 @@ def test_what_does_not_converge_is_nan():
     assert np.all(np.isnan(gradient))
 
 
+def test_atoms_too_close_are_refused_as_by_rks(energy, both):
+    """Inside a transformation the positions are not known, so NaN says it."""
+    x = np.asarray(WATER.positions, np.float32)
+    x[0] = x[1] + np.float32([0.4, 0.4, 0.0])
+    with pytest.raises(pi.InvalidMolecule, match=r"at least 0\.7 Bohr"):
+        pi.rks(pi.Molecule(WATER.numbers, x), xc="hf", throw=True)
+    with pytest.raises(pi.InvalidMolecule, match=r"atoms 0 \(H\) and 1 \(O\) only 0\.566"):
+        energy(x)
+    value, gradient = both(x)
+    assert np.isnan(value)
+    assert np.all(np.isnan(gradient))
+
+
 def test_what_cannot_be_done_is_said(energy):
     x = jnp.asarray(WATER.positions, jnp.float32)
     with pytest.raises(NotImplementedError, match=r"jax\.grad.*once"):
