@@ -23,6 +23,9 @@ KEPT_ROWS = 200_000
 """Sources of no more rows stay in memory once they are read (some 100 MB), because splitting,
 fitting references and training each read all rows."""
 
+FITTED = "ri"
+"""What qm1b's files call density fitting, in their column `jk`."""
+
 Reasons = Counter[str]
 """Number of dropped rows by reason."""
 
@@ -42,6 +45,7 @@ class Source(ABC):
         self.path = path
         self._lock = Lock()
         self._dropped: dict[int, Reasons] = {}
+        self._fitted: dict[int, Counter[bool]] = {}
         self._kept: dict[int, Samples] = {}
 
     @cached_property
@@ -83,6 +87,12 @@ class Source(ABC):
         """Why rows of the parts read so far were dropped, and how many."""
         return sum(self._dropped.values(), Reasons())
 
+    @property
+    def fitted(self) -> Counter[bool]:
+        """How many of the rows read so far say that density fitting computed their electron
+        repulsion (True), and how many do not; nothing where no file could say it."""
+        return sum(self._fitted.values(), Counter())
+
 
 class Several(Source):
     """Several files as one source: the parts of the first, then those of the next."""
@@ -109,6 +119,11 @@ class Several(Source):
                 known = found.get(name, unit).split(" or ")
                 found[name] = " or ".join(dict.fromkeys([*known, unit]))
         return found
+
+    @property
+    def fitted(self) -> Counter[bool]:
+        """See `Source.fitted`."""
+        return sum((source.fitted for source in self.sources), Counter())
 
     def fingerprint(self) -> str:
         """A hash of the fingerprints of all sources, in their order."""

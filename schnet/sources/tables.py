@@ -7,6 +7,7 @@ spread of the last energies, `std`: rows of 0.01 eV or more are dropped, as its 
 """
 
 import hashlib
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
@@ -25,12 +26,12 @@ from qm1b.rows.schema import CONVERGED
 from schnet.errors import UserError
 from schnet.samples.samples import Samples, texts
 from schnet.samples.targets import FORCES, Target
-from schnet.sources.base import Reasons, Source, kept
+from schnet.sources.base import FITTED, Reasons, Source, kept
 
 STD_LIMIT_EV = 0.01
 
 _POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions")
-_QUALITY = ("status", "converged", "suspect", "energy_std")
+_QUALITY = ("status", "converged", "suspect", "energy_std", "jk")
 
 
 class TableSource(Source):
@@ -66,6 +67,8 @@ class TableSource(Source):
                     f"{self.path} is damaged: part {number} has {len(batch['numbers'])} atomic "
                     f"numbers (z) but {len(values)} {what}"
                 )
+        forms = batch["jk"].tolist() if "jk" in batch else ["exact"] * len(batch)
+        self._fitted[number] = Counter(form == FITTED for form in forms if form)
         samples = self._samples(batch, sum(self.sizes[:number]))
         return kept(samples, self._tests(batch), self.target is not None)
 

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -27,7 +28,7 @@ from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.samples.samples import Sample, Samples, without_atoms
 from schnet.samples.targets import Target
-from schnet.sources.base import Reasons, Source, kept
+from schnet.sources.base import FITTED, Reasons, Source, kept
 from schnet.sources.identity import molecule_of
 from schnet.sources.lookup import Lookup, lookup
 
@@ -103,15 +104,18 @@ class XyzSource(Source):
         first = number * PART_FRAMES + 1
         rows: list[Sample] = []
         molecules: list[str] = []
-        reasons = Reasons()
+        reasons, fitted = Reasons(), Counter[bool]()
         for i, block in enumerate(self._frames(number), first):
             row = self._row(block, i)
             if self._lookup and row.reason:
                 reasons[row.reason] += 1
                 continue
             rows.append(row)
+            comment = block.split("\n", 2)[1]
+            fitted["jk=" in comment and comment_keys(comment).get("jk") == FITTED] += 1
             # A prediction splits nothing, and finding bonds takes longer than reading.
             molecules.append(molecule_of(row) if self._lookup else row.smiles)
+        self._fitted[number] = fitted
         samples, others = kept(Samples.of(rows, molecules), {}, self._lookup is not None)
         return samples, reasons + others
 

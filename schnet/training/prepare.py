@@ -126,7 +126,7 @@ def prepare(settings: TrainSettings) -> Prepared:
         batches=batches,
         updates=batches.expected_updates(sizes),
         devices=devices,
-        doubts=tuple(_doubts(settings, totals, target)),
+        doubts=(*_doubts(settings, totals, target), *_mixed(sides)),
     )
 
 
@@ -141,6 +141,19 @@ def _doubts(settings: TrainSettings, totals: Totals, target: Target) -> Iterator
     share = parts[1] if isinstance(parts, tuple) else parts.valid
     if not share and not settings.rows.valid_data:
         yield "there are no validation rows: the weights of the last epoch count as the best"
+
+
+def _mixed(sides: Mapping[str, Subset]) -> Iterator[str]:
+    """Whether some rows are of density fitting and others are not, on any side."""
+    sources = dict.fromkeys(side.source for side in sides.values())
+    found = sum((source.fitted for source in sources), Counter())
+    if len(found) > 1:
+        yield (
+            f"{counted(found[True], 'row')} of the data have density fitting (their jk is ri) and "
+            f"{counted(found[False], 'row')} have not: the difference between the two is learned "
+            "as if it were the molecules'; give data of one kind, from `qm1b generate --jk exact` "
+            "or `--jk ri`"
+        )
 
 
 def network_of(path: Path) -> tuple[ModelConfig, str]:
