@@ -97,6 +97,8 @@ class Export:
             f"{self.out}: {counted(done.train_rows, 'row')} in {counted(parts, 'part')}, "
             f"{counted(done.valid_rows, 'row')} in {VALIDATION}{why}"
         )
+        if done.warning:
+            say(f"warning: {done.warning}", to_stderr=True)
         warn_if_incomplete(self.folder)
         return 0
 

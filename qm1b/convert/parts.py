@@ -46,6 +46,21 @@ class Parts:
     left_out: int
     """Rows that are not converged or not finite."""
     files: int
+    valid_asked: int = 0
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with the division; empty if nothing is."""
+        if not self.train_rows:
+            which = "training"
+        elif self.valid_asked and not self.valid_rows:
+            which = "validation"
+        else:
+            return ""
+        return (
+            f"no row is for {which}: a molecule is on one side with all its conformers, so few "
+            "molecules cannot be divided as finely as --valid-rows asks; give another number"
+        )
 
 
 def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed: int = 0) -> Parts:
@@ -89,7 +104,7 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
         for writer in writers:
             writer.close()
     written = [writer.rows for writer in writers]
-    return Parts(sum(written[:-1]), written[-1], left_out, len(names))
+    return Parts(sum(written[:-1]), written[-1], left_out, len(names), valid_rows)
 
 
 def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tuple[int, Batch]]:

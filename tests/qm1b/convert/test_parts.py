@@ -61,6 +61,18 @@ def test_wrong_numbers_and_folders(run, tmp_path):
             export_parts(run, tmp_path / out, parts, valid)
 
 
+def test_a_side_without_rows_is_said(tmp_path, capsys):
+    few, _ = fake_run(tmp_path, "O\nC\nCC\n", conformers=4)
+    for asked, which in ((11, "training"), (1, "validation")):
+        out = tmp_path / which
+        assert main(["export", str(few), str(out), "--parts", "1", "--valid-rows", str(asked)]) == 0
+        said = capsys.readouterr()
+        assert "0 rows in " in said.out
+        assert f"warning: no row is for {which}: a molecule is on one side" in said.err
+    assert main(["export", str(few), str(tmp_path / "all"), "--parts", "1"]) == 0
+    assert not capsys.readouterr().err
+
+
 def test_the_command(run, tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main(["export", str(run), out, "--parts", "2", "--valid-rows", "2e1"]) == 0
