@@ -136,6 +136,18 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 """By the name of `Settings.preset` and `qm1b generate --preset`."""
 
 
+def name_of(level: Mapping[str, Any]) -> str | None:
+    """The preset whose labels are of this level of theory, whatever the precision; None if none is.
+
+    Args:
+        level: fields of `Settings`.
+    """
+    for name, one in PRESETS.items():
+        if all(level.get(key) == value for key, value in one.level.items() if key != "precision"):
+            return name
+    return None
+
+
 def preset(name: str) -> Preset:
     """The preset of a name, of which case, hyphens, underscores and blanks do not count.
 

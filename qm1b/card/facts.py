@@ -13,6 +13,8 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.stats import Statistics, collect
 from qm1b.rows.schema import Json
 
+NOT_STATED = "not stated"
+
 
 @dataclass(frozen=True)
 class Statements:

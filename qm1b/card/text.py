@@ -15,21 +15,14 @@ from pathlib import Path
 
 from pyscf_ipu.elements.cartesian import in_words
 from pyscf_ipu.suffixes import without_suffix
+from qm1b.card import level
 from qm1b.card.escape import all_literal, code, json_text, literal, without_html
-from qm1b.card.facts import Facts, Statements
-from qm1b.engine.ladder import LADDER
+from qm1b.card.facts import NOT_STATED, Facts, Statements
 from qm1b.errors import UserError
 from qm1b.folder.manifest import Manifest
 from qm1b.report.stats import counts
 from qm1b.rows.schema import DROP_REASONS, Json, fields_of
 
-NOT_STATED = "not stated"
-
-_PRECISIONS = {
-    "float32": "float32 throughout",
-    "mixed": "float32, with one final energy in float64",
-    "float64": "float64 throughout",
-}
 _ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
 
 
@@ -83,12 +76,13 @@ def card(
         ),
         method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
         functions=in_words(settings.get("cart", False)),
-        grid=_grid(facts),
-        free_atoms=_free_atoms(facts),
-        precision=_precision(facts),
+        grid=level.grid(facts),
+        free_atoms=level.free_atoms(facts),
+        precision=level.precision(facts),
         forces="on every atom, -dE/dR" if settings.get("forces") else "none",
-        cycles=_cycles(settings),
-        ipu_price=_ipu_price(facts),
+        cycles=level.cycles(settings),
+        ipu_price=level.ipu_price(facts),
+        preset=level.preset(facts),
         attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
         or NOT_STATED,
         versions=table(("package", "version"), versions),
@@ -173,33 +167,6 @@ def _is_minimal(basis: str) -> bool:
     return re.fullmatch(r"sto-?\dg|minao", basis.lower()) is not None
 
 
-def _cycles(settings: Json) -> str:
-    """How many cycles there are, and whether the rows have each of them."""
-    fixed, most = settings.get("fixed_cycles"), settings["max_cycles"]
-    number = f"exactly {fixed}" if fixed else f"at most {most} per attempt"
-    kept = "; energy, commutator and gap of each are kept" if settings.get("history") else ""
-    return number + kept
-
-
-def _free_atoms(facts: Facts) -> str:
-    """The energies of the free atoms of the elements that the rows have."""
-    energies = facts.manifest.free_atom_energies_hartree
-    shown = [f"{s} {energies[s]:.6f}" for s in sorted(facts.stats.elements) if s in energies]
-    return f"{', '.join(shown)} hartree" if shown else NOT_STATED
-
-
-def _precision(facts: Facts) -> str:
-    """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
-    own, rungs = str(facts.settings["precision"]), facts.stats.rungs
-    other = [
-        f"{rungs[r.name]} rows of the retry ladder's `{r.name}` in {r.precision} throughout"
-        for r in LADDER
-        if r.precision not in (None, own) and rungs[r.name]
-    ]
-    text = _PRECISIONS.get(own, own)
-    return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
-
-
 def _measured(facts: Facts) -> str:
     """The errors in `verify.json`, if it was made from these rows."""
     if facts.audit is None:
@@ -232,27 +199,6 @@ def _errors(facts: Facts, audit: Json) -> str:
         broken=", ".join(broken) or "none",
         verdict="passed" if audit["passed"] else f"failed: {'; '.join(audit['missed'])}",
     )
-
-
-def _grid(facts: Facts) -> str:
-    """The integration grid in words."""
-    level = facts.manifest.level
-    return level.grid_in_words + (", PySCF's, with NWChem's pruning" if level.prune else "")
-
-
-def _ipu_price(facts: Facts) -> str:
-    """A line on what the rows would have cost on an IPU, if a run has priced them; else nothing."""
-    found = [run["ipu_price"] for run in facts.manifest.runs if "ipu_price" in run]
-    if not found:
-        return ""
-    try:
-        price = found[-1]
-        seconds = [float(price["ipu_seconds"][end]) for end in ("low", "high")]
-        rows, target = int(price["rows"]), literal(str(price["target"]))
-    except (LookupError, TypeError, ValueError) as error:
-        raise UserError(f"the manifest is damaged: a run's ipu_price ({error})") from None
-    low, high = (f"{s:.3g}" for s in seconds)
-    return f"| on a simulated IPU ({target}) | {rows} rows in {low} to {high} IPU-seconds |\n"
 
 
 def _geometries(facts: Facts) -> str:

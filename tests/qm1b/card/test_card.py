@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from fake_runs import fake_run
 
+from pyscf_ipu.settings.presets import PRESETS
 from qm1b.card.croissant import croissant
-from qm1b.card.facts import Statements, gather
-from qm1b.card.text import NOT_STATED, card
+from qm1b.card.facts import NOT_STATED, Statements, gather
+from qm1b.card.text import card
 from qm1b.card.write import write
 from qm1b.cli import main
 from qm1b.convert.export import export
@@ -47,6 +48,7 @@ def test_a_card_without_statements(finished):
     level = section(text, "Level of theory")
     assert "libxc 475 (HYB_GGA_XC_B3LYP5)" in level
     assert "float32 throughout" in level
+    assert "| preset | `qm1b`, the level of QM1B (arXiv:2311.01135) |" in level
     assert "| integration grid | grid level 0, PySCF's, with NWChem's pruning |" in level
     assert "| jax |" in level
     assert "Not verified yet: run `qm1b verify DIR`" in section(text, "Measured error")
@@ -69,6 +71,23 @@ def test_rows_of_the_float64_rung_are_not_called_float32(tmp_path):
         in level
     )
     assert "`damped` 2 rows" in level
+
+
+def test_the_published_dataset_of_the_level(finished):
+    """It follows from the level, whatever was typed; another basis or a fit is no dataset's."""
+    facts = gather(finished[0])
+
+    def level(**changes):
+        manifest = replace(facts.manifest, settings=facts.settings | changes)
+        return section(
+            card(replace(facts, manifest=manifest), Statements("x"), []), "Level of theory"
+        )
+
+    qm9 = dict(PRESETS["qm9"].level)
+    assert "| preset | `qm9`, the level of QM9 (doi:10.1038/sdata.2014.22) |" in level(**qm9)
+    assert "| preset | `qm9`" in level(**qm9 | {"precision": "float64"})
+    for other in ({"basis": "6-31g*"}, {"jk": "ri", "jk_above_aos": 128}, {"prune": True}):
+        assert "| preset |" not in level(**qm9 | other)
 
 
 def test_every_size_has_its_class(finished):
