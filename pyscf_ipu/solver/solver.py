@@ -146,7 +146,15 @@ class Solver:
             stability: the program that follows instabilities, which is another one.
             count: number of molecules of the call; default: a full batch.  One program serves all
                 calls on a CPU.
+
+        Raises:
+            ValueError: `stability` goes with `fixed_cycles`.
         """
+        if stability and self.settings.fixed_cycles:
+            raise ValueError(
+                f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
+                "makes several of as many cycles as they need: leave one"
+            )
         if stability:
             programs, name, make = self._lowest, "lowest energies", lowest_energies
         else:
@@ -214,7 +222,7 @@ class Solver:
             stability: follow instabilities to the lowest state, and say whether it is stable.
 
         Raises:
-            ValueError: the list is empty or too long.
+            ValueError: the list is empty or too long, or `stability` goes with `fixed_cycles`.
         """
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:

@@ -120,17 +120,29 @@ def ao_counter(engine: Engine) -> Callable[[Iterable[int]], int]:
     return lambda numbers: sum(of_element(int(number)) for number in numbers)
 
 
-def at_precisions(factory: str, level: Settings) -> Callable[[str | None], Engine]:
-    """A function that returns the engine in another precision, or in the level's own for None.
+@runtime_checkable
+class EngineAt(Protocol):
+    """The engine of a level, and of variants of the level."""
 
-    Each engine is made when it is first asked for.
-    """
+    def __call__(self, precision: str | None, *, stability: bool = ...) -> Engine:
+        """The engine in a precision, or for None in the level's own.
+
+        With stability, one whose number of cycles is not fixed, since it makes several SCFs.
+        """
+        ...
+
+
+def at_precisions(factory: str, level: Settings) -> EngineAt:
+    """The engines of a level; each is made when it is first asked for."""
 
     @functools.cache
-    def engine(precision: str) -> Engine:
-        return build(factory, replace(level, precision=precision))
+    def engine(precision: str, fixed_cycles: int) -> Engine:
+        return build(factory, replace(level, precision=precision, fixed_cycles=fixed_cycles))
 
-    return lambda precision=None: engine(precision or level.precision)
+    def at(precision: str | None, *, stability: bool = False) -> Engine:
+        return engine(precision or level.precision, 0 if stability else level.fixed_cycles)
+
+    return at
 
 
 def definition(xc: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from qm1b.engine.factory import Engine, at_precisions
+from qm1b.engine.factory import Engine, EngineAt, at_precisions
 from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, Result
 from qm1b.settings import RunSettings
 
@@ -113,14 +113,14 @@ def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[
     """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
     engine_at = at_precisions(factory, settings.level)
     rungs = ladder_for(settings.retry)
-    others = {rung.precision for rung in rungs if rung.precision is not None}
-    engines = [engine, *map(engine_at, others)]
+    others = {(rung.precision, rung.stability) for rung in rungs} - {(None, False)}
+    engines = [engine, *(engine_at(precision, stability=lowest) for precision, lowest in others)]
     return lambda shape: max(each.memory_bytes(shape) for each in engines)
 
 
 def run_of(
     shape: Hashable,
-    engine_at: Callable[[str | None], Engine],
+    engine_at: EngineAt,
     stability: bool = False,
     forces: bool = False,
     coarse: bool = False,
@@ -136,11 +136,12 @@ def run_of(
     """
 
     def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
-        engine = engine_at(rung.precision if rung else None)
+        lowest = stability or (rung is not None and rung.stability)
+        engine = engine_at(rung.precision if rung else None, stability=lowest)
         if rung and rung.precision:
             engine.shape(molecules[0], coarse=coarse)  # raises if too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
-        aids["stability"] = stability or (rung is not None and rung.stability)
+        aids["stability"] = lowest
         aids["forces"] = forces
         found = engine.run(shape, list(molecules), **aids)
         return [

@@ -37,6 +37,7 @@ class Solver:
         self.compiled = set()
         self.precision = level.get("precision", "float32")
         self.has_dispersion = "-d" in level.get("xc", "")
+        self.fixed_cycles = level.get("fixed_cycles", 0)
         self.keeps_cycles = level.get("history", False)
 
     def n_ao(self, numbers):
@@ -74,6 +75,7 @@ class Solver:
 
     def run(self, shape, molecules, convergence=None, forces=False, stability=False):
         assert 1 <= len(molecules) <= self.batch_size(shape)
+        assert not (stability and self.fixed_cycles)
         if any(list(m.numbers) == [2] for m in molecules):
             os._exit(3)
         if any(list(m.numbers) in ([10], [18]) for m in molecules):

@@ -94,3 +94,6 @@ def test_what_belongs_to_one_scf_is_refused(one):
     for mols in (mol, [mol, mol]):
         with pytest.raises(ValueError, match="stability=True makes several"):
             rks(mols, solver=solver, stability=True)
+    if "fixed_cycles" in one:
+        with pytest.raises(ValueError, match="stability=True makes several of as many cycles"):
+            solver.run(solver.shape(mol), [mol], stability=True)

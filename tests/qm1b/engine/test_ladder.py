@@ -1,5 +1,7 @@
 """The retry ladder: what is tried, in which order, and what a row says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_engine import Solver
@@ -11,6 +13,7 @@ from qm1b.engine import ladder
 from qm1b.engine.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
 from qm1b.folder import shards
 from qm1b.rows.schema import Result
+from qm1b.settings import PRESETS
 
 
 def run_of(outcomes, gap=0.05):
@@ -119,6 +122,16 @@ def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
     assert all(text.endswith(" second_order:error:0") for text in shard["attempts"])
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_fixed_number_of_cycles_is_not_for_the_rung_of_several_scfs(tmp_path, precision):
+    """The engine refuses the two together; the rung would end as an error."""
+    level = replace(PRESETS["qm1b"], fixed_cycles=5, precision=precision)
+    out, _ = fake_run(tmp_path, "Cl\n", conformers=1, level=level)
+    (path,) = shards.shards(out)
+    attempts = shards.read_shard(path)["attempts"].tolist()
+    assert attempts[0].endswith(" second_order:not_converged:50")
+
+
 @pytest.mark.parametrize("coarse", [False, True])
 def test_float64_must_have_room_for_the_padding_of_the_run(coarse):
     class OnlyFine(Solver):
@@ -127,7 +140,7 @@ def test_float64_must_have_room_for_the_padding_of_the_run(coarse):
                 raise TooLarge("too large in float64")
             return super().shape(molecule, coarse)
 
-    def engine_at(precision):
+    def engine_at(precision, *, stability=False):
         return OnlyFine(basis="sto-3g", precision=precision or "float32")
 
     silane = Molecule([14, 1, 1, 1, 1], np.zeros((5, 3)))
