@@ -1,11 +1,14 @@
 """One solver per level of theory in a process, so that a second call compiles nothing."""
 
 import functools
+import threading
 
 import jax
 
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.solver.solver import Solver
+
+_LOCK = threading.Lock()
 
 MOST = 8
 """Levels of theory whose solvers are kept: the last ones that were asked for."""
@@ -17,7 +20,8 @@ def shared_solver(settings: Settings) -> Solver:
     Raises:
         ValueError: a setting cannot be used.
     """
-    return _solver(settings, jax.config.jax_default_device)  # type: ignore[attr-defined]
+    with _LOCK:  # a cached function may run twice if two threads call it at once
+        return _solver(settings, jax.config.jax_default_device)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=MOST)

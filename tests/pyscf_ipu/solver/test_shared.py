@@ -1,10 +1,13 @@
 """Solvers that calls share: a second call compiles nothing, and `clear` lets go of them."""
 
 import gc
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 from pyscf_ipu import Settings, api, clear
 from pyscf_ipu.interop.calculator import Calculator
+from pyscf_ipu.solver import shared
 from pyscf_ipu.solver.shared import MOST, shared_solver
 
 
@@ -14,6 +17,20 @@ def test_calls_at_a_level_share_a_solver():
     assert api.solver_for(None, *nothing) is shared_solver(Settings())
     assert api.solver_for(None, "6-31g", *nothing[1:]) is not shared_solver(Settings())
     assert Calculator(xc="hf").solver is Calculator(xc="hf").solver
+
+
+def test_threads_that_call_first_at_the_same_moment_share_it(monkeypatch):
+    """A solver that takes its time; without a lock every thread makes one."""
+
+    class Slow(shared.Solver):
+        def __init__(self, *args):
+            time.sleep(0.05)
+            super().__init__(*args)
+
+    monkeypatch.setattr(shared, "Solver", Slow)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(shared_solver, [Settings(max_cycles=33)] * 4))
+    assert len(found) == 1
 
 
 def test_clear_lets_go_of_them():
