@@ -4,6 +4,7 @@ Strict dtype promotion is the cheapest guard against a silent float64: an operat
 and a float64 array raises instead of widening.
 """
 
+import gc
 import os
 
 # One thread for the BLAS of NumPy and PySCF: the test processes share the cores already.
@@ -15,6 +16,11 @@ import jaxlib  # noqa: E402
 from packaging.version import Version  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+# A process of the tests holds millions of objects that stay, and tracing makes many more that live
+# for seconds.  Python would look through them for cycles a thousand times while it collects tests.
+gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_configure(config):
@@ -72,3 +78,9 @@ def pytest_collection_modifyitems(items):
     """Files with slow tests come first, so that no process works alone at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish():
+    """Modules and tests stay to the end: look for cycles among what comes later."""
+    gc.collect()
+    gc.freeze()

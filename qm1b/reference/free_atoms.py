@@ -12,6 +12,7 @@ import functools
 import importlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.settings import Settings
@@ -125,7 +126,8 @@ class FreeAtoms:
         if missing:
             _import_pyscf()
             pool = ThreadPoolExecutor(1, "free-atoms")
-            self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, level) for z in missing}
+            of_atoms = replace(level, precision="float64", fixed_cycles=0, history=False)
+            self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, of_atoms) for z in missing}
             pool.shutdown(wait=False)
 
     @functools.cached_property

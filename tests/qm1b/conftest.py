@@ -17,6 +17,22 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
+def blank_pictures(monkeypatch):
+    """The overview of a card is an empty picture: drawing it takes a second.
+
+    The tests of cards and of `qm1b stats` look at real ones.
+    """
+    from matplotlib.figure import Figure
+
+    from qm1b.report import plots
+
+    def overview(found, folder):
+        return plots.save(Figure(figsize=(1, 1)), folder / "overview.png")
+
+    monkeypatch.setattr(plots, "overview", overview)
+
+
+@pytest.fixture
 def partial(whole, tmp_path):
     """A copy of the whole run, to be damaged."""
     out = tmp_path / "out-2"

@@ -68,12 +68,19 @@ def both(settings, n_points, gradient, reach=0.7):
 # Points that fill no vector in one precision, points that do in the other.
 HOW = [(17, "float32", 2e-6), (64, "float64", 1e-14)]
 OTHERWISE = [(17, "float64", 1e-14), (64, "float32", 2e-6)]
+SECOND = [("6-31g*", "float32"), ("cartesian", "float32"), ("cc-pvdz", "float64")]
+SECOND += [("cartesian d, spherical f", "float64")]
+"""Kinds of shells that other sets here have in this precision, too."""
 
 
-@pytest.mark.parametrize("basis", BASES)
+def case(basis, how):
+    again = how in OTHERWISE or (basis, how[1]) in SECOND
+    return pytest.param(basis, *how, marks=[pytest.mark.long] if again else [])
+
+
 @pytest.mark.parametrize(
-    ("n_points", "precision", "tolerance"),
-    [*HOW, *(pytest.param(*how, marks=pytest.mark.long) for how in OTHERWISE)],
+    ("basis", "n_points", "precision", "tolerance"),
+    [case(basis, how) for how in (*HOW, *OTHERWISE) for basis in BASES],
 )
 def test_native_is_portable(basis, n_points, precision, tolerance):
     settings = Settings(precision=precision, grid_level=0, **BASES[basis])

@@ -64,10 +64,13 @@ def libxc_kernel(xc, rho, sigma, tau):
 ONE_OF_A_KIND = ("lda", "pbe", "b3lyp", "wb97x", "m06-2x", "r2scan")
 
 
-@pytest.mark.parametrize(
+every_functional = pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[] if n in ONE_OF_A_KIND else pytest.mark.long) for n in SEMILOCAL],
 )
+
+
+@every_functional
 def test_second_derivatives_are_those_of_libxc(name):
     """Of both sides only what is above the noise of rounding counts: 1e-5 of the largest."""
     xc = functional(name)
@@ -86,7 +89,7 @@ def test_second_derivatives_are_those_of_libxc(name):
 EDGE = np.array([0, 1e-20, 1.1e-11, 1e-9, 1e-6, 1e-3, 1.0, 1e3])
 
 
-@pytest.mark.parametrize("name", SEMILOCAL)
+@every_functional
 def test_thin_densities_are_finite_in_float32(name):
     """As molecules end: sigma and tau of decaying orbitals, or of none at all."""
     xc = functional(name)

@@ -56,9 +56,16 @@ def equations(jaxpr):
                 yield from equations(inner)
 
 
-def dtypes(jaxpr):
-    variables = [v for e in equations(jaxpr) for v in (*e.invars, *e.outvars)]
-    return {np.dtype(v.aval.dtype) for v in (*variables, *jaxpr.invars) if hasattr(v.aval, "dtype")}
+@functools.cache
+def equations_of(**level):
+    """All equations of a traced program; each portable form in it is traced once."""
+    return list(equations(trace(**level).jaxpr))
+
+
+def dtypes(found):
+    """Those of the variables of some equations."""
+    variables = [v for e in found for v in (*e.invars, *e.outvars)]
+    return {np.dtype(v.aval.dtype) for v in variables if hasattr(v.aval, "dtype")}
 
 
 LEVELS = [
@@ -72,7 +79,7 @@ LEVELS = [
 @pytest.mark.parametrize("level", LEVELS, ids=str)
 def test_every_dot_product_has_the_highest_precision(level):
     """A GPU would otherwise be free to use TF32, with three decimal digits."""
-    found = [e for e in equations(trace(**level).jaxpr) if e.primitive is lax.dot_general_p]
+    found = [e for e in equations_of(**level) if e.primitive is lax.dot_general_p]
     assert len(found) > 10
     highest = (lax.Precision.HIGHEST, lax.Precision.HIGHEST)
     for equation in found:
@@ -85,27 +92,23 @@ def test_derivatives_keep_to_float32_and_the_highest_precision():
     arrays = tables.shape_tables(shape, settings), empty_states(shape, settings, 2)
     driver = sequential(gradients(shape, settings))
     jaxpr = jax.make_jaxpr(driver)(*arrays, np.int32(2)).jaxpr
-    products = [e for e in equations(jaxpr) if e.primitive is lax.dot_general_p]
+    found = list(equations(jaxpr))
+    products = [e for e in found if e.primitive is lax.dot_general_p]
     assert len(products) > 10
     for equation in products:
         assert equation.params["precision"] == (lax.Precision.HIGHEST,) * 2, equation
-    assert not dtypes(jaxpr) & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
+    assert not dtypes(found) & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
 
 
 @pytest.mark.parametrize(("xc", "driver"), [("b3lyp", sequential), ("pbe0", side_by_side)])
 def test_float32_holds_no_float64(xc, driver):
-    """Read off with 64-bit types allowed, where a forgotten dtype would show."""
-    settings = Settings(xc=xc, grid_level=0)
-    shape = Solver(settings).shape(WATER)
-    arrays = tables.shape_tables(shape, settings), conformer.empty_batch(shape, settings, 2)
-    jaxpr = jax.make_jaxpr(driver(energies(shape, settings)))(*arrays, np.int32(2)).jaxpr
-    found = dtypes(jaxpr)
+    found = dtypes(equations_of(driver=driver, xc=xc))
     assert np.dtype(np.float32) in found
     assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
 
 
 def test_mixed_refines_in_float64():
-    found = dtypes(trace(xc="hf", precision="mixed").jaxpr)
+    found = dtypes(equations_of(xc="hf", precision="mixed"))
     assert {np.dtype(np.float32), np.dtype(np.float64)} <= found
 
 
@@ -113,9 +116,11 @@ def calls_of_the_host(names):
     return {n for n in names if "callback" in n or n in ("infeed", "outfeed", "debug_print")}
 
 
-@pytest.mark.parametrize("xc", ["hf", "wb97x", "r2scan"])
-def test_no_step_calls_the_host(xc):
-    names = {e.primitive.name for e in equations(trace(xc=xc).jaxpr)}
+@pytest.mark.parametrize(
+    "level", [{"xc": "hf", "precision": "mixed"}, {"xc": "wb97x"}, {"xc": "r2scan"}], ids=str
+)
+def test_no_step_calls_the_host(level):
+    names = {e.primitive.name for e in equations_of(**level)}
     assert "tile_map" in names
     assert not calls_of_the_host(names)
 
@@ -140,7 +145,8 @@ def test_the_compiled_program_calls_no_python():
 
 
 def test_the_compute_sets_have_names():
-    names = {e.params["name"] for e in equations(trace().jaxpr) if e.primitive.name == "tile_map"}
+    found = equations_of(driver=sequential, xc="b3lyp")
+    names = {e.params["name"] for e in found if e.primitive.name == "tile_map"}
     assert {"eri_ss_ss", "ao_values", "xc_density", "xc_functional", "xc_potential"} <= names
     assert any(name.startswith("eri_spsp") for name in names)
 

@@ -14,6 +14,8 @@ from qm1b.convert.hub import SAMPLE_ROWS, write_hub
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
 
 def front_matter(folder):
     return yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])

@@ -13,6 +13,8 @@ from qm1b.costs.pod import PodPlan, ShapePrice
 from qm1b.costs.pod_text import as_text
 from qm1b.settings import PRESETS
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
 KEYS = {
     "target", "replicas", "rows", "conformers_per_second", "ipu_hours", "days", "shapes",
     "host_bound",

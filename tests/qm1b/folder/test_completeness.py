@@ -20,6 +20,8 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.rows.batch import Batch
 from qm1b.work_units import Share
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
 
 @pytest.fixture
 def copy(whole, tmp_path):

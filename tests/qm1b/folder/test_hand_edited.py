@@ -18,6 +18,8 @@ from qm1b.report.estimate import rate_of
 from qm1b.report.info import describe
 from qm1b.rows.schema import Result, Row
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
 LOST = object()
 VALUES = (LOST, None, -1, 10**30, 1.5, "", [3], {"a": 1})
 FREE = {"schema", "shard", "versions", "runs", "timing", "input.name", "status"}

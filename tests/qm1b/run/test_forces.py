@@ -31,6 +31,8 @@ from qm1b.report.info import describe
 from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
 EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
 FLOAT32 = 2e-5
 """Hartree/Bohr: 7.6e-6 is the largest of 12 molecules of QM9, whose smallest forces are noise."""

@@ -11,6 +11,8 @@ from schnet.cli import main
 from schnet.costs.training_price import packs_of, price_training
 from schnet.network.config import ModelConfig, Optimizer
 
+pytestmark = pytest.mark.slow
+
 SMALL = ModelConfig(width=32, filters=32, interactions=2, gaussians=16)
 SIZES = np.array([18, 20, 15, 21] * 16)
 

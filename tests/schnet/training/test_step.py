@@ -24,6 +24,8 @@ from schnet.training.optimizer import (
 )
 from schnet.training.step import make_step, mesh, place, replicate, start
 
+pytestmark = pytest.mark.slow
+
 SCALE = 0.5
 CONFIG = Optimizer(learning_rate=1e-2, warmup_fraction=0.0, ema=0.9, loss="mse")
 SHAPE = PackShape(atoms=128, molecules=10, pairs=1400)
