@@ -24,6 +24,7 @@ gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_configure(config):
+    os.fsync = lambda descriptor: None  # no test cuts the power, and waiting for the disk adds up
     compile_quickly()
     if config.pluginmanager.hasplugin("cacheprovider"):  # not with -p no:cacheprovider
         keep_compiled_programs(config.cache.mkdir("programs"))

@@ -1,5 +1,6 @@
 """The software that a run uses."""
 
+import functools
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator
@@ -31,9 +32,16 @@ def versions(others: Iterable[str] = ()) -> dict[str, str]:
 def constraints(path: Path) -> str:
     """The hash of a file of constraints, and how many installed packages differ from it."""
     text = path.read_text()
-    differing = sum(1 for line in _pins(text) if not _is_kept(line))
+    differing = _differing(text)
     kept = f"not kept for {differing}" if differing else "all kept"
     return f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}, {kept}"
+
+
+@functools.cache
+def _differing(text: str) -> int:
+    """How many installed packages differ from constraints: packages stay while a process lives,
+    and reading what 150 of them say of themselves takes longer than a small run."""
+    return sum(1 for line in _pins(text) if not _is_kept(line))
 
 
 def _pins(text: str) -> Iterator[Requirement]:
