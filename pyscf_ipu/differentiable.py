@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.custom_batching import sequential_vmap
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
@@ -131,7 +132,7 @@ def energy_function(
                 f"positions have the shape {given.shape}: this molecule needs "
                 f"({molecule.n_atoms}, 3), in Bohr"
             )
-        if not isinstance(given, jax.core.Tracer):
+        if not isinstance(given, Tracer):
             Molecule(molecule.numbers, np.asarray(given), molecule.charge).check(level.precision)
         return energy(given.astype(numerics.energy_dtype))
 
