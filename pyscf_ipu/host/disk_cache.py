@@ -1,8 +1,11 @@
 """Where the compiled programs of this package are kept on disk, each in a file of its own."""
 
+import functools
 import hashlib
 import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 from pyscf_ipu.host.cache_folder import checked_folder
@@ -37,8 +40,19 @@ def processor() -> str:
     """A name for the instruction sets of this machine."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    flags = next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
+    flags = next((x for x in lines if x.startswith(("flags", "Features"))), None) or _named()
     return f"{platform.machine()}-{hashlib.sha256(flags.encode()).hexdigest()[:8]}"
+
+
+@functools.cache
+def _named() -> str:
+    """The processor where no file lists its instruction sets: its model on macOS ("Apple M2"),
+    whose platform says "arm" of all of them."""
+    asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    if sys.platform != "darwin" or not Path(asked[0]).exists():
+        return platform.processor()
+    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return found or platform.processor()
 
 
 def enable_disk_cache(directory: str | Path | None = None) -> Path | None:

@@ -1,6 +1,14 @@
 """Where programs are kept: the environment's folder, or the user's own."""
 
-from pyscf_ipu.host.disk_cache import enable_disk_cache, kept_in
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pyscf_ipu.host import disk_cache
+from pyscf_ipu.host.disk_cache import enable_disk_cache, kept_in, processor
 
 
 def test_programs_are_kept_without_being_asked_for(monkeypatch, tmp_path):
@@ -21,3 +29,29 @@ def test_off_keeps_nothing_unless_a_folder_is_named(monkeypatch, tmp_path):
     assert kept_in() is None
     assert enable_disk_cache(tmp_path / "own") == tmp_path / "own"
     assert kept_in() == tmp_path / "own"
+
+
+@pytest.fixture
+def mac(monkeypatch):
+    """A machine without /proc/cpuinfo; the model of its processor can be changed."""
+    model = SimpleNamespace(stdout="Apple M2\n")
+    exists = Path.exists
+    monkeypatch.setattr(
+        Path, "exists", lambda p: {"cpuinfo": False, "sysctl": True}.get(p.name, exists(p))
+    )
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: model)
+    disk_cache._named.cache_clear()
+    yield model
+    disk_cache._named.cache_clear()
+
+
+def test_models_of_a_mac_have_folders_of_their_own(mac):
+    first = processor()
+    mac.stdout = "Apple M4 Pro\n"
+    assert processor() == first, "asked once a process"
+    disk_cache._named.cache_clear()
+    assert processor() != first
+    disk_cache._named.cache_clear()
+    mac.stdout = ""  # sysctl did not answer
+    assert processor()
