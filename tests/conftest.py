@@ -14,7 +14,9 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import jax  # noqa: E402
 import jaxlib  # noqa: E402
 from packaging.version import Version  # noqa: E402
+from type_checks import check_quickly  # noqa: E402
 
+check_quickly()  # before the packages are imported
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
