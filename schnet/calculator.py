@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
@@ -84,4 +83,4 @@ class SchNetCalculator(Calculator):
         n = len(samples.numbers)
         shape = PackShape(n, 1, max(1, n * (n - 1) // 2))
         pack = fill(shape, self.predictor.graphs, samples, [0], np.zeros(1))
-        return jax.tree.map(jnp.asarray, pack)
+        return jax.device_put(pack)  # jnp.asarray compiles a program for every shape

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64, Shaped
 
@@ -133,7 +132,7 @@ class Predictor:
         zeros: Float[np.ndarray, " R"] = np.zeros(len(samples))
         for chosen in deal(samples.sizes, shape, self.graphs, None):
             pack = fill(shape, self.graphs, samples, chosen, zeros)
-            yield chosen, jax.tree.map(jnp.asarray, pack)
+            yield chosen, jax.device_put(pack)  # jnp.asarray compiles a program for every shape
 
     def stream(self, parts: Iterable[Samples]) -> Iterator[tuple[Samples, Samples, Predicted]]:
         """Predict part by part; a part uses the program of those before unless it is larger.
