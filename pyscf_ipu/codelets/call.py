@@ -77,7 +77,8 @@ def _bind(
 ) -> Result:
     frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
     several = bool(shape) and not isinstance(shape[0], int)
-    avals = tuple(_aval(s, args[0]) for s in (shape if several else (shape,)))
+    shapes: tuple = shape if several else (shape,)
+    avals = tuple(_aval(s, args[0]) for s in shapes)
     form = Portable(name, portable, avals)
     outs = codelet_p.bind(*args, name=name, portable=form, attributes=frozen, by_rows=by_rows)
     return tuple(outs) if several else outs[0]  # type: ignore[return-value]

@@ -1,7 +1,7 @@
 """AO values on blocks of grid points, and which AOs vanish where.
 
-AOs that are negligible on 64 points one after another are left out there.  Points are in an order in
-which neighbours follow one another (`atomic_grid`).
+AOs that are negligible on 64 points one after another are left out there.  Points are in an order
+in which neighbours follow one another (`atomic_grid`).
 """
 
 from __future__ import annotations
@@ -131,9 +131,7 @@ def pack(values: FloatTDNG, live: Bool[Array, "T N"]) -> AoBlocks:
     return AoBlocks(jnp.take_along_axis(kept, aos[:, None, :, None], 2), Packed(aos, count))
 
 
-def not_negligible(
-    ao: FloatTDNG, weights: FloatTG, negligible: float
-) -> Bool[Array, "T lists N"]:
+def not_negligible(ao: FloatTDNG, weights: FloatTG, negligible: float) -> Bool[Array, "T lists N"]:
     """Whether sum_g w_g sum_d ao_d^2 is at least `negligible` squared, on every 64 points."""
     tiles, planes, n, points = ao.shape
     pad = -points % SCREENED_POINTS

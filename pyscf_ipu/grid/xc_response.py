@@ -42,9 +42,7 @@ def exchange_correlation_response(
         moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
         kernel_of = partial(xc_kernel_vertex, functional)
         volume = tile_put_sharded(weights, tiles)
-        kernel = tile_map(
-            kernel_of, moments, volume, name="xc_kernel", together=True, shared=True
-        )
+        kernel = tile_map(kernel_of, moments, volume, name="xc_kernel", together=True, shared=True)
         return (kernel.array, moments.array), no_matrix
 
     known, _ = grid.each(at_density)
