@@ -62,26 +62,32 @@ void xc_density(const AoBlocks<T>& ao, const T* density, T* out) {
 }
 
 // weighted[g][k] = sum_d factors[d][g] ao[d][k][g] on kScreened points, transposed for the product;
-// up to a whole vector of k, whose last AO is repeated.
+// up to a whole vector of k, whose last AO is repeated.  Values are read in order, a row at a time.
 template <class T, int kPlanes>
 void weigh(const Chunk<T>& chunk, const T (&factors)[kPlanes][kScreened], std::int64_t width,
            T* weighted) {
   constexpr int w = kWidth<T>;
-  for (std::int64_t k = 0; k < chunk.count; k += w)
-    for (std::int64_t g = 0; g < kScreened; g += w) {
-      Vec<T> f[kPlanes], rows[w];
-      for (int d = 0; d < kPlanes; ++d) f[d] = load(factors[d] + g);
-#pragma GCC unroll 16
-      for (int r = 0; r < w; ++r) {
-        const T* from = chunk.at(0, std::min(k + r, chunk.count - 1)) + g;
-        rows[r] = f[0] * load(from);
+  alignas(64) T sums[w][kScreened];
+  for (std::int64_t k = 0; k < chunk.count; k += w) {
+    for (int r = 0; r < w; ++r) {
+      const T* from = chunk.at(0, std::min(k + r, chunk.count - 1));
+      for (std::int64_t g = 0; g < kScreened; g += w) {
+        Vec<T> sum = load(factors[0] + g) * load(from + g);
 #pragma GCC unroll 4
-        for (int d = 1; d < kPlanes; ++d) rows[r] += f[d] * load(from + d * chunk.plane);
+        for (int d = 1; d < kPlanes; ++d)
+          sum += load(factors[d] + g) * load(from + d * chunk.plane + g);
+        store<T>(sums[r] + g, sum);
       }
+    }
+    for (std::int64_t g = 0; g < kScreened; g += w) {
+      Vec<T> rows[w];
+#pragma GCC unroll 16
+      for (int r = 0; r < w; ++r) rows[r] = load(sums[r] + g);
       transpose<T>(rows);
 #pragma GCC unroll 16
       for (int r = 0; r < w; ++r) store<T>(weighted + (g + r) * width + k, rows[r]);
     }
+  }
 }
 
 // packed[r][..] = sum_g ao[0][i + r][g] weighted[g][..] for kR rows and kC vectors.
