@@ -1,23 +1,26 @@
 """AO values on blocks of grid points, and which AOs vanish where.
 
-AOs that are negligible on 64 points one after another are zero there, and the products over AOs
-leave them out.  Points are in an order in which neighbours follow one another (`atomic_grid`).
+AOs that are negligible on 64 points one after another are left out there.  Points are in an order
+in which neighbours follow one another (`atomic_grid`).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.elements.basis import to_functions
 from pyscf_ipu.elements.basis_sets import MAX_L
 from pyscf_ipu.grid.ao_values import ao_values
 from pyscf_ipu.numerics.arrays import FloatDNG, FloatG3, FloatTDNG, FloatTG
+from pyscf_ipu.numerics.frozen import Constant
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
 from pyscf_ipu.shapes.layout import Layout
@@ -35,15 +38,24 @@ class AoBlocks(NamedTuple):
 
     values: FloatTDNG
     """D = 1 (values), or 4 with d/dx, d/dy, d/dz (1/Bohr)."""
-    live: Float[Array, "T lists N"]
-    """0 where an AO is zero on 64 points of a block, else 1."""
+    packed: Packed | None = None
+    """Which AOs these are, where they are not all of them in their order."""
 
-    @classmethod
-    def whole(cls, values: FloatTDNG) -> AoBlocks:
-        """Values of which none is known to be zero."""
-        tiles, _, n, points = values.shape
-        lists = -(-points // SCREENED_POINTS)
-        return cls(values, jnp.ones((tiles, lists, n), values.dtype))
+    def listed(self) -> Packed:
+        """The same for values of either kind."""
+        if self.packed is not None:
+            return self.packed
+        tiles, _, n, _ = self.values.shape
+        every = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32), (tiles, n))
+        return Packed(every, jnp.full(tiles, n, jnp.int32))
+
+
+class Packed(NamedTuple):
+    """The AOs that count on a block come first; the values of the others mean nothing."""
+
+    aos: Int[Array, "T N"]
+    """The AO of every row of the values; those that count in their order."""
+    count: Int[Array, " T"]
 
 
 def ao_blocks(
@@ -54,7 +66,7 @@ def ao_blocks(
     gradient: bool,
     screened: bool = True,
 ) -> AoBlocks:
-    """AOs on T blocks of points at nuclei[owner] + local (Bohr).
+    """All AOs on T blocks of points at nuclei[owner] + local (Bohr).
 
     Args:
         atoms: the molecule.
@@ -64,44 +76,98 @@ def ao_blocks(
         gradient: whether D is 4.
         screened: whether values are zero where they are `NEGLIGIBLE`.
     """
-    layout = atoms.layout
-    negligible = NEGLIGIBLE[np.dtype(atoms.dtype)] if screened else 0.0
-
-    def portable(*operands: Array) -> AoBlocks:
-        local, owner, weights, hi, lo, *shells = operands
-        centres = Pair(hi, lo)
-        parts = _split_shells(layout, centres, *shells)
-        ao = ao_blocks_vertex(layout, parts, local, centres.at(owner), gradient)
-        return without_negligible(ao, weights, negligible) if screened else AoBlocks.whole(ao)
-
-    exponents = jnp.concatenate([s.exponents.value().ravel() for s in atoms.shells])
-    coefficients = jnp.concatenate([s.coefficients.value().ravel() for s in atoms.shells])
-    places = jnp.asarray(owner, np.int32)
-    blocks, size = owner.shape
-    values = blocks, 4 if gradient else 1, layout.shape.n_ao, size
-    found = codelet(
-        "ao_values",
-        portable,
-        *(local, places, weights, *atoms.nuclei, exponents, coefficients),
-        shape=(values, (blocks, -(-size // SCREENED_POINTS), layout.shape.n_ao)),
-        shells=shell_table(layout).ravel(),
-        pure_d=_pure(layout, 2),
-        pure_f=_pure(layout, 3),
-        negligible=negligible,
+    operands, size, attributes = _ao_values(atoms, local, owner, gradient)
+    values = codelet(
+        "ao_values", partial(_portable, atoms.layout, gradient), *operands, shape=size, **attributes
     )
-    return AoBlocks(*found)
+    if screened:
+        live = not_negligible(values, weights, NEGLIGIBLE[np.dtype(atoms.dtype)])
+        everywhere = jnp.repeat(live, SCREENED_POINTS, axis=1).swapaxes(1, 2)[:, None]
+        values = jnp.where(everywhere[..., : values.shape[-1]], values, 0.0)
+    return AoBlocks(values)
 
 
-def without_negligible(ao: FloatTDNG, weights: FloatTG, negligible: float) -> AoBlocks:
-    """Zeros for each AO on every 64 points where sum_g w_g sum_d ao_d^2 < `negligible` squared."""
+def packed_ao_blocks(
+    atoms: Atoms,
+    local: Float[Array, "T G 3"],
+    owner: Int[np.ndarray, "T G"] | Int[Array, "T G"],
+    weights: FloatTG,
+    gradient: bool,
+) -> AoBlocks:
+    """The AOs that are not `NEGLIGIBLE` on blocks of up to 64 points; arguments as in `ao_blocks`.
+
+    Raises:
+        ValueError: a block has more points.
+    """
+    if owner.shape[1] > SCREENED_POINTS:
+        raise ValueError(f"{owner.shape[1]} points in a block: pack up to {SCREENED_POINTS}")
+    negligible = NEGLIGIBLE[np.dtype(atoms.dtype)]
+    operands, size, attributes = _ao_values(atoms, local, owner, gradient)
+
+    def portable(*operands: Array) -> tuple[Array, ...]:
+        *rest, weights = operands
+        values = _portable(atoms.layout, gradient, *rest)
+        packed = pack(values, not_negligible(values, weights, negligible)[:, 0])
+        return packed.values, *packed.listed()
+
+    tiles, n = size[0], size[2]
+    lists = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((tiles, n), (tiles,)))
+    values, *packed = codelet(
+        "packed_ao_values",
+        portable,
+        *(*operands, weights),
+        shape=(size, *lists),
+        negligible=negligible,
+        **attributes,
+    )
+    return AoBlocks(values, Packed(*packed))
+
+
+def pack(values: FloatTDNG, live: Bool[Array, "T N"]) -> AoBlocks:
+    """Brings the AOs that count to the front; the others become zero."""
+    aos = jnp.argsort(~live, axis=1, stable=True).astype(jnp.int32)
+    count = live.sum(1, dtype=jnp.int32)
+    kept = jnp.where(live[:, None, :, None], values, 0.0)
+    return AoBlocks(jnp.take_along_axis(kept, aos[:, None, :, None], 2), Packed(aos, count))
+
+
+def not_negligible(ao: FloatTDNG, weights: FloatTG, negligible: float) -> Bool[Array, "T lists N"]:
+    """Whether sum_g w_g sum_d ao_d^2 is at least `negligible` squared, on every 64 points."""
     tiles, planes, n, points = ao.shape
     pad = -points % SCREENED_POINTS
     root = jnp.sqrt(jnp.abs(weights)) / negligible
     scaled = jnp.pad(ao * root[:, None, None], ((0, 0),) * 3 + ((0, pad),))
     size = (scaled**2).reshape(tiles, planes, n, -1, SCREENED_POINTS).sum((1, 4))
-    live = size >= 1.0  # [T, N, lists]
-    everywhere = jnp.repeat(live, SCREENED_POINTS, axis=2)[:, None, :, :points]
-    return AoBlocks(jnp.where(everywhere, ao, 0.0), live.swapaxes(1, 2).astype(ao.dtype))
+    return (size >= 1.0).swapaxes(1, 2)
+
+
+def _ao_values(
+    atoms: Atoms,
+    local: Float[Array, "T G 3"],
+    owner: Int[np.ndarray, "T G"] | Int[Array, "T G"],
+    gradient: bool,
+) -> tuple[tuple[Array, ...], tuple[int, ...], dict[str, Constant]]:
+    """Operands, the size of their values, and attributes of the codelets of AO values."""
+    layout = atoms.layout
+    exponents = jnp.concatenate([s.exponents.value().ravel() for s in atoms.shells])
+    coefficients = jnp.concatenate([s.coefficients.value().ravel() for s in atoms.shells])
+    places = jnp.asarray(owner, np.int32)
+    blocks, points = owner.shape
+    attributes = {
+        "shells": shell_table(layout).ravel(),
+        "pure_d": _pure(layout, 2),
+        "pure_f": _pure(layout, 3),
+    }
+    size = blocks, 4 if gradient else 1, layout.shape.n_ao, points
+    return (local, places, *atoms.nuclei, exponents, coefficients), size, attributes
+
+
+def _portable(layout: Layout, gradient: bool, *operands: Array) -> FloatTDNG:
+    """The portable form of the codelet "ao_values"."""
+    local, owner, hi, lo, *shells = operands
+    centres = Pair(hi, lo)
+    parts = _split_shells(layout, centres, *shells)
+    return ao_blocks_vertex(layout, parts, local, centres.at(owner), gradient)
 
 
 def ao_blocks_vertex(
@@ -111,7 +177,7 @@ def ao_blocks_vertex(
     owner: Pair,
     gradient: bool,
 ) -> FloatTDNG:
-    """The portable form of the codelet "ao_values": one compute set, a vertex per block."""
+    """One compute set, a vertex per block."""
 
     def ao_values_vertex(local: FloatG3, hi: FloatG3, lo: FloatG3) -> FloatDNG:
         return ao_values(layout, shells, local, Pair(hi, lo), gradient)

@@ -14,20 +14,21 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, PyTree
 
-from pyscf_ipu.grid.ao_blocks import AoBlocks, ao_blocks
+from pyscf_ipu.codelets import native_in_use
+from pyscf_ipu.grid.ao_blocks import SCREENED_POINTS, AoBlocks, ao_blocks, packed_ao_blocks
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.arrays import Floats, FloatTG
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.xc import Functional
 
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
-BLOCK_MULTIPLE = 64  # whole cache lines per row, no remainder in the native codelets
-
+BLOCK_MULTIPLE = 64  # whole cache lines per row
 
 KEPT_BYTES = 2**30
 """AO values of more than this are made again: 9 heavy atoms in 6-31G* at grid level 1 have 0.2 GB,
 at QM9's grid 2 to 5 GB."""
-PIECE_BLOCKS = 8  # blocks that are made at a time: some functions of JAX for all of them together
+PIECE_POINTS = 8 * BLOCK_POINTS
+"""Points whose AOs are made at a time: some functions of JAX for all of them together."""
 
 Work = Callable[..., tuple[PyTree, Floats]]
 """(ao, weights, rows of other arrays) of some blocks -> (arrays with a row per block, an array that
@@ -102,23 +103,40 @@ def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None)
         weights.append(becke_weights(local, volume, slots, cells, tiles).ravel())
         owners.append(np.repeat(slots, local.shape[1]))
     owner = np.concatenate(owners)
-    count = blocks or -(-len(owner) // BLOCK_POINTS)
     planes = 4 if functional.needs_gradient else 1
-    size = planes * atoms.layout.shape.n_ao * len(owner) * np.dtype(atoms.dtype).itemsize
-    remade = blocks is None and size > KEPT_BYTES
-    if remade:
-        count += -count % PIECE_BLOCKS
-    multiple = 2 if blocks else BLOCK_MULTIPLE
-    size = -(-len(owner) // (count * multiple)) * multiple
+    stored = planes * atoms.layout.shape.n_ao * len(owner) * np.dtype(atoms.dtype).itemsize
+    remade = blocks is None and stored > KEPT_BYTES
+    count, size = _cut(len(owner), blocks, remade)
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
     volume = jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size)
+    if _packs(blocks):
+        values = partial(packed_ao_blocks, atoms, gradient=functional.needs_gradient)
+    else:
+        values = partial(
+            ao_blocks, atoms, gradient=functional.needs_gradient, screened=blocks is None
+        )
     if remade:
-        pieces = (-1, PIECE_BLOCKS, size)
-        values = partial(ao_blocks, atoms, gradient=functional.needs_gradient)
+        pieces = (-1, PIECE_POINTS // size, size)
         return RemadeBlocks(
             values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
         )
-    ao = ao_blocks(atoms, local, owner, volume, functional.needs_gradient, screened=blocks is None)
-    return GridBlocks(ao, volume)
+    return GridBlocks(values(local, owner, volume), volume)
+
+
+def _packs(blocks: int | None) -> bool:
+    """Whether AOs are left out block by block: what suits the native products of AOs."""
+    return blocks is None and native_in_use()
+
+
+def _cut(points: int, blocks: int | None, remade: bool) -> tuple[int, int]:
+    """Number and size of equal blocks; those that are made again come in whole pieces."""
+    if _packs(blocks):
+        count, multiple = -(-points // SCREENED_POINTS), SCREENED_POINTS
+    else:
+        count, multiple = blocks or -(-points // BLOCK_POINTS), 2 if blocks else BLOCK_MULTIPLE
+    size = -(-points // (count * multiple)) * multiple
+    if remade:
+        count += -count % (PIECE_POINTS // size)
+    return count, size

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.ao_values import FloatNG
 from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.numerics.arrays import (
+    Count,
     FloatDG,
     FloatDNG,
     FloatG,
@@ -91,56 +92,74 @@ def exchange_correlation(
     return tile_total(Pair(*energies)), matrix
 
 
+Vertex = Callable[..., Array]
+"""(AO values of a block, another array) -> density, or matrix, on it."""
+
+
 def xc_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
     """The density on all points and, for D = 4, its gradient."""
-
-    def portable(ao: FloatTDNG, _: Array, density: FloatNN) -> FloatTDG:
-        tiles = range(ao.shape[0])
-        args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
-        return tile_map(xc_density_vertex, *args, name="xc_density", shared=True).array
-
     t, d, _, points = ao.values.shape
-    return codelet("xc_density", portable, *ao, density, shape=(t, d, points))
+    return _densities("xc_density", xc_density_vertex, ao, density, (t, d, points))
 
 
 def xc_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """Half of the matrix: sum_g ao_0 (sum_d factors_d ao_d)^T."""
-
-    def portable(ao: FloatTDNG, _: Array, factors: FloatTDG) -> FloatNN:
-        tiles = range(ao.shape[0])
-        args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
-        return tile_map(xc_potential_vertex, *args, name="xc_potential", shared=True).array.sum(0)
-
-    n = ao.values.shape[2]
-    return codelet("xc_potential", portable, *ao, factors, shape=(n, n))
+    return _matrices("xc_potential", xc_potential_vertex, ao, factors)
 
 
 def xc_kinetic_density(ao: AoBlocks, density: FloatNN) -> FloatTG:
     """The kinetic energy density on all points; D = 4."""
-
-    def portable(ao: FloatTDNG, _: Array, density: FloatNN) -> FloatTG:
-        tiles = range(ao.shape[0])
-        args = tile_put_sharded(ao, tiles), tile_put_replicated(density, tiles)
-        vertex = xc_kinetic_density_vertex
-        return tile_map(vertex, *args, name="xc_kinetic_density", shared=True).array
-
     t, _, _, points = ao.values.shape
-    return codelet("xc_kinetic_density", portable, *ao, density, shape=(t, points))
+    return _densities("xc_kinetic_density", xc_kinetic_density_vertex, ao, density, (t, points))
 
 
 def xc_kinetic_potential(ao: AoBlocks, factors: FloatTG) -> FloatNN:
     """Half of what the kinetic energy density adds to the matrix:
     sum_g factors sum_d ao_d ao_d^T, d = 1, 2 and 3."""
+    return _matrices("xc_kinetic_potential", xc_kinetic_potential_vertex, ao, factors)
 
-    def portable(ao: FloatTDNG, _: Array, factors: FloatTG) -> FloatNN:
-        tiles = range(ao.shape[0])
-        args = tile_put_sharded(ao, tiles), tile_put_sharded(factors, tiles)
-        vertex = xc_kinetic_potential_vertex
-        parts = tile_map(vertex, *args, name="xc_kinetic_potential", shared=True).array
-        return parts.sum(0)
 
+def _densities(
+    name: str, vertex: Vertex, ao: AoBlocks, density: FloatNN, shape: tuple[int, ...]
+) -> Array:
+    """A codelet from AO values and the density matrix to the points of all blocks."""
+
+    def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, density: FloatNN) -> Array:
+        return vertex(_that_count(ao, count), density[aos][:, aos])
+
+    def portable(values: FloatTDNG, *operands: Array) -> Array:
+        *lists, density = operands
+        tiles = range(values.shape[0])
+        own = [tile_put_sharded(x, tiles) for x in (values, *(lists if ao.packed else ()))]
+        all_of_it = tile_put_replicated(density, tiles)
+        form = of_packed if ao.packed else vertex
+        return tile_map(form, *own, all_of_it, name=name, shared=True).array
+
+    return codelet(name, portable, ao.values, *ao.listed(), density, shape=shape)
+
+
+def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatNN:
+    """A codelet from AO values and factors at all points to a matrix over AOs."""
     n = ao.values.shape[2]
-    return codelet("xc_kinetic_potential", portable, *ao, factors, shape=(n, n))
+
+    def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, factors: Array) -> FloatNN:
+        found = vertex(_that_count(ao, count), factors)
+        return jnp.zeros_like(found).at[aos[:, None], aos].set(found)
+
+    def portable(values: FloatTDNG, *operands: Array) -> FloatNN:
+        *lists, factors = operands
+        tiles = range(values.shape[0])
+        arrays = (values, *(lists if ao.packed else ()), factors)
+        own = [tile_put_sharded(x, tiles) for x in arrays]
+        form = of_packed if ao.packed else vertex
+        return tile_map(form, *own, name=name, shared=True).array.sum(0)
+
+    return codelet(name, portable, ao.values, *ao.listed(), factors, shape=(n, n))
+
+
+def _that_count(ao: FloatDNG, count: Count) -> FloatDNG:
+    """Zeros in place of AO values that mean nothing."""
+    return jnp.where((jnp.arange(ao.shape[1]) < count)[:, None], ao, 0.0)
 
 
 def xc_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatDG:

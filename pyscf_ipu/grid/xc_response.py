@@ -42,7 +42,7 @@ def exchange_correlation_response(
         moments = tile_put_sharded(PORTABLE.moments(functional, ao, density), tiles)
         kernel_of = partial(xc_kernel_vertex, functional)
         volume = tile_put_sharded(weights, tiles)
-        kernel = tile_map(kernel_of, moments, volume, name="xc_kernel", shared=True)
+        kernel = tile_map(kernel_of, moments, volume, name="xc_kernel", together=True, shared=True)
         return (kernel.array, moments.array), no_matrix
 
     known, _ = grid.each(at_density)
@@ -53,7 +53,7 @@ def exchange_correlation_response(
             rows = (*known, PORTABLE.moments(functional, ao, change))
             vertex = partial(xc_response_vertex, functional)
             arrays = [tile_put_sharded(x, tiles) for x in rows]
-            factors = tile_map(vertex, *arrays, name="xc_response", shared=True)
+            factors = tile_map(vertex, *arrays, name="xc_response", together=True, shared=True)
             return (), PORTABLE.matrix(functional, ao, factors.array)
 
         return grid.each(along_change, *known)[1]

@@ -8,7 +8,7 @@ import numpy as np
 from pyscf_ipu.codelets import native_in_use, strip_primitives
 from pyscf_ipu.fitting.operators import exchange_parts
 from pyscf_ipu.gpu import has_kernel
-from pyscf_ipu.grid.blocks import BLOCK_POINTS, KEPT_BYTES, PIECE_BLOCKS
+from pyscf_ipu.grid.blocks import KEPT_BYTES, PIECE_POINTS
 from pyscf_ipu.host.backend import device
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
@@ -29,7 +29,7 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
     kept = 4 * word * shape.n_ao * shape.n_grid <= KEPT_BYTES
-    points = shape.n_grid if kept else 2 * PIECE_BLOCKS * BLOCK_POINTS
+    points = shape.n_grid if kept else 2 * PIECE_POINTS
     grid = both * word * (5.0 * shape.n_ao * points + 10.0 * shape.n_grid)
     if settings.form(shape.n_ao) == "ri":
         return int(fitting_bytes(shape, settings) + grid) + BASE_BYTES

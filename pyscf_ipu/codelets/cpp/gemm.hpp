@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "simd.hpp"
@@ -13,24 +14,33 @@ constexpr int kRows = 6;
 constexpr int kColumns = VECTOR_BYTES == 64 ? 4 : 2;
 
 // sums[r][c] = sum_k a(r, k) b[k][c], n terms; b(k) is where row k of b starts.
-template <class T, int kC, class A, class B>
+template <class T, int kR, int kC, class A, class B>
 inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
-                                                    Vec<T> (&sums)[kRows][kC]) {
+                                                    Vec<T> (&sums)[kR][kC]) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
+  for (int r = 0; r < kR; ++r)
 #pragma GCC unroll 4
     for (int c = 0; c < kC; ++c) sums[r][c] = Vec<T>{};
   for (std::int64_t k = 0; k < n; ++k) {
+    const T* from = b(k);
     Vec<T> row[kC];
 #pragma GCC unroll 4
-    for (int c = 0; c < kC; ++c) row[c] = load(b(k) + c * kWidth<T>);
+    for (int c = 0; c < kC; ++c) row[c] = load(from + c * kWidth<T>);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kR; ++r) {
       const Vec<T> factor = splat<T>(a(r, k));
 #pragma GCC unroll 4
       for (int c = 0; c < kC; ++c) sums[r][c] += factor * row[c];
     }
   }
+}
+
+// Calls f with a constant: the number itself, 1 or more, or kMost if it is larger.
+template <int kMost, class F>
+inline __attribute__((always_inline)) void by_number(std::int64_t number, F f) {
+  if constexpr (kMost > 1)
+    if (number < kMost) return by_number<kMost - 1>(number, f);
+  f(std::integral_constant<int, kMost>());
 }
 
 // Swaps, of two rows `step` apart, the off-diagonal blocks of size `step`.

@@ -25,7 +25,7 @@ template <class T>
 Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           fitting_integrals<T>,   fitting_gradient<T>,    eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
-          becke_weights<T>,       ao_values<T>,           xc_density<T>,    xc_potential<T>,
+          becke_weights<T>,       ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
           xc_kinetic_density<T>,  xc_kinetic_potential<T>,
           compensated_sum<T>,     compensated_dot<T>};
 }

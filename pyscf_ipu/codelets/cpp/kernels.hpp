@@ -110,22 +110,29 @@ struct AoProblem {
   const double *pure_d, *pure_f;
   int d_functions, f_functions;
   std::int64_t tiles, planes, n_ao, count;
+};
+
+// An AO is left out where the integral of its square and its gradient's is below that of
+// `negligible`; weights[T, Gb].
+template <class T>
+struct Screen {
   const T* weights;
-  double negligible;
+  T negligible;
 };
 
 // Points that share one list of AOs; see SCREENED_POINTS in grid/ao_blocks.py.
 constexpr std::int64_t kScreened = 64;
 
-// AO values [T, D, N, Gb], and live [T, ceil(Gb / kScreened), N]: 0 where an AO vanishes.
+// AO values [T, D, N, Gb], of which count[T] AOs, the first, are to be read: those with the numbers
+// aos[T, N].  `tile`: from one T to the next.
 template <class T>
 struct AoBlocks {
-  const T *values, *live;
-  std::int64_t tiles, planes, n, points;
-  std::int64_t lists() const { return (points + kScreened - 1) / kScreened; }
-  // One plane of one block.
-  AoBlocks plane(std::int64_t t, std::int64_t d) const {
-    return {values + (t * planes + d) * n * points, live + t * lists() * n, 1, 1, n, points};
+  const T* values;
+  const std::int32_t *aos, *count;
+  std::int64_t tiles, tile, planes, n, points;
+  // Plane d alone.
+  AoBlocks only(std::int64_t d) const {
+    return {values + d * n * points, aos, count, tiles, tile, 1, n, points};
   }
 };
 
@@ -195,7 +202,10 @@ struct Kernels {
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,
                         std::int64_t count, std::int64_t atoms, T* out);
   // out[T, D, N, Gb]: values and, for D = 4, gradients.
-  void (*ao_values)(const AoProblem<T>& problem, T* values, T* live);
+  void (*ao_values)(const AoProblem<T>& problem, T* values);
+  // The same with AOs that count first, and which they are: see AoBlocks.
+  void (*packed_ao_values)(const AoProblem<T>& problem, const Screen<T>& screen, T* values,
+                           std::int32_t* aos, std::int32_t* count);
   // out[T, D, Gb] from density[N, N].
   void (*xc_density)(const AoBlocks<T>& ao, const T* density, T* out);
   // out[N, N] from factors[T, D, Gb].

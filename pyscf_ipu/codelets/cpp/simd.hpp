@@ -69,6 +69,17 @@ inline __attribute__((always_inline)) void add_each(T* to, IntVec<T> at, Vec<T> 
   for (int lane = 0; lane < kWidth<T>; ++lane) to[at[lane]] += x[lane];
 }
 
+#ifdef __AVX512F__
+// The first elements of v, in the lanes that the mask has, in order; zero elsewhere.
+template <class T>
+inline Vec<T> expand(unsigned mask, Vec<T> v) {
+  if constexpr (std::is_same_v<T, float>)
+    return (Vec<T>)_mm512_maskz_expand_ps(__mmask16(mask), (__m512)v);
+  else
+    return (Vec<T>)_mm512_maskz_expand_pd(__mmask8(mask), (__m512d)v);
+}
+#endif
+
 // The elements of a, then b, with these numbers.
 template <class T, int... index>
 inline Vec<T> pick(Vec<T> a, Vec<T> b) {

@@ -13,8 +13,10 @@ from pyscf_ipu.grid.ao_blocks import (
     SCREENED_POINTS,
     ao_blocks,
     ao_blocks_vertex,
+    not_negligible,
+    pack,
+    packed_ao_blocks,
     shell_table,
-    without_negligible,
 )
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
@@ -119,39 +121,60 @@ def test_the_table_of_shells_covers_all_orbitals():
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("points", [64, 200])
-def test_negligible_aos_vanish_on_64_points(precision, points):
+@pytest.mark.parametrize("points", [64, 40])
+def test_packed_aos_are_those_that_are_not_negligible(precision, points):
     settings = Settings(precision=precision, grid_level=0)
     mol, dtype = METHYL_CHLORIDE, settings.numerics.scf_dtype
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
     rng = np.random.default_rng(1)
-    far = 10 ** np.linspace(-1, 1.3, -(-points // SCREENED_POINTS)).repeat(SCREENED_POINTS)[:points]
-    local = rng.normal(size=(2, points, 3)) * far[:, None]
-    weights = rng.random((2, points)) * np.array([[1.0], [0.0]])  # none in the second block
-    owner = np.zeros((2, points), np.int32)
+    away = np.linspace(0, 20, 20)
+    local = rng.normal(size=(21, points, 3)) + np.append(away, 0.0)[:, None, None] * [1, 0, 0]
+    weights = rng.random((21, points)) * np.append(np.ones(20), 0.0)[:, None]
+    owner = np.zeros((21, points), np.int32)
+    limit = NEGLIGIBLE[np.dtype(dtype)]
 
-    def both(class_tables, conformer, local, weights):
+    def run(class_tables, conformer, local, weights):
         atoms = gather_atoms(tile_plan(shape), class_tables, conformer, dtype)
-        every = ao_blocks(atoms, local, owner, weights, True, screened=False)
-        native = ao_blocks(atoms, local, owner, weights, True)
-        limit = NEGLIGIBLE[np.dtype(dtype)]
-        return every, native, without_negligible(every.values, weights, limit)
+        every = ao_blocks(atoms, local, owner, weights, True, screened=False).values
+        zeroed = ao_blocks(atoms, local, owner, weights, True).values
+        native = packed_ao_blocks(atoms, local, owner, weights, True)
+        live = not_negligible(every, weights, limit)[:, 0]
+        return every, zeroed, live, native, pack(every, live)
 
     with settings.numerics.scope():
-        every, native, portable = jax.tree.map(
+        every, zeroed, live, native, portable = jax.tree.map(
             np.asarray,
-            jax.jit(both)(
+            jax.jit(run, compiler_options=QUICK)(
                 tables.shape_tables(shape, settings),
                 shapes_conformer.conformer(mol, shape, settings),
                 *(jnp.asarray(x, dtype) for x in (local, weights)),
             ),
         )
-    np.testing.assert_array_equal(native.live, portable.live)
-    np.testing.assert_array_equal(native.values, portable.values)
-    assert every.live.all()
-    assert not native.live[1].any()
-    assert not native.values[1].any()
-    kept = native.live[0].mean()
-    assert 0 < kept < 1
-    lost = (every.values - native.values)[0].astype(float) ** 2 * weights[0]
-    assert lost.sum((0, 2)).max() < native.live.shape[1] * NEGLIGIBLE[np.dtype(dtype)] ** 2
+    np.testing.assert_array_equal(zeroed, np.where(live[:, None, :, None], every, 0.0))
+    for found, expected in zip(native.packed, portable.packed, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    counts = native.packed.count
+    np.testing.assert_array_equal(counts, live.sum(1))
+    assert len(set(counts)) > 3
+    assert counts[-1] == 0
+    for t, count in enumerate(counts):
+        np.testing.assert_array_equal(native.values[t, :, :count], portable.values[t, :, :count])
+        assert not portable.values[t, :, count:].any()
+    lost = (every - zeroed).astype(float) ** 2 * weights[:, None, None]
+    assert lost.sum((1, 3)).max() < limit**2
+
+
+def test_too_many_points_cannot_be_packed():
+    settings, mol, count = Settings(grid_level=0), METHYL_CHLORIDE, SCREENED_POINTS + 1
+    shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
+
+    def run(class_tables, conformer):
+        atoms = gather_atoms(tile_plan(shape), class_tables, conformer, np.float32)
+        local, weights = jnp.zeros((1, count, 3)), jnp.zeros((1, count))
+        return packed_ao_blocks(atoms, local, np.zeros((1, count), np.int32), weights, True)
+
+    arrays = (
+        tables.shape_tables(shape, settings), shapes_conformer.conformer(mol, shape, settings)
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="pack up to 64"):
+        jax.eval_shape(run, *arrays)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.codelets import library
-from pyscf_ipu.grid.ao_blocks import SCREENED_POINTS, AoBlocks
+from pyscf_ipu.grid.ao_blocks import AoBlocks, pack
 from pyscf_ipu.grid.xc_matrix import (
     xc_density,
     xc_density_vertex,
@@ -41,9 +41,9 @@ def run(function, *args):
 
 
 def whole(ao):
-    """The values with lists that leave none out."""
+    """Values of which none is left out."""
     with jax.enable_x64(ao.dtype == np.float64):
-        return AoBlocks.whole(jnp.asarray(ao))
+        return AoBlocks(jnp.asarray(ao))
 
 
 def check(native, exact, portable, dtype):
@@ -97,26 +97,42 @@ def test_matrix_of_the_kinetic_energy_density(size, dtype):
     check(native, exact, portable, dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [(2, 59, 192), (3, 90, 70), (2, 7, 64), (1, 40, 300)])
-def test_aos_that_vanish_are_left_out(size, dtype):
+PRODUCTS = [xc_density, xc_potential, xc_kinetic_density, xc_kinetic_potential]
+
+
+def packed(size, dtype):
+    """AO values of which 60 % vanish block by block: all of them, and those that do not; and what
+    each of PRODUCTS multiplies them by."""
     ao, density, factors = arrays(size, 4, dtype)
-    tiles, n, points = size
-    lists = -(-points // SCREENED_POINTS)
-    live = np.random.default_rng(3).random((tiles, lists, n)) < 0.4
-    live[0, 0] = False  # nothing at all
-    ao = ao * np.repeat(live.swapaxes(1, 2), SCREENED_POINTS, axis=2)[:, None, :, :points]
+    live = np.random.default_rng(3).random((ao.shape[0], ao.shape[2])) < 0.4
+    live[0] = False  # nothing at all
+    live[-1] = True
+    ao = ao * live[:, None, :, None]
     with jax.enable_x64(dtype == np.float64):
-        known = AoBlocks(jnp.asarray(ao), jnp.asarray(live, dtype))
-    for product, by in (
-        (xc_density, density),
-        (xc_potential, factors),
-        (xc_kinetic_density, density),
-        (xc_kinetic_potential, factors[:, 0]),
-    ):
-        found, expected = run(product, known, by), run(product, whole(ao), by)
+        known = pack(jnp.asarray(ao), jnp.asarray(live))
+    return whole(ao), known, (density, factors, density, factors[:, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(3, 59, 64), (40, 90, 64), (2, 7, 64), (4, 40, 50)])
+def test_aos_that_vanish_are_left_out(size, dtype):
+    every, known, others = packed(size, dtype)
+    for product, by in zip(PRODUCTS, others, strict=True):
+        found, expected = run(product, known, by), run(product, every, by)
         bound = TOLERANCE[dtype] * np.max(np.abs(expected))
         np.testing.assert_allclose(found, expected, atol=bound, rtol=0)
+
+
+def test_values_that_mean_nothing_are_not_read():
+    every, known, others = packed((3, 20, 64), np.float32)
+    rows = jnp.arange(20) < known.packed.count[:, None]
+    known = known._replace(values=jnp.where(rows[:, None, :, None], known.values, jnp.nan))
+    for product, by in zip(PRODUCTS, others, strict=True):
+        expected = run(product, every, by)
+        close = {"atol": 2e-6 * np.max(np.abs(expected)), "rtol": 0}
+        np.testing.assert_allclose(run(product, known, by), expected, **close)
+        portable = run(jax.vmap(product, (None, 0)), known, by[None])[0]
+        np.testing.assert_allclose(portable, expected, **close)
 
 
 def test_sums_over_many_points_keep_their_digits():

@@ -18,12 +18,10 @@ def test_the_kernels_equal_the_portable_steps(n, axes):
     density = jnp.asarray(rng.normal(size=(n, n)), jnp.float32)
     density = density + density.T
     found = jax.jit(density_kernel)(ao, density)
-    np.testing.assert_allclose(found, xc_density(AoBlocks.whole(ao), density), rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(found, xc_density(AoBlocks(ao), density), rtol=1e-5, atol=1e-3)
     factors = jnp.asarray(rng.normal(size=(2, axes, 4 * POINTS)), jnp.float32)
     found = jax.jit(potential_kernel)(ao, factors)
-    np.testing.assert_allclose(
-        found, xc_potential(AoBlocks.whole(ao), factors), rtol=1e-5, atol=1e-3
-    )
+    np.testing.assert_allclose(found, xc_potential(AoBlocks(ao), factors), rtol=1e-5, atol=1e-3)
 
 
 def test_blocks_of_the_grid_are_whole_products():

@@ -5,6 +5,7 @@ import numpy as np
 from oracle import QUICK, WATER
 
 from pyscf_ipu import Settings
+from pyscf_ipu.codelets import native_in_use
 from pyscf_ipu.grid import blocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.grid.xc_response import exchange_correlation_response
@@ -72,4 +73,5 @@ def test_small_molecules_keep_them_and_large_ones_do_not():
     assert kind([6] * 9 + [1] * 20, basis="sto-3g", grid_level=0)[0] is blocks.GridBlocks
     remade, count = kind([6] * 9 + [1] * 20, basis="6-31g*", grid_level=4)
     assert remade is blocks.RemadeBlocks
-    assert count % blocks.PIECE_BLOCKS == 0
+    size = blocks.SCREENED_POINTS if native_in_use() else blocks.BLOCK_POINTS
+    assert count % (blocks.PIECE_POINTS // size) == 0

@@ -175,68 +175,101 @@ void relative(const T* local, const std::int32_t* owner, const T* high, const T*
   }
 }
 
-// Sets to zero each of n AOs on every kScreened points where sum_g w_g sum_d ao_d^2 stays below
-// `negligible` squared, and its element of live[points, N]; ao[D, N, count].
+// AOs on the blocks of a problem, one block after another.
 template <class T>
-void leave_out(std::int64_t planes, std::int64_t n, std::int64_t count, const T* weights,
-               T negligible, T* ao, T* live) {
-  for (std::int64_t g = 0; g < count; g += kScreened, live += n) {
-    const std::int64_t points = std::min(kScreened, count - g);
-    alignas(64) T root[kScreened] = {};
-    for (std::int64_t k = 0; k < points; ++k)
-      root[k] = std::sqrt(std::fabs(weights[g + k])) / negligible;
-    for (std::int64_t i = 0; i < n; ++i) {
-      T* row = ao + i * count + g;
-      Vec<T> sum = {};
-      T size = 0;
-      for (std::int64_t d = 0; d < planes; ++d) {
-        const T* from = row + d * n * count;
-        std::int64_t k = 0;
-        for (; k + kWidth<T> <= points; k += kWidth<T>) {
-          const Vec<T> v = load(from + k) * load(root + k);
-          sum += v * v;
-        }
-        for (; k < points; ++k) size += from[k] * root[k] * (from[k] * root[k]);
-      }
-      for (int lane = 0; lane < kWidth<T>; ++lane) size += sum[lane];
-      live[i] = size < T(1) ? T(0) : T(1);
-      if (live[i] != T(0)) continue;
-      for (std::int64_t d = 0; d < planes; ++d) std::fill_n(row + d * n * count, points, T(0));
+class AoMaker {
+ public:
+  explicit AoMaker(const AoProblem<T>& in)
+      : in_(in), padded_((in.count + kWidth<T> - 1) / kWidth<T> * kWidth<T>), local_(3 * padded_),
+        xyz_(3 * padded_), pure_{{in.pure_d, in.pure_d + 6 * in.d_functions},
+                                 {in.pure_f, in.pure_f + 10 * in.f_functions}, in.d_functions,
+                                 in.f_functions} {
+    int deepest = 0;
+    for (std::int64_t s = 0; s < in.n_shells; ++s) deepest = std::max(deepest, shells()[s].n_prim);
+    gauss_.resize(deepest);
+  }
+
+  // out[D, N, Gb] of block t; D is 1 or 4.
+  void make(std::int64_t t, T* out) {
+    const std::int64_t count = in_.count;
+    for (std::int64_t g = 0; g < count; ++g)
+      for (int d = 0; d < 3; ++d) local_[d * padded_ + g] = in_.points[(t * count + g) * 3 + d];
+    const auto one = in_.planes == 4 ? shell_values<T, true> : shell_values<T, false>;
+    for (std::int64_t s = 0; s < in_.n_shells; ++s) {
+      const ShellRow& shell = shells()[s];
+      if (s == 0 || shell.atom != shells()[s - 1].atom)
+        relative(local_.data(), in_.owner + t * count, in_.high, in_.low, count, padded_,
+                 shell.atom, xyz_.data());
+      one(shell, in_.exponents + shell.exponents, in_.coefficients + shell.coefficients, pure_,
+          xyz_.data(), padded_, count, gauss_.data(), out + shell.first_ao * count,
+          in_.n_ao * count);
     }
   }
+
+ private:
+  const ShellRow* shells() const { return reinterpret_cast<const ShellRow*>(in_.shells); }
+
+  const AoProblem<T>& in_;
+  const std::int64_t padded_;
+  std::vector<T> local_, xyz_;
+  const Pure<T> pure_;
+  std::vector<Vec<T>> gauss_;
+};
+
+// out[T, D, N, Gb].
+template <class T>
+void ao_values(const AoProblem<T>& in, T* out) {
+  AoMaker<T> maker(in);
+  for (std::int64_t t = 0; t < in.tiles; ++t) maker.make(t, out + t * in.planes * in.n_ao * in.count);
 }
 
-// out[T, D, N, Gb]; D is 1 or 4; live[T, ceil(Gb / kScreened), N].
+// sum_g scale_g^2 sum_d ao_d^2 of one AO; ao[D, plane], `scale` with whole vectors.
 template <class T>
-void ao_values(const AoProblem<T>& in, T* out, T* live) {
-  const auto* shells = reinterpret_cast<const ShellRow*>(in.shells);
-  const std::int64_t count = in.count, block = in.n_ao * count;
-  const std::int64_t padded = (count + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
-  std::vector<T> local(3 * padded), xyz(3 * padded);
-  const Pure<T> pure{{in.pure_d, in.pure_d + 6 * in.d_functions},
-                     {in.pure_f, in.pure_f + 10 * in.f_functions}, in.d_functions, in.f_functions};
-  int deepest = 0;
-  for (std::int64_t s = 0; s < in.n_shells; ++s) deepest = std::max(deepest, shells[s].n_prim);
-  std::vector<Vec<T>> gauss(deepest);
-  const auto one = in.planes == 4 ? shell_values<T, true> : shell_values<T, false>;
-  for (std::int64_t t = 0; t < in.tiles; ++t) {
-    for (std::int64_t g = 0; g < count; ++g)
-      for (int d = 0; d < 3; ++d) local[d * padded + g] = in.points[(t * count + g) * 3 + d];
-    for (std::int64_t s = 0; s < in.n_shells; ++s) {
-      const ShellRow& shell = shells[s];
-      if (s == 0 || shell.atom != shells[s - 1].atom)
-        relative(local.data(), in.owner + t * count, in.high, in.low, count, padded, shell.atom,
-                 xyz.data());
-      one(shell, in.exponents + shell.exponents, in.coefficients + shell.coefficients, pure,
-          xyz.data(), padded, count, gauss.data(),
-          out + t * in.planes * block + shell.first_ao * count, block);
+T size_of(const T* ao, std::int64_t planes, std::int64_t plane, std::int64_t count,
+          const T* scale) {
+  Vec<T> sum = {};
+  T size = 0;
+  for (std::int64_t d = 0; d < planes; ++d, ao += plane) {
+    std::int64_t g = 0;
+    for (; g + kWidth<T> <= count; g += kWidth<T>) {
+      const Vec<T> v = load(ao + g) * load(scale + g);
+      sum += v * v;
     }
-    const std::int64_t lists = (count + kScreened - 1) / kScreened * in.n_ao;
-    if (in.negligible > 0)
-      leave_out(in.planes, in.n_ao, count, in.weights + t * count, T(in.negligible),
-                out + t * in.planes * block, live + t * lists);
-    else
-      std::fill_n(live + t * lists, lists, T(1));
+    for (; g < count; ++g) size += ao[g] * scale[g] * (ao[g] * scale[g]);
+  }
+  for (int lane = 0; lane < kWidth<T>; ++lane) size += sum[lane];
+  return size;
+}
+
+// The same on blocks of up to kScreened points, with the AOs that count first, which aos[T, N] has;
+// they are count[T].  What values[T, D, N, Gb] has beyond them is not written.
+template <class T>
+void packed_ao_values(const AoProblem<T>& in, const Screen<T>& screen, T* values,
+                      std::int32_t* aos, std::int32_t* count) {
+  const std::int64_t points = in.count, n = in.n_ao, plane = n * points;
+  AoMaker<T> maker(in);
+  std::vector<T> all(in.planes * plane), scale(points);
+  for (std::int64_t t = 0; t < in.tiles; ++t, values += in.planes * plane, aos += n) {
+    for (std::int64_t g = 0; g < points; ++g)
+      scale[g] = std::sqrt(std::fabs(screen.weights[t * points + g])) / screen.negligible;
+    maker.make(t, all.data());
+    std::int64_t live = 0, dead = n;
+    for (std::int64_t i = n - 1; i >= 0; --i)
+      if (size_of(all.data() + i * points, in.planes, plane, points, scale.data()) < T(1))
+        aos[--dead] = std::int32_t(i);
+      else
+        ++live;
+    // The others fill the places before, in order.
+    for (std::int64_t i = 0, k = 0, next = dead; i < n; ++i) {
+      if (next < n && aos[next] == i) {
+        ++next;
+        continue;
+      }
+      for (std::int64_t d = 0; d < in.planes; ++d)
+        std::copy_n(all.data() + d * plane + i * points, points, values + d * plane + k * points);
+      aos[k++] = std::int32_t(i);
+    }
+    count[t] = std::int32_t(live);
   }
 }
 

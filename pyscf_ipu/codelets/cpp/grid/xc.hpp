@@ -1,8 +1,8 @@
 // The two linear-algebra halves of the exchange-correlation energy and matrix; see
 // grid/xc_matrix.py.
 //
-// Both walk through the AO values [T, D, N, Gb] once, kColumns vectors of points at a time: the
-// values of such a band, and what is made of them, stay in the first-level cache.
+// Both walk through the AO values once, kScreened points at a time: the values of such a chunk, and
+// what is made of them, stay in the first caches.
 #pragma once
 
 #include <algorithm>
@@ -15,49 +15,44 @@
 
 namespace pyscf_ipu::ISA {
 
-// Density and gradient of one band, from the AOs that do not vanish there; panels holds kRows rows
-// of the density matrix, interleaved.
-template <class T, int kPlanes>
-void band_density(const Band<T>& ao, const Live<T>& live, const Coming<T>& coming, const T* panels,
-                  std::int64_t n, Vec<T> (&sums)[kPlanes][kColumns]) {
-  for (auto& plane : sums)
-    for (auto& v : plane) v = Vec<T>{};
-  const std::int32_t* rows = live.rows.data();
-  std::int64_t asked = 0;
-  for (const std::int32_t panel : live.panels) {
-    const T* a = panels + panel * n * kRows;
-    coming.prefetch(kPlanes, asked);
-    asked += kRows;
-    Vec<T> product[kRows][kColumns];
-    multiply<T, kColumns>([=](int r, std::int64_t k) { return a[rows[k] * kRows + r]; },
-                          [=](std::int64_t k) { return ao.at(0, rows[k]); },
-                          std::int64_t(live.rows.size()), product);
-    const std::int64_t first = panel * kRows;
-    for (int r = 0; r < kRows && first + r < n; ++r)
+// Adds what kR AOs, from the first-th on, contribute to density and gradient of the band that starts
+// at `ao`, a point of the chunk.
+template <class T, int kPlanes, int kR>
+void add_to_density(const Chunk<T>& chunk, const T* ao, std::int64_t first, const T* density,
+                    std::int64_t n, Vec<T> (&sums)[kPlanes][kColumns]) {
+  const T* a[kR];
+  for (int r = 0; r < kR; ++r) a[r] = density + chunk.aos[first + r] * n;
+  const std::int32_t* aos = chunk.aos;
+  Vec<T> product[kR][kColumns];
+  multiply<T, kR, kColumns>([&](int r, std::int64_t k) { return a[r][aos[k]]; },
+                            [&](std::int64_t k) { return ao + k * chunk.row; }, chunk.count,
+                            product);
 #pragma GCC unroll 4
-      for (int d = 0; d < kPlanes; ++d)
+  for (int d = 0; d < kPlanes; ++d)
+#pragma GCC unroll 8
+    for (int r = 0; r < kR; ++r)
 #pragma GCC unroll 4
-        for (int c = 0; c < kColumns; ++c)
-          sums[d][c] += product[r][c] * load(ao.at(d, first + r) + c * kWidth<T>);
-  }
-  for (int d = 1; d < kPlanes; ++d)
-    for (auto& v : sums[d]) v *= T(2);
+      for (int c = 0; c < kColumns; ++c)
+        sums[d][c] += product[r][c] *
+                      load(ao + d * chunk.plane + (first + r) * chunk.row + c * kWidth<T>);
 }
 
 // out[T, D, Gb]: density and its gradient, from density[N, N].
 template <class T, int kPlanes>
 void density_of(const AoBlocks<T>& ao, const T* density, T* out) {
-  const std::int64_t n = ao.n, padded = (n + kRows - 1) / kRows * kRows;
-  std::vector<T> panels(padded * n);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t k = 0; k < n; ++k)
-      panels[i / kRows * kRows * n + k * kRows + i % kRows] = density[i * n + k];
-  each_band(ao, [&](std::int64_t t, std::int64_t g, std::int64_t count, const Band<T>& band,
-                    const Live<T>& live, const Coming<T>& coming) {
-    Vec<T> sums[kPlanes][kColumns];
-    band_density(band, live, coming, panels.data(), n, sums);
-    for (int d = 0; d < kPlanes; ++d)
-      std::memcpy(out + (t * kPlanes + d) * ao.points + g, sums[d], count * sizeof(T));
+  each_chunk(ao, [&](std::int64_t t, std::int64_t g, std::int64_t points, const Chunk<T>& chunk) {
+    for (std::int64_t band = 0; band < points; band += kBand<T>) {
+      Vec<T> sums[kPlanes][kColumns] = {};
+      for (std::int64_t i = 0; i < chunk.count; i += kRows)
+        by_number<kRows>(chunk.count - i, [&](auto rows) {
+          add_to_density<T, kPlanes, rows>(chunk, chunk.ao + band, i, density, ao.n, sums);
+        });
+      for (int d = 1; d < kPlanes; ++d)
+        for (auto& v : sums[d]) v *= T(2);
+      const std::int64_t count = std::min(kBand<T>, points - band);
+      for (int d = 0; d < kPlanes; ++d)
+        std::memcpy(out + (t * kPlanes + d) * ao.points + g + band, sums[d], count * sizeof(T));
+    }
   });
 }
 
@@ -66,101 +61,104 @@ void xc_density(const AoBlocks<T>& ao, const T* density, T* out) {
   (ao.planes == 4 ? density_of<T, 4> : density_of<T, 1>)(ao, density, out);
 }
 
-// weighted[g][j] = sum_d factors[d][g] ao[d][j][g] of one band, transposed for the product, for
-// the vectors of j that do not vanish, one after another.
+// weighted[g][k] = sum_d factors[d][g] ao[d][k][g] on kScreened points, transposed for the product;
+// up to a whole vector of k, whose last AO is repeated.  Values are read in order, a row at a time.
 template <class T, int kPlanes>
-void band_weighted(const Band<T>& ao, const Live<T>& live,
-                   const Vec<T> (&factors)[kPlanes][kColumns], std::int64_t n, std::int64_t width,
-                   T* weighted) {
+void weigh(const Chunk<T>& chunk, const T (&factors)[kPlanes][kScreened], std::int64_t width,
+           T* weighted) {
   constexpr int w = kWidth<T>;
-  for (const std::int32_t vector : live.vectors) {
-    const std::int64_t j = std::int64_t(vector) * w;
-    for (int c = 0; c < kColumns; ++c) {
+  alignas(64) T sums[w][kScreened];
+  for (std::int64_t k = 0; k < chunk.count; k += w) {
+    for (int r = 0; r < w; ++r) {
+      const T* from = chunk.at(0, std::min(k + r, chunk.count - 1));
+      for (std::int64_t g = 0; g < kScreened; g += w) {
+        Vec<T> sum = load(factors[0] + g) * load(from + g);
+#pragma GCC unroll 4
+        for (int d = 1; d < kPlanes; ++d)
+          sum += load(factors[d] + g) * load(from + d * chunk.plane + g);
+        store<T>(sums[r] + g, sum);
+      }
+    }
+    for (std::int64_t g = 0; g < kScreened; g += w) {
       Vec<T> rows[w];
 #pragma GCC unroll 16
-      for (int r = 0; r < w; ++r) {
-        rows[r] = Vec<T>{};
-        if (j + r >= n) continue;
-        for (int d = 0; d < kPlanes; ++d) rows[r] += factors[d][c] * load(ao.at(d, j + r) + c * w);
-      }
+      for (int r = 0; r < w; ++r) rows[r] = load(sums[r] + g);
       transpose<T>(rows);
 #pragma GCC unroll 16
-      for (int r = 0; r < w; ++r) store<T>(weighted + (c * w + r) * width, rows[r]);
+      for (int r = 0; r < w; ++r) store<T>(weighted + (g + r) * width + k, rows[r]);
     }
-    weighted += w;
   }
 }
 
-// total[i][j] += sum_g ao[i][g] weighted[g][j] for the kC vectors of j in `vectors`.
-template <class T, int kC>
-void add_product(const Band<T>& ao, const Live<T>& live, const std::int32_t* vectors,
-                 const T* weighted, std::int64_t width, T* total) {
-  const auto count = std::int64_t(live.rows.size());
-  for (std::int64_t i = 0; i < count; i += kRows) {
-    const T* a[kRows];
-    for (int r = 0; r < kRows; ++r) a[r] = ao.at(0, live.row(i, r));
-    Vec<T> sums[kRows][kC];
-    multiply<T, kC>([&](int r, std::int64_t k) { return a[r][k]; },
-                    [=](std::int64_t k) { return weighted + k * width; }, kBand<T>, sums);
-    for (int r = 0; r < kRows && i + r < count; ++r)
+// packed[r][..] = sum_g ao[0][i + r][g] weighted[g][..] for kR rows and kC vectors.
+template <class T, int kR, int kC>
+void tile_of_matrix(const Chunk<T>& chunk, std::int64_t i, const T* weighted, std::int64_t width,
+                    T* packed) {
+  const T* a[kR];
+  for (int r = 0; r < kR; ++r) a[r] = chunk.at(0, i + r);
+  Vec<T> sums[kR][kC];
+  multiply<T, kR, kC>([&](int r, std::int64_t g) { return a[r][g]; },
+                      [=](std::int64_t g) { return weighted + g * width; }, kScreened, sums);
+#pragma GCC unroll 8
+  for (int r = 0; r < kR; ++r)
 #pragma GCC unroll 4
-      for (int c = 0; c < kC; ++c) {
-        T* to = total + live.rows[i + r] * width + vectors[c] * kWidth<T>;
-        store<T>(to, load(to) + sums[r][c]);
-      }
-  }
+    for (int c = 0; c < kC; ++c) store<T>(packed + r * width + c * kWidth<T>, sums[r][c]);
 }
 
-// The same for up to `columns` vectors of j; returns for how many.
+// total[i][j] += sum_g ao[0][i][g] weighted[g][j] for the AOs of a chunk; packed[kRows, width].
 template <class T>
-std::int64_t add_columns(std::int64_t columns, const Band<T>& ao, const Live<T>& live,
-                         const std::int32_t* vectors, const T* weighted, std::int64_t width,
-                         T* total) {
-  if constexpr (kColumns == 4) {
-    if (columns >= 4) return add_product<T, 4>(ao, live, vectors, weighted, width, total), 4;
-    if (columns == 3) return add_product<T, 3>(ao, live, vectors, weighted, width, total), 3;
-  }
-  if (columns >= 2) return add_product<T, 2>(ao, live, vectors, weighted, width, total), 2;
-  return add_product<T, 1>(ao, live, vectors, weighted, width, total), 1;
+void add_chunk(const Chunk<T>& chunk, const Spread<T>& spread, const T* weighted,
+               std::int64_t width, T* packed, T* total) {
+  const std::int64_t vectors = (chunk.count + kWidth<T> - 1) / kWidth<T>;
+  for (std::int64_t i = 0; i < chunk.count; i += kRows)
+    by_number<kRows>(chunk.count - i, [&](auto rows) {
+      for (std::int64_t j = 0; j < vectors;) {
+        // A last single vector would be slow: 5 = 3 + 2.
+        const std::int64_t left = vectors - j;
+        const std::int64_t take = left == kColumns + 1 ? left / 2 + 1 : left;
+        by_number<kColumns>(take, [&](auto columns) {
+          const std::int64_t at = j * kWidth<T>;
+          tile_of_matrix<T, rows, columns>(chunk, i, weighted + at, width, packed + at);
+          j += columns;
+        });
+      }
+      for (int r = 0; r < rows; ++r)
+        spread.add(packed + r * width, total + chunk.aos[i + r] * width);
+    });
 }
 
-// total[i][j] += the part of one band, for i and j that do not vanish.
-template <class T, int kPlanes>
-void add_band(const Band<T>& band, const Live<T>& live, const Coming<T>& coming, const T* factors,
-              std::int64_t plane, std::int64_t count, std::int64_t n, std::int64_t width,
-              T* weighted, T* total) {
-  Vec<T> f[kPlanes][kColumns] = {};
-  for (int d = 0; d < kPlanes; ++d) std::memcpy(f[d], factors + d * plane, count * sizeof(T));
-  band_weighted<T, kPlanes>(band, live, f, n, width, weighted);
-  for (std::int64_t i = 0; i < n; i += kRows) coming.prefetch(kPlanes, i);
-  const auto vectors = std::int64_t(live.vectors.size());
-  for (std::int64_t j = 0; j < vectors;) {
-    // A last single column would be slow: 5 = 3 + 2.
-    const std::int64_t left = vectors - j;
-    const std::int64_t take = left == kColumns + 1 ? left / 2 + 1 : left;
-    j += add_columns(take, band, live, live.vectors.data() + j, weighted + j * kWidth<T>, width,
-                     total);
-  }
-}
+// Chunks whose parts of the matrix are added up before they go to the rest.
+constexpr std::int64_t kChunks = 16;
 
 // out[N, N] = sum_g ao[0][i][g] sum_d factors[d][g] ao[d][j][g]; factors[T, D, Gb].
 //
-// Sums over points go in three levels, band, block and grid, so that float32 keeps its digits.
+// Sums over points go in three levels, chunk, kChunks and grid, so that float32 keeps its digits.
 template <class T, int kPlanes>
 void potential_of(const AoBlocks<T>& ao, const T* factors, T* out) {
-  const std::int64_t n = ao.n, points = ao.points;
-  const std::int64_t width = (n + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
-  std::vector<T> weighted(kBand<T> * width), block(n * width);
+  constexpr std::int64_t w = kWidth<T>;
+  const std::int64_t n = ao.n, width = (n + w - 1) / w * w;
+  std::vector<T> weighted(kScreened * width), packed(kRows * width + w), some(n * width, T(0));
+  Spread<T> spread(width);
+  std::int64_t chunks = 0;
   std::fill_n(out, n * n, T(0));
-  each_band(ao, [&](std::int64_t t, std::int64_t g, std::int64_t count, const Band<T>& band,
-                    const Live<T>& live, const Coming<T>& coming) {
-    if (g == 0) std::fill(block.begin(), block.end(), T(0));
-    add_band<T, kPlanes>(band, live, coming, factors + t * kPlanes * points + g, points, count, n,
-                         width, weighted.data(), block.data());
-    if (g + count < points) return;
+  const auto pass_on = [&] {
     for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) out[i * n + j] += block[i * width + j];
+      for (std::int64_t j = 0; j < n; ++j) out[i * n + j] += some[i * width + j];
+  };
+  each_chunk(ao, [&](std::int64_t t, std::int64_t g, std::int64_t points, const Chunk<T>& chunk) {
+    if (chunk.count == 0) return;
+    if (chunks++ % kChunks == 0 && chunks > 1) {
+      pass_on();
+      std::fill(some.begin(), some.end(), T(0));
+    }
+    alignas(64) T own[kPlanes][kScreened] = {};
+    for (int d = 0; d < kPlanes; ++d)
+      std::copy_n(factors + (t * kPlanes + d) * ao.points + g, points, own[d]);
+    weigh<T, kPlanes>(chunk, own, width, weighted.data());
+    spread.choose(chunk.aos, chunk.count);
+    add_chunk(chunk, spread, weighted.data(), width, packed.data(), some.data());
   });
+  pass_on();
 }
 
 template <class T>
@@ -174,13 +172,13 @@ void xc_potential(const AoBlocks<T>& ao, const T* factors, T* out) {
 // out[T, Gb] = 1/2 sum_d sum_ij ao[d][i][g] density[i][j] ao[d][j][g].
 template <class T>
 void xc_kinetic_density(const AoBlocks<T>& ao, const T* density, T* out) {
-  std::vector<T> part(ao.points);
-  std::fill_n(out, ao.tiles * ao.points, T(0));
-  for (std::int64_t t = 0; t < ao.tiles; ++t)
-    for (std::int64_t d = 1; d < ao.planes; ++d) {
-      density_of<T, 1>(ao.plane(t, d), density, part.data());
-      for (std::int64_t g = 0; g < ao.points; ++g) out[t * ao.points + g] += T(0.5) * part[g];
-    }
+  const std::int64_t size = ao.tiles * ao.points;
+  std::vector<T> part(size);
+  std::fill_n(out, size, T(0));
+  for (std::int64_t d = 1; d < ao.planes; ++d) {
+    density_of<T, 1>(ao.only(d), density, part.data());
+    for (std::int64_t g = 0; g < size; ++g) out[g] += T(0.5) * part[g];
+  }
 }
 
 // out[N, N] = sum_d sum_g factors[g] ao[d][i][g] ao[d][j][g]; factors[T, Gb].
@@ -188,11 +186,10 @@ template <class T>
 void xc_kinetic_potential(const AoBlocks<T>& ao, const T* factors, T* out) {
   std::vector<T> part(ao.n * ao.n);
   std::fill_n(out, ao.n * ao.n, T(0));
-  for (std::int64_t t = 0; t < ao.tiles; ++t)
-    for (std::int64_t d = 1; d < ao.planes; ++d) {
-      potential_of<T, 1>(ao.plane(t, d), factors + t * ao.points, part.data());
-      for (std::int64_t i = 0; i < ao.n * ao.n; ++i) out[i] += part[i];
-    }
+  for (std::int64_t d = 1; d < ao.planes; ++d) {
+    potential_of<T, 1>(ao.only(d), factors, part.data());
+    for (std::int64_t i = 0; i < ao.n * ao.n; ++i) out[i] += part[i];
+  }
 }
 
 }  // namespace pyscf_ipu::ISA

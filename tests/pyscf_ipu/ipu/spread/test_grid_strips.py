@@ -40,7 +40,7 @@ def test_strips_are_alike_and_cover_the_matrix():
     ids=["density", "matrix"],
 )
 def test_the_sum_of_strips_is_the_whole(strips, whole, other):
-    ao = AoBlocks.whole(jnp.asarray(AO))
+    ao = AoBlocks(jnp.asarray(AO))
     found, expected = (jax.jit(f)(ao, jnp.asarray(other)) for f in (strips, whole))
     assert found.shape == expected.shape
     scale = np.abs(expected).max()
@@ -50,7 +50,7 @@ def test_the_sum_of_strips_is_the_whole(strips, whole, other):
 def test_a_tile_holds_two_strips_and_not_two_matrices():
     def fullest(products):
         def run(values, density, factors):
-            ao = AoBlocks.whole(values)
+            ao = AoBlocks(values)
             found = products.density(ao, density)
             return products.potential(ao, found * factors)
 
