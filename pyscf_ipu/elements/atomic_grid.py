@@ -39,6 +39,11 @@ class Grid(NamedTuple):
     """Fewer points on spheres near the nucleus and far from it."""
 
 
+ROUGH = Grid((6, 14), pruned=False)
+"""So few points know within some percent how the exchange-correlation matrix answers to a change
+of the density; of the matrix itself they know the first digit."""
+
+
 def check_size(size: object) -> None:
     """Check a `Grid.size`.
 

@@ -63,6 +63,9 @@ class Settings:
     fixed_cycles: int = field(default=0, metadata={"added": "0.2"})
     """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as usual; 0 to
     end when converged."""
+    first_cycles: Literal["coarse", "full"] = field(default="coarse", metadata={"added": "0.3"})
+    """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
+    what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
     history: bool = field(default=False, metadata={"added": "0.2"})
     """Keep energy, commutator and gap of every cycle."""
 
@@ -129,6 +132,8 @@ class Settings:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
             raise ValueError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
+        if self.first_cycles not in ("coarse", "full"):
+            raise ValueError(f"first_cycles is {self.first_cycles!r}: give coarse or full")
         if not isinstance(self.history, bool | np.bool_):
             raise ValueError(f"history is {self.history!r}: give True or False")
         return self
@@ -154,6 +159,18 @@ class Settings:
         if self.jk == "auto":
             return "ri" if n_ao > AUTO_AOS else "exact"
         return self.jk
+
+    @property
+    def has_rough_cycles(self) -> bool:
+        """Whether an SCF has cycles on few points: where cycles end when it has converged, and
+        there is a grid at all."""
+        from pyscf_ipu.xc import functional
+
+        return (
+            self.first_cycles == "coarse"
+            and not self.fixed_cycles
+            and functional(self.xc).kind != "hf"
+        )
 
     @property
     def grid(self) -> Grid:
