@@ -82,3 +82,7 @@ PRECISIONS: dict[str, Precision] = {
         Precision("float64", np.float64, np.float64, 1e-6, 1e-6, 1e-9, 0.0, DROP_BELOW),
     )
 }
+
+ACCURACIES = {"energy": 5.0, "orbitals": 2.0, "properties": 1.0}
+"""Times the threshold of the commutator, by what is to be right.  The energy's error is of second
+order in it, that of the orbitals' levels and of the density of first order."""

@@ -152,6 +152,10 @@ def scf(
         with jax.named_scope("diis"):
             last_matrix = latest(found.diis, before.cycles, matrix)
             diis, extrapolated = diis_step(found.diis, before.cycles, matrix, error, ~of_guess)
+            # The first orbitals overshoot, and DIIS has but one entry: take the middle.
+            middle = 0.5 * (matrix + last_matrix)
+            second = (before.cycles == 1) & ~arrived
+            extrapolated = jnp.where(second, middle, extrapolated)
             aided = state.aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
             )
@@ -168,6 +172,9 @@ def scf(
         density = density_of(orbitals, n_occupied)
         new = density_of(vectors, n_occupied)
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
+        # An extrapolated matrix may agree with a density whose own matrix does not.
+        lowest = _are_lowest(matrix, vectors, n_occupied)
+        density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free)
         final = stands & own & (not fixed)
@@ -228,6 +235,14 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     stage = first_stage(fock, guess, diis)
     known = (run, vectors, guess, orthonormal, diis, stage)
     return _State(*known, never, count, free, aids, no, count)
+
+
+def _are_lowest(matrix: FloatNN, vectors: FloatNN, n_occupied: Count) -> Flag:
+    """Whether all occupied orbitals lie below all empty ones in a Fock matrix."""
+    levels = jnp.sum(vectors * product(matrix, vectors), axis=0)
+    occupied = jnp.arange(levels.shape[0], dtype=jnp.int32) < n_occupied
+    highest = jnp.max(jnp.where(occupied, levels, -jnp.inf))
+    return highest <= jnp.min(jnp.where(occupied, jnp.inf, levels))
 
 
 def _gap(levels: FloatN, n_occupied: Count) -> Scalar:

@@ -34,8 +34,9 @@ CLOSER = 0.02
 MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
 MOST_ROUGH = 6  # rough cycles in a row
-MOST_WHOLE = 8
-"""Where all points were asked so often without an end, they are asked in every cycle."""
+POOR = 0.1
+"""Where a rough commutator is off by more than this, times what all points said last, the rough part
+knows too little: they are asked in every cycle from then on."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Stage(NamedTuple):
     """Which of them have a rough part."""
     goal: Scalar  # commutator at which all points are asked, Hartree
     since: Count  # cycles since they were
-    asked: Count  # how often they were
+    last: Scalar  # commutator as they said last, Hartree
+    poor: Flag
 
 
 class Evaluated(NamedTuple):
@@ -93,7 +95,8 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
     rough = jnp.zeros(depth, bool)
     goal = jnp.asarray(FIRST_GOAL, dtype)
     nothing = Pair(zero, zero), jnp.zeros_like(guess)
-    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, count)
+    never, no = jnp.asarray(jnp.inf, dtype), jnp.zeros((), bool)
+    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, never, no)
 
 
 def evaluate(
@@ -132,8 +135,8 @@ def evaluate(
     matrix = basis.matrix(common + (rough + stage.matrix))
     error = commutator_of(matrix, orthonormal)
     near = jnp.max(jnp.abs(error))
-    asked = (near < stage.goal) | (stage.since >= MOST_ROUGH) | (stage.asked >= MOST_WHOLE)
-    whole = careful | (asked & (cycle > 0))
+    wanted = (near < stage.goal) | (stage.since >= MOST_ROUGH)
+    whole = careful | stage.poor | (wanted & (cycle > 0))
 
     def all_points() -> tuple:
         exact, part = fock.dear(in_aos)
@@ -141,7 +144,8 @@ def evaluate(
         matrix = basis.matrix(common + part)
         error = commutator_of(matrix, orthonormal)
         change = similar(lacking - stage.matrix, basis.inverse)
-        closer = jnp.maximum(CLOSER * jnp.max(jnp.abs(error)), MARGIN * tolerance.commutator)
+        found = jnp.max(jnp.abs(error))
+        closer = jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator)
         count = jnp.zeros((), jnp.int32)
         of_rough = jnp.where(stage.rough[:, None, None], change, 0.0)
         now = stage._replace(
@@ -149,7 +153,8 @@ def evaluate(
             matrix=lacking,
             goal=closer,
             since=count,
-            asked=stage.asked + 1,
+            last=found,
+            poor=stage.poor | (found - near > POOR * stage.last),
         )
         return matrix, error, exact, renewed(diis, of_rough, stage.densities), now
 

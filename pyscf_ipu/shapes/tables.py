@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.elements.atomic_grid import ROUGH, Grid, atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust, rough_grid
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
@@ -36,7 +36,7 @@ class OneCentre(NamedTuple):
 
 
 class RoughGrid(NamedTuple):
-    """Few points, which stand for all in most cycles (`elements.atomic_grid.ROUGH`)."""
+    """Few points, which stand for all in most cycles (`elements.atomic_grid.rough_grid`)."""
 
     points: Pair  # [E+1, g, 3] Bohr, relative to the nucleus
     weights: Pair  # [E+1, g] Bohr^3
@@ -67,7 +67,7 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     )
     if settings.has_rough_cycles:
         tables = tuple(
-            table._replace(rough=_rough_grid(c, settings.basis, settings.cart, dtype))
+            table._replace(rough=_rough_grid(c, settings.basis, settings.cart, settings.grid, dtype))
             for c, table in zip(shape.classes, tables, strict=True)
         )
     if settings.form(shape.n_ao) == "exact":
@@ -120,8 +120,9 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
 
 
 @functools.cache
-def _rough_grid(slot: SlotClass, basis: str, cart: Cart, dtype: str) -> RoughGrid:
-    grids = [atomic_grid(z, ROUGH) for z in class_members(slot.family, slot.kinds, basis, cart)]
+def _rough_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> RoughGrid:
+    members = class_members(slot.family, slot.kinds, basis, cart)
+    grids = [atomic_grid(z, rough_grid(grid)) for z in members]
     points, weights = [g.points for g in grids], [g.weights for g in grids]
     return RoughGrid(
         split(np.stack([*points, np.zeros_like(points[0])]), dtype),
