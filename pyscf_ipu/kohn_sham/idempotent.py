@@ -1,11 +1,11 @@
 """The energy of the idempotent density next to one that float32 rounds.
 
-A rounded density has not quite the right number of electrons in every orbital, D S D / 2 is not D, and
-the energy feels it to first order: 0.3 meV for nine heavy atoms, most of the error in float32.  The
-step to the idempotent density is R = 2 delta - 2 delta S D with delta = (D S D / 2 - D) / 2 (the
-first order of R. McWeeny, Rev. Mod. Phys. 32, 335 (1960), doi:10.1103/RevModPhys.32.335).  Here
-delta is a difference of nearly equal numbers and needs products in two words; all else does not.
-The energy then changes by the trace of F R.
+A rounded density has not quite the right number of electrons in every orbital: D S D / 2 is not D.
+The energy feels it to first order, 0.3 meV for nine heavy atoms, which was most of the error in
+float32.  The step to the idempotent density is R = 2 delta - 2 delta S D, made symmetric, with
+delta = (D S D / 2 - D) / 2 (R. McWeeny, Rev. Mod. Phys. 32, 335 (1960),
+doi:10.1103/RevModPhys.32.335, to first order).  delta is a difference of nearly equal numbers and
+needs products in two words; all else does not.  The energy changes by the trace of F R.
 """
 
 import jax.numpy as jnp

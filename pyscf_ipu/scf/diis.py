@@ -35,10 +35,8 @@ def latest(history: Diis, cycle: Count, otherwise: FloatNN) -> FloatNN:
     return jnp.where(history.norm[place] != 0, history.fock[place], otherwise)
 
 
-def renewed(
-    history: Diis, change: Float[Array, "m N N"], densities: Float[Array, "m N N"]
-) -> Diis:
-    """The same after each Fock matrix has changed, with its error as the commutator at a density."""
+def renewed(history: Diis, change: Float[Array, "m N N"], densities: Float[Array, "m N N"]) -> Diis:
+    """The same with other Fock matrices, and as errors their commutators with densities."""
     fock = history.fock + change
     both = jnp.matmul(fock, densities, precision="highest")
     flat = (both - both.swapaxes(1, 2)).reshape(history.error.shape)

@@ -92,8 +92,9 @@ def scf(
     Converged orbitals are those of the extrapolated Fock matrix of the last cycle: to the density
     and the levels at the end they are ten times closer than those of its plain one, as if there
     were one cycle more.  The energy is that of the density before, which costs an error of second
-    order.  If the two densities are not alike, or if the loop is lost, it starts again from the guess, with a level shift and as many cycles more.  A non-finite
-    energy ends the loop as not converged.
+    order.  If the two densities are not alike, or if the loop is lost, it starts again from the
+    guess, with a level shift and as many cycles more.  A non-finite energy ends the loop as not
+    converged.
 
     Args:
         fock: density -> (Fock matrix, the energy's parts).  If it is `Staged`, most cycles compute

@@ -72,8 +72,9 @@ class ScfRun(NamedTuple):
     cycles: Count
     commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
     density_error: Scalar
-    """Largest element of D - 2 C C^T in the orthonormal basis, D the density `evaluated`; 2 at least
-    if an occupied orbital lies above an empty one in the Fock matrix of D."""
+    """Largest element of D - 2 C C^T in the orthonormal basis, D the density `evaluated`.
+
+    At least 2 if an occupied orbital lies above an empty one in the Fock matrix of D."""
     energies: Pair
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
     history: History | None = None

@@ -35,8 +35,8 @@ MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
 MOST_ROUGH = 6  # rough cycles in a row
 POOR = 0.1
-"""Where a rough commutator is off by more than this, times what all points said last, the rough part
-knows too little: they are asked in every cycle from then on."""
+"""Where a rough commutator is off by more than this, times what all points said last, the rough
+part knows too little: they are asked in every cycle from then on."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ FORMS = {
     "auto": f", density fitting above {AUTO_AOS} AOs",
 }
 """What `Settings.jk` may be, and how `in_words` says it."""
+ACCURATE = {"energy": ", for energies", "orbitals": ", for energies and orbitals", "properties": ""}
+"""The same of `Settings.accuracy`."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class Settings:
         kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
         cycles = f", {self.fixed_cycles} cycles" if self.fixed_cycles else ""
         level = f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}{cycles}"
-        return level + FORMS[self.jk]
+        return level + FORMS[self.jk] + ACCURATE[self.accuracy]
 
     @property
     def grid_in_words(self) -> str:

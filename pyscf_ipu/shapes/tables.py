@@ -67,7 +67,9 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     )
     if settings.has_rough_cycles:
         tables = tuple(
-            table._replace(rough=_rough_grid(c, settings.basis, settings.cart, settings.grid, dtype))
+            table._replace(
+                rough=_rough_grid(c, settings.basis, settings.cart, settings.grid, dtype)
+            )
             for c, table in zip(shape.classes, tables, strict=True)
         )
     if settings.form(shape.n_ao) == "exact":

@@ -112,8 +112,13 @@ def test_a_matrix_product_is_exact_to_two_words(dtype, precision):
         b = Pair(*map(jnp.asarray, cancelling((8, 5), dtype)))
         portable = jax.jit(portable_of(exact_product, a, b), compiler_options=OPTIMISED)
         forms = (jax.jit(exact_product)(a, b), precision), (Pair(*portable(*a, *b)), 10 * precision)
-    left, right = ([[Fraction(float(h)) + Fraction(float(l)) for h, l in zip(*rows, strict=True)]
-                    for rows in zip(*map(np.asarray, x), strict=True)] for x in (a, b))
+    left, right = (
+        [
+            [Fraction(float(h)) + Fraction(float(l)) for h, l in zip(*rows, strict=True)]
+            for rows in zip(*map(np.asarray, x), strict=True)
+        ]
+        for x in (a, b)
+    )
     for found, bound in forms:
         for i in range(3):
             for j in range(5):
