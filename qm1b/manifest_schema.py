@@ -182,6 +182,8 @@ SETTINGS = Object(
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
         "jk": _one_of("exact", "ri", "auto"),
+        "accuracy": _one_of("energy", "orbitals", "properties"),
+        "first_cycles": _one_of("coarse", "full"),
         "jk_above_aos": _whole(0),
         "max_cycles": _whole(1),
         "fixed_cycles": COUNT,

@@ -39,6 +39,11 @@ class Grid(NamedTuple):
     """Fewer points on spheres near the nucleus and far from it."""
 
 
+ROUGHEST, ROUGH = Grid((6, 14), pruned=False), Grid((10, 50), pruned=False)
+CARBON, MANY_POINTS = 6, 2000
+"""Beside so many points of a carbon atom, 500 cost little."""
+
+
 def check_size(size: object) -> None:
     """Check a `Grid.size`.
 
@@ -118,6 +123,15 @@ def near_order(points: Float[np.ndarray, "G 3"]) -> Int[np.ndarray, " G"]:
     shell = (inside // SHELL_POINTS)[sphere]
     octant = (points > 0) @ np.array([4, 2, 1])
     return np.lexsort((sphere, octant, shell))
+
+
+def rough_grid(grid: Grid) -> Grid:
+    """A grid of few points, which stands for a grid in most cycles of an SCF.
+
+    It knows within some percent how the exchange-correlation matrix answers to a change of the
+    density; of the matrix itself it knows the first digit.
+    """
+    return ROUGH if len(atomic_grid(CARBON, grid)) > MANY_POINTS else ROUGHEST
 
 
 def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,8 @@ from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.scf.machine import HOST, Machine, Repulsion, of_change
+from pyscf_ipu.scf.run import Fock
+from pyscf_ipu.scf.staged import Staged
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tables import OneCentre
 from pyscf_ipu.tiles import tile_dot, tile_total
@@ -60,30 +63,45 @@ class Hamiltonian:
     one: PackedIntegrals
     repulsion: Repulsion
     grid: Grid | None
+    rough: Grid | None  # few points, which stand for all in most cycles of an SCF
     grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion
 
     def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """Fock matrix and the energy's parts at a density matrix."""
+        matrix, terms = self._common(density)
+        energy, part = self._semilocal(self.grid, density)
+        return matrix + part, _with_semilocal(terms, energy)
+
+    @property
+    def cycled(self) -> Fock:
+        """`fock` as an SCF calls it: where there are few points, in two stages."""
+        if self.rough is None:
+            return self.fock
+        dear, rough = (partial(self._semilocal, grid) for grid in (self.grid, self.rough))
+        return Staged(self._common, dear, rough, _with_semilocal)
+
+    def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
+        """All but the semilocal part."""
         d = pack_density(density)
         with jax.named_scope("repulsion"):
             two_electron, repulsion_energy = self.repulsion(d)
-        with jax.named_scope("xc"):
-            xc_energy, xc_matrix = exchange_correlation(
-                self.functional, self.grid, density, self.grid_products
-            )
         packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
-        matrix = unpack(packed, density.shape[0]) + xc_matrix
-        shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
+        zero = jnp.zeros((), density.dtype)
         terms = EnergyTerms(
             tile_dot(d, self.one.kinetic),
             tile_dot(d, self.one.nuclear),
             repulsion_energy,
-            xc_energy,
+            Pair(zero, zero),
             self.nuclear,
         )
-        return matrix + jnp.diag(shift), terms
+        shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
+        return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
+
+    def _semilocal(self, grid: Grid | None, density: FloatNN) -> tuple[Pair, FloatNN]:
+        with jax.named_scope("xc"):
+            return exchange_correlation(self.functional, grid, density, self.grid_products)
 
     def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
         """The derivative of the Fock matrix at a density matrix: change of D -> change of F."""
@@ -104,8 +122,21 @@ class Hamiltonian:
         return -jnp.stack([tile_dot(d, x).value() for x in self.one.dipole])
 
 
-def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -> Hamiltonian:
-    """All integrals of one molecule, in the dtype of its atoms."""
+def _with_semilocal(terms: EnergyTerms, energy: Pair) -> EnergyTerms:
+    return terms._replace(exchange_correlation=energy)
+
+
+def hamiltonian(
+    atoms: Atoms, functional: Functional, machine: Machine = HOST, rough: bool = False
+) -> Hamiltonian:
+    """All integrals of one molecule, in the dtype of its atoms.
+
+    Args:
+        atoms: the molecule.
+        functional: for exchange and correlation.
+        machine: its algorithms.
+        rough: whether most cycles of an SCF are to do with few points of the grid.
+    """
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
     with jax.named_scope("pairs"):
@@ -116,6 +147,8 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
         grid = grid_blocks(atoms, functional, machine.grid_tiles)
+        few = atoms.on_rough_grid() if rough else None
+        few_points = None if few is None else grid_blocks(few, functional, machine.grid_tiles)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
     return Hamiltonian(
         functional,
@@ -123,6 +156,7 @@ def hamiltonian(atoms: Atoms, functional: Functional, machine: Machine = HOST) -
         one,
         repulsion,
         grid,
+        few_points,
         machine.grid_products,
         padded,
         nuclear_repulsion(atoms.charge, atoms.nuclei),

@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, PyTree
 
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
+from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
@@ -87,7 +89,7 @@ def restricted_kohn_sham(
     xc = functional(settings.xc)
     machine = fitted(machine, shape, settings, guess_density)
     atoms = gather_atoms(plan, tables, mol, numerics.scf_dtype)
-    problem = hamiltonian(atoms, xc, machine)
+    problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
@@ -97,7 +99,7 @@ def restricted_kohn_sham(
         how = Cycling(settings.fixed_cycles > 0, settings.history)
         cycles = settings.fixed_cycles or settings.max_cycles
         start = start._replace(cycling=how)
-        run = scf(problem.fock, basis, start, cycles, numerics, machine.eigh)
+        run = scf(problem.cycled, basis, start, cycles, numerics, machine.eigh)
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
@@ -108,10 +110,13 @@ def restricted_kohn_sham(
         guess = guess_density(atoms)
         aids = mol.aids.astype(numerics.energy_dtype)
         run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, aids), settings)
+    terms = run.terms
+    if machine.idempotent and numerics.energy_dtype == np.float32:
+        terms = of_idempotent(problem, run)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
     return Solution(
-        run.terms,
+        terms,
         energy,
         orbitals,
         run.density,

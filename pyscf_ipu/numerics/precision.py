@@ -75,10 +75,14 @@ PySCF without the vectors up to 3e-4 gets charges 0.2 e, energies 2 meV and gaps
 PRECISIONS: dict[str, Precision] = {
     p.name: p
     for p in (
-        Precision("float32", np.float32, np.float32, 2e-5, 2e-4, 2e-5, LEAST_OVERLAP_FLOAT32),
+        Precision("float32", np.float32, np.float32, 1e-4, 2e-4, 1e-4, LEAST_OVERLAP_FLOAT32),
         Precision(
-            "mixed", np.float32, np.float64, 2e-5, 2e-4, 2e-5, LEAST_OVERLAP_MIXED, DROP_BELOW
+            "mixed", np.float32, np.float64, 1e-4, 2e-4, 1e-4, LEAST_OVERLAP_MIXED, DROP_BELOW
         ),
         Precision("float64", np.float64, np.float64, 1e-6, 1e-6, 1e-9, 0.0, DROP_BELOW),
     )
 }
+
+ACCURACIES = {"energy": 5.0, "orbitals": 2.0, "properties": 1.0}
+"""Times the threshold of the commutator, by what is to be right.  The energy's error is of second
+order in it, that of the orbitals' levels and of the density of first order."""

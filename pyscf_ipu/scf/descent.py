@@ -24,7 +24,7 @@ from pyscf_ipu.scf.orbitals import (
     similar,
 )
 from pyscf_ipu.scf.rotation import UNSTABLE_HARTREE, Field, Response, Rotation, lowest_rotation
-from pyscf_ipu.scf.run import EnergySum
+from pyscf_ipu.scf.run import EnergySum, Fock
 
 STEPS = 30
 """Steps at most, refused ones included."""
@@ -43,6 +43,9 @@ class Problem(Protocol):
 
     @property
     def padded(self) -> Bool[Array, " N"]: ...
+
+    @property
+    def cycled(self) -> Fock: ...
 
     def fock(self, density: FloatNN) -> tuple[FloatNN, EnergySum]: ...
 

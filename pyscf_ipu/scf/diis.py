@@ -35,6 +35,15 @@ def latest(history: Diis, cycle: Count, otherwise: FloatNN) -> FloatNN:
     return jnp.where(history.norm[place] != 0, history.fock[place], otherwise)
 
 
+def renewed(history: Diis, change: Float[Array, "m N N"], densities: Float[Array, "m N N"]) -> Diis:
+    """The same with other Fock matrices, and as errors their commutators with densities."""
+    fock = history.fock + change
+    both = jnp.matmul(fock, densities, precision="highest")
+    flat = (both - both.swapaxes(1, 2)).reshape(history.error.shape)
+    size = jnp.sqrt(jnp.sum(flat * flat, axis=1)) + jnp.finfo(flat.dtype).tiny
+    return Diis(fock, flat / size[:, None], jnp.sign(history.norm) * size)
+
+
 def diis_step(
     history: Diis, cycle: Count, fock: FloatNN, error: FloatNN, lasting: Flag
 ) -> tuple[Diis, FloatNN]:

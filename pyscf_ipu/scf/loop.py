@@ -19,7 +19,6 @@ from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
-    commutator_of,
     density_of,
     product,
     reorthonormalise,
@@ -34,6 +33,7 @@ from pyscf_ipu.scf.run import (
     latest_energies,
     no_history,
 )
+from pyscf_ipu.scf.staged import Stage, evaluate, first_stage
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -57,6 +57,8 @@ class Start(NamedTuple):
     n_occupied: Count
     aids: Aids | None = None
     cycling: Cycling = ORDINARY
+    careful: Flag | bool = False
+    """Whether no cycle may be rough: where the guess is better than a rough matrix."""
 
 
 class _State(NamedTuple):
@@ -65,6 +67,7 @@ class _State(NamedTuple):
     trial: FloatNN  # density matrix of the next cycle, in the AO basis
     orthonormal: FloatNN  # the same in the orthonormal basis: converting it costs float32 digits
     diis: Diis
+    stage: Stage | None
     best: Scalar  # smallest commutator so far that was clearly smaller than the one before
     stalled: Count  # cycles since then
     free: Flag  # no aids, or none any more
@@ -86,14 +89,16 @@ def scf(
     Rounding keeps the commutator above a floor that depends on the basis and the elements.  Once
     it has stopped shrinking, the wider `rounding_floor` of the precision decides.
 
-    Once converged, one more evaluation gives the results: at the next density, with orbitals of
-    its plain, not extrapolated, Fock matrix.  If its commutator is too large, the loop goes on.  If
-    its density is not that of these orbitals, or if the loop is lost, it starts again from the
+    Converged orbitals are those of the extrapolated Fock matrix of the last cycle: to the density
+    and the levels at the end they are ten times closer than those of its plain one, as if there
+    were one cycle more.  The energy is that of the density before, which costs an error of second
+    order.  If the two densities are not alike, or if the loop is lost, it starts again from the
     guess, with a level shift and as many cycles more.  A non-finite energy ends the loop as not
     converged.
 
     Args:
-        fock: density -> (Fock matrix, the energy's parts).
+        fock: density -> (Fock matrix, the energy's parts).  If it is `Staged`, most cycles compute
+            a part of it roughly; never the last one, and none of a second start or with aids.
         basis: the orthonormaliser of the AOs.
         start: guess, number of occupied orbitals, aids; whether to do exactly `max_cycles` cycles,
             and to keep a record of them.
@@ -102,7 +107,7 @@ def scf(
         tolerance: when it has converged.
         eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
     """
-    guess, n_occupied, aids, (fixed, history) = start
+    guess, n_occupied, aids, (fixed, history), careful = start
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 
@@ -124,52 +129,72 @@ def scf(
 
     def cycle(state: _State) -> _State:
         before = state.run
-        matrix, terms = fock(state.trial)
+        noise = (state.stalled >= STALLED) & (state.best < _floor(tolerance))
+        late = before.cycles >= LOST_CYCLES
+        found = evaluate(
+            fock,
+            basis,
+            (state.trial, state.orthonormal),
+            before.cycles,
+            (state.diis, state.stage),
+            careful | ~state.aids.is_plain() | late | noise,
+            tolerance,
+        )
+        matrix, error, terms = found.matrix, found.error, found.terms
         energy = terms.total()
-        matrix = basis.matrix(matrix)
-        error = commutator_of(matrix, state.orthonormal)
         commutator = jnp.max(jnp.abs(error))
-        arrived, best, stalled = _progress(state, commutator, energy, tolerance)
+        small, best, stalled = _progress(state, found.near, commutator, energy, tolerance)
+        arrived = small & found.whole
         sound = before.converged & (commutator < _floor(tolerance))
         long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
         free = state.free | arrived | long
         # A guess need not be the density of any orbitals: its commutator means nothing.
         of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
         with jax.named_scope("diis"):
-            last_matrix = latest(state.diis, before.cycles, matrix)
-            diis, extrapolated = diis_step(state.diis, before.cycles, matrix, error, ~of_guess)
+            last_matrix = latest(found.diis, before.cycles, matrix)
+            diis, extrapolated = diis_step(found.diis, before.cycles, matrix, error, ~of_guess)
+            # The first orbitals overshoot, and DIIS has but one entry: take the middle.
+            middle = 0.5 * (matrix + last_matrix)
+            second = (before.cycles == 1) & ~arrived
+            extrapolated = jnp.where(second, middle, extrapolated)
             aided = state.aids.next_matrix(
                 before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
             )
             ahead = jnp.where(free, extrapolated, aided)
         with jax.named_scope("eigensolver"):
-            # The last orbitals are those of a plain Fock matrix, neither extrapolated nor shifted.
+            # Without convergence the last orbitals are neither extrapolated nor shifted.
             last_cycle = before.cycles + 1 >= limit(state)
-            chosen = jnp.where(sound | last_cycle, matrix, ahead)
+            ends = (arrived & state.free) | sound
+            chosen = jnp.where(last_cycle & ~ends, matrix, ahead)
             # Far from convergence rough orbitals do; those of a converged density are exact.
-            accuracy = jnp.where(before.converged, 0.0, LOOSE * commutator)
+            accuracy = jnp.where(before.converged | ends, 0.0, LOOSE * commutator)
             levels, vectors = eigh(chosen, state.vectors, accuracy)
         orbitals = reorthonormalise(product(basis.inverse, vectors), basis.overlap)
         density = density_of(orbitals, n_occupied)
         new = density_of(vectors, n_occupied)
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
+        # An extrapolated matrix may agree with a density whose own matrix does not.
+        lowest = _are_lowest(matrix, vectors, n_occupied)
+        density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free)
-        final = before.converged & stands & own & (not fixed)
+        final = stands & own & (not fixed)
         lost = (before.cycles == LOST_CYCLES) & (commutator > LOST_COMMUTATOR) & ~before.converged
-        # The commutator may grow once more after aids are dropped or a last evaluation fails.
+        # The commutator may grow once more after aids are dropped or all points were asked.
         again = (free & ~state.free) | (before.converged & ~final)
+        if found.stage is not None:
+            again = again | found.whole
         run = ScfRun(
-            density=state.trial,
+            density=jnp.where(stands & own, density, state.trial),
+            evaluated=state.trial,
             terms=terms,
             orbitals=orbitals,
             energy=levels,
             converged=stands & own,
-            # A last evaluation that holds is no cycle.
-            cycles=jnp.minimum(before.cycles + (~final).astype(jnp.int32), limit(state)),
+            cycles=before.cycles + 1,
             commutator=commutator,
             density_error=density_error,
-            energies=latest_energies(before.energies, energy, final),
+            energies=latest_energies(before.energies, energy),
             history=before.history
             and before.history.with_cycle(
                 before.cycles, energy, commutator, _gap(levels, n_occupied)
@@ -187,6 +212,7 @@ def scf(
             trial=unless_anew(density, first.trial),
             orthonormal=unless_anew(new, first.orthonormal),
             diis=diis._replace(norm=unless_anew(diis.norm, 0.0)),
+            stage=found.stage,
             best=jnp.where(again | anew, jnp.inf, best),
             stalled=jnp.where(again | anew, 0, stalled),
             free=free & ~anew,
@@ -207,7 +233,17 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
-    return _State(run, vectors, guess, orthonormal, diis, never, count, free, aids, no, count)
+    stage = first_stage(fock, guess, diis)
+    known = (run, vectors, guess, orthonormal, diis, stage)
+    return _State(*known, never, count, free, aids, no, count)
+
+
+def _are_lowest(matrix: FloatNN, vectors: FloatNN, n_occupied: Count) -> Flag:
+    """Whether all occupied orbitals lie below all empty ones in a Fock matrix."""
+    levels = jnp.sum(vectors * product(matrix, vectors), axis=0)
+    occupied = jnp.arange(levels.shape[0], dtype=jnp.int32) < n_occupied
+    highest = jnp.max(jnp.where(occupied, levels, -jnp.inf))
+    return highest <= jnp.min(jnp.where(occupied, jnp.inf, levels))
 
 
 def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
@@ -216,16 +252,16 @@ def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
 
 
 def _progress(
-    state: _State, commutator: Scalar, energy: Pair, tolerance: Precision
+    state: _State, near: Scalar, commutator: Scalar, energy: Pair, tolerance: Precision
 ) -> tuple[Flag, Scalar, Count]:
     """Whether the thresholds are met, the smallest commutator, and the cycles since then."""
     last = state.run.energies
     change = jnp.abs(difference(energy, last.at(0)))
-    better = commutator < 0.7 * state.best
+    better = near < 0.7 * state.best
     stalled = jnp.where(better, 0, state.stalled + 1)
     small = jnp.where(stalled < STALLED, tolerance.commutator, _floor(tolerance))
-    arrived = (commutator < small) & (change < tolerance.energy_change)
-    return arrived, jnp.where(better, commutator, state.best), stalled
+    met = (commutator < small) & (change < tolerance.energy_change)
+    return met, jnp.where(better, near, state.best), stalled
 
 
 def _floor(tolerance: Precision) -> float:

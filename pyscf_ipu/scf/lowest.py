@@ -68,8 +68,9 @@ def lowest_scf(
         return ~state.done & (state.rounds < ROUNDS + 2 * state.others)
 
     def another(state: _State) -> _State:
-        now = start._replace(guess=state.guess)
-        run = scf(problem.fock, basis, now, max_cycles, tolerance, eigh)
+        # Later guesses are better than what few points know.
+        now = start._replace(guess=state.guess, careful=state.rounds > 0)
+        run = scf(problem.cycled, basis, now, max_cycles, tolerance, eigh)
         down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
         nowhere = ~_below(down.energy, run.terms.total())
         stable = run.converged & down.sound & (down.minimum | nowhere)

@@ -67,6 +67,12 @@ class Machine:
     """Attraction by the nuclei."""
     has_float64: bool = True
     """Without it the last evaluation of `mixed` takes the host's algorithms."""
+    idempotent: bool = False
+    """Whether a float32 energy is that of the idempotent density next to the last one, which takes
+    products in two words."""
+    branches: bool = False
+    """Whether what is not chosen costs nothing, as for molecules one after another; then most
+    cycles are rough."""
 
 
 def stored_supermatrix(
@@ -85,4 +91,7 @@ def library_eigh(matrix: FloatNN, start: FloatNN, accuracy: Scalar) -> tuple[Flo
 
 
 HOST = Machine(stored_supermatrix, library_eigh)
-"""CPUs, and accelerators for which there is nothing better."""
+"""Accelerators for which there is nothing better."""
+
+PROCESSOR = Machine(stored_supermatrix, library_eigh, idempotent=True, branches=True)
+"""CPUs."""

@@ -63,16 +63,18 @@ def no_history(n: int, dtype: DTypeLike) -> History:
 class ScfRun(NamedTuple):
     """How the loop ended."""
 
-    density: FloatNN  # in the AO basis
-    terms: PyTree  # the energy's parts at this density, as `fock` gives them
-    orbitals: FloatNN  # columns in the AO basis, of the Fock matrix at this density
+    density: FloatNN  # in the AO basis; that of the orbitals, if it has converged
+    evaluated: FloatNN  # the one that the last Fock matrix was made of
+    terms: PyTree  # the energy's parts at that density, as `fock` gives them
+    orbitals: FloatNN  # columns in the AO basis
     energy: FloatN  # theirs
     converged: Flag
-    cycles: Count  # the last evaluation at converged orbitals not counted
+    cycles: Count
     commutator: Scalar  # largest element of [F, D] in the orthonormal basis, Hartree
-    density_error: (
-        Scalar  # largest element of D - 2 C C^T in the orthonormal basis, C of this D's F
-    )
+    density_error: Scalar
+    """Largest element of D - 2 C C^T in the orthonormal basis, D the density `evaluated`.
+
+    At least 2 if an occupied orbital lies above an empty one in the Fock matrix of D."""
     energies: Pair
     """[5] Hartree: the latest cycles, newest first (inf before there were any)."""
     history: History | None = None
@@ -85,6 +87,7 @@ def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
     shapes = jax.eval_shape(fock, guess)[1]
     return ScfRun(
         density=guess,
+        evaluated=guess,
         terms=jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes),
         orbitals=jnp.zeros((n, n), dtype),
         energy=jnp.zeros(n, dtype),
@@ -96,7 +99,6 @@ def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
     )
 
 
-def latest_energies(before: Pair, energy: Pair, final: Flag) -> Pair:
-    """With this one, unless it is that of the last evaluation."""
-    window = [jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)]
-    return Pair(*(jnp.where(final, *x) for x in zip(before, window, strict=True)))
+def latest_energies(before: Pair, energy: Pair) -> Pair:
+    """With this one before all others."""
+    return Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)))

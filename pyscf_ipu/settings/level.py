@@ -30,6 +30,8 @@ FORMS = {
     "auto": f", density fitting above {AUTO_AOS} AOs",
 }
 """What `Settings.jk` may be, and how `in_words` says it."""
+ACCURATE = {"energy": ", for energies", "orbitals": ", for energies and orbitals", "properties": ""}
+"""The same of `Settings.accuracy`."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,14 @@ class Settings:
     fixed_cycles: int = field(default=0, metadata={"added": "0.2"})
     """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as usual; 0 to
     end when converged."""
+    accuracy: Literal["energy", "orbitals", "properties"] = field(
+        default="properties", metadata={"added": "0.3"}
+    )
+    """What is to be right, and with it the SCF's threshold: the energy alone, orbital energies too,
+    or all else (dipole, charges, forces)."""
+    first_cycles: Literal["coarse", "full"] = field(default="coarse", metadata={"added": "0.3"})
+    """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
+    what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
     history: bool = field(default=False, metadata={"added": "0.2"})
     """Keep energy, commutator and gap of every cycle."""
 
@@ -103,7 +113,7 @@ class Settings:
         from pyscf_ipu.elements.atomic_grid import check_size
         from pyscf_ipu.elements.basis_sets import supported_basis
         from pyscf_ipu.elements.cartesian import MIXED
-        from pyscf_ipu.numerics.precision import PRECISIONS
+        from pyscf_ipu.numerics.precision import ACCURACIES, PRECISIONS
         from pyscf_ipu.xc import functional
 
         for name in ("basis", "xc", "precision"):
@@ -129,6 +139,10 @@ class Settings:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
             raise ValueError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
+        if self.accuracy not in ACCURACIES:
+            raise ValueError(f"accuracy is {self.accuracy!r}: give one of {', '.join(ACCURACIES)}")
+        if self.first_cycles not in ("coarse", "full"):
+            raise ValueError(f"first_cycles is {self.first_cycles!r}: give coarse or full")
         if not isinstance(self.history, bool | np.bool_):
             raise ValueError(f"history is {self.history!r}: give True or False")
         return self
@@ -156,6 +170,18 @@ class Settings:
         return self.jk
 
     @property
+    def has_rough_cycles(self) -> bool:
+        """Whether an SCF has cycles on few points: where cycles end when it has converged, and
+        there is a grid at all."""
+        from pyscf_ipu.xc import functional
+
+        return (
+            self.first_cycles == "coarse"
+            and not self.fixed_cycles
+            and functional(self.xc).kind != "hf"
+        )
+
+    @property
     def grid(self) -> Grid:
         """The size of atomic grids."""
         from pyscf_ipu.elements.atomic_grid import Grid
@@ -171,7 +197,7 @@ class Settings:
         kind = f", {in_words(self.cart)}" if self.cart or has_d(self.basis) else ""
         cycles = f", {self.fixed_cycles} cycles" if self.fixed_cycles else ""
         level = f"{self.xc}/{self.basis}{kind}, {self.grid_in_words}, {self.precision}{cycles}"
-        return level + FORMS[self.jk]
+        return level + FORMS[self.jk] + ACCURATE[self.accuracy]
 
     @property
     def grid_in_words(self) -> str:
@@ -265,10 +291,12 @@ class Settings:
 
     @property
     def numerics(self) -> Precision:
-        """The dtypes and thresholds of the precision; a fit is always made in float64."""
-        from pyscf_ipu.numerics.precision import PRECISIONS
+        """The dtypes and thresholds of precision and accuracy; a fit is always made in float64."""
+        from pyscf_ipu.numerics.precision import ACCURACIES, PRECISIONS
 
-        return replace(PRECISIONS[self.precision], fits=self.jk != "exact")
+        found = PRECISIONS[self.precision]
+        commutator = found.commutator * ACCURACIES[self.accuracy]
+        return replace(found, fits=self.jk != "exact", commutator=commutator)
 
 
 def plain_integer(value: Value) -> Value | int:

@@ -63,6 +63,16 @@ class Atoms(NamedTuple):
             shells=tuple(Shells(*(words.astype(dtype) for words in s)) for s in self.shells),
         )
 
+    def on_rough_grid(self) -> Atoms | None:
+        """The same atoms with few points around each; None if the tables have none."""
+        tables = []
+        for table in self.tables:
+            if table.rough is None:
+                return None
+            rough = table.rough
+            tables.append(table._replace(points=rough.points, weights=rough.weights))
+        return self._replace(tables=tuple(tables))
+
     def classes(self) -> Iterator[tuple[np.ndarray, ClassTable, Array]]:
         """Per slot class: its slots, its table, and the row of each slot's element there."""
         for slots, table in zip(self.layout.slots, self.tables, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust, rough_grid
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
@@ -35,6 +35,13 @@ class OneCentre(NamedTuple):
     nuclear: Pair
 
 
+class RoughGrid(NamedTuple):
+    """Few points, which stand for all in most cycles (`elements.atomic_grid.rough_grid`)."""
+
+    points: Pair  # [E+1, g, 3] Bohr, relative to the nucleus
+    weights: Pair  # [E+1, g] Bohr^3
+
+
 class ClassTable(NamedTuple):
     """Per slot class: a row for each of E elements, and one for padding."""
 
@@ -46,6 +53,8 @@ class ClassTable(NamedTuple):
     radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
     guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
     one_centre: OneCentre  # [E+1, n, n] each
+    rough: RoughGrid | None = None
+    """None if all points count in every cycle."""
     auxiliary: tuple[AuxiliaryTable, ...] = ()
     """For density fitting, per shell."""
 
@@ -56,6 +65,13 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     tables = tuple(
         _class_table(c, settings.basis, settings.cart, settings.grid, dtype) for c in shape.classes
     )
+    if settings.has_rough_cycles:
+        tables = tuple(
+            table._replace(
+                rough=_rough_grid(c, settings.basis, settings.cart, settings.grid, dtype)
+            )
+            for c, table in zip(shape.classes, tables, strict=True)
+        )
     if settings.form(shape.n_ao) == "exact":
         return tables
     level = auxiliary_level(settings)
@@ -102,6 +118,17 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         radius=on_device(bragg_adjust(np.array([*members, 0])).astype(dtype)),
         guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
+    )
+
+
+@functools.cache
+def _rough_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> RoughGrid:
+    members = class_members(slot.family, slot.kinds, basis, cart)
+    grids = [atomic_grid(z, rough_grid(grid)) for z in members]
+    points, weights = [g.points for g in grids], [g.weights for g in grids]
+    return RoughGrid(
+        split(np.stack([*points, np.zeros_like(points[0])]), dtype),
+        split(np.stack([*weights, np.zeros_like(weights[0])]), dtype),
     )
 
 

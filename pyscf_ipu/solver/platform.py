@@ -9,7 +9,7 @@ from pyscf_ipu.host.backend import backend
 from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import Driver, Program
-from pyscf_ipu.scf.machine import HOST, Machine
+from pyscf_ipu.scf.machine import HOST, PROCESSOR, Machine
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, shape_of
 from pyscf_ipu.solver.memory import (
@@ -94,7 +94,7 @@ OTHER = Platform(
 """Accelerators that Triton does not know: nothing but XLA."""
 PLATFORMS = {
     "cpu": Platform(
-        HOST,
+        PROCESSOR,
         sequential,
         batch_sizes=((64, 16), (100, 8), (160, 2)),
         fewer=(),

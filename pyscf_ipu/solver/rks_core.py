@@ -1,6 +1,7 @@
 """The compiled core of `rks` as a plain JAX function, for simulators and for reading."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 
@@ -50,6 +51,9 @@ def rks_core(
             f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
             "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
+
+    if not how.branches:
+        settings = replace(settings, first_cycles="full")
 
     def core(
         table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer

@@ -13,12 +13,13 @@ from pyscf_ipu.tiles.array import (
 )
 from pyscf_ipu.tiles.map import tile_map
 from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
-from pyscf_ipu.tiles.total import tile_dot, tile_total, vertex_total
+from pyscf_ipu.tiles.total import exact_product, tile_dot, tile_total, vertex_total
 
 __all__ = [
     "TilePrimitive",
     "TileShardedArray",
     "create_ipu_tile_primitive",
+    "exact_product",
     "tile_data_barrier",
     "tile_dot",
     "tile_gather",

@@ -8,10 +8,11 @@ On a CPU each sum is one native codelet, and not a hundred small steps for the c
 from collections.abc import Callable
 
 import jax.numpy as jnp
+from jax import lax
 
-from pyscf_ipu.codelets import row_codelet
+from pyscf_ipu.codelets import codelet, row_codelet
 from pyscf_ipu.numerics.arrays import Floats
-from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
+from pyscf_ipu.numerics.two_words import Pair, added_rows, compensated_sum, two_product
 from pyscf_ipu.tiles.array import WORKERS, tile_put_sharded
 from pyscf_ipu.tiles.map import tile_map
 
@@ -40,6 +41,25 @@ def tile_dot(a: Floats, b: Pair | Floats) -> Pair:
 
     words = (x.ravel() for x in (a, hi, lo))
     return Pair(*row_codelet("compensated_dot", portable, *words, shape=((), ())))
+
+
+def exact_product(a: Pair, b: Pair) -> Pair:
+    """A B of matrices in two words; meant for few products, of which the difference to something
+    nearly equal is wanted."""
+
+    def portable(*words: Floats) -> Pair:
+        left, right = Pair(*words[:2]), Pair(*words[2:])
+
+        def row(factors: Pair) -> Pair:
+            column = Pair(*(x[:, None] for x in factors))
+            whole = two_product(jnp.broadcast_to(column.hi, right.hi.shape), right.hi)
+            rest = whole.lo + (column.hi * right.lo + column.lo * right.hi)
+            return added_rows(Pair(whole.hi, rest))
+
+        return lax.map(row, left)
+
+    shape = (a.hi.shape[0], b.hi.shape[1])
+    return Pair(*codelet("exact_product", portable, *a, *b, shape=(shape, shape)))
 
 
 def _sum(portable: Callable[[Floats, Floats], tuple[Floats, Floats]], terms: Pair) -> Pair:

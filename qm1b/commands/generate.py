@@ -85,6 +85,9 @@ class Generate(RunSettings):
     jk: Literal["exact", "ri", "auto"] | None = None
     """Electron repulsion from all its integrals (exact), by density fitting (ri), or by density
     fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's: exact."""
+    accuracy: Literal["energy", "orbitals", "properties"] | None = None
+    """What is to be right: the energy alone, orbital energies too, or all columns (properties, the
+    default). The first two save some of the last cycles."""
     fixed_cycles: int | None = None
     """Do exactly this many SCF cycles, as QM1B did (20), instead of ending when converged."""
     history: bool = False
@@ -244,6 +247,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "cart": _cart(command),
         "prune": _prune(command),
         "jk": command.jk,
+        "accuracy": command.accuracy,
         "fixed_cycles": command.fixed_cycles,
         "history": command.history or None,
     }

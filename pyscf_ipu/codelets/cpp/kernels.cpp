@@ -27,7 +27,7 @@ Kernels<T> table() {
           fitting_integrals<T>,   fitting_gradient<T>,    eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
           becke_weights<T>,       ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
           xc_kinetic_density<T>,  xc_kinetic_potential<T>,
-          compensated_sum<T>,     compensated_dot<T>};
+          compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }
 
 InstructionSet kernels() {

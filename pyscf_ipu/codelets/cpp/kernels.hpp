@@ -218,6 +218,9 @@ struct Kernels {
                           T* out_high, T* out_low);
   void (*compensated_dot)(const T* a, const T* high, const T* low, std::int64_t rows,
                           std::int64_t count, T* out_high, T* out_low);
+  // out[n, m] from a[n, k] and b[k, m], all in two words; see tiles/total.py.
+  void (*exact_product)(const T* a_high, const T* a_low, const T* b_high, const T* b_low,
+                        std::int64_t n, std::int64_t k, std::int64_t m, T* out_high, T* out_low);
 };
 
 struct InstructionSet {

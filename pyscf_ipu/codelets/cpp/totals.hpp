@@ -1,9 +1,12 @@
-// Sums in twice the working precision: the codelets "compensated_sum" and "compensated_dot".
+// Sums in twice the working precision: the codelets "compensated_sum", "compensated_dot" and
+// "exact_product".
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "simd.hpp"
 
@@ -99,6 +102,40 @@ void compensated_dot(const T* a, const T* high, const T* low, std::int64_t rows,
     for (std::int64_t i = 0; i < count; ++i) rest += a[i] * low[i];
     out_high[row] = total + rest;
     out_low[row] = rest - (out_high[row] - total);
+  }
+}
+
+// out_high + out_low = a b, of matrices [n, k] and [k, m] in two words.
+template <class T>
+void exact_product(const T* a_high, const T* a_low, const T* b_high, const T* b_low, std::int64_t n,
+                   std::int64_t k, std::int64_t m, T* out_high, T* out_low) {
+  if constexpr (std::is_same_v<T, float>) {  // products of floats are exact in double
+    std::vector<double> b(k * m), row(m);
+    for (std::int64_t i = 0; i < k * m; ++i) b[i] = double(b_high[i]) + b_low[i];
+    for (std::int64_t i = 0; i < n; ++i, out_high += m, out_low += m) {
+      std::fill(row.begin(), row.end(), 0.0);
+      for (std::int64_t l = 0; l < k; ++l) {
+        const double factor = double(a_high[i * k + l]) + a_low[i * k + l];
+        for (std::int64_t j = 0; j < m; ++j) row[j] += factor * b[l * m + j];
+      }
+      for (std::int64_t j = 0; j < m; ++j) {
+        out_high[j] = static_cast<float>(row[j]);
+        out_low[j] = static_cast<float>(row[j] - out_high[j]);
+      }
+    }
+  } else {
+    std::vector<T> column(k);
+    for (std::int64_t j = 0; j < m; ++j) {
+      for (std::int64_t l = 0; l < k; ++l) column[l] = b_high[l * m + j];
+      for (std::int64_t i = 0; i < n; ++i) {
+        T total = 0, rest = 0;
+        add_dot(a_high + i * k, column.data(), k, total, rest);
+        for (std::int64_t l = 0; l < k; ++l)
+          rest += a_low[i * k + l] * column[l] + a_high[i * k + l] * b_low[l * m + j];
+        out_high[i * m + j] = total + rest;
+        out_low[i * m + j] = rest - (out_high[i * m + j] - total);
+      }
+    }
   }
 }
 

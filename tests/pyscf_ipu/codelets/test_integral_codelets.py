@@ -14,6 +14,7 @@ from oracle import SYSTEMS, native_and_portable, random_molecule
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
+from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
@@ -126,6 +127,28 @@ def test_nuclear_attraction(integrals):
     assert names.count("nuclear_attraction") == len(plan.strips)
     for a, b in zip(*results["one electron"], strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=20 * tolerance)
+
+
+def test_attraction_of_floats_is_computed_in_double():
+    """Rounded once: half of the last digit."""
+    numbers, basis, strip = SYSTEMS["d shells"]
+    settings = Settings(basis=basis, grid_level=0)
+    mol = random_molecule(numbers, 2.5)
+    shape = shape_of(mol.numbers, basis, False, 0)
+    plan = tile_plan(shape, 1, strip)
+    arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
+    atoms = jax.jit(lambda *x: gather_atoms(plan, *x, np.float32))(*arrays)
+    narrow = atoms, jax.jit(pair_strips)(atoms)
+    found = jax.jit(attraction)(*narrow)
+
+    def widened(x):
+        return x.astype(np.float64) if x.dtype == np.float32 else x
+
+    with jax.enable_x64(True):
+        expected = jax.jit(attraction)(*jax.tree.map(widened, narrow))
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, b, rtol=6.0e-8, atol=1e-12)
 
 
 def test_supermatrix(integrals):

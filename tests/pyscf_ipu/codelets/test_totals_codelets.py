@@ -10,7 +10,7 @@ from oracle import OPTIMISED
 
 from pyscf_ipu.codelets import library
 from pyscf_ipu.numerics.two_words import Pair, to_float64, two_product
-from pyscf_ipu.tiles import tile_dot, tile_total, vertex_total
+from pyscf_ipu.tiles import exact_product, tile_dot, tile_total, vertex_total
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no native codelets")
 
@@ -102,3 +102,26 @@ def test_portable_forms_agree(count):
     found = to_float64(Pair(*jax.jit(portable, compiler_options=OPTIMISED)(high, high, low)))
     wanted = to_float64(jax.jit(tile_dot)(high, Pair(high, low)))
     assert abs(found - wanted) <= 1e-12 * float(np.abs(product.hi).sum())
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [("float32", 1e-13), ("float64", 1e-29)])
+def test_a_matrix_product_is_exact_to_two_words(dtype, precision):
+    """The native one, and the portable one (whose last bits are those of two floats)."""
+    with jax.enable_x64(dtype == "float64"):
+        a = Pair(*map(jnp.asarray, cancelling((3, 8), dtype)))
+        b = Pair(*map(jnp.asarray, cancelling((8, 5), dtype)))
+        portable = jax.jit(portable_of(exact_product, a, b), compiler_options=OPTIMISED)
+        forms = (jax.jit(exact_product)(a, b), precision), (Pair(*portable(*a, *b)), 10 * precision)
+    left, right = (
+        [
+            [Fraction(float(h)) + Fraction(float(l)) for h, l in zip(*rows, strict=True)]
+            for rows in zip(*map(np.asarray, x), strict=True)
+        ]
+        for x in (a, b)
+    )
+    for found, bound in forms:
+        for i in range(3):
+            for j in range(5):
+                terms = [left[i][k] * right[k][j] for k in range(8)]
+                got = Fraction(float(found.hi[i, j])) + Fraction(float(found.lo[i, j]))
+                assert abs(got - sum(terms)) <= bound * float(sum(map(abs, terms)))

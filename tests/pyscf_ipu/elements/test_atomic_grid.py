@@ -9,7 +9,13 @@ from pyscf.data import elements
 from pyscf.dft import gen_grid
 from scipy.spatial import cKDTree
 
-from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust, near_order
+from pyscf_ipu.elements.atomic_grid import (
+    Grid,
+    atomic_grid,
+    bragg_adjust,
+    near_order,
+    rough_grid,
+)
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -216,3 +222,12 @@ def test_radial_points_and_spheres(pruned):
 def test_sizes_that_no_grid_has(size):
     with pytest.raises(ValueError, match=r"spheres have 6, 14|not an integer from 0 to 9"):
         atomic_grid(6, Grid(size))
+
+
+@pytest.mark.parametrize(("size", "share"), [(0, 0.09), (1, 0.11), (3, 0.06), ((75, 302), 0.06)])
+def test_a_rough_grid_has_a_tenth_of_the_points_or_less(size, share):
+    few = rough_grid(Grid(size))
+    for number in (1, 6, 17):
+        points = len(atomic_grid(number, few))
+        assert points < 2 * share * len(atomic_grid(number, Grid(size)))
+    assert len(atomic_grid(6, few)) < share * len(atomic_grid(6, Grid(size)))

@@ -27,11 +27,29 @@ def test_defaults_are_usable_and_hashable():
         ({"grid_level": True}, "grid_level True"),
         ({"grid_level": 11}, "grid_level 11"),
         ({"max_cycles": 0}, "max_cycles 0 is not an integer of at least 1"),
+        pytest.param({"accuracy": "all"}, "accuracy is 'all': give one of energy", id="accuracy"),
+        pytest.param({"first_cycles": "few"}, "first_cycles is 'few': give coarse", id="cycles"),
     ],
 )
 def test_what_is_not_offered_names_what_is(changes, words):
     with pytest.raises(ValueError, match=words):
         Settings(**changes).check()
+
+
+def test_a_threshold_follows_what_is_to_be_right():
+    """And is a setting of the run where it is not the default."""
+    at = {name: Settings(accuracy=name).check() for name in ("energy", "orbitals", "properties")}
+    energy, orbitals, properties = (s.numerics.commutator for s in at.values())
+    assert energy > orbitals > properties == Settings().numerics.commutator
+    assert at["energy"].to_dict()["accuracy"] == "energy"
+    assert "accuracy" not in Settings().to_dict()
+    assert Settings.from_dict(at["energy"].to_dict()) == at["energy"]
+
+
+def test_cycles_are_rough_where_there_is_a_grid_and_an_end():
+    assert Settings().has_rough_cycles
+    for level in ({"xc": "hf"}, {"fixed_cycles": 20}, {"first_cycles": "full"}):
+        assert not Settings(**level).check().has_rough_cycles
 
 
 def test_the_default_grid_is_pyscf_s():

@@ -1,0 +1,121 @@
+"""An SCF whose dear part is mostly rough: the same end, and few evaluations of that part."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.diis import diis_start, diis_step, renewed
+from pyscf_ipu.scf.loop import Start, scf
+from pyscf_ipu.scf.orbitals import commutator_of, orthonormal
+from pyscf_ipu.scf.staged import Staged
+
+N, OCCUPIED, REPULSION = 6, 2, 1.0
+FLOAT64 = PRECISIONS["float64"]
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    with jax.enable_x64(True):
+        yield
+
+
+class Parts(NamedTuple):
+    core: Pair
+    dear: Pair
+
+    def total(self):
+        return Pair(self.core.hi + self.dear.hi, self.core.lo + self.dear.lo)
+
+
+def one_word(x):
+    return Pair(x, jnp.zeros_like(x))
+
+
+def staged(counted, slope, offset):
+    """A chain with F = h + U diag(D); what stands for U diag(D) is `slope` times it, displaced."""
+    rng = np.random.default_rng(8)
+    core = jnp.asarray(np.diag(rng.normal(size=N)) - 0.8 * (np.eye(N, k=1) + np.eye(N, k=-1)))
+    wrong = jnp.asarray(offset * rng.normal(size=N))
+
+    def common(density):
+        zero = jnp.zeros(())
+        return core, Parts(one_word(jnp.sum(density * core)), Pair(zero, zero))
+
+    def dear(density):
+        jax.debug.callback(lambda: counted.append(1))
+        own = jnp.diag(density)
+        return one_word(0.5 * REPULSION * jnp.sum(own * own)), REPULSION * jnp.diag(own)
+
+    def rough(density):
+        own = jnp.diag(density)
+        energy = 0.5 * slope * REPULSION * jnp.sum(own * own) + jnp.sum(wrong * own)
+        return one_word(energy), slope * REPULSION * jnp.diag(own) + jnp.diag(wrong)
+
+    return Staged(common, dear, rough, lambda terms, energy: terms._replace(dear=energy))
+
+
+@functools.cache
+def solve(how, slope=1.05, offset=0.1):
+    """(run, how often the dear part was computed), in stages, carefully, or plainly."""
+    counted = []
+    fock = staged(counted, slope, offset)
+    overlap = jnp.asarray(np.eye(N) + 0.15 * (np.eye(N, k=1) + np.eye(N, k=-1)))
+    start = Start(jnp.zeros((N, N)), jnp.int32(OCCUPIED), careful=how == "careful")
+    field = fock.__call__ if how == "plain" else fock
+    run = jax.jit(lambda: scf(field, orthonormal(one_word(overlap)), start, 60, FLOAT64))()
+    jax.effects_barrier()
+    return run, len(counted)
+
+
+def test_it_ends_where_the_plain_loop_ends_with_fewer_evaluations():
+    (plain, often), (run, rarely) = solve("plain"), solve("staged")
+    assert bool(run.converged)
+    assert float(run.commutator) < FLOAT64.commutator
+    np.testing.assert_allclose(run.density, plain.density, atol=1e-6)
+    np.testing.assert_allclose(run.energy, plain.energy, atol=1e-6)
+    assert float(run.terms.total().hi) == pytest.approx(float(plain.terms.total().hi), abs=1e-11)
+    assert often == int(plain.cycles)
+    assert rarely <= 5
+    assert rarely < 0.6 * often
+
+
+def test_a_careful_loop_is_the_plain_one():
+    (plain, often), (run, count) = solve("plain"), solve("careful")
+    assert count == often
+    assert int(run.cycles) == int(plain.cycles)
+    np.testing.assert_allclose(run.density, plain.density, atol=1e-12)
+
+
+def test_a_rough_part_that_knows_nothing_only_costs_time():
+    """Its answer has the wrong sign: in the end all points are asked in every cycle."""
+    (plain, _), (run, count) = solve("plain"), solve("staged", slope=-1.0, offset=2.0)
+    assert bool(run.converged)
+    assert count > 6
+    np.testing.assert_allclose(run.density, plain.density, atol=1e-6)
+
+
+def test_renewed_entries_have_the_commutators_of_their_new_matrices():
+    rng = np.random.default_rng(3)
+
+    def symmetric():
+        x = rng.normal(size=(N, N))
+        return jnp.asarray(x + x.T)
+
+    focks, densities = [symmetric() for _ in range(3)], [symmetric() for _ in range(3)]
+    history = diis_start(4, N, np.float64)
+    for i, (f, d) in enumerate(zip(focks, densities, strict=True)):
+        lasting = jnp.asarray(i != 1)
+        history, _ = diis_step(history, jnp.int32(i), f, commutator_of(f, d), lasting)
+    change = jnp.stack([symmetric(), jnp.zeros((N, N)), symmetric(), jnp.zeros((N, N))])
+    new = renewed(history, change, jnp.stack([*densities, jnp.zeros((N, N))]))
+    for i, (f, d) in enumerate(zip(focks, densities, strict=True)):
+        error = np.asarray(commutator_of(f + change[i], d)).ravel()
+        np.testing.assert_allclose(new.error[i], error / np.linalg.norm(error), atol=1e-12)
+        assert abs(float(new.norm[i])) == pytest.approx(np.linalg.norm(error))
+    assert (np.sign(new.norm) == [1, -1, 1, 0]).all()

@@ -1,0 +1,32 @@
+"""Cycles on few points of the grid: the results are those of all points in every cycle."""
+
+import numpy as np
+import pytest
+from oracle import WATER
+
+from pyscf_ipu import Settings, Solver, rks
+
+LEVEL = {"basis": "sto-3g", "xc": "b3lyp", "grid_level": 0}
+
+
+@pytest.fixture(scope="module")
+def found():
+    levels = {"coarse": {}, "full": {"first_cycles": "full"}, "energy": {"accuracy": "energy"}}
+    return {k: rks(WATER, solver=Solver(Settings(**LEVEL, **v))) for k, v in levels.items()}
+
+
+@pytest.mark.parametrize(("how", "density"), [("coarse", 2e-4), ("energy", 1e-3)])
+def test_results_are_those_of_all_points(found, how, density):
+    """Energies to second order in the threshold, levels, dipole and charges to first order."""
+    full, rough = found["full"], found[how]
+    assert rough.status == "converged"
+    assert rough.energy == pytest.approx(full.energy, abs=3e-6)
+    np.testing.assert_allclose(rough.mo_energy, full.mo_energy, atol=0.1 * density)
+    np.testing.assert_allclose(rough.dipole, full.dipole, atol=density)
+    np.testing.assert_allclose(rough.mulliken_charges, full.mulliken_charges, atol=density)
+
+
+def test_an_energy_alone_takes_fewer_cycles(found):
+    assert found["energy"].cycles < found["coarse"].cycles
+    assert found["coarse"].commutator_norm < 1e-4 < 5e-4
+    assert found["energy"].commutator_norm < 5e-4

@@ -1,0 +1,29 @@
+"""A run with --accuracy: a setting of the run, in the manifest, for `info` and for resuming."""
+
+import json
+from dataclasses import replace
+
+from fake_runs import fake_run
+
+from qm1b.cli import main
+from qm1b.commands.generate import Generate, run_settings
+from qm1b.folder import shards
+from qm1b.settings import PRESETS
+
+
+def test_the_option():
+    loose = run_settings(Generate(accuracy="energy"))
+    assert loose.level.accuracy == "energy"
+    assert run_settings(Generate()).level.accuracy == "properties"
+    assert loose.fingerprint != run_settings(Generate()).fingerprint
+    same = run_settings(Generate(accuracy="properties"))
+    assert same.fingerprint == run_settings(Generate()).fingerprint
+
+
+def test_the_manifest_says_it(tmp_path, capsys):
+    level = replace(PRESETS["qm1b"], accuracy="orbitals")
+    folder = fake_run(tmp_path, "O\nCCO\n", level=level)[0]
+    settings = json.loads((folder / shards.MANIFEST).read_text())["settings"]
+    assert settings["accuracy"] == "orbitals"
+    assert main(["info", str(folder)]) == 0
+    assert "for energies and orbitals" in " ".join(capsys.readouterr().out.split())
