@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
@@ -87,7 +88,7 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)
-    boys = packed_fits([order], data.p.dtype)
+    boys = packed_fits([order], np.float64)  # whatever the dtype, see the codelet
     shape = (*data.p.shape[:2], plan.n_products)
     return codelet("nuclear_attraction", portable, *operands, shape=shape, boys=boys)
 

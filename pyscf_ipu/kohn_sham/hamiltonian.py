@@ -73,7 +73,9 @@ class Hamiltonian:
             xc_energy, xc_matrix = exchange_correlation(
                 self.functional, self.grid, density, self.grid_products
             )
-        packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
+        # Repulsion and attraction first: most of them cancels, without a rounding.
+        kinetic, nuclear = self.one.kinetic, self.one.nuclear
+        packed = ((two_electron + nuclear.hi) + kinetic.hi) + (nuclear.lo + kinetic.lo)
         matrix = unpack(packed, density.shape[0]) + xc_matrix
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(matrix.dtype)
         terms = EnergyTerms(

@@ -14,6 +14,7 @@ from oracle import SYSTEMS, native_and_portable, random_molecule
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
+from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
@@ -157,3 +158,35 @@ def test_repulsion(precision, n_pairs):
     energies = [float(r[1]) + float(r[2]) for r in (native, portable)]
     bound = 0.3 * TOLERANCE[precision] * (1 + 0.01 * scale)
     assert energies[0] == pytest.approx(energies[1], abs=bound)
+
+
+def test_the_sum_of_a_repulsion_is_rounded_once():
+    """Terms of one sign, of which a float's running total would lose the last digits."""
+    rng = np.random.default_rng(0)
+    n_pairs = 1200
+    half = rng.uniform(0.5, 1, n_pairs * (n_pairs + 1) // 2).astype(np.float32)
+    d = rng.uniform(0.5, 1, n_pairs).astype(np.float32)
+    lower = np.zeros((n_pairs, n_pairs))
+    lower[np.tril_indices(n_pairs)] = half
+    exact = (lower + lower.T) @ d.astype(np.float64)
+    found = np.asarray(jax.jit(repulsion)(half, d)[0], np.float64)
+    one_rounding = 2.0**-24 * np.exp2(np.ceil(np.log2(np.abs(exact))))
+    error = (found - exact) / one_rounding
+    assert np.sqrt(np.mean(error**2)) < 0.7
+
+
+def test_floats_are_attracted_in_double():
+    """What is left of the error is that of the pairs, and of one sum over their products."""
+    settings = Settings(precision="float32", grid_level=0)
+    mol = random_molecule([8, 7, 6, 6, 1, 1], 2.5)
+    shape = shape_of(mol.numbers, "sto-3g", False, 0)
+    plan = tile_plan(shape)
+    arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
+    atoms = jax.jit(lambda *x: gather_atoms(plan, *x, np.float32))(*arrays)
+    strips = jax.jit(pair_strips)(atoms)
+    narrow = jax.jit(attraction)(atoms, strips)
+    with jax.enable_x64(True):
+        wide = jax.tree.map(lambda x: x.astype(np.float64), strips)
+        exact = jax.jit(attraction)(atoms.astype(np.float64), wide)
+    for a, b in zip(narrow, exact, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2.0**-24, atol=0)

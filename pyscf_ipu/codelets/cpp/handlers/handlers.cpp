@@ -16,6 +16,13 @@ ffi::Error repulsion(Buffer half, Buffer d, Result y, Result energy) {
   });
 }
 
+// The numbers of a buffer as doubles.
+template <class T>
+std::vector<double> doubles(Buffer buffer) {
+  const T* from = data<T>(buffer);
+  return {from, from + buffer.element_count()};
+}
+
 template <class T>
 Attraction<T> attraction_of(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom, Buffer charge,
                             Buffer nuclei_high, Buffer nuclei_low, ffi::Span<const double> boys) {
@@ -26,14 +33,24 @@ Attraction<T> attraction_of(Buffer p, Buffer high, Buffer low, Buffer e, Buffer 
           boys.begin()};
 }
 
+// Floats are attracted in double: the sum over the nuclei is cancelled by the electrons' repulsion, but
+// for some percent, and it costs next to nothing beside that.
 ffi::Error nuclear_attraction(Buffer p, Buffer high, Buffer low, Buffer e, Buffer atom,
                               Buffer charge, Buffer nuclei_high, Buffer nuclei_low,
                               ffi::Span<const double> boys, Result out) {
   return by_type(p.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    best().of<T>().nuclear_attraction(
-        attraction_of<T>(p, high, low, e, atom, charge, nuclei_high, nuclei_low, boys),
-        data<T>(*out));
+    std::vector<std::vector<double>> reals;
+    for (const Buffer buffer : {p, high, low, e, charge, nuclei_high, nuclei_low})
+      reals.push_back(doubles<T>(buffer));
+    const auto shape = attraction_of<T>(p, high, low, e, atom, charge, nuclei_high, nuclei_low, boys);
+    std::vector<double> found(out->element_count());
+    best().of<double>().nuclear_attraction(
+        {shape.order, shape.products, shape.depth, shape.primitives, shape.atoms, reals[0].data(),
+         reals[1].data(), reals[2].data(), reals[3].data(), shape.atom, reals[4].data(),
+         reals[5].data(), reals[6].data(), boys.begin()},
+        found.data());
+    std::copy(found.begin(), found.end(), data<T>(*out));
   });
 }
 
