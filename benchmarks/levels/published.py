@@ -98,6 +98,8 @@ def ani1x(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
             row["curve"] = row["energy"] - statistics.mean(other["energy"] for other in curve)
     worst = {k: max(abs(row[k]) for row in there) for k in ANI_BOUNDS}
     print(f"{len(there)} of {len(rows)} frames, largest: {worst}")
+    scatter, noise = (statistics.median(row[k] for row in there) for k in ("rms", "label_turns"))
+    print(f"gradients: median scatter {scatter:.2g}, of the labels' own rotation {noise:.2g}")
     missed = [f"{k} {worst[k]:.2g}" for k, bound in ANI_BOUNDS.items() if worst[k] > bound]
     return {"rows": rows, "largest": worst}, missed
 
@@ -185,7 +187,22 @@ def compare_ani1x(settings: Settings, entry: dict[str, Any]) -> dict[str, Any]:
         "name": name(entry),
         "energy": float(result.energy) - entry["energy_hartree"],
         "gradient": float(np.abs(gradient - theirs).max()),
+        "rms": float(np.sqrt(np.mean((gradient - theirs) ** 2))),
+        "turns": rotation(entry, gradient),
+        "label_turns": rotation(entry, theirs),
     }
+
+
+def rotation(entry: dict[str, Any], gradient: np.ndarray) -> float:
+    """What of a gradient turns the molecule: root mean square over the three rotations.
+
+    It is 0 but for errors of the grid, which in Gaussian does not turn with the molecule.  Errors
+    that are alike in all directions have this root mean square in each.
+    """
+    places = np.array(entry["pos_angstrom"])
+    places -= places.mean(0)
+    turns, _ = np.linalg.qr(np.stack([np.cross(axis, places).ravel() for axis in np.eye(3)], 1))
+    return float(np.linalg.norm(turns.T @ gradient.ravel()) / np.sqrt(3))
 
 
 def molecule(entry: dict[str, Any]) -> Molecule:

@@ -87,7 +87,9 @@ class Hamiltonian:
         d = pack_density(density)
         with jax.named_scope("repulsion"):
             two_electron, repulsion_energy = self.repulsion(d)
-        packed = self.one.kinetic.hi + self.one.nuclear.hi + two_electron
+        # Repulsion and attraction first: most of them cancels, without a rounding.
+        kinetic, nuclear = self.one.kinetic, self.one.nuclear
+        packed = ((two_electron + nuclear.hi) + kinetic.hi) + (nuclear.lo + kinetic.lo)
         zero = jnp.zeros((), density.dtype)
         terms = EnergyTerms(
             tile_dot(d, self.one.kinetic),

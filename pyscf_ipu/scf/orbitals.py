@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Bool
 
 from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, Scalar
-from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.numerics.two_words import Pair, wide_product
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 
 DROPPED_SHIFT = 100.0
@@ -34,7 +34,7 @@ class Orthonormal(NamedTuple):
 
     def matrix(self, fock: FloatNN) -> FloatNN:
         """A Fock matrix in the orthonormal basis."""
-        inside = similar(fock, self.inverse)
+        inside = wide_similar(fock, self.inverse)
         return inside if self.lift is None else inside + self.lift
 
 
@@ -121,6 +121,16 @@ def commutator_of(fock: FloatNN, density: FloatNN) -> FloatNN:
 def similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
     """X^T M X."""
     return product(product(x.T, matrix), x)
+
+
+def wide_similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
+    """The same, rounded once.
+
+    X of nearly dependent AOs has elements so large that most of X^T M X cancels.
+    """
+    half = wide_product(matrix, x)
+    whole = wide_product(x.T, half.hi)
+    return whole.hi + (whole.lo + product(x.T, half.lo))
 
 
 def product(a: FloatNN, b: FloatNN) -> FloatNN:

@@ -180,3 +180,18 @@ def test_repulsion(precision, n_pairs):
     energies = [float(r[1]) + float(r[2]) for r in (native, portable)]
     bound = 0.3 * TOLERANCE[precision] * (1 + 0.01 * scale)
     assert energies[0] == pytest.approx(energies[1], abs=bound)
+
+
+def test_the_sum_of_a_repulsion_is_rounded_once():
+    """Terms of one sign, of which a float's running total would lose the last digits."""
+    rng = np.random.default_rng(0)
+    n_pairs = 1200
+    half = rng.uniform(0.5, 1, n_pairs * (n_pairs + 1) // 2).astype(np.float32)
+    d = rng.uniform(0.5, 1, n_pairs).astype(np.float32)
+    lower = np.zeros((n_pairs, n_pairs))
+    lower[np.tril_indices(n_pairs)] = half
+    exact = (lower + lower.T) @ d.astype(np.float64)
+    found = np.asarray(jax.jit(repulsion)(half, d)[0], np.float64)
+    one_rounding = 2.0**-24 * np.exp2(np.ceil(np.log2(np.abs(exact))))
+    error = (found - exact) / one_rounding
+    assert np.sqrt(np.mean(error**2)) < 0.7

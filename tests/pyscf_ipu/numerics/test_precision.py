@@ -23,6 +23,7 @@ from pyscf_ipu.numerics.two_words import (
     to_float64,
     two_product,
     two_sum,
+    wide_product,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -134,3 +135,24 @@ def test_policies():
         with precision.scope():
             assert jax.config.jax_enable_x64 == (name != "float32")
     assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 7, 64, 200])
+def test_wide_product(dtype, n):
+    """Rows and columns of very different sizes, and one of zeros, against integers of Python."""
+    rng = np.random.default_rng(n)
+    sizes = 2.0 ** rng.integers(-12, 12, n)
+    with jax.enable_x64(dtype == np.float64):
+        a = (rng.normal(size=(n, n)) * sizes[:, None]).astype(dtype)
+        b = (rng.normal(size=(n, n)) * sizes).astype(dtype)
+        a[n // 2], b[:, n // 3] = 0, 0
+        found = words(compiled(wide_product)(a, b))
+    some = rng.integers(0, n * n, 20)
+    exact = [
+        np.dot([*map(Fraction, a[k // n].tolist())], [*map(Fraction, b[:, k % n].tolist())])
+        for k in some
+    ]
+    bound = np.finfo(dtype).eps / 100 * np.abs(a).max(1, keepdims=True) * np.abs(b).max(0) * n
+    for k, value in zip(some, exact, strict=True):
+        assert abs(found[k] - value) <= bound.ravel()[k]

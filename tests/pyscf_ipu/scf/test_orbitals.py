@@ -12,6 +12,7 @@ from pyscf_ipu.scf.orbitals import (
     orthonormal,
     purified,
     reorthonormalise,
+    similar,
 )
 
 N = 6
@@ -54,6 +55,23 @@ def test_what_is_left_out_is_lifted():
         assert np.linalg.eigvalsh(inside) == pytest.approx([1 - dropped, 1, 1, 1], abs=1e-6)
         levels = np.linalg.eigvalsh(basis.matrix(jnp.asarray(overlap)))
         assert levels == pytest.approx([1, 1, 1, DROPPED_SHIFT if dropped else 1], abs=1e-6)
+
+
+def test_a_fock_matrix_between_nearly_dependent_aos():
+    """The inverse root has elements of 100: of their products with F most cancels."""
+    rng = np.random.default_rng(1)
+    vectors = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    overlap = (vectors * np.geomspace(1e-4, 3, 40)) @ vectors.T
+    root = (vectors * np.sqrt(np.geomspace(1e-4, 3, 40))) @ vectors.T
+    fock = (root @ (lambda x: x + x.T)(rng.normal(size=(40, 40))) @ root).astype(np.float32)
+    words = Pair(jnp.asarray(overlap, jnp.float32), jnp.zeros((40, 40), jnp.float32))
+    basis = jax.jit(orthonormal)(words)
+    x = np.asarray(basis.inverse, np.float64)
+    exact = x @ fock.astype(np.float64) @ x
+    found, plain = jax.jit(basis.matrix)(fock), jax.jit(similar)(fock, basis.inverse)
+    error, before = (np.abs(np.asarray(m) - exact).max() for m in (found, plain))
+    assert before > 3e-5 * np.abs(exact).max()
+    assert error < before / 30
 
 
 def test_occupation_is_data(model):
