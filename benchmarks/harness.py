@@ -100,6 +100,17 @@ def median_seconds(function: Callable[[], Any], rounds: int) -> float:
     return statistics.median(timed(function)[0] for _ in range(rounds))
 
 
+def processor_seconds(function: Callable[[], Any], rounds: int) -> float:
+    """The median processor time of a call of one thread, which leaves out what others take."""
+
+    def call() -> float:
+        start = time.process_time()
+        function()
+        return time.process_time() - start
+
+    return statistics.median(call() for _ in range(rounds))
+
+
 def in_turn(sides: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """Call each side once a round, so that a machine that gets slower does so for all of them.
 

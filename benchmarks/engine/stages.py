@@ -1,7 +1,8 @@
 """Where the time of one conformer goes, stage by stage.
 
-Each stage is compiled by itself and timed on one core (pin it: taskset -c 0).  So the sum leaves
-out what XLA gains by fusing stages.  The last line is the whole program, per conformer.
+Each stage is compiled by itself, and its processor time taken on one core (pin it: taskset -c 0).
+So the sum leaves out what XLA gains by fusing stages.  The last line is the whole program, per
+conformer.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def main() -> int:
         once, cycle = stages(mol, settings)
     result = solver.run(shape, [mol])[0]
     batch = [mol] * solver.batch_size(shape)
-    whole = 1e3 * harness.median_seconds(lambda: solver.run(shape, batch), 5) / len(batch)
+    whole = 1e3 * harness.processor_seconds(lambda: solver.run(shape, batch), 5) / len(batch)
     cycles = int(result.cycles) + 1
     total = sum(once.values()) + cycles * sum(cycle.values())
     harness.table(
@@ -86,7 +87,7 @@ class Stages:
         """Compile and time one stage; its result."""
         compiled = jax.jit(function)
         out = jax.block_until_ready(compiled(*args))
-        seconds = harness.median_seconds(lambda: jax.block_until_ready(compiled(*args)), ROUNDS)
+        seconds = harness.processor_seconds(lambda: jax.block_until_ready(compiled(*args)), ROUNDS)
         self.ms[name] = 1e3 * seconds
         return out
 

@@ -46,16 +46,16 @@ class AoBlocks(NamedTuple):
         if self.packed is not None:
             return self.packed
         tiles, _, n, _ = self.values.shape
-        every = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32), (tiles, n))
-        return Packed(every, jnp.full(tiles, n, jnp.int32))
+        every = np.tile(np.arange(n, dtype=np.int32), (tiles, 1))
+        return Packed(every, np.full(tiles, n, np.int32))
 
 
 class Packed(NamedTuple):
     """The AOs that count on a block come first; the values of the others mean nothing."""
 
-    aos: Int[Array, "T N"]
+    aos: Int[Array, "T N"] | Int[np.ndarray, "T N"]
     """The AO of every row of the values; those that count in their order."""
-    count: Int[Array, " T"]
+    count: Int[Array, " T"] | Int[np.ndarray, " T"]
 
 
 def ao_blocks(
