@@ -35,6 +35,7 @@ ORDER = {
         "fitting",
         "grid",
         "scf",
+        "stability",
         "gpu",
         "kohn_sham",
         "gradient",

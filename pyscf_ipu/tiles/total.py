@@ -52,7 +52,9 @@ def exact_product(a: Pair, b: Pair) -> Pair:
 
         def row(factors: Pair) -> Pair:
             column = Pair(*(x[:, None] for x in factors))
-            whole = two_product(jnp.broadcast_to(column.hi, right.hi.shape), right.hi)
+            factor = jnp.broadcast_to(column.hi, right.hi.shape)
+            # Contracted into a sum, a product would not be the rounded one that a two-sum needs.
+            whole = Pair(*lax.optimization_barrier(tuple(two_product(factor, right.hi))))
             rest = whole.lo + (column.hi * right.lo + column.lo * right.hi)
             return added_rows(Pair(whole.hi, rest))
 
