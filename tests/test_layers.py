@@ -35,6 +35,7 @@ ORDER = {
         "fitting",
         "grid",
         "scf",
+        "stability",
         "gpu",
         "kohn_sham",
         "gradient",
@@ -87,7 +88,7 @@ ORDER = {
         "cli",
     ],
 }
-FLOORS = {"pyscf_ipu": 14, "qm1b": 11, "schnet": 8}
+FLOORS = {"pyscf_ipu": 15, "qm1b": 11, "schnet": 8}
 ACROSS = {("qm1b", "pyscf_ipu"), ("schnet", "qm1b"), ("schnet", "pyscf_ipu")}
 """Package -> packages that it may import."""
 

@@ -17,7 +17,6 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scal
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
-from pyscf_ipu.scf.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -34,6 +33,7 @@ from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
+from pyscf_ipu.stability.lowest import Lowest, lowest_scf
 from pyscf_ipu.xc import functional
 
 

@@ -113,17 +113,12 @@ def add(a: Pair, b: Pair) -> Pair:
 
 
 def compensated_sum(terms: Pair) -> Pair:
-    """Sum over every element: [...] -> scalar Pair."""
-    return added_rows(Pair(terms.hi.ravel(), terms.lo.ravel()))
-
-
-def added_rows(terms: Pair) -> Pair:
-    """Sum over the first axis by a tree of two-sums."""
-    hi, lo = terms
-    while len(hi) > 1:
-        half = (len(hi) + 1) // 2
-        pad = [(0, 2 * half - len(hi)), *[(0, 0)] * (hi.ndim - 1)]
-        hi, lo = jnp.pad(hi, pad), jnp.pad(lo, pad)
+    """Sum over every element by a tree of two-sums: [...] -> scalar Pair."""
+    hi, lo = terms.hi.ravel(), terms.lo.ravel()
+    while hi.size > 1:
+        half = (hi.size + 1) // 2
+        pad = 2 * half - hi.size
+        hi, lo = jnp.pad(hi, (0, pad)), jnp.pad(lo, (0, pad))
         hi, lo = add(Pair(hi[:half], lo[:half]), Pair(hi[half:], lo[half:]))
     return Pair(hi[0], lo[0])
 

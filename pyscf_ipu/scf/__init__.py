@@ -1,1 +1,1 @@
-"""The self-consistent field of any Fock matrix: the loop, DIIS, and the way to the lowest state."""
+"""The self-consistent field of any Fock matrix: the loop, its rough cycles, and DIIS."""

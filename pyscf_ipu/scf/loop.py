@@ -4,6 +4,8 @@
 matter here how the Fock matrix comes about (stored supermatrix, direct, density fitting).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -111,7 +113,8 @@ def scf(
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 
-    first = _start(fock, guess, similar(guess, basis.root), aids)
+    stage = partial(first_stage, fock, guess, tolerance=tolerance)
+    first = _start(fock, guess, similar(guess, basis.root), aids, stage)
     if history:
         assert isinstance(max_cycles, int)
         room = no_history(max_cycles * (1 if fixed else 2), guess.dtype)
@@ -138,7 +141,6 @@ def scf(
             before.cycles,
             (state.diis, state.stage),
             careful | ~state.aids.is_plain() | late | noise,
-            tolerance,
         )
         matrix, error, terms = found.matrix, found.error, found.terms
         energy = terms.total()
@@ -224,7 +226,13 @@ def scf(
     return lax.while_loop(unfinished, cycle, first).run
 
 
-def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
+def _start(
+    fock: Fock,
+    guess: FloatNN,
+    orthonormal: FloatNN,
+    aids: Aids,
+    stage: Callable[[Diis], Stage | None],
+) -> _State:
     n, dtype = guess.shape[0], guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
     never = jnp.full((), jnp.inf, dtype)
@@ -233,8 +241,7 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
-    stage = first_stage(fock, guess, diis)
-    known = (run, vectors, guess, orthonormal, diis, stage)
+    known = (run, vectors, guess, orthonormal, diis, stage(diis))
     return _State(*known, never, count, free, aids, no, count)
 
 

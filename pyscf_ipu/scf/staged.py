@@ -69,6 +69,7 @@ class Stage(NamedTuple):
     rough: Bool[Array, " m"]
     """Which of them have a rough part."""
     goal: Scalar  # commutator at which all points are asked, Hartree
+    least: Scalar  # that is small enough in any case
     since: Count  # cycles since they were
     last: Scalar  # commutator as they said last, Hartree
     poor: Flag
@@ -86,17 +87,17 @@ class Evaluated(NamedTuple):
     stage: Stage | None
 
 
-def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
+def first_stage(fock: Fock, guess: FloatNN, diis: Diis, tolerance: Precision) -> Stage | None:
     """Nothing is known yet; None if there is nothing to know."""
     if not isinstance(fock, Staged):
         return None
     depth, dtype = diis.norm.shape[0], guess.dtype
     zero, count = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
     rough = jnp.zeros(depth, bool)
-    goal = jnp.asarray(FIRST_GOAL, dtype)
+    goal, least = (jnp.asarray(x, dtype) for x in (FIRST_GOAL, MARGIN * tolerance.commutator))
     nothing = Pair(zero, zero), jnp.zeros_like(guess)
     never, no = jnp.asarray(jnp.inf, dtype), jnp.zeros((), bool)
-    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, never, no)
+    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, least, count, never, no)
 
 
 def evaluate(
@@ -106,7 +107,6 @@ def evaluate(
     cycle: Count,
     history: tuple[Diis, Stage | None],
     careful: Flag,
-    tolerance: Precision,
 ) -> Evaluated:
     """The Fock matrix at a density, with as many points as it takes.
 
@@ -117,7 +117,6 @@ def evaluate(
         cycle: number of this cycle, from 0.
         history: Fock matrices of earlier cycles, and what is known of the dear part.
         careful: whether to ask all points in any case.
-        tolerance: when the SCF has converged.
     """
     in_aos, orthonormal = density
     diis, stage = history
@@ -145,7 +144,7 @@ def evaluate(
         error = commutator_of(matrix, orthonormal)
         change = similar(lacking - stage.matrix, basis.inverse)
         found = jnp.max(jnp.abs(error))
-        closer = jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator)
+        closer = jnp.maximum(CLOSER * found, stage.least)
         count = jnp.zeros((), jnp.int32)
         of_rough = jnp.where(stage.rough[:, None, None], change, 0.0)
         now = stage._replace(

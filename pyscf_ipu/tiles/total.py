@@ -7,12 +7,13 @@ On a CPU each sum is one native codelet, and not a hundred small steps for the c
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from pyscf_ipu.codelets import codelet, row_codelet
 from pyscf_ipu.numerics.arrays import Floats
-from pyscf_ipu.numerics.two_words import Pair, added_rows, compensated_sum, two_product
+from pyscf_ipu.numerics.two_words import Pair, compensated_sum, two_product
 from pyscf_ipu.tiles.array import WORKERS, tile_put_sharded
 from pyscf_ipu.tiles.map import tile_map
 
@@ -48,15 +49,14 @@ def exact_product(a: Pair, b: Pair) -> Pair:
     nearly equal is wanted."""
 
     def portable(*words: Floats) -> Pair:
-        left, right = Pair(*words[:2]), Pair(*words[2:])
+        left, right = Pair(*words[:2]), Pair(words[2].T, words[3].T)
 
-        def row(factors: Pair) -> Pair:
-            column = Pair(*(x[:, None] for x in factors))
-            whole = two_product(jnp.broadcast_to(column.hi, right.hi.shape), right.hi)
-            rest = whole.lo + (column.hi * right.lo + column.lo * right.hi)
-            return added_rows(Pair(whole.hi, rest))
+        def element(row: Pair, column: Pair) -> Pair:
+            whole = two_product(row.hi, column.hi)
+            rest = row.hi * column.lo + row.lo * column.hi
+            return compensated_sum(Pair(whole.hi, whole.lo + rest))
 
-        return lax.map(row, left)
+        return lax.map(lambda row: jax.vmap(lambda column: element(row, column))(right), left)
 
     shape = (a.hi.shape[0], b.hi.shape[1])
     return Pair(*codelet("exact_product", portable, *a, *b, shape=(shape, shape)))

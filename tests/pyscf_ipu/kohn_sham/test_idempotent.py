@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.kohn_sham.idempotent import step_to_idempotent
-from pyscf_ipu.numerics.two_words import split
+from pyscf_ipu.numerics.two_words import Pair, split
 
 N, OCCUPIED = 12, 5
 
@@ -30,7 +30,8 @@ def departure(density, overlap):
 
 def test_a_step_makes_the_density_idempotent(rounded):
     overlap, density = rounded
-    step = step_to_idempotent(jnp.asarray(density), split(overlap, np.float32))
+    words = Pair(*map(jnp.asarray, split(overlap, np.float32)))
+    step = step_to_idempotent(jnp.asarray(density), words)
     before = density.astype(np.float64)
     after = before + np.asarray(step, np.float64)
     assert departure(before, overlap) > 3e-7

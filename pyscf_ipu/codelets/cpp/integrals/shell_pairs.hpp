@@ -1,10 +1,13 @@
 // Shell pairs as Hermite charge distributions: the codelet "shell_pairs"; see integrals/shell_pairs.py.
 //
 // Primitive pairs lie on the vector lanes.  The arithmetic is that of the portable form, operation by
-// operation where two words are kept; only the exponential and the order of some sums differ.
+// operation where two words are kept; only the exponential and the order of some sums differ.  Pairs
+// in float are computed in double and rounded once, which the portable form does not do.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "hermite.hpp"
@@ -232,11 +235,118 @@ struct PairsVertex {
 };
 
 template <class T>
-void shell_pairs(const PairProblem<T>& problem) {
+void pairs_of(const PairProblem<T>& problem) {
   if (std::max(problem.a.highest, problem.b.highest) <= 2)
     PairsVertex<T, 2>{problem}();
   else
     PairsVertex<T, 3>{problem}();
+}
+
+// Pairs of shells in float: computed in double, some at a time, and rounded once.
+class RoundedPairs {
+ public:
+  explicit RoundedPairs(const PairProblem<float>& of)
+      : to(of), a(of.a, of.pairs), b(of.b, of.pairs), depth(of.a.primitives * of.b.primitives),
+        functions(of.a.functions * of.b.functions), rows(n_hermite(of.order)) {}
+
+  void operator()() {
+    constexpr std::int64_t most = 64;
+    for (std::int64_t first = 0; first < to.pairs; first += most)
+      block(first, std::min(most, to.pairs - first));
+  }
+
+ private:
+  struct WideShells {
+    std::vector<double> exponents, coefficients, centres, none;
+    PairShells<double> shells;
+
+    WideShells(const PairShells<float>& s, std::int64_t pairs) {
+      std::int64_t count = 0;
+      for (std::int64_t i = 0; i < pairs; ++i) count = std::max<std::int64_t>(count, s.index[i] + 1);
+      exponents = sums(s.exponents, s.exponents_low, count * s.primitives);
+      coefficients = sums(s.coefficients, s.coefficients_low, count * s.primitives * s.columns);
+      centres = sums(s.high, s.low, 3 * count);
+      none.assign(std::max(coefficients.size(), centres.size()), 0.0);
+      shells = {exponents.data(), none.data(), coefficients.data(), none.data(), centres.data(),
+                none.data(), s.index, s.powers, s.transform, s.primitives, s.columns, s.components,
+                s.functions, s.highest};
+    }
+
+    static std::vector<double> sums(const float* high, const float* low, std::int64_t n) {
+      std::vector<double> found(n);
+      for (std::int64_t i = 0; i < n; ++i) found[i] = double(high[i]) + low[i];
+      return found;
+    }
+
+    PairShells<double> from(std::int64_t pair) const {
+      PairShells<double> later = shells;
+      later.index += pair;
+      return later;
+    }
+  };
+
+  const PairProblem<float>& to;
+  const WideShells a, b;
+  const std::int64_t depth;
+  const int functions, rows;
+  std::vector<double> p, high, low, e, kinetic;
+
+  void block(std::int64_t first, std::int64_t pairs) {
+    const std::int64_t primitives = pairs * depth;
+    p.resize(primitives), high.resize(3 * primitives), low.resize(3 * primitives);
+    e.resize(primitives * functions * rows), kinetic.resize(pairs * functions);
+    pairs_of<double>({a.from(first), b.from(first), pairs, to.order, p.data(), high.data(),
+                      low.data(), e.data(), kinetic.data()});
+    for (std::int64_t at = 0; at < primitives; ++at) centre(at, first * depth + at);
+    std::copy(kinetic.begin(), kinetic.end(), to.kinetic + first * functions);
+    for (std::int64_t pair = 0; pair < pairs; ++pair)
+      for (int f = 0; f < functions; ++f) charge(pair * depth, (first + pair) * depth, f);
+  }
+
+  // Exponent, centre and E of a primitive pair.  What is computed with is exp(-p r^2) with the
+  // rounded p: E keeps the charge of the true one.
+  void centre(std::int64_t from, std::int64_t at) {
+    to.p[at] = static_cast<float>(p[from]);
+    const double ratio = to.p[at] / p[from], factor = ratio * std::sqrt(ratio);
+    for (int d = 0; d < 3; ++d) {
+      const double x = high[3 * from + d] + low[3 * from + d];
+      to.high[3 * at + d] = static_cast<float>(x);
+      to.low[3 * at + d] = static_cast<float>(x - to.high[3 * at + d]);
+    }
+    for (int i = 0; i < functions * rows; ++i) {
+      e[from * functions * rows + i] *= factor;
+      to.e[at * functions * rows + i] = static_cast<float>(e[from * functions * rows + i]);
+    }
+  }
+
+  // The rounding errors of the primitives' charges, handed on to the next one and at last to the
+  // smallest: they are the same for every atom of an element, a bias.
+  void charge(std::int64_t from, std::int64_t at, int f) {
+    double carry = 0, least = 0;
+    std::int64_t smallest = -1;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      float& rounded = to.e[((at + k) * functions + f) * rows];
+      const double gauss = gaussian(at + k), exact = e[((from + k) * functions + f) * rows];
+      if (exact == 0) continue;
+      rounded = static_cast<float>(exact + carry / gauss);
+      carry += (exact - rounded) * gauss;
+      const double size = std::abs(exact) * gauss;
+      if (smallest < 0 || size < least) smallest = k, least = size;
+    }
+    if (smallest < 0) return;
+    float& rounded = to.e[((at + smallest) * functions + f) * rows];
+    rounded = static_cast<float>(rounded + carry / gaussian(at + smallest));
+  }
+
+  double gaussian(std::int64_t at) const { return 1 / (to.p[at] * std::sqrt(double(to.p[at]))); }
+};
+
+template <class T>
+void shell_pairs(const PairProblem<T>& problem) {
+  if constexpr (std::is_same_v<T, float>)
+    RoundedPairs{problem}();
+  else
+    pairs_of<T>(problem);
 }
 
 }  // namespace pyscf_ipu::ISA

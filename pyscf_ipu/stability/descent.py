@@ -23,8 +23,14 @@ from pyscf_ipu.scf.orbitals import (
     reorthonormalise,
     similar,
 )
-from pyscf_ipu.scf.rotation import UNSTABLE_HARTREE, Field, Response, Rotation, lowest_rotation
 from pyscf_ipu.scf.run import EnergySum, Fock
+from pyscf_ipu.stability.rotation import (
+    UNSTABLE_HARTREE,
+    Field,
+    Response,
+    Rotation,
+    lowest_rotation,
+)
 
 STEPS = 30
 """Steps at most, refused ones included."""

@@ -15,11 +15,11 @@ from jaxtyping import Float
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import Pair, difference
-from pyscf_ipu.scf.descent import Problem, descend
 from pyscf_ipu.scf.loop import Start, scf
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of, product
 from pyscf_ipu.scf.run import ScfRun, empty_run
+from pyscf_ipu.stability.descent import Problem, descend
 
 ROUNDS = 4
 """Self-consistent fields at most; two more for each other guess."""

@@ -1,0 +1,1 @@
+"""The way to the lowest state: stability of the orbitals, and second-order descent."""
