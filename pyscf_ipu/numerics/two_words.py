@@ -129,12 +129,10 @@ def compensated_dot(a: Floats, b: Floats) -> Pair:
 
 
 def leading(x: Floats, axis: int, bits: int) -> Floats:
-    """x cut to `bits` binary digits below the largest element along `axis`."""
-    largest = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
-    digits = jnp.finfo(x.dtype).nmant + 1
-    # Adding and taking away 3/2 of a power of two rounds; a row of zeros stays.
-    power = jnp.exp2(jnp.ceil(jnp.log2(jnp.maximum(largest, jnp.finfo(x.dtype).tiny))))
-    shift = power * (1.5 * 2.0 ** (digits - bits))
+    """x cut to at most `bits` binary digits below the largest element along `axis`."""
+    digits = int(jnp.finfo(x.dtype).nmant) + 1
+    # Adding and taking away a much larger number rounds to its last digit, or to half of that.
+    shift = jnp.max(jnp.abs(x), axis=axis, keepdims=True) * 2.0 ** (digits + 1 - bits)
     return (x + shift) - shift
 
 
