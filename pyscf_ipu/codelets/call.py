@@ -21,6 +21,8 @@ from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
 from pyscf_ipu.numerics.frozen import Constant, Frozen
 
 Result = TypeVar("Result")
+OneShape = tuple[int, ...] | jax.ShapeDtypeStruct
+"""Of an array of the dtype of the first argument, or with a dtype of its own."""
 
 codelet_p = Primitive("codelet")
 codelet_p.multiple_results = True
@@ -30,7 +32,7 @@ def codelet(
     name: str,
     portable: Callable[..., Result],
     *args: HostArray,
-    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    shape: tuple[int, ...] | tuple[OneShape, ...],
     **attributes: Constant,
 ) -> Result:
     """`portable(*args)`, or on a CPU the native codelet `name` on the same arrays.
@@ -41,7 +43,8 @@ def codelet(
         name: one of `loading.NAMES`.
         portable: pure function of arrays; returns an array or a tuple of arrays.
         args: the arrays.
-        shape: of the result, or a tuple of shapes; the dtype is that of the first argument.
+        shape: of the result, or a tuple of shapes; the dtype is that of the first argument, unless
+            a `jax.ShapeDtypeStruct` among several names its own.
         attributes: constants that the native function reads and the portable one has already.
 
     Raises:
@@ -54,7 +57,7 @@ def row_codelet(
     name: str,
     portable: Callable[..., Result],
     *args: HostArray,
-    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    shape: tuple[int, ...] | tuple[OneShape, ...],
 ) -> Result:
     """The same for a native function that takes any number of leading axes, so serves batches, too.
 
@@ -68,16 +71,22 @@ def _bind(
     name: str,
     portable: Callable[..., Result],
     args: tuple[HostArray, ...],
-    shape: tuple[int, ...] | tuple[tuple[int, ...], ...],
+    shape: tuple[int, ...] | tuple[OneShape, ...],
     attributes: Mapping[str, Constant],
     by_rows: bool,
 ) -> Result:
     frozen = tuple((k, Frozen(v)) for k, v in sorted(attributes.items()))
-    several = bool(shape) and isinstance(shape[0], tuple)
-    avals = tuple(ShapedArray(s, args[0].dtype) for s in (shape if several else (shape,)))
+    several = bool(shape) and not isinstance(shape[0], int)
+    avals = tuple(_aval(s, args[0]) for s in (shape if several else (shape,)))
     form = Portable(name, portable, avals)
     outs = codelet_p.bind(*args, name=name, portable=form, attributes=frozen, by_rows=by_rows)
     return tuple(outs) if several else outs[0]  # type: ignore[return-value]
+
+
+def _aval(shape: OneShape, first: HostArray) -> ShapedArray:
+    if isinstance(shape, jax.ShapeDtypeStruct):
+        return ShapedArray(shape.shape, shape.dtype)
+    return ShapedArray(shape, first.dtype)
 
 
 class Portable:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracle import HYDROGEN, small
 
-from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.scf.machine import HOST
 from pyscf_ipu.shapes.shape import shape_of
@@ -68,3 +68,43 @@ def test_mixed_has_the_energy_of_float64(solver_of):
     )
     assert narrow.converged
     assert narrow.energy == pytest.approx(wide.energy, abs=1e-7)
+
+
+def test_dispersion_is_added_to_the_fitted_energy(solver_of):
+    pytest.importorskip("dftd3.interface")
+    level = {"precision": "float64", "jk": "ri"}
+    plain, found = (rks(MOL, solver=solver_of(xc=xc, **level)) for xc in ("hf", "hf-d3bj"))
+    assert found.dispersion < -1e-4
+    assert found.energy - found.dispersion == pytest.approx(plain.energy, abs=1e-9)
+
+
+def test_the_first_rung_of_the_ladder(solver_of):
+    solver = solver_of(xc="hf", precision="float64", jk="ri")
+    aided = Convergence(damping=0.5, diis_start=8)
+    shape = solver.shape(MOL)
+    plain, found = solver.run(shape, [MOL])[0], solver.run(shape, [MOL], convergence=aided)[0]
+    assert found.converged
+    assert found.energy == pytest.approx(plain.energy, abs=1e-8)
+    assert found.cycles > plain.cycles
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_second_order_steps_end_in_the_same_minimum(solver_of):
+    """The last rung of the retry ladder."""
+    solver = solver_of(xc="hf", precision="float64", jk="ri")
+    plain, found = rks(MOL, solver=solver), rks(MOL, solver=solver, stability=True)
+    assert found.stable
+    assert found.energy == pytest.approx(plain.energy, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_cartesian_d_with_spherical_f(solver_of):
+    level = {"basis": "6-31g(2df,p)", "cart": "6d7f", "xc": "hf"}
+    solver = solver_of(precision="float64", jk="ri", **level)
+    found = rks(MOL, solver=solver)
+    field = solver.settings.pyscf_method(solver.settings.pyscf_mole(MOL.numbers, MOL.positions))
+    field.conv_tol = 1e-12
+    assert found.energy == pytest.approx(field.kernel(), abs=1e-8)
+    assert len(found.mo_energy) == len(field.mo_energy)
