@@ -101,7 +101,11 @@ def coulomb_exchange(
     """
 
     def portable(
-        b: FloatFP, density: FloatP, vectors: FloatNN, signs: Array, count: Count
+        b: FloatFP,
+        density: FloatP,
+        vectors: Float[Array, "N C"],
+        signs: Float[Array, " C"],
+        count: Count,
     ) -> Matrices:
         charge = jnp.matmul(b, density, precision="highest")
         charge = charge if coulomb else jnp.zeros_like(charge)

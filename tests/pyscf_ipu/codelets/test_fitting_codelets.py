@@ -51,7 +51,7 @@ def test_coulomb_and_exchange(dtype, n, functions, count, signs, coulomb):
     ]
 
     def both(b, d, vectors, signs):
-        columns = Columns(vectors, signs, np.int32(count))
+        columns = Columns(vectors, signs, np.array(count, np.int32))
         return tuple(coulomb_exchange(b, d, columns, coulomb))
 
     with jax.enable_x64(dtype == np.float64):

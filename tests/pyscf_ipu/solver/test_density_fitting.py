@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from oracle import HYDROGEN, small
@@ -54,12 +55,18 @@ def test_memory_grows_with_the_third_power():
     assert program_bytes(huge, fit) < 0.4 * program_bytes(huge, exact)
 
 
-def test_a_machine_without_float64_refuses():
+def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
     def without_float64(shape):
         return replace(HOST, has_float64=False)
 
-    with pytest.raises(ValueError, match=r"jk='ri' fits in float64.*use jk='exact'"):
-        rks_core(MOL, Settings(jk="ri"), without_float64)
+    level = Settings(xc="hf", grid_level=0, jk="ri")
+    core, arguments = rks_core(MOL, level, without_float64)
+    assert {x.dtype for x in jax.tree.leaves(arguments[2])} == {np.dtype("float32")}
+    found = jax.jit(core)(*arguments)
+    energy = sum(float(part.hi) + float(part.lo) for part in found.terms)
+    assert energy == pytest.approx(rks(MOL, solver=solver_of(xc="hf", jk="ri")).energy, abs=1e-6)
+    with pytest.raises(ValueError, match="computes in float64"):
+        rks_core(MOL, replace(level, precision="mixed"), without_float64)
 
 
 def test_mixed_has_the_energy_of_float64(solver_of):
