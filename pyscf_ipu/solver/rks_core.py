@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import jax
+import numpy as np
 
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
@@ -78,7 +79,8 @@ def _with_fit(
     conformer = shapes_conformer.conformer(mol, shape, settings)
     with jax.enable_x64(True):
         make = jax.jit(partial(fit_of, shape, settings, guess_density))
-        fit = jax.device_get(make(tables.shape_tables(shape, settings), conformer))
+        fit = make(tables.shape_tables(shape, settings), conformer)
+    fit = jax.tree.map(lambda x: np.asarray(x, settings.numerics.scf_dtype), fit)
 
     def core(
         table: tuple[tables.ClassTable, ...],
