@@ -1,8 +1,9 @@
 // B of density fitting, L B^T = (P|ab)^T with the Cholesky factor L of the metric: the codelet
 // "fitting_solution".
 //
-// Forward substitution in double, six auxiliary functions at a time, on a panel of AO pairs that stays
-// in the second cache; B is written in the precision of the SCF, and nothing else is kept.
+// Forward substitution in double on a panel of AO pairs: some functions are solved, then taken from all
+// later ones, while they stay in the second cache.  B is written in the precision of the SCF, and
+// nothing else is kept.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +17,12 @@
 
 namespace pyscf_ipu::ISA {
 
-constexpr std::int64_t kPanelBytes = 1 << 20;
+constexpr std::int64_t kPanelPairs = 256;
+constexpr std::int64_t kSolved = 80;  // blocks of functions that are solved before others read them
 
-// Elements of B below this are set to zero: without effect on any energy, and faster than denormals.
+// Elements of B below this are set to zero: far below the rounding of those that matter.
 template <class T>
-constexpr double kVanishing = std::is_same_v<T, float> ? 1e-12 : 1e-20;
+constexpr double kVanishing = std::is_same_v<T, float> ? 1e-9 : 1e-16;
 
 // The factor in blocks of kRows functions: before the diagonal, [k][kRows]; then the diagonal block
 // by rows, its own diagonal inverted.  Functions that fill the last block up are zero.
@@ -44,35 +46,55 @@ class Substitution {
 
   std::int64_t functions() const { return blocks_ * kRows; }
 
-  // Solves in place for `tiles` tiles [functions][kWide], one behind another; all of a block before
-  // the next one, so that the factor is read once.
+  // Solves in place for `tiles` tiles [functions][kWide], one behind another.
   void operator()(double* x, std::int64_t tiles) const {
-    const double* a = packed_.data();
-    for (std::int64_t block = 0; block < blocks_; ++block) {
-      const std::int64_t before = block * kRows;
-      for (std::int64_t t = 0; t < tiles; ++t) solve(a, before, x + t * functions() * kWide);
-      a += before * kRows + kRows * kRows;
+    for (std::int64_t first = 0; first < blocks_; first += kSolved) {
+      const std::int64_t end = std::min(first + kSolved, blocks_);
+      for (std::int64_t block = first; block < end; ++block)
+        for (std::int64_t t = 0; t < tiles; ++t)
+          solve(take(block, first, block, x + t * functions() * kWide), row(block) + block * kEach);
+      for (std::int64_t block = end; block < blocks_; ++block)
+        for (std::int64_t t = 0; t < tiles; ++t) take(block, first, end, x + t * functions() * kWide);
     }
   }
 
  private:
-  static void solve(const double* a, std::int64_t before, double* x) {
-    Vec<double> v[kRows][kColumns];
+  static constexpr std::int64_t kEach = kRows * kRows;
+
+  const double* row(std::int64_t block) const { return packed_.data() + kEach * block * (block + 1) / 2; }
+
+  // Takes the products with the solved blocks first .. end - 1 from a block; where it is.
+  double* take(std::int64_t block, std::int64_t first, std::int64_t end, double* x) const {
+    const double* a = row(block) + first * kEach;
+    const double* from = x + first * kRows * kWide;
+    double* to = x + block * kRows * kWide;
+    Vec<double> sums[kRows][kColumns];
     multiply<double>([&](int r, std::int64_t k) { return a[k * kRows + r]; },
-                     [&](std::int64_t k) { return x + k * kWide; }, before, v);
-    const double* diagonal = a + before * kRows;
-    double* to = x + before * kWide;
+                     [&](std::int64_t k) { return from + k * kWide; }, (end - first) * kRows, sums);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
         double* at = to + r * kWide + c * kWidth<double>;
-        Vec<double> rest = load(at) - v[r][c];
-#pragma GCC unroll 8
-        for (int s = 0; s < r; ++s) rest -= diagonal[r * kRows + s] * v[s][c];
-        v[r][c] = rest * diagonal[r * kRows + r];
-        store(at, v[r][c]);
+        store(at, load(at) - sums[r][c]);
       }
+    return to;
+  }
+
+  // Of one block by itself, with its part of the diagonal.
+  static void solve(double* x, const double* diagonal) {
+    for (int c = 0; c < kColumns; ++c) {
+      Vec<double> v[kRows];
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        double* at = x + r * kWide + c * kWidth<double>;
+        v[r] = load(at);
+#pragma GCC unroll 8
+        for (int s = 0; s < r; ++s) v[r] -= diagonal[r * kRows + s] * v[s];
+        v[r] *= diagonal[r * kRows + r];
+        store(at, v[r]);
+      }
+    }
   }
 
   const std::int64_t blocks_;
@@ -99,7 +121,7 @@ void fitting_solution(const SolutionProblem& problem, T* out) {
   constexpr std::int64_t wide = Substitution::kWide;
   const Substitution substitution(problem.factor, problem.functions);
   const std::int64_t each = substitution.functions() * wide;
-  const std::int64_t most = std::max<std::int64_t>(1, kPanelBytes / std::int64_t(each * sizeof(double)));
+  constexpr std::int64_t most = kPanelPairs / wide;
   std::vector<Vec<double>> storage(most * each / kWidth<double>);
   double* panel = reinterpret_cast<double*>(storage.data());
   std::vector<std::int64_t> first;  // AO pair of the tiles of this panel
