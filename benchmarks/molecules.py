@@ -23,6 +23,11 @@ SMALL = (
 # For the larger basis sets: all of one shape, and two chlorine compounds of another.
 FEW = "CO C=O CN C#N CF C[NH3+] C=C NO".split()
 CHLORINE = ["CCl", "OCl"]
+# 16 heavy atoms: chains, amino acids, esters, condensed rings.
+SIXTEEN = (
+    "CC(C)Cc1ccc(cc1)C(C)C(=O)OC CNC(Cc1c[nH]c2ccccc12)C(=O)O CCCNC(C)C(=O)Nc1ccccc1C "
+    "O=C1c2ccccc2C(=O)c2ccccc12 OC(=O)C(c1ccccc1)C1CCCCN1 c1cc2ccc3cccc4ccc(c1)c2c34"
+).split()
 
 
 def smiles_of(path: Path, limit: int | None = None) -> list[str]:

@@ -59,7 +59,7 @@ def run_pyscf(
 ) -> list[Found]:
     """The same from PySCF; its gradient without the response of the grid, as by default."""
     field = build(mol, settings)
-    if options.get("fit"):
+    if options.get("fit") and settings.jk == "exact":  # else it is fitted already
         field = field.density_fit()
     field.conv_tol = options.get("tol", field.conv_tol)
     energy, homo, lumo = frontier(field, mol.n_electrons)

@@ -2,7 +2,7 @@
 
 Each stage is compiled by itself, and its processor time taken on one core (pin it: taskset -c 0).
 So the sum leaves out what XLA gains by fusing stages.  The last line is the whole program, per
-conformer.
+conformer.  `--jk ri` has the stages of density fitting in place of those of all integrals.
 """
 
 import argparse
@@ -15,42 +15,58 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import harness
+from benchmarks.engine.sides import peak_memory
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.codelets import describe, strip_primitives
+from pyscf_ipu.fitting.columns import columns_of_density
+from pyscf_ipu.fitting.operators import Root
+from pyscf_ipu.fitting.repulsion import coulomb_exchange
+from pyscf_ipu.fitting.three_index import Auxiliary, auxiliary_of, metric, three_index
 from pyscf_ipu.grid.blocks import grid_blocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import pack_density, repulsion, supermatrix
+from pyscf_ipu.integrals.supermatrix import (
+    pack_density,
+    packed_indices,
+    repulsion,
+    supermatrix,
+)
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import diis_start, diis_step
 from pyscf_ipu.scf.orbitals import density_of, orthonormal, reorthonormalise, similar
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
-
-ROUNDS = 15
 
 
 def main() -> int:
     parser = molecule_parser(__doc__, __file__)
     parser.add_argument("--xc", default="b3lyp5")
     parser.add_argument("--precision", default="float32", choices=["float32", "float64"])
+    parser.add_argument("--jk", default="exact", choices=["exact", "ri"])
+    parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
     settings = Settings(
-        basis=args.basis, xc=args.xc, grid_level=args.grid_level, precision=args.precision
+        basis=args.basis,
+        xc=args.xc,
+        grid_level=args.grid_level,
+        precision=args.precision,
+        jk=args.jk,
     )
     mol = Molecule.from_smiles(args.smiles, seed=0)
     solver = Solver(settings)
     shape = solver.shape(mol)
     print(f"{args.smiles}: {shape.label}\n{describe()}")
     with settings.numerics.scope():
-        once, cycle = stages(mol, settings)
+        once, cycle = stages(mol, settings, args.rounds)
     result = solver.run(shape, [mol])[0]
-    batch = [mol] * solver.batch_size(shape)
-    whole = 1e3 * harness.processor_seconds(lambda: solver.run(shape, batch), 5) / len(batch)
+    batch = [mol] * min(solver.batch_size(shape), args.rounds)
+    whole = harness.processor_seconds(lambda: solver.run(shape, batch), min(5, args.rounds))
+    whole *= 1e3 / len(batch)
     cycles = int(result.cycles) + 1
     total = sum(once.values()) + cycles * sum(cycle.values())
     harness.table(
@@ -59,6 +75,7 @@ def main() -> int:
         for name, ms in part.items()
     )
     print(f"sum of the stages {total:.1f} ms, whole program {whole:.1f} ms per conformer")
+    print(f"largest resident memory {peak_memory():.0f} MiB, compilation included")
     figures = {"once_ms": once, "cycle_ms": cycle, "cycles": cycles, "whole_ms": whole}
     return harness.finish(args.out, figures)
 
@@ -75,7 +92,8 @@ def molecule_parser(doc: str | None, file: str) -> argparse.ArgumentParser:
 class Stages:
     """The stages of one molecule's program, each compiled by itself; `ms` has their times."""
 
-    def __init__(self, mol: Molecule, settings: Settings) -> None:
+    def __init__(self, mol: Molecule, settings: Settings, rounds: int = 15) -> None:
+        self.settings, self.rounds = settings, rounds
         self.dtype, self.xc = settings.numerics.scf_dtype, functional(settings.xc)
         self.shape = Solver(settings).shape(mol)
         self.plan = tile_plan(self.shape, strip_primitives=strip_primitives())
@@ -87,25 +105,69 @@ class Stages:
         """Compile and time one stage; its result."""
         compiled = jax.jit(function)
         out = jax.block_until_ready(compiled(*args))
-        seconds = harness.processor_seconds(lambda: jax.block_until_ready(compiled(*args)), ROUNDS)
+        seconds = harness.processor_seconds(
+            lambda: jax.block_until_ready(compiled(*args)), self.rounds
+        )
         self.ms[name] = 1e3 * seconds
         return out
 
     def hamiltonian(self) -> tuple[Any, Any, Any]:
-        """What the SCF starts from: supermatrix, grid blocks, density."""
+        """What the SCF starts from: supermatrix or B, grid blocks, density."""
         plan, dtype, xc = self.plan, self.dtype, self.xc
         gather = lambda t, c: gather_atoms(plan, t, c, dtype)  # noqa: E731
         atoms = gather(self.table, self.place)
         strips = self.run("pairs", lambda t, c: pair_strips(gather(t, c)), self.table, self.place)
         self.run("one-electron", one_electron, atoms, strips)
-        g = self.run("supermatrix", lambda s: supermatrix(plan, s, xc.exchange), strips)
+        if self.fitted:
+            g = self.fit(atoms)
+        else:
+            g = self.run("supermatrix", lambda s: supermatrix(plan, s, xc.exchange), strips)
         grid = self.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
         return g, grid, guess_density(atoms)
 
+    @property
+    def fitted(self) -> bool:
+        return self.settings.form(self.shape.n_ao) == "ri"
 
-def stages(mol: Molecule, settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
+    def fit(self, atoms: Any) -> Any:
+        """B of 1/r, by its steps."""
+        layout = auxiliary_layout(self.shape, auxiliary_level(self.settings))
+        pairs = self.plan.row_of[packed_indices(self.shape.n_ao)]
+        print(f"{layout.n_functions} auxiliary functions, {len(pairs)} AO pairs", flush=True)
+        wide = atoms.astype(jnp.float64)
+        sides = jax.jit(lambda a: auxiliary_of(a, layout).sides)(wide)
+        strips = self.run("pairs in float64", pair_strips, wide)
+
+        def integrals(strips: Any, sides: Any) -> Any:
+            return three_index(self.plan, strips, Auxiliary(layout, sides))
+
+        def solution(matrix: Any, rows: Any) -> Any:
+            return Root(matrix).over_pairs(rows, pairs, self.dtype)
+
+        rows = self.run("three-index integrals", integrals, strips, sides)
+        matrix = self.run("metric", lambda s: metric(Auxiliary(layout, s)), sides)
+        return self.run("factor and solution", solution, matrix, rows)
+
+    def repulsion(self, g: Any, density: Any) -> None:
+        """Coulomb and exchange of a cycle."""
+        if not self.fitted:
+            self.run("G d", lambda g, d: repulsion(g, pack_density(d)), g, density)
+            return
+        columns = self.run("columns of the density", columns_of_density, density)
+        # The guess has more columns than a density of orbitals.
+        columns = columns._replace(count=jnp.minimum(columns.count, self.place.n_occupied))
+        none = columns._replace(count=jnp.zeros((), jnp.int32))
+        self.run("J alone", coulomb_exchange, g, pack_density(density), none)
+        alone = self.ms.pop("J alone")
+        self.run("J and K", coulomb_exchange, g, pack_density(density), columns)
+        print(f"J alone: {alone:.1f} ms", flush=True)
+
+
+def stages(
+    mol: Molecule, settings: Settings, rounds: int = 15
+) -> tuple[dict[str, float], dict[str, float]]:
     """Milliseconds of each stage: those of a conformer, and those of a cycle."""
-    timed = Stages(mol, settings)
+    timed = Stages(mol, settings, rounds)
     g, grid, d = timed.hamiltonian()
     n, dtype = timed.shape.n_ao, timed.dtype
     noise = np.random.default_rng(0).normal(size=(n, n)).astype(dtype) / n
@@ -120,7 +182,7 @@ def stages(mol: Molecule, settings: Settings) -> tuple[dict[str, float], dict[st
         return history, out, density_of(c, jnp.int32(5))
 
     timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, PORTABLE), grid, d)
-    timed.run("G d", lambda g, d: repulsion(g, pack_density(d)), g, d)
+    timed.repulsion(g, d)
     timed.run("eigh", jnp.linalg.eigh, overlap)
     timed.run("DIIS and matrix algebra", algebra, diis_start(8, n, dtype), overlap)
     return once, timed.ms

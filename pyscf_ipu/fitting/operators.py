@@ -10,11 +10,14 @@ every precision, and only B is rounded.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.fitting.three_index import Auxiliary, FloatRF, metric, three_index
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
@@ -27,20 +30,22 @@ LEAST_EIGENVALUE = 1e-7
 """Where the metric has no Cholesky factor, its eigenvectors up to this are left out: PySCF's
 `df.incore.LINEAR_DEP_THR`.  This happens for the long range of 1/r alone."""
 
-FloatNNF = Float[Array, "N N F"]
+FloatFP = Float[Array, "F P"]
+"""Auxiliary functions, AO pairs."""
 
 
 class Exchange(NamedTuple):
     """One part of exact exchange."""
 
-    b: FloatNNF
+    b: FloatFP | None
+    """None: that of the Coulomb matrix."""
     fraction: float
 
 
 class Operators(NamedTuple):
     """The fitted electron repulsion of one molecule."""
 
-    coulomb: FloatNNF
+    coulomb: FloatFP
     exchange: tuple[Exchange, ...]
     field: Pair
     """[P] Hartree: the Coulomb matrix of the reference density, over AO pairs."""
@@ -65,19 +70,23 @@ def operators(
         reference: a density; its dtype is that of the result.
     """
     dtype = reference.dtype
-    coulomb = orthonormalised(plan, strips, auxiliary, COULOMB)
-    b = _square(plan, coulomb, dtype)
-    parts = []
-    for fraction, of in exchange_parts(exchange):
-        if of == COULOMB:
-            parts.append(Exchange(b, fraction))
-        else:
-            other = orthonormalised(plan, strips, auxiliary, of)
-            parts.append(Exchange(_square(plan, other, dtype), fraction))
-    i, j = packed_indices(plan.layout.shape.n_ao)
-    weights = density_rows(plan, reference.astype(coulomb.dtype))
-    charge = jnp.matmul(weights, coulomb, precision="highest")
-    field = jnp.matmul(coulomb, charge, precision="highest")[plan.row_of[i, j]]
+    pairs = plan.row_of[packed_indices(plan.layout.shape.n_ao)]
+
+    def solved(of: Interaction) -> tuple[FloatRF, "Root", FloatFP]:
+        integrals = three_index(plan, strips, auxiliary, of)
+        root = Root(metric(auxiliary, of))
+        return integrals, root, root.over_pairs(integrals, pairs, dtype)
+
+    integrals, root, b = solved(COULOMB)
+    parts = [
+        Exchange(None if of == COULOMB else solved(of)[2], fraction)
+        for fraction, of in exchange_parts(exchange)
+    ]
+    # The field of the reference by the integrals themselves, in float64.
+    weights = density_rows(plan, reference.astype(integrals.dtype))
+    charge = root.applied(jnp.matmul(weights, integrals, precision="highest")[None])
+    fit = root.applied(charge, transposed=True)[0]
+    field = jnp.matmul(integrals, fit, precision="highest")[pairs]
     energy = 0.5 * jnp.sum(charge * charge)
     return Operators(b, tuple(parts), _two_words(field, dtype), _two_words(energy, dtype))
 
@@ -101,14 +110,6 @@ def exchange_parts(exchange: Interaction) -> list[tuple[float, Interaction]]:
     return [(fraction, of) for fraction, of in parts if fraction]
 
 
-def orthonormalised(
-    plan: TilePlan, strips: tuple[StripData, ...], auxiliary: Auxiliary, of: Interaction
-) -> FloatRF:
-    """B over the rows of the plan."""
-    integrals = three_index(plan, strips, auxiliary, of)
-    return Root(metric(auxiliary, of)).applied(integrals)
-
-
 class Root:
     """W with W W^T = (P|Q)^-1, as something to multiply with: the inverse is never made."""
 
@@ -126,19 +127,49 @@ class Root:
             )
 
         def by_eigenvectors(rows: FloatRF) -> FloatRF:
-            values, vectors = jnp.linalg.eigh(self._matrix)
-            kept = values > LEAST_EIGENVALUE
-            scale = jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
-            root = vectors * scale
+            root = self._root()
             right = root.T if transposed else root
             return jnp.matmul(rows, right, precision="highest")
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
 
+    def over_pairs(self, rows: FloatRF, pairs: np.ndarray, dtype: DTypeLike) -> FloatFP:
+        """These rows times W, transposed and rounded: B.
 
-def _square(plan: TilePlan, rows: FloatRF, dtype: DTypeLike) -> FloatNNF:
-    """B of all pairs of AOs."""
-    return rows.astype(dtype)[plan.row_of]
+        Args:
+            rows: integrals.
+            pairs: [P] the row of every AO pair.
+            dtype: of the result.
+        """
+
+        def by_factor(rows: FloatRF) -> FloatFP:
+            return solution(self._factor, rows, pairs, dtype)
+
+        def by_eigenvectors(rows: FloatRF) -> FloatFP:
+            root = self._root()
+            return jnp.matmul(root.T, rows[pairs].T, precision="highest").astype(dtype)
+
+        return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
+
+    def _root(self) -> Float[Array, "F F"]:
+        """W by the metric's eigenvectors."""
+        values, vectors = jnp.linalg.eigh(self._matrix)
+        kept = values > LEAST_EIGENVALUE
+        return vectors * jnp.where(kept, 1.0 / jnp.sqrt(jnp.where(kept, values, 1.0)), 0.0)
+
+
+def solution(
+    factor: Float[Array, "F F"], rows: FloatRF, pairs: np.ndarray, dtype: DTypeLike
+) -> FloatFP:
+    """L^-1 times the transposed rows of all AO pairs, in float64, then rounded; see `Root`."""
+
+    def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> FloatFP:
+        right = rows[pairs].T
+        found = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True)
+        return found.astype(dtype)
+
+    shape = jax.ShapeDtypeStruct((rows.shape[1], len(pairs)), dtype)
+    return codelet("fitting_solution", portable, rows, factor, pairs, shape=(shape,))[0]
 
 
 def _two_words(x: Array, dtype: DTypeLike) -> Pair:

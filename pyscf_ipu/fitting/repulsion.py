@@ -5,17 +5,24 @@ difference to it goes through the rounded B.  So the error of J, which would be 
 float32 energy, shrinks with that difference.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
 
-from pyscf_ipu.fitting.columns import BLOCK, Columns, columns_of_change, columns_of_density
-from pyscf_ipu.fitting.operators import Exchange, FloatNNF, Operators
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.fitting.columns import Columns, columns_of_change, columns_of_density
+from pyscf_ipu.fitting.operators import FloatFP, Operators
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.tiles import tile_dot
+
+TOGETHER = 16
+"""Auxiliary functions whose B_P are square matrices at once, in the portable form."""
 
 
 class Fitted(NamedTuple):
@@ -28,24 +35,15 @@ class Fitted(NamedTuple):
         """The two-electron matrix and its energy, from a packed density; see `Repulsion`."""
         known = self.operators
         change = d - pack_density(self.reference)
-        matrix, energy = _coulomb(known.coulomb, change, self.n)
+        (matrix, energy), exchange = self._both(d, change, columns_of_density)
         of_reference = add(known.energy, tile_dot(change, known.field))
         total = known.field.hi + (known.field.lo + matrix)
-        energy = add(of_reference, energy)
-        if not known.exchange:
-            return total, energy
-        columns = columns_of_density(self.unpacked(d))
-        exchange = _exchange_sum(known.exchange, columns)
-        return total + exchange, add(energy, tile_dot(0.5 * d, exchange))
+        return _with_exchange(d, total, add(of_reference, energy), exchange)
 
     def repulsion_of_change(self, d: FloatP) -> tuple[FloatP, Pair]:
         """The same of a change of the density alone."""
-        matrix, energy = _coulomb(self.operators.coulomb, d, self.n)
-        if not self.operators.exchange:
-            return matrix, energy
-        columns = columns_of_change(self.unpacked(d))
-        exchange = _exchange_sum(self.operators.exchange, columns)
-        return matrix + exchange, add(energy, tile_dot(0.5 * d, exchange))
+        (matrix, energy), exchange = self._both(d, d, columns_of_change)
+        return _with_exchange(d, matrix, energy, exchange)
 
     @property
     def n(self) -> int:
@@ -53,46 +51,99 @@ class Fitted(NamedTuple):
 
     def unpacked(self, d: FloatP) -> FloatNN:
         """The density matrix of `pack_density`."""
-        return _unpacked(d, self.n)
+        full = unpack(d, self.n)
+        return 0.5 * (full + jnp.diag(jnp.diagonal(full)))
+
+    def _both(
+        self, d: FloatP, change: FloatP, columns_of: Callable[[FloatNN], Columns]
+    ) -> tuple[tuple[FloatP, Pair], FloatP | None]:
+        """J of a change of the density and its energy, and -1/2 K of the density, if any."""
+        known = self.operators
+        if not known.exchange:
+            nothing = Columns(*(jnp.zeros(s, d.dtype) for s in ((self.n, 1), (1,))), _none())
+            found = coulomb_exchange(known.coulomb, change, nothing)
+            return found.field(), None
+        columns = columns_of(self.unpacked(d))
+        together = any(part.b is None for part in known.exchange)
+        first = columns if together else columns._replace(count=_none())
+        found = coulomb_exchange(known.coulomb, change, first)
+        total = jnp.zeros_like(d)
+        for part in known.exchange:
+            one = found
+            if part.b is not None:
+                one = coulomb_exchange(part.b, change, columns, coulomb=False)
+            total = total - 0.5 * part.fraction * one.exchange
+        return found.field(), total
 
 
-def _unpacked(d: FloatP, n: int) -> FloatNN:
-    full = unpack(d, n)
-    return 0.5 * (full + jnp.diag(jnp.diagonal(full)))
+class Matrices(NamedTuple):
+    """What one pass over B gives."""
+
+    charge: Float[Array, " F"]
+    coulomb: FloatP
+    exchange: FloatP
+
+    def field(self) -> tuple[FloatP, Pair]:
+        """J and its energy."""
+        return self.coulomb, tile_dot(0.5 * self.charge, self.charge)
 
 
-def _coulomb(b: FloatNNF, d: FloatP, n: int) -> tuple[FloatP, Pair]:
-    """J and its energy, of a packed density."""
-    # Row by row, then over rows: one sum over all pairs would lose digits.
-    rows = jnp.einsum("mn,mnf->mf", _unpacked(d, n), b, precision="highest")
-    charge = rows.sum(0)
-    matrix = jnp.matmul(b.reshape(n * n, -1), charge, precision="highest")
-    i, j = packed_indices(n)
-    return matrix.reshape(n, n)[i, j], tile_dot(0.5 * charge, charge)
+def coulomb_exchange(
+    b: FloatFP, density: FloatP, columns: Columns, coulomb: bool = True
+) -> Matrices:
+    """J of a packed density and K = sum_P B_P D B_P of the columns of another.
+
+    Args:
+        b: over auxiliary functions and AO pairs.
+        density: off-diagonal elements doubled.
+        columns: of a density; with none of them K is zero.
+        coulomb: without it J is zero.
+    """
+
+    def portable(
+        b: FloatFP,
+        density: FloatP,
+        vectors: Float[Array, "N C"],
+        signs: Float[Array, " C"],
+        count: Count,
+    ) -> Matrices:
+        charge = jnp.matmul(b, density, precision="highest")
+        charge = charge if coulomb else jnp.zeros_like(charge)
+        counted = jnp.arange(len(signs), dtype=jnp.int32) < count
+        exchange = _exchange(b, jnp.where(counted, vectors, 0.0), signs)
+        return Matrices(charge, jnp.matmul(charge, b, precision="highest"), exchange)
+
+    flag = np.array([coulomb], np.int32)
+    shape = (b.shape[0],), density.shape, density.shape
+    args = b, density, *columns
+    return Matrices(*codelet("fitting_repulsion", portable, *args, shape=shape, coulomb=flag))
 
 
-def _exchange_sum(parts: tuple[Exchange, ...], columns: Columns) -> FloatP:
-    """-1/2 K of all parts, over AO pairs."""
-    n = columns.vectors.shape[0]
-    total = jnp.zeros((n, n), columns.vectors.dtype)
-    for part in parts:
-        total = total - 0.5 * part.fraction * exchange(part.b, columns)
+def _exchange(b: FloatFP, vectors: Float[Array, "N C"], signs: Float[Array, " C"]) -> FloatP:
+    """K over AO pairs, TOGETHER functions at a time."""
+    n = vectors.shape[0]
+    blocks = jnp.pad(b, ((0, -b.shape[0] % TOGETHER), (0, 0))).reshape(-1, TOGETHER, b.shape[1])
+
+    def block(total: FloatNN, some: FloatFP) -> tuple[FloatNN, None]:
+        square = jnp.stack([unpack(one, n) for one in some])
+        half = jnp.matmul(square, vectors, precision="highest")
+        half = half.transpose(1, 0, 2)  # [N, TOGETHER, C]
+        signed = (half * signs).reshape(n, -1)
+        return total + jnp.matmul(signed, half.reshape(n, -1).T, precision="highest"), None
+
+    total, _ = lax.scan(block, jnp.zeros((n, n), b.dtype), blocks)
     i, j = packed_indices(n)
     return total[i, j]
 
 
-def exchange(b: FloatNNF, columns: Columns) -> FloatNN:
-    """K = sum_P B_P D B_P from the columns of D, BLOCK at a time."""
-    n = b.shape[0]
+def _with_exchange(
+    d: FloatP, matrix: FloatP, energy: Pair, exchange: FloatP | None
+) -> tuple[FloatP, Pair]:
+    """Matrix and energy of J, and those of exchange, if there is any."""
+    if exchange is None:
+        return matrix, energy
+    return matrix + exchange, add(energy, tile_dot(0.5 * d, exchange))
 
-    def block(i: Count, total: FloatNN) -> FloatNN:
-        start = i * BLOCK
-        vectors = lax.dynamic_slice_in_dim(columns.vectors, start, BLOCK, 1)
-        signs = lax.dynamic_slice_in_dim(columns.signs, start, BLOCK)
-        left = jnp.broadcast_to(vectors.T[None], (n, BLOCK, n))
-        half = jnp.matmul(left, b, precision="highest")  # [N, BLOCK, F]
-        signed = (half * signs[:, None]).reshape(n, -1)
-        return total + jnp.matmul(signed, half.reshape(n, -1).T, precision="highest")
 
-    blocks = (columns.count + BLOCK - 1) // BLOCK
-    return lax.fori_loop(0, blocks, block, jnp.zeros((n, n), b.dtype))
+def _none() -> Count:
+    return jnp.zeros((), jnp.int32)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 
-from pyscf_ipu.fitting.operators import operators
+from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.fitting.operators import Operators, operators
 from pyscf_ipu.fitting.repulsion import Fitted
 from pyscf_ipu.fitting.three_index import auxiliary_of
 from pyscf_ipu.integrals.strips import StripData, pair_strips
@@ -13,21 +14,26 @@ from pyscf_ipu.numerics.arrays import FloatNN
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.scf.machine import AffineRepulsion, Machine, Repulsion
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
+from pyscf_ipu.shapes.conformer import Conformer
 from pyscf_ipu.shapes.shape import Shape
+from pyscf_ipu.shapes.tables import ClassTable
+from pyscf_ipu.shapes.tile_plan import tile_plan
+from pyscf_ipu.xc import functional
+
+Reference = Callable[[Atoms], FloatNN]
+"""A density close to the converged one, which the guess is."""
 
 
-def fitted(
-    machine: Machine, shape: Shape, settings: Settings, reference: Callable[[Atoms], FloatNN]
-) -> Machine:
+def fitted(machine: Machine, shape: Shape, settings: Settings, reference: Reference) -> Machine:
     """The machine for the form that the settings ask for: itself, or with fitted repulsion.
 
     Args:
         machine: with its own repulsion.
         shape: of the molecules.
         settings: of the calculation.
-        reference: a density close to the converged one, which the guess is.
+        reference: the density whose field is known in float64.
     """
     if settings.form(shape.n_ao) == "exact":
         return machine
@@ -39,8 +45,37 @@ def fitted(
             strips = pair_strips(wide)
         auxiliary = auxiliary_of(wide, layout)
         density = reference(atoms)
-        found = operators(wide.plan, strips, auxiliary, exchange, density)
-        fit = Fitted(density, found)
-        return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)
+        return _repulsion(density, operators(wide.plan, strips, auxiliary, exchange, density))
 
     return replace(machine, repulsion=build)
+
+
+def fit_of(
+    shape: Shape,
+    settings: Settings,
+    reference: Reference,
+    tables: tuple[ClassTable, ...],
+    mol: Conformer,
+) -> Operators:
+    """The fit alone, for a machine without float64; to be jitted in JAX's 64-bit mode."""
+    plan = tile_plan(shape, strip_primitives=strip_primitives())
+    atoms = gather_atoms(plan, tables, mol, settings.numerics.scf_dtype)
+    wide = atoms.astype(jnp.float64)
+    auxiliary = auxiliary_of(wide, auxiliary_layout(shape, auxiliary_level(settings)))
+    exchange = functional(settings.xc).exchange
+    return operators(plan, pair_strips(wide), auxiliary, exchange, reference(atoms))
+
+
+def with_fit(machine: Machine, fit: Operators, reference: Reference) -> Machine:
+    """The machine with a fit that is given, whose density is `reference`."""
+
+    def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
+        del strips, exchange
+        return _repulsion(reference(atoms), fit)
+
+    return replace(machine, repulsion=build)
+
+
+def _repulsion(reference: FloatNN, found: Operators) -> Repulsion:
+    fit = Fitted(reference, found)
+    return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)

@@ -10,6 +10,7 @@ from pyscf_ipu.fitting.operators import exchange_parts
 from pyscf_ipu.gpu import has_kernel
 from pyscf_ipu.grid.blocks import KEPT_BYTES, PIECE_POINTS
 from pyscf_ipu.host.backend import device
+from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.shape import Shape
@@ -40,16 +41,20 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
 def fitting_bytes(shape: Shape, settings: Settings) -> int:
     """What density fitting holds at most.
 
-    (P|ab) and its solution in float64 over AO pairs, twice while they are turned around, and a B
-    over all products of AOs for each interaction; `mixed` has one more in float32.
+    (P|ab) in float64 over AO pairs, and B of each interaction; `mixed` has one more in float32.
+    Without codelets, and where the metric has no Cholesky factor (the long range of 1/r), (P|ab) is
+    turned around and multiplied: three of it.
     """
     numerics = settings.numerics
     n = auxiliary_layout(shape, auxiliary_level(settings)).n_functions
     words = np.dtype(numerics.energy_dtype).itemsize
     words += np.dtype(numerics.scf_dtype).itemsize if numerics.refines else 0
-    several = 1 + len(exchange_parts(functional(settings.xc).exchange))
-    made = (4.0 if native_in_use() else 8.0) * 8 * n * shape.n_pairs
-    return int(made + words * several * n * shape.n_ao**2 + 3 * 8 * n**2)
+    others = [of for _, of in exchange_parts(functional(settings.xc).exchange) if of != COULOMB]
+    copies = 1.1 if native_in_use() else 6.0
+    if any(not of.full for of in others):
+        copies += 2.0
+    one = n * shape.n_pairs
+    return int((8 * copies + words * (1 + len(others))) * one + 3 * 8 * n**2)
 
 
 def _more_eris(settings: Settings) -> float:

@@ -2,9 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import jax
+import numpy as np
 
+from pyscf_ipu.fitting.operators import Operators
+from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
+from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.scf.machine import HOST, Machine
@@ -14,8 +19,11 @@ from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.solver import Solver
 
-Arguments = tuple[tuple[tables.ClassTable, ...], shapes_conformer.Conformer]
-Core = Callable[[tuple[tables.ClassTable, ...], shapes_conformer.Conformer], Solution]
+Arguments = (
+    tuple[tuple[tables.ClassTable, ...], shapes_conformer.Conformer]
+    | tuple[tuple[tables.ClassTable, ...], shapes_conformer.Conformer, Operators]
+)
+Core = Callable[..., Solution]
 
 
 def rks_core(
@@ -26,6 +34,9 @@ def rks_core(
 ) -> tuple[Core, Arguments]:
     """(function, arguments): `jax.jit(function)(*arguments)` is one SCF, coordinates to results.
 
+    For a machine without float64 density fitting has one more argument, the fit, which is made here
+    and now by the host.
+
     Args:
         mol: one molecule.
         settings: level of theory; default `Settings()`.
@@ -34,26 +45,22 @@ def rks_core(
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
-        ValueError: a setting cannot be used, float64 is asked for without JAX's 64-bit mode, or
-            density fitting of a machine that has no float64.
+        ValueError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
     """
     settings = (settings or Settings()).check()
     numerics = settings.numerics
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol, coarse)
     how = machine(shape) if machine else HOST
-    if settings.form(shape.n_ao) == "ri" and not how.has_float64:
-        raise ValueError(
-            f"jk={settings.jk!r} fits in float64, which this machine does not have: use jk='exact'"
-        )
+    if not how.branches:
+        settings = replace(settings, first_cycles="full")
+    if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:
+        return _with_fit(mol, shape, settings, how)
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
             f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
             "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
-
-    if not how.branches:
-        settings = replace(settings, first_cycles="full")
 
     def core(
         table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer
@@ -64,3 +71,25 @@ def rks_core(
         tables.shape_tables(shape, settings),
         shapes_conformer.conformer(mol, shape, settings),
     )
+
+
+def _with_fit(
+    mol: Molecule, shape: Shape, settings: Settings, machine: Machine
+) -> tuple[Core, Arguments]:
+    """The SCF of a machine without float64, whose fit comes from the host."""
+    exact = replace(settings, jk="exact")
+    conformer = shapes_conformer.conformer(mol, shape, settings)
+    with jax.enable_x64(True):
+        make = jax.jit(partial(fit_of, shape, settings, guess_density))
+        fit = make(tables.shape_tables(shape, settings), conformer)
+    fit = jax.tree.map(lambda x: np.asarray(x, settings.numerics.scf_dtype), fit)
+
+    def core(
+        table: tuple[tables.ClassTable, ...],
+        conformer: shapes_conformer.Conformer,
+        fit: Operators,
+    ) -> Solution:
+        how = with_fit(machine, fit, guess_density)
+        return restricted_kohn_sham(shape, exact, table, conformer, how)
+
+    return core, (tables.shape_tables(shape, exact), conformer, fit)

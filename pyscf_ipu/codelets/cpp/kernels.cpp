@@ -3,6 +3,8 @@
 
 #include "fitting/fitting_gradient.hpp"
 #include "fitting/fitting_integrals.hpp"
+#include "fitting/fitting_repulsion.hpp"
+#include "fitting/fitting_solution.hpp"
 #include "gradients/attraction_gradient.hpp"
 #include "gradients/eri_gradient.hpp"
 #include "gradients/pair_gradient.hpp"
@@ -24,7 +26,8 @@ namespace pyscf_ipu::ISA {
 template <class T>
 Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
-          fitting_integrals<T>,   fitting_gradient<T>,    eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
+          fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
+          eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
           becke_weights<T>,       ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
           xc_kinetic_density<T>,  xc_kinetic_potential<T>,
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};

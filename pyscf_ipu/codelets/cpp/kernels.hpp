@@ -77,6 +77,24 @@ struct FittingGradientProblem {
   std::vector<T*> bra_centres, ket_centres, ket_e;
 };
 
+// The integrals over the rows of the tile plan and the Cholesky factor of the metric [functions,
+// functions], lower; row[pairs]: of every AO pair.
+struct SolutionProblem {
+  const double *integrals, *factor;
+  const std::int32_t* row;
+  std::int64_t pairs, functions;
+};
+
+// B[functions, pairs]; a density over AO pairs, off-diagonal elements doubled; the first `count` of
+// vectors[n, width], whose squares with these signs are a density, too.
+template <class T>
+struct RepulsionProblem {
+  const T *b, *density, *vectors, *signs;
+  std::int64_t functions, pairs, n, width, count;
+  bool with_coulomb;
+  const T* row(std::int64_t function) const { return b + function * pairs; }
+};
+
 // Derivatives by one class's data: centre[S, chunks, depth, 3], e[S, chunks, depth, products,
 // hermites]; pattern[products, hermites]: which E can be other than zero in any geometry.
 template <class T>
@@ -194,6 +212,10 @@ struct Kernels {
   // out[rows, functions]: all (P|ab) or (P|Q).
   void (*fitting_integrals)(const FittingProblem<T>& problem, T* out);
   void (*fitting_gradient)(const FittingGradientProblem<T>& problem);
+  // out[functions, pairs]: B.
+  void (*fitting_solution)(const SolutionProblem& problem, T* out);
+  // charge[functions] and J[pairs] of the density, K[pairs] of the vectors.
+  void (*fitting_repulsion)(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);
   void (*nuclear_attraction)(const Attraction<T>& attraction, T* out);
   void (*attraction_gradient)(const Attraction<T>& attraction, const AttractionGradient<T>& to);

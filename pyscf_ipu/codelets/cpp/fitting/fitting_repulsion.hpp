@@ -1,0 +1,223 @@
+// Coulomb and exchange matrices from B[functions, pairs]: the codelet "fitting_repulsion".
+//
+// One pass over B, a few functions at a time.  Of each, B_P is made square in panels of columns; then
+// X_P = B_P C for the columns C of the density, and K += X_P X_P^T over one triangle.  Sums over few
+// functions are in the working precision, those over all of them in double.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "gemm.hpp"
+#include "kernels.hpp"
+#include "simd.hpp"
+
+namespace pyscf_ipu::ISA {
+
+constexpr std::int64_t kTogether = 4;  // functions
+
+// Columns of a symmetric matrix of n AOs in panels [panel][n][kWide].
+template <class T>
+struct Panels {
+  static constexpr std::int64_t kWide = kColumns * kWidth<T>;
+  static constexpr std::int64_t of(std::int64_t n) { return (n + kWide - 1) / kWide; }
+};
+
+// J: charges, and their field.
+template <class T>
+class FittedCoulomb {
+ public:
+  explicit FittedCoulomb(const RepulsionProblem<T>& problem) : problem_(problem), sums_(problem.pairs) {}
+
+  void charge_of(std::int64_t f, T* charge) const {
+    charge[f] = T(dot(problem_.row(f), problem_.density, problem_.pairs));
+  }
+
+  // The field of `count` charges from the first-th on.
+  void add(std::int64_t first, std::int64_t count, const T* charge) {
+    const T* rows[kTogether];
+    T factor[kTogether];
+    for (std::int64_t k = 0; k < kTogether; ++k) {
+      rows[k] = problem_.row(first + std::min(k, count - 1));
+      factor[k] = k < count ? charge[first + k] : T(0);
+    }
+    for (std::int64_t p = 0; p < problem_.pairs; ++p) {
+      T sum = 0;
+      for (std::int64_t k = 0; k < kTogether; ++k) sum += factor[k] * rows[k][p];
+      sums_[p] += sum;
+    }
+  }
+
+  void write(T* to) const { std::copy(sums_.begin(), sums_.end(), to); }
+
+ private:
+  static constexpr std::int64_t kStretch = 2048;  // elements whose products are added up at once
+
+  static double dot(const T* a, const T* b, std::int64_t n) {
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += kStretch) {
+      const std::int64_t end = std::min(n, first + kStretch);
+      Vec<T> sums[4]{};
+      std::int64_t i = first;
+      for (; i + 4 * kWidth<T> <= end; i += 4 * kWidth<T>)
+        for (int v = 0; v < 4; ++v)
+          sums[v] += load(a + i + v * kWidth<T>) * load(b + i + v * kWidth<T>);
+      for (; i < end; ++i) total += double(a[i]) * b[i];
+      total += double(sum<T>((sums[0] + sums[1]) + (sums[2] + sums[3])));
+    }
+    return total;
+  }
+
+  const RepulsionProblem<T>& problem_;
+  std::vector<double> sums_;
+};
+
+// K.
+template <class T>
+class FittedExchange {
+  static constexpr std::int64_t kWide = Panels<T>::kWide;
+
+ public:
+  explicit FittedExchange(const RepulsionProblem<T>& problem)
+      : n_(problem.n), panels_(Panels<T>::of(problem.n)),
+        blocks_((problem.count + kRows - 1) / kRows), columns_(blocks_ * n_ * kRows),
+        square_(panels_ * n_ * kColumns), half_(panels_ * terms() * kColumns),
+        matrix_(panels_ * n_ * kWide) {
+    for (std::int64_t i = 0; i < problem.count; ++i) {
+      for (std::int64_t a = 0; a < n_; ++a)
+        columns_[((i / kRows) * n_ + a) * kRows + i % kRows] = problem.vectors[a * problem.width + i];
+      signed_ |= problem.signs[i] < 0;
+    }
+    signs_.assign(terms(), T(0));
+    for (std::int64_t k = 0; k < terms(); ++k)
+      if (k % orbitals() < problem.count) signs_[k] = problem.signs[k % orbitals()];
+    if (signed_) left_.resize(half_.size());
+  }
+
+  // X of the k-th of some functions, whose B_P is `b`; that of the next one is fetched meanwhile.
+  void transform(std::int64_t k, const T* b, const T* next) {
+    make_square(b);
+    const std::int64_t pairs = n_ * (n_ + 1) / 2, stretch = pairs / (panels_ * blocks_) + 1;
+    for (std::int64_t panel = 0, done = 0; panel < panels_; ++panel)
+      for (std::int64_t block = 0; block < blocks_; ++block, done += stretch) {
+        for (std::int64_t i = done; i < std::min(done + stretch, pairs); i += 64 / sizeof(T))
+          __builtin_prefetch(next + i, 0, 2);
+        transform_tile(k, panel, block);
+      }
+  }
+
+  // K of the first `count` of these functions.
+  void add(std::int64_t count) {
+    if (signed_)
+      for (std::size_t i = 0; i < half_.size(); ++i) left_[i] = signs_[i / kColumns % terms()] * half_[i];
+    const T* left = elements(signed_ ? left_ : half_);
+    for (std::int64_t panel = 0; panel < panels_; ++panel)
+      for (std::int64_t a = panel * kWide; a < n_; a += kRows)
+        add_tile(left, a, panel, count * orbitals());
+  }
+
+  // Over AO pairs a >= b.
+  void write(T* to) const {
+    for (std::int64_t a = 0; a < n_; ++a)
+      for (std::int64_t b = 0; b <= a; ++b) *to++ = T(matrix_[(b / kWide * n_ + a) * kWide + b % kWide]);
+  }
+
+ private:
+  std::int64_t orbitals() const { return blocks_ * kRows; }
+  std::int64_t terms() const { return kTogether * orbitals(); }
+
+  static T* elements(std::vector<Vec<T>>& of) { return reinterpret_cast<T*>(of.data()); }
+
+  T* place(std::int64_t a, std::int64_t b) { return elements(square_) + (b / kWide * n_ + a) * kWide + b % kWide; }
+
+  // Both triangles from the lower one, in squares of kWidth.
+  void make_square(const T* packed) {
+    constexpr int w = kWidth<T>;
+    const auto row = [&](std::int64_t a) { return packed + a * (a + 1) / 2; };
+    std::int64_t a = 0;
+    for (; a + w <= n_; a += w) {
+      for (std::int64_t b = 0; b < a; b += w) {
+        Vec<T> rows[w];
+#pragma GCC unroll 16
+        for (int r = 0; r < w; ++r) {
+          rows[r] = load(row(a + r) + b);
+          store(place(a + r, b), rows[r]);
+        }
+        transpose<T>(rows);
+        T* to = place(b, a);
+#pragma GCC unroll 16
+        for (int r = 0; r < w; ++r) store(to + r * kWide, rows[r]);
+      }
+      by_elements(row, a, a + w, a);
+    }
+    by_elements(row, a, n_, 0);
+  }
+
+  // Rows first .. end - 1, from the column `from` on.
+  template <class Row>
+  void by_elements(Row row, std::int64_t first, std::int64_t end, std::int64_t from) {
+    for (std::int64_t a = first; a < end; ++a)
+      for (std::int64_t b = from; b <= a; ++b) *place(a, b) = *place(b, a) = row(a)[b];
+  }
+
+  // half[panel][k * orbitals + i][column] = sum_a C[a, i] B[a, column]
+  void transform_tile(std::int64_t k, std::int64_t panel, std::int64_t block) {
+    const T* b = elements(square_) + panel * n_ * kWide;
+    const T* c = columns_.data() + block * n_ * kRows;
+    T* to = elements(half_) + (panel * terms() + k * orbitals() + block * kRows) * kWide;
+    Vec<T> sums[kRows][kColumns];
+    multiply<T>([&](int r, std::int64_t a) { return c[a * kRows + r]; },
+                [&](std::int64_t a) { return b + a * kWide; }, n_, sums);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kColumns; ++v) store(to + r * kWide + v * kWidth<T>, sums[r][v]);
+  }
+
+  // K of kRows AOs from a on, and of a panel.
+  void add_tile(const T* left, std::int64_t a, std::int64_t panel, std::int64_t count) {
+    const T* rows[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      const std::int64_t at = std::min(a + r, n_ - 1);
+      rows[r] = left + at / kWide * terms() * kWide + at % kWide;
+    }
+    const T* b = elements(half_) + panel * terms() * kWide;
+    Vec<T> sums[kRows][kColumns];
+    multiply<T>([&](int r, std::int64_t k) { return rows[r][k * kWide]; },
+                [&](std::int64_t k) { return b + k * kWide; }, count, sums);
+    for (int r = 0; r < kRows && a + r < n_; ++r) {
+      double* to = matrix_.data() + (panel * n_ + a + r) * kWide;
+      const T* from = reinterpret_cast<const T*>(sums[r]);
+      for (std::int64_t c = 0; c < kWide; ++c) to[c] += from[c];
+    }
+  }
+
+  const std::int64_t n_, panels_, blocks_;
+  std::vector<T> columns_, signs_;  // C in blocks [block][n][kRows]
+  std::vector<Vec<T>> square_, half_, left_;
+  std::vector<double> matrix_;  // K in panels
+  bool signed_ = false;
+};
+
+template <class T>
+void fitting_repulsion(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange) {
+  FittedCoulomb<T> j(problem);
+  FittedExchange<T> k(problem);
+  std::fill_n(charge, problem.functions, T(0));
+  for (std::int64_t first = 0; first < problem.functions; first += kTogether) {
+    const std::int64_t end = std::min(first + kTogether, problem.functions);
+    for (std::int64_t f = first; f < end; ++f) {
+      if (problem.with_coulomb) j.charge_of(f, charge);
+      if (problem.count)
+        k.transform(f - first, problem.row(f), problem.row(std::min(f + 1, problem.functions - 1)));
+    }
+    if (problem.with_coulomb) j.add(first, end - first, charge);
+    if (problem.count) k.add(end - first);
+  }
+  j.write(coulomb);
+  k.write(exchange);
+}
+
+}  // namespace pyscf_ipu::ISA

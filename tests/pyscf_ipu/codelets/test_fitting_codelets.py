@@ -1,0 +1,95 @@
+"""Native solution of a fit, J and K from it, against their portable forms and against NumPy.
+
+Sizes vectorise badly: AOs that fill no vector and no panel, functions that fill no block.
+"""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from oracle import native_and_portable
+
+from pyscf_ipu.codelets import library
+from pyscf_ipu.fitting.columns import Columns
+from pyscf_ipu.fitting.operators import solution
+from pyscf_ipu.fitting.repulsion import coulomb_exchange
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
+
+TOLERANCE = {np.float32: 3e-6, np.float64: 1e-13}
+
+
+def packed(square):
+    return square[..., *np.tril_indices(square.shape[-1])]
+
+
+def symmetric(rng, *shape):
+    square = rng.normal(size=shape)
+    return square + np.swapaxes(square, -1, -2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "functions", "count", "signs", "coulomb"),
+    [(70, 21, 13, 1, True), (17, 5, 7, -1, True), (33, 6, 12, 1, False), (33, 7, 0, 1, True)],
+    ids=["two panels", "signs", "K alone", "J alone"],
+)
+def test_coulomb_and_exchange(dtype, n, functions, count, signs, coulomb):
+    rng = np.random.default_rng(n)
+    square, density = symmetric(rng, functions, n, n), symmetric(rng, n, n)
+    vectors = rng.normal(size=(n, 16))
+    sign = np.where(np.arange(16) % 3 == 1, signs, 1)
+    doubled = packed(density) * packed(2.0 - np.eye(n))
+    arrays = [x.astype(dtype) for x in (packed(square), doubled, vectors, sign)]
+    used = (vectors * sign)[:, :count] @ vectors[:, :count].T
+    charge = np.einsum("fab,ab->f", square, density) * coulomb
+    expected = [
+        charge,
+        packed(np.einsum("f,fab->ab", charge, square)),
+        packed(np.einsum("fac,cd,fdb->ab", square, used, square)),
+    ]
+
+    def both(b, d, vectors, signs):
+        columns = Columns(vectors, signs, np.array(count, np.int32))
+        return tuple(coulomb_exchange(b, d, columns, coulomb))
+
+    with jax.enable_x64(dtype == np.float64):
+        native, portable, names = native_and_portable(both, *arrays)
+    assert names == ["fitting_repulsion"]
+    for found in (native, portable):
+        for mine, right in zip(found, expected, strict=True):
+            scale = max(1.0, np.abs(right).max())
+            np.testing.assert_allclose(mine, right, rtol=0, atol=TOLERANCE[dtype] * scale)
+            assert mine.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_solution(dtype):
+    """Among the pairs is a whole panel of zeros, which is left out, and rows in another order."""
+    rng = np.random.default_rng(3)
+    functions, rows = 20, 190
+    factor = np.tril(rng.normal(size=(functions, functions))) + 5 * np.eye(functions)
+    integrals = rng.normal(size=(rows, functions))
+    pairs = rng.permutation(rows)[:171].astype(np.int32)
+    integrals[pairs[64:128]] = 0.0
+    with jax.enable_x64(True):
+        native, portable, names = native_and_portable(
+            partial(solution, pairs=pairs, dtype=dtype), factor, integrals
+        )
+    assert names == ["fitting_solution"]
+    expected = np.linalg.solve(factor, integrals[pairs].T)
+    for found in (native[0], portable[0]):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype])
+    assert not native[0][:, 64:128].any()
+
+
+def test_a_nan_reaches_the_results():
+    integrals = np.zeros((40, 3))
+    integrals[7, 1] = np.nan
+    pairs = np.arange(40, dtype=np.int32)
+    with jax.enable_x64(True):
+        found = jax.jit(partial(solution, pairs=pairs, dtype=np.float32))(np.eye(3), integrals)
+    assert np.isnan(found[:, 7]).any()
+    assert not np.isnan(found[:, 8:]).any()
