@@ -7,7 +7,7 @@ molecule that was priced.
 """
 
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.profile.data import Memory
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.spread.grid_strips import strip_rows
 from pyscf_ipu.shapes.shape import Shape
 

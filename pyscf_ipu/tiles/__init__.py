@@ -12,13 +12,14 @@ from pyscf_ipu.tiles.array import (
     tile_put_sharded,
 )
 from pyscf_ipu.tiles.map import tile_map
-from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
+from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive, subroutine
 from pyscf_ipu.tiles.total import tile_dot, tile_total, vertex_total
 
 __all__ = [
     "TilePrimitive",
     "TileShardedArray",
     "create_ipu_tile_primitive",
+    "subroutine",
     "tile_data_barrier",
     "tile_dot",
     "tile_gather",

@@ -54,4 +54,10 @@ def _memory(profile: ProfileData) -> str:
             else f"{percent(code / can_run)} of what can run"
         )
         parts.append(f"its code takes up to {data_size(code)} of {data_size(can_run)}, {state}")
+    if memory.interleaved_overflowing.size:
+        operands = data_size(int(memory.only_interleaved.max()))
+        parts.append(
+            f"operands of the matrix unit take up to {operands} of "
+            f"{data_size(limit - (can_run or 0))} interleaved memory, more than there is"
+        )
     return "; ".join(parts) + "."
