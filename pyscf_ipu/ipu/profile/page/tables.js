@@ -170,14 +170,23 @@ export function bufferTable(memory) {
     { title: "all tiles", number: true }], rows);
 }
 
-/** lifetimes: [name, stage, first step, end, bytes on its fullest tile, bytes]. */
+/** lifetimes: [name, stage, first step, end, bytes on its fullest tile, bytes]; those of one name are one row. */
 export function liveTable(lifetimes, step) {
-  const largest = Math.max(...lifetimes.map((x) => x[4]), 0);
-  const rows = lifetimes.map(([name, stage, first, end, most, total]) => [name, stage,
-    dataSize(most), bar(most, most, largest, "var(--s0)"), dataSize(total), whole(first), whole(end)]);
+  const alike = new Map();
+  for (const [name, stage, first, end, most, total] of lifetimes) {
+    const key = `${name}\n${stage}`;
+    const row = alike.get(key) || { name, stage, count: 0, most: 0, total: 0, first, end };
+    alike.set(key, { name, stage, count: row.count + 1, most: row.most + most, total: row.total + total,
+      first: Math.min(row.first, first), end: Math.max(row.end, end) });
+  }
+  const found = [...alike.values()].sort((x, y) => y.most - x.most);
+  const largest = Math.max(...found.map((x) => x.most), 0);
+  const rows = found.map((x) => [x.name, x.stage, whole(x.count), dataSize(x.most),
+    bar(x.most, x.most, largest, "var(--s0)"), dataSize(x.total), whole(x.first), whole(x.end)]);
   return table(`Variables that are live at step ${whole(step)}; a vertex's own memory and code are not among them.`,
-    [{ title: "variable" }, { title: "stage" }, { title: "its fullest tile", number: true }, { title: "", wide: true },
-      { title: "all tiles", number: true }, { title: "from step", number: true }, { title: "to", number: true }], rows);
+    [{ title: "variable" }, { title: "stage" }, { title: "number", number: true },
+      { title: "their fullest tiles", number: true }, { title: "", wide: true }, { title: "all tiles", number: true },
+      { title: "from step", number: true }, { title: "to", number: true }], rows);
 }
 
 export function regionTable(memory) {
