@@ -34,7 +34,8 @@ def _sync(profile: ProfileData) -> str:
     kinds = {k: c.low / total if total else 0.0 for k, c in profile.total_by("kind").items()}
     times = sum(n for s, n in profile.steps() if s.kind == "sync")
     return (
-        f"Sync takes {percent(kinds.get('sync', 0.0))} of the cycles, in {whole(times)} steps, and "
+        f"Sync takes {percent(kinds.get('sync', 0.0))} of the cycles, in {whole(times)} "
+        f"{'step' if times == 1 else 'steps'}, and "
         f"exchange {percent(kinds.get('exchange', 0.0))}."
     )
 
