@@ -152,12 +152,12 @@ def test_turns_need_less_memory_and_what_is_stored_is_charged(water, turned):
     moves = [s for s, _ in stored.steps() if "streaming memory" in s.name]
     loaded = sum(s.moved_bytes for s in moves if s.name.startswith("load"))
     assert loaded == 2 * expected  # once for each G d
-    # Blocks come back to their own tiles, so that nothing of them travels between tiles.
+    # Blocks come back to their own tiles: only densities travel more often between tiles.
     between = [
         sum(s.moved_bytes for s, _ in p.steps() if (s.stage, s.name) == ("repulsion", "exchange"))
         for p in (turns, stored)
     ]
-    assert between[1] == pytest.approx(between[0], rel=0.05)
+    assert between[0] < between[1] < between[0] + 0.5 * loaded
 
 
 def test_a_machine_takes_turns_where_it_must():
