@@ -290,6 +290,10 @@ print(f"one vertex: {alone.low:,.0f} cycles alone, {shared.low:,.0f} shared by s
 print(f"as compiled C++: {alone.high:,.0f}")
 
 # %% [markdown]
+# The page that `profile.to_html` writes shows the same: here seven vertices share tile 1 and six more have a tile each, and 1,465 tiles wait. So its first finding is the balance.
+#
+# ![The page of thirteen vertices: cards, findings and the timeline](data/page-vertex.png)
+#
 # ## 7. Make a matrix–vector product fast
 #
 # J = E v, the Coulomb matrix from stored integrals, does two operations for every number that it reads. So it can run no faster than the tiles read their memories: 65 TB/s for all of them together.
@@ -329,6 +333,8 @@ for name, fn in ways.items():
     )
 
 # %% [markdown]
+# ![The page of the vertices: one short compute set behind a long exchange](data/page-product.png)
+#
 # A tile loads at most 16 bytes in a cycle while it computes, 44 TB/s for all of them; 65 TB/s counts stores, too. The vertices reach that limit: memory is what they wait for. What is left to gain is the exchange: what does not have to travel costs nothing.
 #
 # ## 8. Sixteen replicas
@@ -368,6 +374,8 @@ for row in profile.ipus()[:3]:
     print(f"IPU {row.ipu}, machine {row.machine}: busy {row.busy:.0%} of the time")
 
 # %% [markdown]
+# ![The page of sixteen replicas: two products, and the all-reduce behind them](data/page-replicas.png)
+#
 # The own work does not grow, so sixteen replicas learn from nearly sixteen times as much, as long as the all-reduce stays small: give each replica more data for an update (gradient accumulation) where it does not.
 # `schnet price` does this for SchNet's real training step, and `qm1b plan --ipu` for a dataset.
 #

@@ -16,12 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import harness
-from benchmarks.ipu.capacity import fits
+from benchmarks.ipu.capacity import streamed_share
 from benchmarks.ipu.validation import validation_table
 from pyscf_ipu import Molecule, Settings, rks_core
 from pyscf_ipu.ipu import BOW, Profile, machine_of, memory_of, simulate
 from pyscf_ipu.ipu.command import profile_rks
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Repeat
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.shapes.shape import Shape, shape_of
 
 Figures = tuple[Any, list[str]]
@@ -30,6 +31,7 @@ Figures = tuple[Any, list[str]]
 REFERENCE_CYCLES = 77.7e6
 CYCLES = 20
 TARGET_MS = 10.0
+HALF = 0.5  # of G in streaming memory, at most
 PENTANE = "CCCCC"
 FIFTY_AOS = "CC(C)C1CC(O)C1"  # 8 heavy atoms, 14 hydrogens: 54 AOs
 
@@ -138,7 +140,7 @@ def _low(fn: Any, *args: Any) -> float:
 
 
 def capacity() -> Figures:
-    """The longest alkane on 1, 4 and 16 IPUs, judged from one that was priced."""
+    """The longest alkane on 1, 4 and 16 IPUs, all of G on the tiles or a part in DRAM."""
     found = {}
     for basis, measured in (("sto-3g", PENTANE), ("6-31g*", "CC")):
         mol = Molecule.from_smiles(measured, seed=0)
@@ -146,18 +148,41 @@ def capacity() -> Figures:
             mol, Settings(basis=basis, grid_level=0), lambda shape: machine_of(BOW, 1, shape)
         )
         memory = memory_of(core, BOW, 1, *args)
-        of = shape_of(mol.numbers, basis, False, 0)
+        code, can_run = int(memory.code.max()), memory.executable_bytes or 0
+        print(
+            f"  {basis}: {measured}'s code, stack and constants take "
+            f"{memory.always_live.max() / 1024:.0f} KiB of the fullest tile, its code "
+            f"{code / 1024:.0f} of {can_run / 1024:.0f} KiB that can run"
+        )
+        if code > can_run:
+            found[basis] = {"code_bytes": code, "can_run": can_run}
+            continue
         for ipus in (1, 4, 16):
-            n = 1
-            while fits(alkane(n + 1, basis), BOW, ipus, memory, of, int(BOW.tiles_per_ipu)):
-                n += 1
-            shape = alkane(n, basis)
-            found[f"{basis} on {ipus}"] = [n, shape.n_ao]
+            shares: list[float] = []
+            while (x := _share(len(shares) + 1, basis, ipus, memory)) is not None and x <= HALF:
+                shares.append(x)
+            lengths = sum(x == 0.0 for x in shares), len(shares)
+            past = next((n for n, _ in enumerate(shares, 1) if alkane(n, basis).n_ao >= 250), None)
+            row = [(n, alkane(n, basis).n_ao) for n in lengths]
+            found[f"{basis} on {ipus}"] = {"on_tiles": row[0], "streamed": row[1]}
+            off = shares[-1] * _g_bytes(lengths[1], basis)
+            seconds = off / (max(1, ipus // 4) * float(BOW.streaming_bytes_per_second))
             print(
-                f"  {basis:7} {ipus:2} x Bow: C{n}H{2 * n + 2}, {shape.n_ao} AOs, from "
-                f"{measured}: fullest tile {memory.max_tile_bytes / 1024:.0f} KiB"
+                f"  {basis:7} {ipus:2} x Bow: C{row[0][0]}, {row[0][1]} AOs with all of G on the "
+                f"tiles; C{row[1][0]}, {row[1][1]} AOs with {100 * shares[-1]:.0f} % of it in "
+                f"DRAM, {1e3 * seconds:.0f} ms a cycle to load"
+                + (f"; C{past}: {100 * shares[past - 1]:.0f} %" if past else "")
             )
     return found, []
+
+
+def _share(carbons: int, basis: str, ipus: int, memory: Memory) -> float | None:
+    return streamed_share(alkane(carbons, basis), BOW, ipus, memory)
+
+
+def _g_bytes(carbons: int, basis: str) -> float:
+    pairs = alkane(carbons, basis).n_pairs
+    return 2.0 * pairs * (pairs + 1)
 
 
 def alkane(n: int, basis: str) -> Shape:

@@ -42,6 +42,8 @@ def simulated(molecule: Molecule, settings: Settings, text: str, report: Report)
     cycles, seconds, memory = profile.cycles, profile.seconds, profile.memory
     fullest, over = int(memory.per_tile.max()), len(memory.overflowing)
     what = f"{over} tiles need more than they have" if over else "it fits"
+    if not over and not memory.fits:
+        what = "a tile has too little memory for its code, or for operands of the matrix unit"
     bound = " or more (some operations have no price)" if profile.unknown_ops else ""
     report.add(
         f"on a simulated {name}{f' x {number}' if number > 1 else ''} in float32: "

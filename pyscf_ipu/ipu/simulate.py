@@ -20,10 +20,11 @@ from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.pricing.on_ipu import last_mark
-from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
+from pyscf_ipu.ipu.pricing.pricer import AVAILABLE, Pricer, Pricing, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
-from pyscf_ipu.ipu.profile.data import Memory, Program, Repeat, Step
+from pyscf_ipu.ipu.profile.data import Program, Repeat, Step
 from pyscf_ipu.ipu.profile.profile import Profile
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Loop
 from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps
@@ -45,6 +46,7 @@ def simulate(
     replicas: int = 1,
     resident: Collection[int] = (),
     overlap: bool = False,
+    available_memory_proportion: float = AVAILABLE,
 ) -> Callable[..., tuple[Any, Profile]]:
     """A function that returns `(fn(*args), Profile)`.
 
@@ -54,7 +56,8 @@ def simulate(
             system such as `target("bow-pod16")`.
         num_ipus: IPUs of the program: each layer is spread over all their tiles (sharding), or, if
             the program names IPUs (`on_ipu`), each stage has one of them (pipelining).
-        strict: Raise an error if a tile's memory overflows, instead of reporting it.
+        strict: Raise an error if memory overflows, instead of reporting it: a tile's, its part that
+            code can run from, its interleaved part, or the machine's streaming memory.
         rules: Cost of each primitive; `RULES | {...}` for primitives of your own.
         replicas: Copies of the program, each with `num_ipus` IPUs and data of its own (data
             parallel).  `fn` and its arguments are those of one of them; it exchanges data with the
@@ -64,17 +67,26 @@ def simulate(
             result of the same shapes as one of them takes its place, so it stays, too.
         overlap: Traffic with the host runs beside the program (on tiles kept for that) instead of
             before and after it.
+        available_memory_proportion: Share of a tile's memory that operands and result of one matrix
+            product may take; a larger product runs in parts.
 
     Raises:
         Float64OnIpuError: The program computes in float64; the error names the operation.
         BFloat16OnIpuError: The same of bfloat16.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        ValueError: There is less than one IPU or replica, more than the system has, `resident`
+        ValueError: `available_memory_proportion` is not above 0 and at most 1, there is less than
+            one IPU or replica, more than the system has, `resident`
             names an argument that is not there, or the program uses a tile that the target does
             not have.
     """
+    if not 0.0 < available_memory_proportion <= 1.0:
+        raise ValueError(
+            f"available_memory_proportion={available_memory_proportion}: give a share of a tile's "
+            "memory above 0 and at most 1"
+        )
     target.check_ipus(num_ipus, replicas)
     streams = Streams(frozenset(resident), overlap)
+    how = Pricing(rules, replicas, available_memory_proportion)
     programs: dict[Hashable, _Priced] = {}
     compiled = jax.jit(fn)
 
@@ -84,7 +96,7 @@ def simulate(
         if key not in programs:
             closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
             moved = streams.bytes_of(args, out)
-            programs[key] = _Priced(closed, target, num_ipus, rules, replicas, moved)
+            programs[key] = _Priced(closed, target, num_ipus, how, moved)
         found = programs[key].profile(leaves)
         if strict:
             found.memory.check()
@@ -108,7 +120,8 @@ def profile_of(
     target.check_ipus(num_ipus, replicas)
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
-    return _Priced(closed, target, num_ipus, RULES, replicas, moved).profile(jax.tree.leaves(args))
+    how = Pricing(RULES, replicas)
+    return _Priced(closed, target, num_ipus, how, moved).profile(jax.tree.leaves(args))
 
 
 def memory_of(
@@ -119,7 +132,7 @@ def memory_of(
     rules: Mapping[str, Rule] = RULES,
 ) -> Memory:
     """The memory of `fn(*args)` on every tile; nothing is compiled or run."""
-    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, rules).memory
+    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, Pricing(rules)).memory
 
 
 class _Priced:
@@ -130,11 +143,10 @@ class _Priced:
         closed: ClosedJaxpr,
         target: Target,
         num_ipus: int,
-        rules: Mapping[str, Rule],
-        replicas: int = 1,
+        how: Pricing,
         moved: Moved | None = None,
     ) -> None:
-        self.target, self.num_ipus, self.replicas = target, num_ipus, replicas
+        self.target, self.num_ipus, self.replicas = target, num_ipus, how.replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed = closed
         stages = 1 + last_mark(closed.jaxpr)
@@ -145,7 +157,7 @@ class _Priced:
             )
         # Stages have an IPU each; without them, all IPUs share every operation.
         per_stage = int(target.tiles_per_ipu) if stages else self.n_tiles
-        p = self.pricer = Pricer(target, per_stage, rules, replicas)
+        p = self.pricer = Pricer(target, per_stage, how)
         if stages:
             p.stages(num_ipus)
         ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
@@ -154,8 +166,8 @@ class _Priced:
         if moved is None:
             into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
             moved = Moved(into, outof)
-        self.host = host_seconds(target, moved.into + moved.outof, replicas, num_ipus)
-        self.streams = host_steps(target, moved, replicas, num_ipus)
+        self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus)
+        self.streams = host_steps(target, moved, how.replicas, num_ipus)
         dram = target.streaming_memory_bytes
         self.memory = dataclasses.replace(
             p.memory.report(target),

@@ -12,7 +12,7 @@ from pyscf_ipu.tiles.array import (
     tile_put_sharded,
 )
 from pyscf_ipu.tiles.map import tile_map
-from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive
+from pyscf_ipu.tiles.primitive import TilePrimitive, create_ipu_tile_primitive, subroutine
 from pyscf_ipu.tiles.total import exact_product, tile_dot, tile_total, vertex_total
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "TileShardedArray",
     "create_ipu_tile_primitive",
     "exact_product",
+    "subroutine",
     "tile_data_barrier",
     "tile_dot",
     "tile_gather",

@@ -7,6 +7,7 @@ memory as functions of the shapes.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 from jaxtyping import PyTree
@@ -16,6 +17,10 @@ from pyscf_ipu.numerics.arrays import HostArray
 Shapes = tuple[jax.ShapeDtypeStruct, ...]
 PerfEstimate = Callable[..., "float | tuple[float, float]"]
 TmpSpace = Callable[..., int]
+Out = TypeVar("Out")
+
+SUBROUTINE = "subroutine_"
+"""What the names of subroutines begin with in a program."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,21 @@ class TilePrimitive:
 
     def __call__(self, *rows: HostArray) -> PyTree:
         return self.vertex(*rows)
+
+
+def subroutine(fn: Callable[..., Out], **statics: object) -> Callable[..., Out]:
+    """`fn` as a subroutine of vertices: a tile holds its code once, whichever of them call it.
+
+    Args:
+        fn: a pure function.
+        statics: arguments that its program depends on; it is called with the others.
+    """
+
+    def called(*operands: PyTree, **named: PyTree) -> Out:
+        return fn(*operands, **named, **statics)
+
+    called.__name__ = called.__qualname__ = f"{SUBROUTINE}{getattr(fn, '__name__', 'function')}"
+    return jax.jit(called)
 
 
 def create_ipu_tile_primitive(

@@ -207,7 +207,7 @@ def shape_price(label: str, molecules: int, sample: str, profile: Profile) -> Sh
         cycles=profile.cycles,
         seconds=profile.wall_seconds,
         max_tile_bytes=profile.memory.max_tile_bytes,
-        fits=not profile.memory.overflowing.size,
+        fits=profile.memory.fits,
         unknown_ops=profile.unknown_ops,
     )
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRINGS, PAIRS, Kinds, Slices
-from pyscf_ipu.ipu.algorithms.family_cuts import Schedule, best_cuts
+from pyscf_ipu.ipu.algorithms.family_cuts import SCRATCH_BYTES, Schedule, best_cuts
 from pyscf_ipu.shapes.layout import Layout, layout_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.tiles.array import WORKERS
@@ -72,6 +72,17 @@ class FamilyPlan:
     classes: tuple[FamilyClass, ...]
     n_tiles: int
     workers: int
+    turns: tuple[int, ...] = ()
+    """Where in `classes` each turn ends, if they take turns; a class may be in several."""
+    stored: int = 0
+    """Turns at the end whose blocks are in streaming memory."""
+
+    def by_turns(self) -> tuple[tuple[slice, bool], ...]:
+        """The classes of every turn, and whether its blocks are in streaming memory."""
+        ends = self.turns or (len(self.classes),)
+        kept = len(ends) - self.stored
+        parts = map(slice, (0, *ends[:-1]), ends)
+        return tuple((part, turn >= kept) for turn, part in enumerate(parts))
 
     def kinds(self, family_class: FamilyClass) -> Kinds:
         """Kinds of the four shells of a class."""
@@ -96,8 +107,15 @@ class FamilyPlan:
 
 
 @functools.lru_cache(maxsize=64)
-def family_plan(shape: Shape, n_tiles: int = TILES, workers: int = WORKERS) -> FamilyPlan:
+def family_plan(
+    shape: Shape,
+    n_tiles: int = TILES,
+    workers: int = WORKERS,
+    scratch: int = SCRATCH_BYTES,
+) -> FamilyPlan:
     """Partition the electron repulsion of a shape over `n_tiles` tiles of `workers` threads.
+
+    A vertex has at most `scratch` bytes of intermediates, where it can be cut so far.
 
     Raises:
         ValueError: There is no tile or no worker.
@@ -107,7 +125,7 @@ def family_plan(shape: Shape, n_tiles: int = TILES, workers: int = WORKERS) -> F
     layout = layout_of(shape)
     found = _enumerate(shape)
     kinds = [_kinds(layout, groups) for groups, _ in found]
-    how = best_cuts(kinds, [len(s) for _, s in found], n_tiles, workers)
+    how = best_cuts(kinds, [len(s) for _, s in found], n_tiles, workers, scratch)
     classes = [_class(layout, groups, shells, how, c) for c, (groups, shells) in enumerate(found)]
     return FamilyPlan(layout, tuple(classes), n_tiles, workers)
 

@@ -42,19 +42,19 @@ class Cut:
         return math.prod(self.slices)
 
 
-def cut(kinds: Kinds, n_families: int, limit: float) -> Cut:
+def cut(kinds: Kinds, n_families: int, limit: float, scratch: int = SCRATCH_BYTES) -> Cut:
     """The coarsest cut whose vertices fit a tile, if possible of at most `limit` operations."""
-    fitting = SCRATCH_BYTES // piece_bytes(kinds, (1, 1, 1, 1))
+    fitting = scratch // piece_bytes(kinds, (1, 1, 1, 1))
     how = Cut((1, 1, 1, 1), max(1, min(fitting, n_families)))
-    while not _fits(kinds, how) or how.families * piece_cost(kinds, how.slices) > limit:
-        smaller = finer(kinds, how)
+    while not _fits(kinds, how, scratch) or how.families * piece_cost(kinds, how.slices) > limit:
+        smaller = finer(kinds, how, scratch)
         if smaller is None:
             break
         how = smaller
     return how
 
 
-def finer(kinds: Kinds, how: Cut) -> Cut | None:
+def finer(kinds: Kinds, how: Cut, scratch: int = SCRATCH_BYTES) -> Cut | None:
     """Half the families in a vertex, or for a single family the deepest shell in more slices.
 
     None where the pieces would not be worth it.
@@ -62,14 +62,14 @@ def finer(kinds: Kinds, how: Cut) -> Cut | None:
     if how.families > 1:
         return Cut(how.slices, how.families // 2)
     slices = _sliced_once_more(kinds, how.slices)
-    if slices is None or not _fits(kinds, how):
+    if slices is None or not _fits(kinds, how, scratch):
         return slices and Cut(slices, 1)
     too_many = math.prod(slices) * block_bytes(kinds) > GATHERED_BYTES
     return None if too_many or piece_cost(kinds, slices) < MIN_OPERATIONS else Cut(slices, 1)
 
 
-def _fits(kinds: Kinds, how: Cut) -> bool:
-    return how.families * piece_bytes(kinds, how.slices) <= SCRATCH_BYTES
+def _fits(kinds: Kinds, how: Cut, scratch: int) -> bool:
+    return how.families * piece_bytes(kinds, how.slices) <= scratch
 
 
 def _sliced_once_more(kinds: Kinds, slices: Slices) -> Slices | None:
@@ -103,7 +103,13 @@ class Schedule:
         return self.mean > EVEN * self.slowest
 
 
-def best_cuts(kinds: list[Kinds], counts: list[int], n_tiles: int, workers: int) -> Schedule:
+def best_cuts(
+    kinds: list[Kinds],
+    counts: list[int],
+    n_tiles: int,
+    workers: int,
+    scratch: int = SCRATCH_BYTES,
+) -> Schedule:
     """Cuts of classes of `counts` families that make the slowest worker fast.
 
     First by one limit for all classes; then, one by one, the classes with most of the work, because
@@ -114,7 +120,7 @@ def best_cuts(kinds: list[Kinds], counts: list[int], n_tiles: int, workers: int)
 
     def by_limit(grain: float) -> Schedule:
         limit = grain * sum(work) / (n_tiles * workers)
-        cuts = tuple(cut(k, n, limit) for k, n in zip(kinds, counts, strict=True))
+        cuts = tuple(cut(k, n, limit, scratch) for k, n in zip(kinds, counts, strict=True))
         return deal(kinds, counts, cuts, n_tiles, workers)
 
     best = by_limit(GRAINS[0])
@@ -122,7 +128,7 @@ def best_cuts(kinds: list[Kinds], counts: list[int], n_tiles: int, workers: int)
         if not best.is_even:
             best = min(best, by_limit(grain), key=lambda s: s.slowest)
     for c in sorted(range(len(work)), key=lambda c: -work[c])[:REFINED]:
-        smaller = finer(kinds[c], best.cuts[c])
+        smaller = finer(kinds[c], best.cuts[c], scratch)
         if smaller is not None and not best.is_even:
             cuts = (*best.cuts[:c], smaller, *best.cuts[c + 1 :])
             best = min(best, deal(kinds, counts, cuts, n_tiles, workers), key=lambda s: s.slowest)

@@ -18,6 +18,7 @@ from pyscf_ipu.ipu.algorithms.family_vertex import (
     family_product_vertex,
     shell_rows,
 )
+from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms, Shells
@@ -32,10 +33,19 @@ def family_supermatrix(
     """The blocks of G of every family class: [V, m, 3, products] in Hartree, on `tiles`.
 
     G[ij,kl] = (ij|kl) - x/4 [(ik|jl) + (il|jk)] with the fraction x of exact exchange; blocks
-    ab-cd, ac-bd, ad-bc of each family, times `FamilyClass.weight`.
+    ab-cd, ac-bd, ad-bc of each family, times `FamilyClass.weight`; in streaming memory, if the
+    plan has them there.
     """
+    blocks: list[TileShardedArray] = []
     with jax.named_scope("eri"):
-        return tuple(_class_blocks(plan, c, atoms.shells, exchange) for c in plan.classes)
+        for turn, (part, stored) in enumerate(plan.by_turns()):
+            shells = atoms.shells
+            if turn:  # behind what the turns before have done
+                flat, tree = jax.tree.flatten((shells, blocks))
+                shells, blocks = jax.tree.unflatten(tree, jax.lax.optimization_barrier(flat))
+            made = [_class_blocks(plan, c, shells, exchange) for c in plan.classes[part]]
+            blocks += [streaming_store(x) for x in made] if stored else made
+    return tuple(blocks)
 
 
 def _class_blocks(
@@ -94,11 +104,19 @@ def family_repulsion(
     with jax.named_scope("repulsion"):
         # One zero behind the last pair, for the places without an AO pair.
         padded = jnp.concatenate([d, jnp.zeros(1, d.dtype)])
-        found = [_product(plan, c, x, padded) for c, x in zip(plan.classes, g, strict=True)]
-        values = jnp.concatenate([y.array.ravel() for y, _ in found])
-        places = np.concatenate([c.element.ravel() for c in plan.classes])
-        out = jnp.zeros_like(d).at[places].add(values, mode="drop")
-        hi, lo = jnp.concatenate([e.array for _, e in found]).T
+        out, energies = jnp.zeros_like(d), []
+        for part, stored in plan.by_turns():
+            classes, blocks = plan.classes[part], g[part]
+            if stored:
+                # Behind the turn before: otherwise the memory of all turns is there at once.
+                blocks, out = jax.lax.optimization_barrier((blocks, out))
+                blocks = streaming_load(blocks)
+            found = [_product(plan, c, x, padded) for c, x in zip(classes, blocks, strict=True)]
+            values = jnp.concatenate([y.array.ravel() for y, _ in found])
+            places = np.concatenate([c.element.ravel() for c in classes])
+            out = out.at[places].add(values, mode="drop")
+            energies += [e.array for _, e in found]
+        hi, lo = jnp.concatenate(energies).T
         return out, tile_total(Pair(hi, lo))
 
 

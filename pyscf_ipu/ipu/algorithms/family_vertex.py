@@ -32,6 +32,7 @@ from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot, scaled
 from pyscf_ipu.shapes.atoms import Shells
 from pyscf_ipu.shapes.layout import ShellGroup
+from pyscf_ipu.tiles import subroutine
 
 Groups = tuple[ShellGroup, ShellGroup, ShellGroup, ShellGroup]
 
@@ -96,7 +97,8 @@ def quartets(
         for d in range(3)
     ]
     order = order_bra + order_ket
-    table = hermite_coulomb(order, p * q / total, 1.0 / jnp.sqrt(total), r, of)
+    coulomb = subroutine(hermite_coulomb, order=order, of=of)
+    table = coulomb(alpha=p * q / total, prefactor=1.0 / jnp.sqrt(total), r=r)
     rows = product_index(order_bra, order_ket)
     half = jnp.einsum("fhnb,hknbc->fknc", bra.hermite, table[rows], precision="highest")
     sign = jnp.asarray(hermite_sign(order_ket), q.dtype)[:, None, None]
@@ -145,7 +147,8 @@ def _six_sides(groups: Groups, shells: list[Shells]) -> dict[tuple[int, int], Si
     for pairs in alike.values():
         x, y = pairs[0]
         a, b = (_stacked([shells[pair[z]] for pair in pairs]) for z in (0, 1))
-        side = pair_side(groups[x], groups[y], a, b)
+        make = subroutine(pair_side, group_a=groups[x], group_b=groups[y])
+        side = make(a=a, b=b)
         found |= dict(zip(pairs, _unstacked(side, len(pairs)), strict=True))
     return found
 
@@ -185,7 +188,9 @@ def _three_quartets(
             PAIRINGS[t][::-1] if x else PAIRINGS[t] for t, x in zip(which, turned, strict=True)
         ]
         one, other = (_concatenated([sides[pair[z]] for pair in pairs]) for z in (0, 1))
-        blocks = jnp.split(quartets(first.order, second.order, one, other, of), len(which))
+        orders = {"order_bra": first.order, "order_ket": second.order}
+        make = subroutine(quartets, **orders, of=of)
+        blocks = jnp.split(make(bra=one, ket=other), len(which))
         for t, x, block in zip(which, turned, blocks, strict=True):
             found[t] = block.swapaxes(1, 2) if x else block
     return [found[t] for t in range(3)]

@@ -18,6 +18,7 @@ from pyscf_ipu.ipu.spread.all_pairs import all_pairs_eigh
 from pyscf_ipu.ipu.spread.attraction import spread_attraction
 from pyscf_ipu.ipu.spread.grid_strips import spread_products
 from pyscf_ipu.ipu.spread.primitive_pairs import spread_pairs
+from pyscf_ipu.ipu.spread.turns import in_turns, room
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Machine, Repulsion
@@ -55,7 +56,9 @@ def machine_of(
     if pipelined and num_ipus != 2:
         raise ValueError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
     n_tiles = (1 if pipelined else num_ipus) * int(target.tiles_per_ipu)
-    families = family_plan(shape, n_tiles - 1, int(target.num_worker_contexts))
+    left = room(target, shape, n_tiles)
+    workers = int(target.num_worker_contexts)
+    families = in_turns(family_plan(shape, n_tiles - 1, workers, left.scratch), left)
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips

@@ -1,6 +1,6 @@
 """A Profile in types that JSON has."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.rates import rates
@@ -39,6 +39,12 @@ def figures(profile: ProfileData) -> dict[str, object]:
             "max_code_bytes": int(memory.code.max(initial=0)),
             "executable_bytes": memory.executable_bytes,
             "code_overflowing_tiles": memory.code_overflowing.tolist(),
+            "interleaved_bytes": int(memory.only_interleaved.max(initial=0)),
+            "interleaved_overflowing_tiles": memory.interleaved_overflowing.tolist(),
+            "by_region": {
+                k: {"max_bytes": int(v.max()), "total_bytes": int(v.sum())}
+                for k, v in memory.regions.items()
+            },
             "streaming_bytes": memory.streaming_bytes,
             "streaming_limit_bytes": memory.streaming_limit_bytes,
             "by_category": {
@@ -49,6 +55,7 @@ def figures(profile: ProfileData) -> dict[str, object]:
             "always_live_bytes": memory.always_live.tolist(),
             "timeline": [list(x) for x in memory.timeline],
             "largest": [asdict(b) for b in memory.largest],
+            "lifetimes": [list(astuple(x)) for x in memory.lifetimes],
         },
         "tile_balance": {"all": profile.balance(), **profile.balance_by_stage()},
         "tile_compute_cycles": profile.tile_compute.tolist(),

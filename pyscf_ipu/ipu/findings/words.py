@@ -34,7 +34,8 @@ def _sync(profile: ProfileData) -> str:
     kinds = {k: c.low / total if total else 0.0 for k, c in profile.total_by("kind").items()}
     times = sum(n for s, n in profile.steps() if s.kind == "sync")
     return (
-        f"Sync takes {percent(kinds.get('sync', 0.0))} of the cycles, in {whole(times)} steps, and "
+        f"Sync takes {percent(kinds.get('sync', 0.0))} of the cycles, in {whole(times)} "
+        f"{'step' if times == 1 else 'steps'}, and "
         f"exchange {percent(kinds.get('exchange', 0.0))}."
     )
 
@@ -54,4 +55,10 @@ def _memory(profile: ProfileData) -> str:
             else f"{percent(code / can_run)} of what can run"
         )
         parts.append(f"its code takes up to {data_size(code)} of {data_size(can_run)}, {state}")
+    if memory.interleaved_overflowing.size:
+        operands = data_size(int(memory.only_interleaved.max()))
+        parts.append(
+            f"operands of the matrix unit take up to {operands} of "
+            f"{data_size(limit - (can_run or 0))} interleaved memory, more than there is"
+        )
     return "; ".join(parts) + "."

@@ -14,10 +14,9 @@ from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
 
-AVAILABLE = 0.6
-"""Share of a tile's memory for the operands of one product: the default of PopLibs's option
-availableMemoryProportion (docs.graphcore.ai, PopLibs API, poplin)."""
 REFERENCE_SWEEPS = 12  # PySCF-IPU calls ipu_jacobi_eigh with num_iters=12
+MOST_RESULT = 0.75
+"""Share of a product's memory that the result of a block takes at most."""
 SCALAR_CYCLES = 4  # estimated: load, multiply, add and store of a dependent scalar step
 
 
@@ -51,33 +50,51 @@ def product(
 ) -> None:
     """`b` products of [rows, inner] by [inner, columns].
 
-    A tile's share of the operands may take `AVAILABLE` of its memory.  A product that needs more is
-    cut into parts that run one after another, each behind its own exchange.
+    Operands and result of a tile's block may take `Pricer.available` of its memory.  A block that
+    needs more is cut along its inner dimension into parts that run one after another, each behind
+    its own exchange.
     """
     b, rows, inner, columns = n
     p.half = p.half or half
     dtype, itemsize = ("float16", 2.0) if half else ("float32", 4.0)
-    plan = _split(p.target, max(1, p.n_tiles // b), rows, inner, columns, dtype)
+    fits = MOST_RESULT * _room(p) / itemsize
+    plan = _split(p.target, max(1, p.n_tiles // b), n[1:], dtype, fits)
     tiles = min(p.n_tiles, b * plan.tiles)
     each = math.ceil(b * plan.tiles / tiles)
     used = np.zeros(p.n_tiles)
     used[:tiles] = 1.0
-    room = AVAILABLE * float(p.target.memory_bytes_per_tile)
-    parts = math.ceil(itemsize * each * plan.elements / room)
-    share = used * itemsize * each / parts
-    source = f"PopLibs ConvPartial1x1, {dtype}"
+    result = itemsize * each * plan.rows * plan.columns
+    operands = itemsize * each * plan.inner * (plan.rows + plan.columns)
+    parts = _parts(p, each * plan.inner, operands, result)
+    share = used * itemsize * each * plan.inner / parts
+    cycles = each * plan.cycles
+    if parts > 1:
+        turn = max(1, plan.inner * each // parts)
+        cycles = matmul_cycles(plan.rows, turn, plan.columns, dtype)
     flops = 2.0 * b * rows * inner * columns
-    work = Work(flops / parts, itemsize * tiles * each * plan.elements / parts)
+    work = Work(flops / parts, tiles * (operands + result) / parts)
     with p.repeated(parts, f"{name}, in parts that fit"):
-        p.fetch(ins[0], share * plan.rows * plan.inner)
-        p.fetch(ins[1], share * plan.inner * plan.columns)
-        p.library(name, used * each * plan.cycles / parts, source, work=work)
+        p.fetch(ins[0], share * plan.rows)
+        p.fetch(ins[1], share * plan.columns)
+        p.library(name, used * cycles, f"PopLibs ConvPartial1x1, {dtype}", work=work)
+        p.need_scratch(used * result, used * (operands / parts + result))
     if plan.parts > 1:
         arriving = plan.rows * plan.columns / plan.parts * (plan.parts - 1)
         p.move(used * itemsize * arriving, used * itemsize * plan.rows * plan.columns)
         adds = p.workers * math.ceil(arriving / p.workers / VECTOR) + 100.0
         work = Work(tiles * arriving, itemsize * tiles * arriving)
         p.library(name, used * adds, "sum of the parts, an addition per element", work=work)
+
+
+def _parts(p: Pricer, most: int, operands: float, result: float) -> int:
+    """Turns, up to `most`, in which a tile multiplies its block, whose result stays."""
+    # A result that leaves less does not fit anyway.
+    room = max(_room(p) - result, (1.0 - MOST_RESULT) * _room(p))
+    return min(most, math.ceil(operands / room))
+
+
+def _room(p: Pricer) -> float:
+    return p.available * float(p.target.memory_bytes_per_tile)
 
 
 class _Block:
@@ -93,22 +110,25 @@ class _Block:
         self.cycles = matmul_cycles(self.rows, self.inner, self.columns, dtype)
         rate = float(target.exchange_bytes_per_cycle)
         moved = self.inner * (self.rows + self.columns)
-        self.elements = moved + self.rows * self.columns
         moved += self.rows * self.columns if self.parts > 1 else 0
         itemsize = 2.0 if dtype == "float16" else 4.0
         self.total = self.cycles + itemsize * moved / rate + 300.0 * (self.parts > 1)
 
 
 @functools.lru_cache(maxsize=4096)
-def _split(target: Target, tiles: int, rows: int, inner: int, columns: int, dtype: str) -> _Block:
-    """The cheapest way to cut a product into blocks, of a few hundred."""
-    best = _Block(target, (rows, inner, columns), (1, 1, 1), dtype)
+def _split(target: Target, tiles: int, n: tuple[int, int, int], dtype: str, fits: float) -> _Block:
+    """The cheapest way to cut a product into blocks, of a few hundred.
+
+    Blocks with results of more than `fits` elements are taken if there are no others.
+    """
+    rows, inner, columns = n
+    best = _Block(target, n, (1, 1, 1), dtype)
     for k in _cuts(inner, 16):
         for i in _cuts(rows, tiles):
             j = max(1, min(columns, tiles // (i * k)))
             if i * k <= tiles:
-                found = _Block(target, (rows, inner, columns), (i, k, j), dtype)
-                best = min(best, found, key=lambda x: x.total)
+                found = _Block(target, n, (i, k, j), dtype)
+                best = min(best, found, key=lambda x: (x.rows * x.columns > fits, x.total))
     return best
 
 

@@ -8,6 +8,7 @@ walk itself deals with loops, branches and calls.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from jax.core import AbstractValue
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
@@ -19,23 +20,39 @@ from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
-from pyscf_ipu.ipu.steps.tile_memory import Tracker, Trackers
+from pyscf_ipu.ipu.steps.tile_memory import Trackers
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
 
+AVAILABLE = 0.6
+"""Share of a tile's memory for the operands of one product: the default of PopLibs's option
+availableMemoryProportion (docs.graphcore.ai, PopLibs API, poplin)."""
+
 Rule = Callable[["Pricer", JaxprEqn, list[Value]], list[Value]]
 """Takes the pricer, an equation and the values of its operands; returns those of its results."""
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """How a program is priced."""
+
+    rules: Mapping[str, Rule]
+    replicas: int = 1
+    available: float = AVAILABLE
+    """Share of a tile's memory for one matrix product."""
 
 
 class Pricer(Steps):
     """Prices programs for one target."""
 
     def __init__(
-        self, target: Target, n_tiles: int, rules: Mapping[str, Rule], replicas: int = 1
+        self,
+        target: Target,
+        n_tiles: int,
+        how: Pricing,
     ) -> None:
-        super().__init__(target, n_tiles, replicas)
-        self.memory: Tracker | Trackers
-        self.rules = rules
+        super().__init__(target, n_tiles, how.replicas)
+        self.rules, self.available = how.rules, how.available
         self.unknown: list[tuple[str, list[Path | int]]] = []
         self.half = False
         """Whether there are float16 products."""
@@ -54,7 +71,7 @@ class Pricer(Steps):
             value = env[var] = self.constant(const)
             if is_floating(value):
                 stored = linear(value.size, value.itemsize, self.n_tiles)
-                self.memory.fixed["Constants"] += stored.bytes(value.itemsize)
+                self.tracker.fixed["Constants"] += stored.bytes(value.itemsize)
         for var, value in zip(jaxpr.invars, args, strict=True):
             self.memory.use(value.buffers)
             env[var] = value
@@ -72,9 +89,9 @@ class Pricer(Steps):
                 if var in last:
                     env[var] = value
                 else:
-                    self.memory.release(value.buffers)
+                    self.let_go(value)
             for var in {x for x in eqn.invars if not isinstance(x, Literal) and last[x] == i}:
-                self.memory.release(env.pop(var).buffers)
+                self.let_go(env.pop(var))
         self.stage = outer
         results = [self._value(x, env) for x in jaxpr.outvars]
         for value in results:
@@ -87,7 +104,7 @@ class Pricer(Steps):
 
     def _release(self, values: Iterable[Value]) -> None:
         for value in values:
-            self.memory.release(value.buffers)
+            self.let_go(value)
 
     def results(self, eqn: JaxprEqn, place: Place | None = None) -> list[Value]:
         """A variable in memory for every result of an equation."""
@@ -178,8 +195,9 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
-                    self.fetch(value, value.size * value.itemsize * share(whole.place))
-                self.memory.release(value.buffers)
+                    arriving = value.size * value.itemsize * share(whole.place)
+                    self.fetch(value, arriving, kept=True)
+                self.let_go(value)
             return outs[:n_carry]
 
         found = self._loop(eqn.params["length"], carry, avals[:n_carry], once)
@@ -240,7 +258,7 @@ class Pricer(Steps):
         """Values go to where a loop or branch wants them, unless they are there already."""
         for value, wanted in zip(values, to, strict=True):
             if value.view or value.place.key != wanted.place.key:
-                self.fetch(value, wanted.bytes())
+                self.fetch(value, wanted.bytes(), kept=True)
 
     def note_unknown(self, name: str, times: int = 1) -> None:
         """Something without a cost: the total becomes a lower bound."""

@@ -22,10 +22,9 @@ from pyscf_ipu.ipu.pricing.streaming import streaming
 from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
-from pyscf_ipu.ipu.steps.tile_memory import BYTES_PER_INSTRUCTION, INSTRUCTIONS_PER_EQUATION
-from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, count
+from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
-from pyscf_ipu.ipu.vertices.scratch import scratch_bytes
+from pyscf_ipu.ipu.vertices.scratch import product_bytes, scratch_bytes
 
 
 def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
@@ -103,9 +102,9 @@ def update(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     place = old.place if old.constant is None and not old.view else None
     (out,) = p.results(eqn, place)
     part = np.minimum(out.place.elements, new.size)
-    p.fetch(new, part * new.itemsize)
+    p.fetch(new, part * new.itemsize, kept=True)
     if place is None:
-        p.fetch(old, out.bytes())
+        p.fetch(old, out.bytes(), kept=True)
     cycles = part * new.itemsize / float(p.target.memcpy_bytes_per_cycle)
     p.library(eqn.primitive.name, cycles, "bytes at memcpy_bytes_per_cycle")
     return [out]
@@ -147,7 +146,7 @@ def place(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         where = Place(("replicated", tiles), incoming)
     elif eqn.params["how"] == "gather" and value.kept_place() is not None:
         incoming = incoming - _already_there(value, eqn, p.n_tiles)
-    p.fetch(value, np.minimum(incoming, value.distinct) * value.itemsize)
+    p.fetch(value, np.minimum(incoming, value.distinct) * value.itemsize, kept=True)
     # It arrives before the next compute set, even if that is already open.
     return [dataclasses.replace(v, made_in=None) for v in p.results(eqn, where)]
 
@@ -190,7 +189,7 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
     work = Work(cost.flops * len(tiles), loaded + stored, *each)
     p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
-    _note_memory(p, eqn, cost.equations)
+    _note_memory(p, eqn, cost)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
@@ -202,17 +201,19 @@ COUNTED = "counted", "the vertex's own program (counting.py)"
 DECLARED = "estimated", "declared with the vertex (create_ipu_tile_primitive)"
 
 
-def _note_memory(p: Pricer, eqn: JaxprEqn, equations: int) -> None:
+def _note_memory(p: Pricer, eqn: JaxprEqn, cost: VertexCost) -> None:
     """Code of a vertex, and its scratch memory, of which each worker needs its own."""
     counts = np.bincount(eqn.params["tiles"], minlength=p.n_tiles)
-    code = equations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
-    p.note_code(eqn.params["name"], code * (counts > 0))
+    p.note_code(eqn.params["name"], counts > 0, cost.equations)
+    for routine, equations in cost.routines.items():
+        p.note_code(routine, counts > 0, equations)
     declared = eqn.params["declared"]
     scratch = declared.scratch_bytes() if declared else None
     if scratch is None:
         scratch = scratch_bytes(eqn.params["jaxpr"].jaxpr)
     workers = np.minimum(counts, 1 if eqn.params["shared"] else p.workers)
-    p.memory.scratch(scratch * workers)
+    operands = product_bytes(eqn.params["jaxpr"].jaxpr)
+    p.need_scratch(scratch * workers, operands * workers)
 
 
 def barrier(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:

@@ -3,9 +3,10 @@
 Two functions mark in a program what is kept there; elsewhere they do nothing.
 """
 
+from typing import TypeVar
+
 import jax
 import numpy as np
-from jax import Array
 from jax.extend.core import JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -14,6 +15,9 @@ from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.steps import Value
 
 STREAMED = "streaming"
+
+Tree = TypeVar("Tree")
+"""An array, or a pytree of arrays."""
 
 streaming_p = Primitive(STREAMED)
 streaming_p.def_impl(lambda x, *, store: x)
@@ -24,12 +28,12 @@ batching.defvectorized(streaming_p)
 ad.deflinear2(streaming_p, lambda ct, _, *, store: [streaming_p.bind(ct, store=not store)])
 
 
-def streaming_store(x: Array) -> Array:
+def streaming_store(x: Tree) -> Tree:
     """Put an array into streaming memory; it takes no tile memory until it is loaded."""
     return jax.tree.map(lambda leaf: streaming_p.bind(leaf, store=True), x)
 
 
-def streaming_load(x: Array) -> Array:
+def streaming_load(x: Tree) -> Tree:
     """Bring an array back to the tiles; whatever reads a stored array needs this first."""
     return jax.tree.map(lambda leaf: streaming_p.bind(leaf, store=False), x)
 
@@ -53,10 +57,11 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     name = "store to streaming memory" if store else "load from streaming memory"
     p.other("exchange", name, cycles, (rate.how, rate.source), moved=nbytes)
     if not store:
-        return p.results(eqn)
+        return p.results(eqn, value.home)
     p.streamed_bytes += sharing * nbytes
     nowhere = Place((STREAMED,), np.zeros(p.n_tiles))
-    return [Value(nowhere, value.size, value.itemsize, ipu=p.ipu)]
+    home = value.kept_place()
+    return [Value(nowhere, value.size, value.itemsize, ipu=p.ipu, home=home)]
 
 
 def is_streamed(value: Value) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.ipu.profile.regions import Memory
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ class Cycles:
 
 
 NOTHING = Cycles(0.0, 0.0)
-CODE = frozenset(("Vertex Code", "Control Code", "Internal Exchange Code"))
-"""Categories of memory that code runs from."""
 
 Origin = tuple[str, str]
 """How cycles were found, one of `pyscf_ipu.ipu.chip.quantity.HOWS`, and their source."""
@@ -86,84 +84,6 @@ class Repeat:
 
 
 Program = tuple["Step | Repeat", ...]
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A variable at the moment of the highest load: its bytes on the fullest tile."""
-
-    name: str
-    stage: str
-    category: str
-    tile_bytes: int
-    total_bytes: int
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes per tile in PopVision's categories, and over the program."""
-
-    limit_bytes: int
-    """Capacity of a tile."""
-    by_category: dict[str, np.ndarray]
-    """Category -> bytes [n_tiles], each tile at its own highest load."""
-    always_live: np.ndarray
-    """[n_tiles] bytes that are live throughout."""
-    timeline: tuple[tuple[str, int], ...]
-    """(label, bytes of the fullest tile) after each program step that allocates."""
-    largest: tuple[Buffer, ...]
-    """The buffers that fill the fullest tile."""
-    executable_bytes: int | None = None
-    """The part of a tile's memory that code can run from, if that is known."""
-    streaming_bytes: int = 0
-    """In the machine's DRAM: what the program keeps off the chip, all replicas of it together."""
-    streaming_limit_bytes: int | None = None
-
-    @property
-    def code(self) -> np.ndarray:
-        """[n_tiles] bytes of code."""
-        none = np.zeros_like(self.always_live)
-        return sum((v for k, v in self.by_category.items() if k in CODE), none)
-
-    @property
-    def code_overflowing(self) -> np.ndarray:
-        """Tiles with more code than can run."""
-        most = self.executable_bytes
-        return np.flatnonzero(self.code > most) if most is not None else np.zeros(0, int)
-
-    def check(self) -> None:
-        """Raise TileMemoryError if anything does not fit."""
-        over, code, limit = self.overflowing, self.code_overflowing, self.streaming_limit_bytes
-        if over.size:
-            named = (f": {b.name!r} ({b.tile_bytes} bytes)" for b in self.largest[:1])
-            raise TileMemoryError(
-                f"{over.size} tiles need up to {self.max_tile_bytes} bytes and have "
-                f"{self.limit_bytes}; the largest buffer there is{''.join(named)}: use more IPUs "
-                "or a smaller molecule"
-            )
-        if code.size:
-            raise TileMemoryError(
-                f"{code.size} tiles have up to {int(self.code.max())} bytes of code, and only "
-                f"{self.executable_bytes} can run: use fewer kinds of vertices"
-            )
-        if limit is not None and self.streaming_bytes > limit:
-            raise TileMemoryError(
-                f"{self.streaming_bytes} bytes are to be kept off the chip, and the machine has "
-                f"{limit}: keep less, or use more machines"
-            )
-
-    @property
-    def per_tile(self) -> np.ndarray:
-        return sum(self.by_category.values(), np.zeros_like(self.always_live))
-
-    @property
-    def max_tile_bytes(self) -> int:
-        return int(self.per_tile.max())
-
-    @property
-    def overflowing(self) -> np.ndarray:
-        """Tiles that hold more than they can."""
-        return np.flatnonzero(self.per_tile > self.limit_bytes)
 
 
 @dataclass(frozen=True)

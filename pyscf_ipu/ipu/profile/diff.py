@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.ipu.profile.data import NOTHING, Memory, ProfileData
+from pyscf_ipu.ipu.findings.totals import chips
+from pyscf_ipu.ipu.profile.data import NOTHING, ProfileData
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.profile.text import clip, data_size, duration, table, whole
-from pyscf_ipu.ipu.profile.totals import chips
 
 _NAME = 34
 

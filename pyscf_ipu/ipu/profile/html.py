@@ -14,10 +14,10 @@ from importlib.resources import files
 from string import Template
 
 from pyscf_ipu.ipu.findings.figures import figures
+from pyscf_ipu.ipu.findings.totals import program_counts, title, vertex_totals
 from pyscf_ipu.ipu.findings.words import findings
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 from pyscf_ipu.ipu.profile.diff import compare
-from pyscf_ipu.ipu.profile.totals import program_counts, title, vertex_totals
 
 _FOLDER = files("pyscf_ipu").joinpath("ipu", "profile", "page")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)

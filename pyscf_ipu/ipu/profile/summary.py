@@ -13,9 +13,9 @@ import numpy as np
 
 from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.rates import rates
+from pyscf_ipu.ipu.findings.totals import program_counts, shares, vertex_totals
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData
 from pyscf_ipu.ipu.profile.text import WIDTH, bar, clip, data_size, duration, percent, table, whole
-from pyscf_ipu.ipu.profile.totals import program_counts, shares, vertex_totals
 
 _TOP_TILES = 5
 _TOP_BUFFERS = 10
@@ -73,13 +73,42 @@ def _memory(profile: ProfileData) -> list[str]:
         ("Always live", data_size(int(memory.always_live.sum()))),
         ("Maximum", f"{data_size(memory.max_tile_bytes)} on tile {fullest}"),
         ("Tiles out of memory", f"{len(over)}  ({some})" if some else "0"),
+        *_limits(profile),
     ]
     lines = ["Memory Usage", *table(rows, "< <"), "", "  Tile histogram", *_histogram(profile)]
     lines += ["", "  Fullest tiles", *_fullest_tiles(profile)]
     lines += ["", "  By category", *_categories(profile)]
+    if memory.regions:
+        lines += ["", "  By region", *_regions(profile)]
     if memory.largest:
         lines += ["", f"  Largest buffers on tile {fullest}", *_largest(profile)]
     return lines
+
+
+def _limits(profile: ProfileData) -> list[tuple[str, str]]:
+    """What may be full before the whole tile is: code, interleaved memory, the machine's DRAM."""
+    memory, rows = profile.memory, []
+
+    def row(name: str, used: int, limit: int, over: int) -> None:
+        state = f", too much on {whole(over)} tiles" if over else ""
+        rows.append((name, f"{data_size(used)} of {data_size(limit)}{state}"))
+
+    if (code := memory.executable_bytes) is not None:
+        row("Code, most on a tile", int(memory.code.max()), code, len(memory.code_overflowing))
+        operands, rest = int(memory.only_interleaved.max(initial=0)), memory.limit_bytes - code
+        row("Matrix operands, most", operands, rest, len(memory.interleaved_overflowing))
+    if memory.streaming_bytes and (dram := memory.streaming_limit_bytes):
+        over = int(memory.streaming_bytes > dram)
+        row("Streaming memory", memory.streaming_bytes, dram, over * profile.n_tiles)
+    return rows
+
+
+def _regions(profile: ProfileData) -> list[str]:
+    rows = [
+        (f"  {name}", data_size(int(tiles.max())), data_size(int(tiles.sum())))
+        for name, tiles in profile.memory.regions.items()
+    ]
+    return table([("", "fullest tile", "all tiles"), *rows], "< > >")
 
 
 def _histogram(profile: ProfileData) -> list[str]:

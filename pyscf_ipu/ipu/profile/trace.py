@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from pyscf_ipu.ipu.findings.totals import title
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
-from pyscf_ipu.ipu.profile.totals import title
 
 LANES = ("loops", "compute", "exchange", "sync", "host")
 _PROCESS = 1

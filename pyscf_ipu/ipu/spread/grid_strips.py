@@ -2,8 +2,8 @@
 
 Every tile has grid points, and each of them needs the whole density matrix and adds to the whole
 matrix of the functional.  Held at once, these two take 8 N^2 bytes of each tile, however many IPUs
-there are.  In strips of rows a tile has one strip at a time, for the price of some more syncs;
-what travels is the same.
+there are.  In strips of rows or columns a tile has one strip at a time, for the price of some more
+syncs; what travels is the same.
 """
 
 from collections.abc import Callable
@@ -74,17 +74,15 @@ def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
 def strips_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """As `xc_matrix.xc_potential`."""
     tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
-    own = tile_put_sharded(ao.values, tiles)
-    given = own, tile_put_sharded(factors, tiles)
-    made = tile_map(weighted, *given, name="xc_weighted", shared=True)
+    given = tile_put_sharded(ao.values, tiles), tile_put_sharded(factors, tiles)
     strips = []
     for first in range(0, n, strip_rows(n)):
-        vertex = partial(_rows_of_matrix, first, min(first + strip_rows(n), n))
-        part = tile_map(vertex, own, made, name="xc_potential", shared=True)
+        vertex = partial(_columns_of_matrix, first, min(first + strip_rows(n), n))
+        part = tile_map(vertex, *given, name="xc_potential", shared=True)
         strips.append(part.array.sum(0))
-    return jnp.concatenate(strips)
+    return jnp.concatenate(strips, axis=1)
 
 
-def _rows_of_matrix(first: int, end: int, ao: Array, made: Array) -> Array:
-    """Vertex: a block's part of some rows of half the matrix."""
-    return over_points(ao[0, first:end], made)
+def _columns_of_matrix(first: int, end: int, ao: Array, factors: Array) -> Array:
+    """Vertex: a block's part of some columns of half the matrix."""
+    return over_points(ao[0], weighted(ao[:, first:end], factors))

@@ -135,6 +135,7 @@ class ElementwiseSet(ComputeSet):
     def start(self, place: Place, half: bool = False) -> ElementwiseSet:
         """Load and store the elements at `place`: float16 if `half`, else of four bytes."""
         self.place = place
+        self.operations: list[str] = []
         used = place.elements > 0
         self._per_worker = np.ceil(place.elements / self.cycles.shape[2])
         start, vector = (HALF_BINARY_START, HALF_VECTOR) if half else (BINARY_START, VECTOR)
@@ -150,6 +151,7 @@ class ElementwiseSet(ComputeSet):
         self.cycles += (np.ceil(self._per_worker / cost.elements) * cost.cycles)[:, None]
         self.work = self.work.plus(Work(float(self.place.elements.sum()), loaded))
         self._note(name, 0, (cost.how, cost.source))
+        self.operations.append(name)
 
 
 def compute_step(

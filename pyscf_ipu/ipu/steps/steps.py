@@ -8,6 +8,7 @@ a compute set, as a Poplar programmer would have them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 from typing import cast
 
 import numpy as np
@@ -26,7 +27,15 @@ from pyscf_ipu.ipu.steps.compute_sets import (
     compute_step,
 )
 from pyscf_ipu.ipu.steps.places import Place, linear
-from pyscf_ipu.ipu.steps.tile_memory import CONTROL_BYTES, EXCHANGE_BYTES, Tracker
+from pyscf_ipu.ipu.steps.tile_memory import (
+    BYTES_PER_INSTRUCTION,
+    CONTROL_BYTES,
+    EXCHANGE_BYTES,
+    INSTRUCTIONS_PER_EQUATION,
+    LIBRARY_BYTES,
+    Tracker,
+    Trackers,
+)
 from pyscf_ipu.ipu.steps.values import Loop, Value
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
@@ -40,13 +49,13 @@ class Steps:
     def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
-        self.memory = Tracker(n_tiles)
+        self.memory: Tracker | Trackers = Tracker(n_tiles)
         self.steps: list[PricedStep | Loop] = []
         self.stage = ""
-        self._codes: set[str] = set()
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
+        self._dying: list[tuple[int, ...]] = []
         self.streamed_bytes = 0.0
         """Kept in the streaming memory of a machine."""
         self.ipu = 0
@@ -85,8 +94,16 @@ class Steps:
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
-    def fetch(self, value: Value, incoming: np.ndarray) -> None:
-        """Let bytes [n_tiles] of a variable come to the tiles before the next compute set."""
+    @property
+    def tracker(self) -> Tracker:
+        """The memory of the present IPU."""
+        return self.memory.here if isinstance(self.memory, Trackers) else self.memory
+
+    def fetch(self, value: Value, incoming: np.ndarray, kept: bool = False) -> None:
+        """Let bytes [n_tiles] of a variable come to the tiles before the next compute set.
+
+        They live as long as that set, unless they are `kept`: then another variable has them.
+        """
         if value.constant is not None:
             return
         if value.place.key[0] == "streaming":
@@ -102,18 +119,37 @@ class Steps:
         if total == 0.0 or there == 0.0:
             return
         # A tile sends each of its bytes once; any number of tiles may listen.
-        self.move(incoming, source * min(1.0, total / there))
+        self.move(incoming, source * min(1.0, total / there), kept)
 
-    def move(self, incoming: np.ndarray, outgoing: np.ndarray) -> None:
+    def move(self, incoming: np.ndarray, outgoing: np.ndarray, kept: bool = False) -> None:
         """Let bytes [n_tiles] that a rule counted itself come and go."""
+        if not kept:
+            self.tracker.receive(self.stage, incoming)
         self._incoming = self._incoming + incoming
         self._outgoing = self._outgoing + outgoing
 
-    def note_code(self, name: str, code: np.ndarray) -> None:
-        """Code of a vertex, once on every tile that runs it: [n_tiles] bytes."""
-        if name not in self._codes:
-            self._codes.add(name)
-            self.memory.fixed["Vertex Code"] += code
+    def let_go(self, value: Value) -> None:
+        """A variable is dead, as soon as the vertices of the open compute set have run."""
+        if type(self._open) is ComputeSet:
+            self._dying.append(value.buffers)
+        else:
+            self.memory.release(value.buffers)
+
+    def note_code(self, key: Hashable, here: np.ndarray, operations: int) -> None:
+        """Code of so many operations, once on every tile `here` [n_tiles]."""
+        nbytes = operations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
+        self.tracker.add_code(key, here, nbytes)
+
+    def need_scratch(self, where: np.ndarray, interleaved: np.ndarray | float = 0.0) -> None:
+        """Memory [n_tiles] inside the vertices of the compute set that was opened or added last.
+
+        Vertices of one set use the same memory one after another, so the largest need counts.
+
+        Args:
+            where: Bytes of all workers together.
+            interleaved: Bytes that have to be in interleaved memory, of scratch and of variables.
+        """
+        self.tracker.need_scratch(self.stage, where, interleaved)
 
     def vertices(self) -> ComputeSet:
         """The compute set that the next vertices join, side by side with what is in it."""
@@ -151,8 +187,7 @@ class Steps:
         links = link_cycles(self.target, crossing)
         sync = sync_cost(self.target, ipus)
         took_part = (incoming > 0) | (outgoing > 0)
-        self.memory.receive(incoming)
-        self.memory.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
+        self.tracker.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
         self.other("sync", "sync", float(sync), (sync.how, sync.source))
         tiles, moved = int(took_part.sum()), float(incoming.sum())
         self.other("exchange", "exchange", cycles, EXCHANGE_ORIGIN, tiles, moved)
@@ -205,6 +240,7 @@ class Steps:
             work: Of all tiles.
         """
         self.flush()
+        self.tracker.add_code(("library", name), load > 0, LIBRARY_BYTES)
         both, vertices = np.stack([load, load]), int((load > 0).sum())
         self._append(compute_step(name, self.stage, both, vertices, (how, source), work))
 
@@ -247,14 +283,21 @@ class Steps:
         found, self._open = self._open, None
         if found is not None:
             step = found.step()
+            if isinstance(found, ElementwiseSet):
+                fused = "fused", *found.operations
+                self.note_code(fused, found.place.elements > 0, len(fused))
             if type(found) is ComputeSet:
                 self.transfer()  # what its vertices fetched comes first
             self._append(step)
+        self.tracker.next_set(type(found) is ComputeSet)
+        dying, self._dying = self._dying, []
+        for handles in dying:
+            self.memory.release(handles)
         self.transfer()
         self._collectives()
 
     def _append(self, priced: PricedStep) -> None:
-        self.memory.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
+        self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
         if self.ipu:
             priced = PricedStep(dataclasses.replace(priced.step, ipu=self.ipu), priced.load)
         self.steps.append(priced)

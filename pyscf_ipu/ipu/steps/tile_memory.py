@@ -1,24 +1,37 @@
 """Memory of every tile while the program runs.
 
-A buffer lives from the equation that makes it to the last that uses it, or any view of it.
+A buffer lives from the equation that makes it to the last that uses it, or any view of it.  What an
+exchange brings for one compute set, and what its vertices need inside themselves, lives as long as
+that set.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.profile.data import Buffer, Memory
+from pyscf_ipu.ipu.profile.regions import Buffer, Lifetime, Memory
 from pyscf_ipu.tiles.array import WORKERS
 
 LARGEST = 12  # buffers that are named
+MOST_LIFETIMES = 1500  # that are kept, the largest
+LEAST_BYTES = 64  # of a variable on a tile whose lifetime is kept
 INSTRUCTIONS_PER_EQUATION = 12  # estimated: pointers, loop, loads and store of one operation
 BYTES_PER_INSTRUCTION = 4
+LIBRARY_BYTES = 1024  # estimated: one of PopLibs's vertices
 CONTROL_BYTES = 32  # estimated: a step of the control program on each tile
 EXCHANGE_BYTES = 48  # estimated: code of one exchange on each tile that takes part
-SCRATCH = "Vertex Scratch"
+VARIABLES, SCRATCH = "Variables", "Vertex Scratch"
 STACK_BYTES = WORKERS * 256 + 512  # estimated: workers and supervisor
+
+
+class _Kept(NamedTuple):
+    name: str
+    stage: str
+    where: np.ndarray
+    first: int  # point of the timeline
 
 
 class Tracker:
@@ -27,41 +40,65 @@ class Tracker:
     def __init__(self, n_tiles: int) -> None:
         self.live = np.zeros(n_tiles)
         self.highest = np.zeros(n_tiles)
+        self.interleaved = np.zeros(n_tiles)
+        """The most that has to be in interleaved memory at once."""
         codes = ("Vertex Code", "Control Code", "Internal Exchange Code")
-        self.fixed = {name: np.zeros(n_tiles) for name in (SCRATCH, "Constants", *codes)}
+        self.fixed = {name: np.zeros(n_tiles) for name in ("Constants", *codes)}
         self.timeline: list[tuple[str, int]] = []
         self.ipu = 0
         """Where this is, if there are several."""
-        self._buffers: dict[int, tuple[str, str, np.ndarray]] = {}
+        self._held, self._coming, self._scratch, self._scratch_then = np.zeros((4, n_tiles))
+        self._codes: dict[Hashable, np.ndarray] = {}
+        self._buffers: dict[int, _Kept] = {}
         self._uses: dict[int, int] = {}
+        self._lifetimes: list[Lifetime] = []
         self._next = 0
         self._worst = 0.0
-        self._snapshot: list[tuple[str, str, np.ndarray]] = []
+        self._snapshot: list[_Kept] = []
 
     def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
         """A buffer with one use; returns its handle."""
         handle, self._next = self._next, self._next + 1
-        self._buffers[handle] = (name, stage, where)
+        self._buffers[handle] = _Kept(name, stage, where, len(self.timeline))
         self._uses[handle] = 1
         self.live = self.live + where
-        np.maximum(self.highest, self.live, out=self.highest)
-        fullest = float(self.live.max(initial=0.0))
+        self._note(_label(stage, name))
+        return handle
+
+    def receive(self, stage: str, where: np.ndarray) -> None:
+        """Bytes [n_tiles] that an exchange brings for the next compute set, and no variable has."""
+        self._coming = self._coming + where
+        self._note(_label(stage, "data on the move"))
+
+    def need_scratch(
+        self, stage: str, where: np.ndarray, interleaved: np.ndarray | float = 0.0
+    ) -> None:
+        """As `Steps.need_scratch`."""
+        self._scratch = np.maximum(self._scratch, where)
+        self.interleaved = np.maximum(self.interleaved, interleaved)
+        self._note(_label(stage, "inside vertices"))
+
+    def next_set(self, received: bool) -> None:
+        """A compute set is over; `received` if what came was for that one."""
+        none = np.zeros_like(self.live)
+        self._held, self._coming, self._scratch = none if received else self._coming, none, none
+
+    def _note(self, label: str) -> None:
+        total = self.live + np.maximum(self._held, self._coming) + self._scratch
+        higher = total > self.highest
+        self._scratch_then = np.where(higher, self._scratch, self._scratch_then)
+        self.highest = np.where(higher, total, self.highest)
+        fullest = float(total.max(initial=0.0))
         if fullest > self._worst:
             self._worst = fullest
             self._snapshot = list(self._buffers.values())
-        self.timeline.append((f"{stage}: {name}" if stage else name, int(fullest)))
-        return handle
+        self.timeline.append((label, int(fullest)))
 
-    def receive(self, where: np.ndarray) -> None:
-        """Bytes [n_tiles] that an exchange brings for one compute set, beside the live ones."""
-        np.maximum(self.highest, self.live + where, out=self.highest)
-
-    def scratch(self, where: np.ndarray) -> None:
-        """Memory [n_tiles] inside vertices while a compute set runs.
-
-        A vertex has it for as long as the program is loaded, so the largest need counts.
-        """
-        np.maximum(self.fixed[SCRATCH], where, out=self.fixed[SCRATCH])
+    def add_code(self, key: Hashable, here: np.ndarray, nbytes: int) -> None:
+        """Code on the tiles `here` [n_tiles]; a tile has it once."""
+        there = self._codes.get(key, np.zeros(len(here), bool))
+        self.fixed["Vertex Code"] += nbytes * (here & ~there)
+        self._codes[key] = there | here
 
     def use(self, handles: Iterable[int]) -> None:
         """One more variable refers to these buffers."""
@@ -73,27 +110,40 @@ class Tracker:
         for h in handles:
             self._uses[h] -= 1
             if self._uses[h] == 0:
-                self.live = self.live - self._buffers.pop(h)[2]
+                kept = self._buffers.pop(h)
+                self.live = self.live - kept.where
+                self._end(kept)
                 del self._uses[h]
+
+    def _end(self, kept: _Kept) -> None:
+        most = int(kept.where.max(initial=0.0))
+        if most >= LEAST_BYTES:
+            total, end = int(kept.where.sum()), len(self.timeline)
+            self._lifetimes.append(Lifetime(kept.name, kept.stage, kept.first, end, most, total))
 
     def report(self, target: Target) -> Memory:
         """Per tile, in PopVision's categories, beside the limits of the target."""
+        for kept in self._buffers.values():
+            self._end(kept)
         executable = target.executable_memory_bytes
         tile = int(np.argmax(self.highest)) if self.highest.size else 0
-        named = sorted(self._snapshot, key=lambda b: -b[2][tile])[:LARGEST]
-        used = self.highest > 0
-        stack = np.where(used, float(STACK_BYTES), 0.0)
-        categories = {"Variables": self.highest, **self.fixed, "Stack": stack}
+        named = sorted(self._snapshot, key=lambda b: -b.where[tile])[:LARGEST]
+        stack = np.where(self.highest > 0, float(STACK_BYTES), 0.0)
+        held = {VARIABLES: self.highest - self._scratch_then, SCRATCH: self._scratch_then}
+        categories = {**held, **self.fixed, "Stack": stack}
+        timeline, place = _thinned(self.timeline)
         return Memory(
             int(target.memory_bytes_per_tile),
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
-            _thinned(self.timeline),
+            timeline,
             tuple(
-                Buffer(name, stage, "Variables", int(where[tile]), int(where.sum()))
-                for name, stage, where in named
+                Buffer(b.name, b.stage, VARIABLES, int(b.where[tile]), int(b.where.sum()))
+                for b in named
             ),
             int(executable) if executable.known else None,
+            interleaved=np.ceil(self.interleaved).astype(np.int64),
+            lifetimes=_largest(self._lifetimes, place),
         )
 
 
@@ -105,21 +155,13 @@ class Trackers:
         self.ipu = 0
 
     @property
-    def fixed(self) -> dict[str, np.ndarray]:
+    def here(self) -> Tracker:
         """Of the present IPU."""
-        return self._each[self.ipu].fixed
+        return self._each[self.ipu]
 
     def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
         """As `Tracker.allocate`."""
-        return self._each[self.ipu].allocate(name, stage, where) * len(self._each) + self.ipu
-
-    def receive(self, where: np.ndarray) -> None:
-        """As `Tracker.receive`."""
-        self._each[self.ipu].receive(where)
-
-    def scratch(self, where: np.ndarray) -> None:
-        """As `Tracker.scratch`."""
-        self._each[self.ipu].scratch(where)
+        return self.here.allocate(name, stage, where) * len(self._each) + self.ipu
 
     def use(self, handles: Iterable[int]) -> None:
         """As `Tracker.use`, wherever the buffers are."""
@@ -142,11 +184,29 @@ class Trackers:
                 for name in fullest.by_category
             },
             always_live=np.concatenate([m.always_live for m in found]),
+            interleaved=np.concatenate([m.only_interleaved for m in found]),
         )
 
 
-def _thinned(timeline: list[tuple[str, int]], most: int = 2000) -> tuple[tuple[str, int], ...]:
-    """At most `most` points: the highest of every stretch."""
+def _label(stage: str, name: str) -> str:
+    return f"{stage}: {name}" if stage else name
+
+
+def _thinned(
+    timeline: list[tuple[str, int]], most: int = 2000
+) -> tuple[tuple[tuple[str, int], ...], np.ndarray]:
+    """At most `most` points, the highest of every stretch; and their places in the whole."""
     step = -(-len(timeline) // most) if timeline else 1
-    stretches = (timeline[i : i + step] for i in range(0, len(timeline), step))
-    return tuple(max(part, key=lambda point: point[1]) for part in stretches)
+    stretches = (range(i, min(i + step, len(timeline))) for i in range(0, len(timeline), step))
+    places = [max(part, key=lambda k: timeline[k][1]) for part in stretches]
+    return tuple(timeline[k] for k in places), np.array(places, int)
+
+
+def _largest(lifetimes: list[Lifetime], places: np.ndarray) -> tuple[Lifetime, ...]:
+    """The largest ones that are live at any of these places of the timeline, by place."""
+    found = []
+    for x in lifetimes:
+        first, end = (int(np.searchsorted(places, k)) for k in (x.first, x.end))
+        if first < end:
+            found.append(replace(x, first=first, end=end))
+    return tuple(sorted(found, key=lambda x: -x.tile_bytes)[:MOST_LIFETIMES])

@@ -28,6 +28,8 @@ class Value:
     """[n_tiles] bytes that a view takes its elements from."""
     ipu: int = 0
     """Where it is, in a program of stages."""
+    home: Place | None = None
+    """Tiles that an array in streaming memory was on, and comes back to."""
     made_in: object = None
     """The compute set that was open when it was made, if there was one."""
 

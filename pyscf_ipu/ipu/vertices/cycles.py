@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from jax.extend.core import Jaxpr, JaxprEqn
+from jax.extend.core import Jaxpr, JaxprEqn, jaxprs_in_params
 
 from pyscf_ipu.ipu.chip.popops import (
     GATHER_OFFSET,
@@ -30,6 +30,10 @@ from pyscf_ipu.ipu.chip.popops import (
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
 from pyscf_ipu.ipu.vertices.trip_counts import opened
+from pyscf_ipu.tiles.primitive import SUBROUTINE
+
+Routine = tuple[str, tuple[str, ...]]
+"""The name of a subroutine, and its operations in order."""
 
 FREE = frozenset(
     "reshape squeeze expand_dims broadcast_in_dim transpose slice concatenate pad rev iota copy "
@@ -58,6 +62,8 @@ class VertexCost:
     """Those of `multiply_adds` that are in float16."""
     flops: float | int = 0
     """Floating-point operations: one for an element of an operation, two for a multiply-add."""
+    routines: Mapping[Routine, int] = field(default_factory=dict)
+    """Subroutines (`tiles.subroutine`) by their code, and their lengths without their own ones."""
 
     def __add__(self, other: VertexCost) -> VertexCost:
         return VertexCost(
@@ -67,6 +73,7 @@ class VertexCost:
             self.unknown + other.unknown,
             self.half_multiply_adds + other.half_multiply_adds,
             self.flops + other.flops,
+            {**self.routines, **other.routines},
         )
 
     def times(self, n: int) -> VertexCost:
@@ -77,6 +84,7 @@ class VertexCost:
             self.unknown,
             self.half_multiply_adds * n,
             self.flops * n,
+            self.routines,
         )
 
     def low(self, target: Target) -> float:
@@ -118,7 +126,12 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     name = eqn.primitive.name
     inner = opened(eqn)
     if inner is not None:
-        return count(inner.jaxpr, known)
+        found = count(inner.jaxpr, known)
+        label = str(eqn.params.get("name", ""))
+        if not label.startswith(SUBROUTINE):
+            return found
+        routine = label, _operations(inner.jaxpr)
+        return replace(found, equations=0, routines={routine: found.equations, **found.routines})
     if name == "scan":
         fixed = known[: eqn.params["num_consts"]]
         return count(eqn.params["jaxpr"].jaxpr, fixed).times(eqn.params["length"])
@@ -148,6 +161,19 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         cost, n = op_cost(name, half), size(eqn.outvars[0])
         return VertexCost(math.ceil(n / cost.elements) * cost.cycles, 0.0, 1, flops=n)
     return VertexCost(equations=1, unknown=Counter({name: 1}))
+
+
+def _operations(jaxpr: Jaxpr) -> tuple[str, ...]:
+    """Names of a program's operations, those of its loops and calls among them.
+
+    Two programs with the same are the same code, which runs over arrays of different lengths.
+    """
+    found: list[str] = []
+    for eqn in jaxpr.eqns:
+        found.append(eqn.primitive.name)
+        for inner in jaxprs_in_params(eqn.params):
+            found += _operations(inner)
+    return tuple(found)
 
 
 def multiply_adds(eqn: JaxprEqn) -> float:

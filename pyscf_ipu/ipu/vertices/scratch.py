@@ -67,6 +67,19 @@ def scratch_bytes(jaxpr: Jaxpr) -> int:
     return most
 
 
+def product_bytes(jaxpr: Jaxpr) -> int:
+    """The most bytes of operands and result of any one matrix product inside a vertex."""
+    most = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general":
+            arrays = [aval(x) for x in (*eqn.invars, *eqn.outvars)]
+            most = max(most, sum(x.size * x.dtype.itemsize for x in arrays))
+        inner = opened(eqn)
+        bodies = jaxprs_in_params(eqn.params) if inner is None else [inner.jaxpr]
+        most = max(most, *map(product_bytes, bodies), 0)
+    return most
+
+
 def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:
     """The equations in order; fills `env` with what each variable shows."""
     for eqn in jaxpr.eqns:

@@ -31,12 +31,14 @@ function thinned(totals, columns) {
  * guide   {value, label, kind}: a horizontal line; of kind "limit" it is a warning.
  * lines   texts of the tooltip at place i.   xTitle, label: texts.
  */
-function layerChart({ layers, unit, guide, lines, xTitle, label, binary, height = 220 }) {
+function layerChart({ layers, unit, guide, lines, xTitle, label, binary, height = 220, choose }) {
   const n = layers[0].values.length;
   const totals = new Float64Array(n);
   for (const { values } of layers) for (let i = 0; i < n; i += 1) totals[i] += values[i];
   const largest = totals.reduce((a, b) => Math.max(a, b), guide ? guide.value : 0) * 1.06 || 1;
   const svg = makeSvg("svg", { role: "img", "aria-label": label, height });
+  const marker = makeSvg("line", { class: "chosen", y1: MARGIN.top, y2: height - MARGIN.bottom });
+  let chosen = -1;
   const draw = () => {
     const width = Math.max(260, svg.getBoundingClientRect().width);
     const frame = { width, height, right: width - MARGIN.right, bottom: height - MARGIN.bottom };
@@ -45,15 +47,30 @@ function layerChart({ layers, unit, guide, lines, xTitle, label, binary, height 
     const columns = thinned(totals, Math.floor(frame.right - MARGIN.left));
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren(...axes({ frame, x, y, n, largest, unit, xTitle, binary }),
-      ...areas(layers, columns, x, y), ...guideLine(guide, frame, y));
-    svg.onpointermove = (event) => {
+      ...areas(layers, columns, x, y), ...guideLine(guide, frame, y), ...(chosen < 0 ? [] : [marker]));
+    marker.setAttribute("x1", x(chosen + 0.5));
+    marker.setAttribute("x2", x(chosen + 0.5));
+    const under = (event) => {
       const place = (event.clientX - svg.getBoundingClientRect().left - MARGIN.left) / (x(1) - x(0));
-      const found = columns.find((c) => place >= c.from && place < c.to);
+      return columns.find((c) => place >= c.from && place < c.to);
+    };
+    svg.onpointermove = (event) => {
+      const found = under(event);
       tooltip(event, found && lines(found.peak));
     };
+    if (choose) {
+      svg.onclick = (event) => {
+        const found = under(event);
+        if (found) choose(found.peak);
+      };
+    }
   };
   svg.addEventListener("pointerleave", (event) => tooltip(event, null));
-  return { element: svg, start: () => redrawn(draw) };
+  const mark = (place) => {
+    chosen = place;
+    draw();
+  };
+  return { element: svg, start: () => redrawn(draw), mark };
 }
 
 function areas(layers, columns, x, y) {
@@ -112,11 +129,11 @@ export function memoryPerTile(memory, categories) {
   });
 }
 
-export function memoryOverTime(memory) {
+export function memoryOverTime(memory, choose) {
   const values = memory.timeline.map(([, bytes]) => bytes);
   return layerChart({
     layers: [{ values, colour: "var(--s0)" }], unit: dataSize, binary: true,
-    xTitle: "program step that allocates", guide: memoryLimit(memory), height: 180,
+    xTitle: "program step that allocates", guide: memoryLimit(memory), height: 180, choose,
     label: `Memory of the fullest tile after each step; at most ${dataSize(Math.max(...values))}`,
     lines: (i) => [memory.timeline[i][0], `${dataSize(values[i])} on the fullest tile`],
   });

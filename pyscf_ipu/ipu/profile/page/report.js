@@ -3,10 +3,11 @@
 import { computePerTile, memoryOverTime, memoryPerTile } from "./charts.js";
 import { dataSize, duration, legend, make, section, whole } from "./page.js";
 import {
-  bufferTable, cards, categoryTable, comparisonTable, countTable, ipuTable, provenanceTable, rateTable, stageTable,
-  unknownTable, vertexTable,
+  bufferTable, cards, categoryTable, comparisonTable, countTable, ipuTable, provenanceTable, rateTable, regionTable,
+  stageTable, unknownTable, vertexTable,
 } from "./tables.js";
 import { gantt } from "./gantt.js";
+import { liveBuffers } from "./live.js";
 import { timeline } from "./view.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -54,16 +55,33 @@ function memorySection() {
   const { memory } = profile;
   const over = memory.overflowing_tiles;
   const parts = [make("h3", {}, "By tile"), drawn(memoryPerTile(memory, data.categories)), legend(categories)];
-  if (over.length) {
-    const some = over.slice(0, 12).join(", ") + (over.length > 12 ? ", .." : "");
-    parts.unshift(make("p", { class: "warning" }, `Out of memory on ${whole(over.length)} of ${whole(profile.tiles)} tiles: ${some}`));
-  }
-  if (memory.timeline.length) parts.push(make("h3", {}, "Over the program"), drawn(memoryOverTime(memory)));
+  parts.unshift(...[["Out of memory", over], ["More code than can run", memory.code_overflowing_tiles],
+    ["Too little interleaved memory", memory.interleaved_overflowing_tiles]].flatMap(([what, tiles]) => warning(what, tiles)));
+  if (memory.timeline.length) parts.push(make("h3", {}, "Over the program"), ...liveParts(memory));
+  const regions = Object.keys(memory.by_region).length ? [regionTable(memory)] : [];
   parts.push(make("div", { class: "columns", style: { marginTop: "18px" } },
-    categoryTable(memory, categories), bufferTable(memory)));
+    make("div", {}, categoryTable(memory, categories), ...regions), bufferTable(memory)));
   const room = memory.limit_bytes * profile.tiles;
   const used = memory.per_tile_bytes.reduce((a, b) => a + b, 0);
-  return section("memory", "Memory", `${dataSize(used)} in use of ${dataSize(room)}.`, ...parts);
+  const dram = memory.streaming_bytes ? ` ${dataSize(memory.streaming_bytes)} in streaming memory`
+    + `${memory.streaming_limit_bytes ? ` of ${dataSize(memory.streaming_limit_bytes)}` : ""}.` : "";
+  return section("memory", "Memory", `${dataSize(used)} in use of ${dataSize(room)}.${dram}`, ...parts);
+}
+
+function warning(what, tiles) {
+  if (!tiles.length) return [];
+  const some = tiles.slice(0, 12).join(", ") + (tiles.length > 12 ? ", .." : "");
+  return [make("p", { class: "warning" }, `${what} on ${whole(tiles.length)} of ${whole(profile.tiles)} tiles: ${some}`)];
+}
+
+/** Memory over the program, and what is live at the step that is chosen there. */
+function liveParts(memory) {
+  if (!memory.lifetimes.length) return [drawn(memoryOverTime(memory))];
+  const chart = memoryOverTime(memory, (step) => live.choose(step));
+  const live = liveBuffers(memory, chart.mark);
+  const parts = [drawn(chart), make("h3", {}, "Live at a step; click into the curve to choose one"), ...live.elements];
+  drawings.push(live.start);
+  return parts;
 }
 
 function originSection() {

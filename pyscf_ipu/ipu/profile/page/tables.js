@@ -61,6 +61,8 @@ export function cards(profile) {
     card("Fullest tile", dataSize(memory.max_tile_bytes),
       over ? `${whole(over)} out of memory: the limit is ${dataSize(memory.limit_bytes)}`
         : `${percent(memory.max_tile_bytes / memory.limit_bytes)} of ${dataSize(memory.limit_bytes)}`, over > 0),
+    ...(memory.executable_bytes === null ? [] : [card("Code of a tile", dataSize(memory.max_code_bytes),
+      `of ${dataSize(memory.executable_bytes)} that can run`, memory.code_overflowing_tiles.length > 0)]),
     card("Host exchange", duration(host.mid), interval(host.low, host.high, duration)),
   ];
   if (profile.energy_hartree !== null) {
@@ -166,6 +168,37 @@ export function bufferTable(memory) {
   return table("Largest buffers of the fullest tile at its highest load.", [{ title: "buffer" },
     { title: "stage" }, { title: "category" }, { title: "this tile", number: true },
     { title: "all tiles", number: true }], rows);
+}
+
+/** lifetimes: [name, stage, first step, end, bytes on its fullest tile, bytes]; those of one name are one row. */
+export function liveTable(lifetimes, step) {
+  const alike = new Map();
+  for (const [name, stage, first, end, most, total] of lifetimes) {
+    const key = `${name}\n${stage}`;
+    const row = alike.get(key) || { name, stage, count: 0, most: 0, total: 0, first, end };
+    alike.set(key, { name, stage, count: row.count + 1, most: row.most + most, total: row.total + total,
+      first: Math.min(row.first, first), end: Math.max(row.end, end) });
+  }
+  const found = [...alike.values()].sort((x, y) => y.most - x.most);
+  const largest = Math.max(...found.map((x) => x.most), 0);
+  const rows = found.map((x) => [x.name, x.stage, whole(x.count), dataSize(x.most),
+    bar(x.most, x.most, largest, "var(--s0)"), dataSize(x.total), whole(x.first), whole(x.end)]);
+  return table(`Variables that are live at step ${whole(step)}; a vertex's own memory and code are not among them.`,
+    [{ title: "variable" }, { title: "stage" }, { title: "number", number: true },
+      { title: "their fullest tiles", number: true }, { title: "", wide: true }, { title: "all tiles", number: true },
+      { title: "from step", number: true }, { title: "to", number: true }], rows);
+}
+
+export function regionTable(memory) {
+  const limits = { "Non-interleaved": memory.executable_bytes, Interleaved: memory.limit_bytes - memory.executable_bytes };
+  const rows = Object.entries(memory.by_region).map(([name, c]) => {
+    const limit = limits[name];
+    return [name, dataSize(c.max_bytes), limit ? dataSize(limit) : "",
+      limit ? bar(c.max_bytes, c.max_bytes, limit, "var(--s0)") : "", dataSize(c.total_bytes)];
+  });
+  return table("Memory by region: code runs only from the first; the matrix unit reads only the second.",
+    [{ title: "region" }, { title: "fullest tile", number: true }, { title: "of", number: true },
+      { title: "", wide: true }, { title: "all tiles", number: true }], rows);
 }
 
 /** rows: [{name, a, b}]; the ratio is coloured where it departs from 1 by more than 1 %. */

@@ -63,12 +63,14 @@ export class Painter {
     if (x1 <= x0) return;
     this.layout.lanes.forEach((row, lane) => {
       let bottom = row.top + row.height;
+      let used = 0;
       this.stages.forEach((_, stage) => {
         const height = (row.height * totals[lane * this.stages.length + stage]) / length;
         if (height > 0) this.fill(x0, bottom - height, x1 - x0, height, this.stageColour(stage));
         bottom -= height;
+        used += height;
       });
-      this.hits.push({ row, x0, x1, time: from, blend: { totals, length, runs, lane } });
+      if (used > 0) this.hits.push({ row, x0, x1, time: from, blend: { totals, length, runs, lane } });
     });
   }
 

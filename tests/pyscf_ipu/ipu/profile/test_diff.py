@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sample_profile import bow_profile, scf_profile
 
-from pyscf_ipu.ipu.profile.data import Memory
 from pyscf_ipu.ipu.profile.diff import compare, diff
+from pyscf_ipu.ipu.profile.regions import Memory
 
 
 def rows(found):

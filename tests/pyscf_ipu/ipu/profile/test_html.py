@@ -1,14 +1,18 @@
 """The report: one safe file, and a page whose scripts run in a real browser."""
 
+import dataclasses
 import json
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from sample_profile import HOSTILE_NAME, bow_profile, bulk_step, compute, scf_profile, sync
 
+from pyscf_ipu.ipu import BOW, Quantity, simulate
 from pyscf_ipu.ipu.profile.data import Repeat
 from pyscf_ipu.ipu.profile.html import encode_program, page
 
@@ -128,7 +132,7 @@ def test_modules_stand_behind_what_they_import():
     found = re.findall(r"^modules\.(\w+) =|\} = modules\.(\w+);$", script, re.MULTILINE)
     made = [made for made, _ in found if made]
     assert sorted(made) == [
-        "charts", "gantt", "page", "program", "report", "tables", "timeline", "view",
+        "charts", "gantt", "live", "page", "program", "report", "tables", "timeline", "view",
     ]  # fmt: skip
     for i, (_, used) in enumerate(found):
         assert not used or (used, "") in found[:i]
@@ -215,6 +219,46 @@ def test_a_mean_number_of_turns_is_drawn_to_its_end(tmp_path):
     text, _, root = opened(tmp_path, profile)
     assert "0 to 500: 500 cycles" in text
     assert int(root["data-boxes"]) == 1 + 2 * 2 + 4 + 1
+
+
+def live_at(lifetimes, step):
+    return [name for name, _, first, end, *_ in lifetimes if first <= step < end]
+
+
+@needs_browser
+def test_the_reader_chooses_a_step_and_sees_what_is_live(tmp_path):
+    """At the fullest step first; then at the one under the pointer, and one step on."""
+
+    def fn(x):
+        return jnp.sum(jnp.exp(x) * x) + x
+
+    _, profile = simulate(fn, BOW)(np.ones(1472 * 64, np.float32))
+    memory = profile.to_dict()["memory"]
+    timeline, lifetimes = memory["timeline"], memory["lifetimes"]
+    most = max(bytes for _, bytes in timeline)
+    peak = [bytes for _, bytes in timeline].index(most)
+    last = len(timeline) - 1
+    assert set(live_at(lifetimes, peak)) != set(live_at(lifetimes, last))
+    slide = "const s = document.querySelector('input[type=range]'); s.value = '{}';"
+    slide += "s.dispatchEvent(new Event('input'));"
+    for script, step in (("", peak), (slide.format(last), last), (slide.format(0), 0)):
+        text, _, root = opened(tmp_path, profile, script=script)
+        assert int(root["data-live"]) == len(live_at(lifetimes, step))
+        shown = re.search(r"step ([\d,]+), (.*?): (.*?) on the fullest tile", text)
+        assert shown is not None
+        assert int(shown[1].replace(",", "")) == step
+        assert shown[2] == timeline[step][0]
+
+
+@needs_browser
+def test_what_has_no_place_is_said(tmp_path):
+    tiny = dataclasses.replace(BOW, executable_memory_bytes=Quantity(8, "B", "estimated", "a test"))
+    _, profile = simulate(jnp.exp, tiny)(np.ones(64, np.float32))
+    text, _, _ = opened(tmp_path, profile)
+    drawn = text[: text.index('<script type="application/json"')]
+    assert "More code than can run on " in drawn
+    assert "Too little interleaved memory" not in drawn
+    assert "8 B that can run" in drawn
 
 
 @needs_browser

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sample_profile import OVERFLOWING_TILE, bow_profile, compute, scf_profile
 
+from pyscf_ipu.ipu.findings.totals import program_counts, shares, vertex_totals
 from pyscf_ipu.ipu.profile.data import Cycles, Repeat
-from pyscf_ipu.ipu.profile.totals import program_counts, shares, vertex_totals
 
 
 def test_json_has_what_readers_need(tmp_path):

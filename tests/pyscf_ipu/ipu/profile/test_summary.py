@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sample_profile import OVERFLOWING_TILE, scf_memory, scf_profile
 
-from pyscf_ipu.ipu.profile.data import Memory
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.profile.text import bar, clip, data_size, duration, table
 
 SECTIONS = (

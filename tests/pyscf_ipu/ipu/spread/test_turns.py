@@ -1,0 +1,175 @@
+"""Families that take turns: the same G d in less memory, a part of G off the chip if it must be."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from oracle import HYDROGEN, WATER
+
+from pyscf_ipu import Molecule, Settings, rks_core
+from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of
+from pyscf_ipu.ipu.algorithms.families import family_plan
+from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
+from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
+from pyscf_ipu.ipu.simulate import profile_of
+from pyscf_ipu.ipu.spread.turns import Needs, Room, in_turns, room, turns_of
+from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.shapes import conformer, tables
+from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.shape import shape_of
+from pyscf_ipu.shapes.tile_plan import tile_plan
+
+EXCHANGE = Interaction(0.2)
+TILES = 1
+SHAPE = shape_of(WATER.numbers, "sto-3g", False, 0)
+PLAN = family_plan(SHAPE, TILES)
+MUCH = Room(2.0**20, 65536)
+KIB = 1024
+
+
+def rooms(shape, n_tiles):
+    return room(BOW, shape, n_tiles)
+
+
+def alkane(n):
+    return shape_of(np.array([6] * n + [1] * (2 * n + 2)), "sto-3g", False, 0, pad=False)
+
+
+class TestHowMany:
+    def test_one_if_all_fits_at_once(self):
+        assert turns_of(Needs(100 * KIB, 200 * KIB, 50 * KIB), Room(500 * KIB, 8 * KIB), 6) == (
+            1,
+            100 * KIB,
+        )
+
+    def test_more_if_only_what_travels_is_too_much(self):
+        turns, on_chip = turns_of(Needs(100 * KIB, 600 * KIB, 50 * KIB), Room(500 * KIB, 8192), 6)
+        assert turns == 25  # of 24 KiB each
+        assert on_chip == 100 * KIB
+
+    def test_a_part_of_g_leaves_if_it_is_too_much(self):
+        left = Room(500 * KIB, 8192)
+        turns, on_chip = turns_of(Needs(480 * KIB, 240 * KIB, 50 * KIB), left, 6)
+        assert turns == 10
+        assert on_chip == 500 * KIB - (6 * 8 + 24 + 48) * KIB
+
+    def test_nothing_is_left_of_a_room_that_is_too_small(self):
+        assert turns_of(Needs(480 * KIB, 10.0, 10.0), Room(50 * KIB, 8192), 6)[1] == 0.0
+
+
+def test_small_molecules_have_one_turn_and_the_widest_vertices():
+    for n, tiles in ((1, 1472), (5, 1472), (9, 1472)):
+        found = rooms(alkane(n), tiles)
+        assert found.scratch == 65536 or n == 9
+        assert in_turns(PLAN, found) is PLAN
+
+
+def test_large_ones_have_narrower_vertices():
+    found = [rooms(alkane(n), 4 * 1472).scratch for n in (9, 20, 30, 36)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1] >= 8192
+
+
+@pytest.fixture(scope="module")
+def turned():
+    """Water's families on one tile that has too little room: for rows, and also for G."""
+    plans = [in_turns(PLAN, Room(k * KIB, 1024)) for k in range(500, 20, -1)]
+    only = next(p for p in plans if p.turns and not p.stored)
+    return only, next(p for p in plans if 0 < p.stored < len(p.turns))
+
+
+def test_every_vertex_has_its_turn(turned):
+    for plan in turned:
+        assert len(plan.turns) > 1
+        assert plan.turns[-1] == len(plan.classes)
+        for c in PLAN.classes:
+            parts = [x for x in plan.classes if x.groups == c.groups]
+            for name in ("shells", "element", "weight"):
+                joined = np.concatenate([getattr(x, name) for x in parts])
+                np.testing.assert_array_equal(joined, getattr(c, name))
+            for name in ("tiles", "piece_tiles", "piece_workers"):
+                assert sum((getattr(x, name) for x in parts), ()) == getattr(c, name)
+
+
+def density(shape):
+    values = np.random.default_rng(3).normal(size=shape.n_pairs)
+    return jnp.asarray(values / shape.n_ao, np.float32)
+
+
+def test_g_d_is_the_same(water, turned):
+    d = density(SHAPE)
+
+    def of(plan):
+        def run(d):
+            blocks = host_supermatrix(plan, water, EXCHANGE)
+            return family_repulsion(plan, blocks, d)
+
+        return jax.jit(run)(d)
+
+    (expected, energy), (found, other) = of(PLAN), of(turned[1])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+    assert float(other.value()) == pytest.approx(float(energy.value()), abs=1e-6)
+
+
+def test_vertices_in_turns_compute_the_same():
+    shape = shape_of(HYDROGEN.numbers, "sto-3g", False, 0)
+    settings = Settings(grid_level=0)
+    arrays = tables.shape_tables(shape, settings), conformer.conformer(HYDROGEN, shape, settings)
+    atoms = jax.jit(lambda t, c: gather_atoms(tile_plan(shape), t, c, np.float32))(*arrays)
+    plan = family_plan(shape, 2)
+    some = in_turns(plan, Room(0, 1024))
+    assert some.stored == len(some.turns) > 1
+    d = density(shape)
+    expected, found = (
+        jax.jit(lambda d, p=p: family_repulsion(p, family_supermatrix(p, atoms, EXCHANGE), d)[0])(d)
+        for p in (plan, some)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_turns_need_less_memory_and_what_is_stored_is_charged(water, turned):
+    def priced(plan):
+        def run(atoms, d):
+            blocks = family_supermatrix(plan, atoms, EXCHANGE)
+            once = family_repulsion(plan, blocks, d)[0]
+            return family_repulsion(plan, blocks, once)[0]
+
+        return profile_of(run, BOW, water, density(SHAPE))
+
+    whole, turns, stored = map(priced, (PLAN, *turned))
+    fullest = [p.memory.by_category["Variables"].max() for p in (whole, turns)]
+    assert fullest[0] > 1.2 * fullest[1] > 0
+    assert whole.memory.streaming_bytes == turns.memory.streaming_bytes == 0
+    _, smaller = turned
+    first = next(part.start for part, off in smaller.by_turns() if off)
+    kinds = [smaller.kinds(c) for c in smaller.classes[first:]]
+    sizes = [np.prod([k.n_functions for k in four]) for four in kinds]
+    count = [c.shells.shape[0] * c.shells.shape[1] for c in smaller.classes[first:]]
+    expected = 12 * sum(int(n) * int(size) for n, size in zip(count, sizes, strict=True))
+    assert stored.memory.streaming_bytes == expected
+    moves = [s for s, _ in stored.steps() if "streaming memory" in s.name]
+    loaded = sum(s.moved_bytes for s in moves if s.name.startswith("load"))
+    assert loaded == 2 * expected  # once for each G d
+    # Blocks come back to their own tiles: only densities travel more often between tiles.
+    between = [
+        sum(s.moved_bytes for s, _ in p.steps() if (s.stage, s.name) == ("repulsion", "exchange"))
+        for p in (turns, stored)
+    ]
+    assert between[0] < between[1] < between[0] + 0.5 * loaded
+
+
+def test_a_machine_takes_turns_where_it_must():
+    """A chip with little memory: the program of the same molecule keeps G in DRAM."""
+    small = Quantity(200 * KIB, "B", "estimated", "a test")
+    tiny = replace(BOW, memory_bytes_per_tile=small)
+    mol = Molecule.from_smiles("CC", seed=0)
+    settings = Settings(grid_level=0, xc="hf")
+
+    def streamed(target):
+        core, args = rks_core(mol, settings, lambda shape: machine_of(target, 1, shape))
+        return memory_of(core, target, 1, *args).streaming_bytes
+
+    assert streamed(tiny) > 0
+    assert streamed(BOW) == 0
