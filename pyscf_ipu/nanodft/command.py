@@ -9,19 +9,21 @@ from typing import Annotated
 
 import tyro
 
-from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.errors import ConvergenceError, UntrustedCache
 from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
+
+MOLECULE = (
+    'A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a '
+    "SMILES, an amino acid as ALA, c20, or a row of carbons as c_5."
+)
 
 
 @dataclass(frozen=True)
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
 
-    molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE")]
-    """A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a
-    SMILES, an amino acid as ALA, c20, or a row of carbons as c_5."""
+    molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
@@ -89,7 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run() -> int:
         given = translated(sys.argv[1:] if arguments is None else arguments)
-        with_flowing_help({"nanodft": Nanodft})
         return tyro.cli(Nanodft, prog="nanodft", args=given)()
 
     return exit_code("nanodft", run, ValueError, ConvergenceError, UntrustedCache)
