@@ -82,7 +82,7 @@ def gap_spread(job: Job) -> None:
 def geometries(job: Job) -> None:
     """Gaps of QM9's molecules, with its geometries and with RDKit's, and of GDB's, at one level."""
     records = [r for r in json.loads(QM9.read_text()) if _heavy(r["symbols"]) >= 4]
-    records = records[: 24 if job.quick else None]
+    records = records[: 16 if job.quick else None]
     theirs = [
         Molecule.from_symbols(r["symbols"], np.array(r["pos_angstrom"]))  # in Angstrom
         for r in records
