@@ -1,10 +1,14 @@
 """The page of the paper's figures has a picture of each one that the script makes."""
 
+import csv
 import re
+from math import nan
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks.paper import errors, speed
 from benchmarks.paper.drawing import Job, canvas, keep, plain
 from benchmarks.paper.ladder import apart
 from benchmarks.paper_figures import FIGURES, main
@@ -40,3 +44,32 @@ def test_a_line_takes_away_what_two_numbers_say():
     raw, after_line = apart(one, other)
     assert raw == pytest.approx(1e3 * (1.5 + 2.0 + 3.0) / 3)
     assert after_line == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_was_published_is_shown_where_nothing_is_computed(tmp_path, monkeypatch):
+    computed = []
+    found = speed.Computed(nan, nan, 2e-3, 8e-3, 4e6, 15e6)
+    monkeypatch.setattr(speed, "_computed", lambda job, basis: computed.append(basis) or found)
+    speed.five_carbons(Job(tmp_path, quick=True, times=False))
+    rows = list(csv.DictReader((tmp_path / "five_carbons.csv").open()))
+    assert [row["basis"] for row in rows] == ["sto-3g", "6-31g", "6-31g*"]
+    assert [float(row["published_cycles"]) for row in rows] == [77.7e6, 108.7e6, 302.8e6]
+    assert [row["bow_low_s"] for row in rows] == ["0.002", "nan", "nan"]
+    assert computed == ["sto-3g"]
+    speed.five_carbons(Job(tmp_path, quick=False, times=False))
+    assert computed[1:] == ["sto-3g", "6-31g", "6-31g*"]
+
+
+def test_cycles_have_a_colour_by_way_and_a_style_by_precision():
+    at = np.arange(20.0)
+    curve = {"energy": -1.0 + np.exp(-at), "commutator_norm": np.exp(-at)}
+    ways = [("float32", "DIIS"), ("float32", "no DIIS"), ("float64", "DIIS"), ("mixed", "DIIS")]
+    figure = errors._cycles_picture(dict.fromkeys(ways, curve), -1.0, "CO")
+    lines = {line.get_label(): line for line in figure.axes[1].lines}
+    assert [*lines] == [f"{precision}, {way}" for precision, way in ways]
+    assert lines["float32, DIIS"].get_color() == lines["float64, DIIS"].get_color()
+    assert lines["float32, DIIS"].get_color() != lines["float32, no DIIS"].get_color()
+    assert lines["float64, DIIS"].get_linewidth() > 2 * lines["float32, DIIS"].get_linewidth()
+    shown = lines["mixed, DIIS"].get_ydata()
+    assert shown[0] == pytest.approx(1e3 * 27.211386245988)
+    assert shown.min() >= errors.LEAST_MEV

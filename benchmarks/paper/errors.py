@@ -1,12 +1,14 @@
 """Errors: of the rows against PySCF, over the size of the molecule, and of each SCF cycle."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import jax
 import numpy as np
+from matplotlib.figure import Figure
 
 from benchmarks.paper import conformers
 from benchmarks.paper.drawing import (
@@ -47,6 +49,15 @@ WAYS = {
     "damped by half": Convergence(damping=0.5, diis_start=NEVER),
 }
 LEAST_MEV = 1e-5
+"""Errors below it are drawn there."""
+
+STYLES: dict[str, dict[str, Any]] = {
+    "float64": {"lw": 5, "alpha": 0.3},
+    "float32": {"lw": 1.2},
+    "mixed": {"color": "black", "lw": 0.8, "ls": ":", "marker": "x", "ms": 4},
+    "simulated IPU": {"color": ORANGE, "lw": 1.2, "ls": "--"},
+}
+"""How the curves of a precision are drawn; without a colour, that of the way."""
 
 
 def histograms(job: Job) -> None:
@@ -146,22 +157,7 @@ def each_cycle(job: Job) -> None:
                 found = solver.run(solver.shape(mol), [mol], convergence=aids)[0]
                 curves[precision, way] = _with_final(precision, found)
     curves["simulated IPU", "DIIS"] = simulated(mol, level)
-    figure = canvas(3, 1, width=4.0)
-    panels = figure.subplots(1, 3)
-    for i, ((precision, way), curve) in enumerate(curves.items()):
-        at = np.arange(1, len(curve["energy"]) + 1)
-        error = 1e3 * HARTREE_TO_EV * np.abs(curve["energy"] - reference)
-        wide = 2.5 if precision == "float64" else 1.2
-        style = {"color": COLOURS[i], "lw": wide, "label": f"{precision}, {way}"}
-        style["zorder"] = 1 if precision == "float64" else 2
-        kind = "-" if precision == "float64" else "--" if precision == "float32" else "-."
-        panels[0].plot(at, HARTREE_TO_EV * (curve["energy"] - reference), kind, **style)
-        panels[1].semilogy(at, np.maximum(error, LEAST_MEV), kind, **style)
-        panels[2].semilogy(at, curve["commutator_norm"], kind, **style)
-    plain(panels[0], "SCF cycle", "energy above the minimum (eV)").set_yscale("symlog", linthresh=1)
-    plain(panels[1], "SCF cycle", "|error of the energy| (meV)", f"SMILES {mol.smiles}")
-    plain(panels[2], "SCF cycle", "largest element of [F, D] (Hartree)")
-    legend(panels[0], fontsize=6)
+    figure = _cycles_picture(curves, reference, mol.smiles or "")
     rows = [
         (precision, way, i + 1, *(curve[name][i] for name in ("energy", "commutator_norm", "gap")))
         for (precision, way), curve in curves.items()
@@ -169,6 +165,33 @@ def each_cycle(job: Job) -> None:
     ]
     header = ("precision", "way", "cycle", "energy_hartree", "commutator_hartree", "gap_hartree")
     keep(job, "scf_cycles", figure, header, rows)
+
+
+def _cycles_picture(
+    curves: Mapping[tuple[str, str], Mapping[str, np.ndarray]], reference: float, smiles: str
+) -> Figure:
+    """Colours are ways, styles are precisions, so that curves which coincide show as one."""
+    figure = canvas(3, 1, width=4.0, height=3.3)
+    panels = figure.subplots(1, 3)
+    for (precision, way), curve in curves.items():
+        at = np.arange(1, len(curve["energy"]) + 1)
+        above = HARTREE_TO_EV * (curve["energy"] - reference)
+        style = STYLES[precision] | {"label": f"{precision}, {way}"}
+        style.setdefault("color", COLOURS[list(WAYS).index(way)])
+        panels[0].plot(at, above, **style)
+        panels[1].semilogy(at, np.maximum(1e3 * np.abs(above), LEAST_MEV), **style)
+        panels[2].semilogy(at, curve["commutator_norm"], **style)
+    plain(panels[0], "SCF cycle", "energy above the minimum (eV)").set_yscale("symlog", linthresh=1)
+    plain(panels[1], "SCF cycle", "|error of the energy| (meV)", f"SMILES {smiles}")
+    plain(panels[2], "SCF cycle", "largest element of [F, D] (Hartree)")
+    for axes in panels:
+        axes.set_xlim(0, CYCLES + 2)
+        axes.set_xticks(range(0, CYCLES + 1, 5))
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=4, frameon=False, handlelength=4
+    )
+    return figure
 
 
 def _with_final(precision: str, found: object) -> dict[str, np.ndarray]:

@@ -121,6 +121,14 @@ class RksCommand(OneMolecule):
     ipu: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
     """Also price the run on a simulated IPU: bow, gc200 or gc2."""
 
+    def check_files(self) -> None:
+        """Also raise ValueError if there is no such chip."""
+        super().check_files()
+        if self.ipu is not None:
+            from pyscf_ipu.commands.simulated import checked_target
+
+            checked_target(self.ipu)
+
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
         if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):

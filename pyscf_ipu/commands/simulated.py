@@ -23,6 +23,19 @@ def target_and_number(text: str, option: str = "--compare") -> tuple[str, int]:
     return name, int(number or 1)
 
 
+def checked_target(text: str) -> tuple[str, int]:
+    """The value of --ipu, whose chip there is.
+
+    Raises:
+        ValueError: there is no such chip, or it has not as many IPUs.
+    """
+    from pyscf_ipu.ipu.chip.target import target
+
+    name, number = target_and_number(text, "--ipu")
+    target(name).check_ipus(number)
+    return name, number
+
+
 def simulated(molecule: Molecule, settings: Settings, text: str, report: Report) -> None:
     """Price the SCF, and report cycles, time and memory.
 
@@ -37,7 +50,7 @@ def simulated(molecule: Molecule, settings: Settings, text: str, report: Report)
     """
     from pyscf_ipu.ipu.command import profile_rks
 
-    name, number = target_and_number(text, "--ipu")
+    name, number = checked_target(text)
     profile = profile_rks(molecule, replace(settings, precision="float32"), name, number)
     cycles, seconds, memory = profile.cycles, profile.seconds, profile.memory
     fullest, over = int(memory.per_tile.max()), len(memory.overflowing)

@@ -13,14 +13,17 @@ from pyscf_ipu.errors import ConvergenceError, UntrustedCache
 from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
 
+MOLECULE = (
+    'A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a '
+    "SMILES, an amino acid as ALA, c20, or a row of carbons as c_5."
+)
+
 
 @dataclass(frozen=True)
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
 
-    molecule: tyro.conf.Positional[str]
-    """A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a
-    SMILES, an amino acid as ALA, c20, or a row of carbons as c_5."""
+    molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"

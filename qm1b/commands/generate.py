@@ -165,6 +165,8 @@ class Generate(RunSettings):
         """The file of the trace."""
         if self.trace is not None and self.trace.suffix != ".json":
             raise UserError(f"--trace is {self.trace}: its name must end in .json")
+        if self.trace is not None and not self.trace.absolute().parent.is_dir():
+            raise UserError(f"--trace is {self.trace}: there is no such folder; make it first")
         if self.trace is not None and self.cluster is not None:
             raise UserError("--trace is for this machine's processes: leave --cluster out")
         return self.trace

@@ -193,3 +193,12 @@ def test_compare_knows_the_engine_s_functionals_and_grids(capsys):
     main(["rks", "hydrogen", *level, "--compare"])
     (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("energy - PySCF's")]
     assert abs(float(line.split(":")[1].split()[0])) < 1e-6, "eV"
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"), [("bowl", "unknown target 'bowl'"), ("bow:x", "TARGET:IPUS")]
+)
+def test_a_wrong_chip_is_refused_before_anything_is_computed(target, sentence, capsys, monkeypatch):
+    monkeypatch.setattr("pyscf_ipu.nanodft.molecule_argument.find_molecule", None)
+    assert main(["rks", "water", "--ipu", target]) == 2
+    assert sentence in capsys.readouterr().err

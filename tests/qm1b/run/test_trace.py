@@ -65,3 +65,5 @@ def test_wrong_flags_are_one_sentence(tmp_path, capsys):
     assert "must end in .json" in capsys.readouterr().err
     assert main(["generate", "--out", out, "--trace", "t.json", "--cluster", "auto"]) == 2
     assert "leave --cluster out" in capsys.readouterr().err
+    assert main(["generate", "--out", out, "--trace", str(tmp_path / "no" / "t.json")]) == 2
+    assert "no such folder; make it first" in capsys.readouterr().err

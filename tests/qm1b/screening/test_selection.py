@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 from rdkit import Chem
@@ -71,6 +72,29 @@ def test_the_command_reads_archives_one_after_another(tmp_path, capsys):
     assert main([*command, "--molecules", "2e0", "--fewest-hydrogens"]) == 0
     assert out.read_text() == "CC#N\nC#CC\n"
     assert "3: 1 of 1, 4: 1 of 1, 6: 0 of 1" in capsys.readouterr().out
+
+
+def test_memory_does_not_grow_with_the_archive(tmp_path):
+    def peak(lines):
+        path = tmp_path / f"{lines}.tgz"
+        text = b"".join(b"%s\t%d\n" % ((b"CCO", b"CC#N", b"CCC")[n % 3], n) for n in range(lines))
+        with tarfile.open(path, "w:gz") as archive:
+            member = tarfile.TarInfo("gdb11/gdb11_size03.smi")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+        del text
+        taken = []
+        tracemalloc.start()
+        criteria = Criteria((3, 3), molecules=lines // 2, fewest_hydrogens=True)
+        found = select([path], criteria, lambda line: taken.append(line) if len(taken) < 2 else 0)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert (found.read, found.taken[3]) == (lines, (lines + 1) // 3)
+        assert taken == [b"CCO\t0\n", b"CC#N\t1\n"]
+        return most
+
+    peak(300)  # imports, and buffers that stay
+    assert peak(12_000) < peak(3_000) + 200_000
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,40 +50,36 @@ def test_there_and_back(readout, tmp_path):
     np.testing.assert_allclose(theirs(rows) + constant, ours(rows), atol=2e-5)
 
 
-def test_pytorch_geometric_predicts_the_same(tmp_path):
+def test_pytorch_geometric_predicts_the_same(tmp_path, monkeypatch):
+    """By the lines of the page, which stand for what a reader does."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    nn = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
+    pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[3] / "docs" / "schnet.md").read_text()
+    (lines,) = re.findall(r"```python\n(import torch\n.*?)```", page, re.DOTALL)
     for readout in ("sum", "mean"):
         ours, rows = predictor(readout), qm9([3, 20, 41])
-        pyg_weights.write(tmp_path / "net.pt", pyg_weights.converted(ours))
-        found = torch.load(tmp_path / "net.pt", weights_only=True)
-        extra = {"interaction_graph": _all_pairs(torch)}
-        atomref = found["state_dict"].get("atomref.weight")
-        theirs = nn.SchNet(**found["arguments"], atomref=atomref, **extra)
-        theirs.load_state_dict(found["state_dict"])
+        pyg_weights.write(tmp_path / "gap.pt", pyg_weights.converted(ours))
+        names: dict = {}
+        exec(lines, names)
         batch = np.repeat(np.arange(len(rows)), rows.sizes)
         with torch.no_grad():
-            got = theirs(
+            got = names["net"](
                 torch.from_numpy(rows.numbers.astype(np.int64)),
                 torch.from_numpy(rows.positions_bohr * np.float32(BOHR_TO_ANGSTROM)),
                 torch.from_numpy(batch),
             )
-        got = got[:, 0].numpy() + found["constant"]
+        got = got[:, 0].numpy() + names["found"]["constant"]
         scale = 1.0 if readout == "mean" else 1e4  # float32 holds eV of total energies that well
         np.testing.assert_allclose(got, ours(rows) * HARTREE_TO_EV, atol=2e-6 * scale)
-
-
-def _all_pairs(torch):
-    def graph(positions, batch):
-        i, j = torch.nonzero(batch[:, None] == batch[None, :], as_tuple=True)
-        i, j = i[i != j], j[i != j]
-        distance = (positions[i] - positions[j]).norm(dim=1)
-        near = distance < TINY.cutoff_bohr * BOHR_TO_ANGSTROM
-        return torch.stack([j, i])[:, near], distance[near]
-
-    return graph
 
 
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"must end in \.pt or \.npz"):
         pyg_weights.write(tmp_path / "net.bin", pyg_weights.converted(predictor("mean")))
+
+
+def test_without_torch_a_sentence_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r"run pip install .*torch.*, or .* a \.npz file"):
+        pyg_weights.write(tmp_path / "net.pt", pyg_weights.converted(predictor("mean")))
