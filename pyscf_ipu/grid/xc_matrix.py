@@ -159,7 +159,7 @@ def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatN
 
 def _that_count(ao: FloatDNG, count: Count) -> FloatDNG:
     """Zeros in place of AO values that mean nothing."""
-    return jnp.where((jnp.arange(ao.shape[1]) < count)[:, None], ao, 0.0)
+    return jnp.where((jnp.arange(ao.shape[1], dtype=jnp.int32) < count)[:, None], ao, 0.0)
 
 
 def xc_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatDG:

@@ -50,6 +50,9 @@ ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 """The aids of a second start: so large a shift that occupied orbitals stay occupied."""
 ANEW_CYCLES = 25
 """Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
+SOFT = 0.06
+"""A first gap below this many Hartree has several states near it, among which a rough matrix may
+choose another one than all points do: so all of them are asked, from the first cycle on."""
 
 
 class Start(NamedTuple):
@@ -100,7 +103,8 @@ def scf(
 
     Args:
         fock: density -> (Fock matrix, the energy's parts).  If it is `Staged`, most cycles compute
-            a part of it roughly; never the last one, and none of a second start or with aids.
+            a part of it roughly; never the last one, and none of a second start, with aids or where
+            the first gap is small.
         basis: the orthonormaliser of the AOs.
         start: guess, number of occupied orbitals, aids; whether to do exactly `max_cycles` cycles,
             and to keep a record of them.
@@ -202,21 +206,34 @@ def scf(
                 before.cycles, energy, commutator, _gap(levels, n_occupied)
             ),
         )
+        # The first cycle once more, with all points.
+        soft = jnp.zeros((), bool)
+        if found.stage is not None:
+            soft = (before.cycles == 0) & ~found.whole & (_gap(levels, n_occupied) < SOFT)
+        run = run._replace(
+            cycles=before.cycles + jnp.where(soft, 0, 1).astype(jnp.int32),
+            energies=jax.tree.map(
+                lambda a, b: jnp.where(soft, a, b), before.energies, run.energies
+            ),
+        )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
         anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
 
         def unless_anew(value: Array, fresh: ArrayLike) -> Array:
             return jnp.where(anew, fresh, value)
 
+        def from_guess(value: Array, fresh: ArrayLike) -> Array:
+            return jnp.where(anew | soft, fresh, value)
+
         return _State(
             run=run,
             vectors=vectors,
-            trial=unless_anew(density, first.trial),
-            orthonormal=unless_anew(new, first.orthonormal),
-            diis=diis._replace(norm=unless_anew(diis.norm, 0.0)),
-            stage=found.stage,
-            best=jnp.where(again | anew, jnp.inf, best),
-            stalled=jnp.where(again | anew, 0, stalled),
+            trial=from_guess(density, first.trial),
+            orthonormal=from_guess(new, first.orthonormal),
+            diis=diis._replace(norm=from_guess(diis.norm, 0.0)),
+            stage=found.stage and found.stage._replace(poor=found.stage.poor | soft),
+            best=jnp.where(again | anew | soft, jnp.inf, best),
+            stalled=jnp.where(again | anew | soft, 0, stalled),
             free=free & ~anew,
             aids=Aids(*map(unless_anew, state.aids, ANEW.aids(dtype))),
             final=final,

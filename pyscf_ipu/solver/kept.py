@@ -36,7 +36,7 @@ FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few millisecon
 
 ROOMS = (
     "auxiliary codelets elements fitting gpu gradient grid integrals kohn_sham numerics scf "
-    "settings shapes suffixes tiles xc"
+    "settings shapes stability suffixes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
 FILES = "convergence.py units.py host/__init__.py host/backend.py solver/platform.py".split()

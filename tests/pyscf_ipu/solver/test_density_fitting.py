@@ -64,7 +64,8 @@ def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
     assert {x.dtype for x in jax.tree.leaves(arguments[2])} == {np.dtype("float32")}
     found = jax.jit(core)(*arguments)
     energy = sum(float(part.hi) + float(part.lo) for part in found.terms)
-    assert energy == pytest.approx(rks(MOL, solver=solver_of(xc="hf", jk="ri")).energy, abs=1e-6)
+    fitted = rks(MOL, solver=solver_of(xc="hf", jk="ri")).energy
+    assert energy == pytest.approx(fitted, abs=1e-5)  # B, and J of the free atoms, in one word
     with pytest.raises(ValueError, match="computes in float64"):
         rks_core(MOL, replace(level, precision="mixed"), without_float64)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from oracle import WATER
 
-from pyscf_ipu import Settings, Solver, rks
+from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 LEVEL = {"basis": "sto-3g", "xc": "b3lyp", "grid_level": 0}
 
@@ -30,3 +31,15 @@ def test_thresholds_are_those_of_what_is_asked(found):
     assert found["energy"].cycles <= found["coarse"].cycles
     assert found["coarse"].commutator_norm < 1e-4
     assert found["energy"].commutator_norm < 5e-4
+
+
+def test_a_torn_bond_is_computed_with_all_points_from_the_first_cycle_on():
+    """F2 at 3.5 angstrom: few points would lead to a state 35 meV above."""
+    torn = Molecule([9, 9], [[0, 0, 0], [0, 0, 3.5 / BOHR_TO_ANGSTROM]])
+    results = [
+        rks(torn, solver=Solver(Settings(**LEVEL, precision="float64", first_cycles=how)))
+        for how in ("coarse", "full")
+    ]
+    assert [r.status for r in results] == ["converged"] * 2
+    assert results[0].cycles == results[1].cycles
+    assert results[0].energy == pytest.approx(results[1].energy, abs=1e-9)

@@ -59,7 +59,7 @@ def cheap(monkeypatch):
 
     def price(molecule, level, system, replicas, coarse):
         cycles = Cycles(1e6 * molecule.n_electrons, 4e6 * molecule.n_electrons)
-        memory = SimpleNamespace(max_tile_bytes=100, overflowing=SimpleNamespace(size=0))
+        memory = SimpleNamespace(max_tile_bytes=100, fits=True)
         wall = cycles * (1 / 1.85e9)
         return SimpleNamespace(cycles=cycles, wall_seconds=wall, memory=memory, unknown_ops={})
 

@@ -213,12 +213,12 @@ def test_drawing_is_bounded_by_the_pixels(tmp_path):
 
 @needs_browser
 def test_a_mean_number_of_turns_is_drawn_to_its_end(tmp_path):
-    """A loop, its two whole turns of two steps, half a turn in four lanes, and a step."""
+    """A loop, its two whole turns of two steps, half a turn in two lanes, and a step."""
     loop = Repeat(2.5, (compute("v", "eri", 60, 90), sync("eri")), "sweep")
     profile = scf_profile(program=(loop, compute("w", "xc", 35, 40)))
     text, _, root = opened(tmp_path, profile)
     assert "0 to 500: 500 cycles" in text
-    assert int(root["data-boxes"]) == 1 + 2 * 2 + 4 + 1
+    assert int(root["data-boxes"]) == 1 + 2 * 2 + 2 + 1
 
 
 def live_at(lifetimes, step):
