@@ -1,6 +1,7 @@
 """The compiled function of a shape: conformers in, energies out, no host round trip."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -112,7 +113,8 @@ def restricted_kohn_sham(
         run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, aids), settings)
     terms = run.terms
     if machine.idempotent and numerics.energy_dtype == np.float32:
-        terms = of_idempotent(problem, run)
+        # A density that is far from its end need not be that of any orbitals.
+        terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
     return Solution(

@@ -50,6 +50,8 @@ ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 """The aids of a second start: so large a shift that occupied orbitals stay occupied."""
 ANEW_CYCLES = 25
 """Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
+UNSETTLED = 5.0
+"""Once the commutator has stopped shrinking, a last step may be so many times its floor."""
 SOFT = 0.06
 """A first gap below this many Hartree has several states near it, among which a rough matrix may
 choose another one than all points do: so all of them are asked, from the first cycle on."""
@@ -97,7 +99,10 @@ def scf(
     Converged orbitals are those of the extrapolated Fock matrix of the last cycle: to the density
     and the levels at the end they are ten times closer than those of its plain one, as if there
     were one cycle more.  The energy is that of the density before, which costs an error of second
-    order.  If the two densities are not alike, or if the loop is lost, it starts again from the
+    order.  The commutator alone does not say that the extrapolation is good, since it knows nothing
+    of the occupied orbitals among themselves, nor of the empty ones, and a step is long where the
+    gap is small: so the step to the last density, and the change of the levels from those of the
+    plain matrix, have to be within the commutator's threshold, too.  If the two densities are not alike, or if the loop is lost, it starts again from the
     guess, with a level shift and as many cycles more.  A non-finite energy ends the loop as not
     converged.
 
@@ -144,13 +149,15 @@ def scf(
             (state.trial, state.orthonormal),
             before.cycles,
             (state.diis, state.stage),
-            careful | ~state.aids.is_plain() | late | noise,
+            careful | ~state.aids.is_plain() | late | noise | (before.cycles + 1 >= limit(state)),
         )
         matrix, error, terms = found.matrix, found.error, found.terms
         energy = terms.total()
         commutator = jnp.max(jnp.abs(error))
-        small, best, stalled = _progress(state, found.near, commutator, energy, tolerance)
-        arrived = small & found.whole
+        best, stalled = _progress(state, found.near)
+        small_enough = jnp.where(stalled < STALLED, tolerance.commutator, _floor(tolerance))
+        change = jnp.abs(difference(energy, before.energies.at(0)))
+        arrived = (commutator < small_enough) & (change < tolerance.energy_change) & found.whole
         sound = before.converged & (commutator < _floor(tolerance))
         long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
         free = state.free | arrived | long
@@ -179,11 +186,14 @@ def scf(
         density = density_of(orbitals, n_occupied)
         new = density_of(vectors, n_occupied)
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
+        plain = jnp.sum(vectors * product(matrix, vectors), axis=0)
+        step = jnp.maximum(density_error, _level_error(plain, levels, n_occupied))
+        settled = step < jnp.where(stalled < STALLED, 1.0, UNSETTLED) * small_enough
         # An extrapolated matrix may agree with a density whose own matrix does not.
-        lowest = _are_lowest(matrix, vectors, n_occupied)
+        lowest = _are_lowest(plain, n_occupied)
         density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
         own = density_error < OWN_DENSITY
-        stands = jnp.where(before.converged, sound, arrived & state.free)
+        stands = jnp.where(before.converged, sound, arrived & state.free & (settled | ~own))
         final = stands & own & (not fixed)
         lost = (before.cycles == LOST_CYCLES) & (commutator > LOST_COMMUTATOR) & ~before.converged
         # The commutator may grow once more after aids are dropped or all points were asked.
@@ -262,12 +272,17 @@ def _start(
     return _State(*known, never, count, free, aids, no, count)
 
 
-def _are_lowest(matrix: FloatNN, vectors: FloatNN, n_occupied: Count) -> Flag:
-    """Whether all occupied orbitals lie below all empty ones in a Fock matrix."""
-    levels = jnp.sum(vectors * product(matrix, vectors), axis=0)
+def _are_lowest(levels: FloatN, n_occupied: Count) -> Flag:
+    """Whether all occupied orbitals lie below all empty ones."""
     occupied = jnp.arange(levels.shape[0], dtype=jnp.int32) < n_occupied
     highest = jnp.max(jnp.where(occupied, levels, -jnp.inf))
     return highest <= jnp.min(jnp.where(occupied, jnp.inf, levels))
+
+
+def _level_error(plain: FloatN, levels: FloatN, n_occupied: Count) -> Scalar:
+    """Largest difference of the levels up to the first empty one, Hartree."""
+    counts = jnp.arange(levels.shape[0], dtype=jnp.int32) <= n_occupied
+    return jnp.max(jnp.where(counts, jnp.abs(plain - levels), 0.0))
 
 
 def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
@@ -275,17 +290,10 @@ def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
     return jnp.take(levels, n_occupied, mode="clip") - levels[n_occupied - 1]
 
 
-def _progress(
-    state: _State, near: Scalar, commutator: Scalar, energy: Pair, tolerance: Precision
-) -> tuple[Flag, Scalar, Count]:
-    """Whether the thresholds are met, the smallest commutator, and the cycles since then."""
-    last = state.run.energies
-    change = jnp.abs(difference(energy, last.at(0)))
+def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:
+    """The smallest commutator that was clearly smaller than the one before, and cycles since."""
     better = near < 0.7 * state.best
-    stalled = jnp.where(better, 0, state.stalled + 1)
-    small = jnp.where(stalled < STALLED, tolerance.commutator, _floor(tolerance))
-    met = (commutator < small) & (change < tolerance.energy_change)
-    return met, jnp.where(better, near, state.best), stalled
+    return jnp.where(better, near, state.best), jnp.where(better, 0, state.stalled + 1)
 
 
 def _floor(tolerance: Precision) -> float:
