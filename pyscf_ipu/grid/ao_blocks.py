@@ -108,7 +108,7 @@ def packed_ao_blocks(
         *rest, weights = operands
         values = _portable(atoms.layout, gradient, *rest)
         packed = pack(values, not_negligible(values, weights, negligible)[:, 0])
-        return packed.values, *packed.listed()
+        return packed.values, *map(jnp.asarray, packed.listed())
 
     tiles, n = size[0], size[2]
     lists = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((tiles, n), (tiles,)))

@@ -14,10 +14,11 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
-from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
-from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.numerics.two_words import difference
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
+from pyscf_ipu.scf.levels import are_lowest, frontier_gap, level_error
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -99,12 +100,13 @@ def scf(
     Converged orbitals are those of the extrapolated Fock matrix of the last cycle: to the density
     and the levels at the end they are ten times closer than those of its plain one, as if there
     were one cycle more.  The energy is that of the density before, which costs an error of second
-    order.  The commutator alone does not say that the extrapolation is good, since it knows nothing
-    of the occupied orbitals among themselves, nor of the empty ones, and a step is long where the
-    gap is small: so the step to the last density, and the change of the levels from those of the
-    plain matrix, have to be within the commutator's threshold, too.  If the two densities are not alike, or if the loop is lost, it starts again from the
-    guess, with a level shift and as many cycles more.  A non-finite energy ends the loop as not
-    converged.
+    order.  The commutator alone does not say that the extrapolation is good: it knows nothing of
+    the occupied orbitals among themselves, nor of the empty ones, and a step is long where the gap
+    is small.  So the step to the last density, and the difference of the levels to those of the
+    plain matrix, have to be within the commutator's threshold, too.
+
+    If the two densities are not alike, or if the loop is lost, it starts again from the guess, with
+    a level shift and as many cycles more.  A non-finite energy ends the loop as not converged.
 
     Args:
         fock: density -> (Fock matrix, the energy's parts).  If it is `Staged`, most cycles compute
@@ -187,10 +189,10 @@ def scf(
         new = density_of(vectors, n_occupied)
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
         plain = jnp.sum(vectors * product(matrix, vectors), axis=0)
-        step = jnp.maximum(density_error, _level_error(plain, levels, n_occupied))
+        step = jnp.maximum(density_error, level_error(plain, levels, n_occupied))
         settled = step < jnp.where(stalled < STALLED, 1.0, UNSETTLED) * small_enough
         # An extrapolated matrix may agree with a density whose own matrix does not.
-        lowest = _are_lowest(plain, n_occupied)
+        lowest = are_lowest(plain, n_occupied)
         density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
         own = density_error < OWN_DENSITY
         stands = jnp.where(before.converged, sound, arrived & state.free & (settled | ~own))
@@ -213,13 +215,13 @@ def scf(
             energies=latest_energies(before.energies, energy),
             history=before.history
             and before.history.with_cycle(
-                before.cycles, energy, commutator, _gap(levels, n_occupied)
+                before.cycles, energy, commutator, frontier_gap(levels, n_occupied)
             ),
         )
         # The first cycle once more, with all points.
         soft = jnp.zeros((), bool)
         if found.stage is not None:
-            soft = (before.cycles == 0) & ~found.whole & (_gap(levels, n_occupied) < SOFT)
+            soft = (before.cycles == 0) & ~found.whole & (frontier_gap(levels, n_occupied) < SOFT)
         run = run._replace(
             cycles=before.cycles + jnp.where(soft, 0, 1).astype(jnp.int32),
             energies=jax.tree.map(
@@ -270,24 +272,6 @@ def _start(
     run = empty_run(fock, guess)
     known = (run, vectors, guess, orthonormal, diis, stage(diis))
     return _State(*known, never, count, free, aids, no, count)
-
-
-def _are_lowest(levels: FloatN, n_occupied: Count) -> Flag:
-    """Whether all occupied orbitals lie below all empty ones."""
-    occupied = jnp.arange(levels.shape[0], dtype=jnp.int32) < n_occupied
-    highest = jnp.max(jnp.where(occupied, levels, -jnp.inf))
-    return highest <= jnp.min(jnp.where(occupied, jnp.inf, levels))
-
-
-def _level_error(plain: FloatN, levels: FloatN, n_occupied: Count) -> Scalar:
-    """Largest difference of the levels up to the first empty one, Hartree."""
-    counts = jnp.arange(levels.shape[0], dtype=jnp.int32) <= n_occupied
-    return jnp.max(jnp.where(counts, jnp.abs(plain - levels), 0.0))
-
-
-def _gap(levels: FloatN, n_occupied: Count) -> Scalar:
-    """Between the highest occupied level and the next."""
-    return jnp.take(levels, n_occupied, mode="clip") - levels[n_occupied - 1]
 
 
 def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:

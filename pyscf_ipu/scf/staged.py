@@ -9,7 +9,7 @@ doi:10.1090/S0025-5718-1977-0431719-X).  A cycle that is to end the SCF sees all
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ class Staged:
     dear: Part
     rough: Part
     """What stands for `dear` in most cycles, at a fraction of its price."""
-    joined: Callable[[EnergySum, Pair], EnergySum]
+    joined: Callable[[Any, Pair], EnergySum]
     """Parts of the energy, with that of the dear part."""
 
     def __call__(self, density: FloatNN) -> tuple[FloatNN, EnergySum]:
@@ -119,8 +119,8 @@ def evaluate(
         careful: whether to ask all points in any case.
     """
     in_aos, orthonormal = density
-    diis, stage = history
-    if stage is None:
+    diis, known = history
+    if known is None:
         found, terms = fock(in_aos)
         matrix = basis.matrix(found)
         error = commutator_of(matrix, orthonormal)
@@ -128,6 +128,7 @@ def evaluate(
             matrix, error, terms, jnp.max(jnp.abs(error)), jnp.ones((), bool), diis, None
         )
     assert isinstance(fock, Staged)
+    stage: Stage = known
     common, terms = fock.common(in_aos)
     with jax.named_scope("coarse"):
         energy, rough = fock.rough(in_aos)
@@ -161,10 +162,10 @@ def evaluate(
         now = stage._replace(since=stage.since + 1)
         return matrix, error, add(energy, stage.energy), diis, now
 
-    matrix, error, energy, diis, stage = lax.cond(whole, all_points, few_points)
-    place = cycle % stage.rough.shape[0]
-    stage = stage._replace(
-        densities=stage.densities.at[place].set(orthonormal),
-        rough=stage.rough.at[place].set(~whole),
+    matrix, error, energy, diis, after = lax.cond(whole, all_points, few_points)
+    place = cycle % after.rough.shape[0]
+    after = after._replace(
+        densities=after.densities.at[place].set(orthonormal),
+        rough=after.rough.at[place].set(~whole),
     )
-    return Evaluated(matrix, error, fock.joined(terms, energy), near, whole, diis, stage)
+    return Evaluated(matrix, error, fock.joined(terms, energy), near, whole, diis, after)
