@@ -58,8 +58,9 @@ nitpick_ignore_regex = [
     (r"py:class", r"pyscf_ipu\.grid\.ao_blocks\.AoBlocks"),
     (r"py:class", r"Simplest"),
     # Parts of results that are read and never made.
-    (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Moved|Peaks|Pipeline|Rate)"),
+    (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
     (r"py:class", r"pyscf_ipu\.(shapes\.auxiliary\.AuxiliaryTable|scf\.run\.History)"),
+    (r"py:class", r"pyscf_ipu\.(fitting\.operators\.Operators|shapes\.tables\.RoughGrid)"),
     (r"py:class", r"qm1b\.report\.published_filter\.PublishedFilter"),
     (r"py:class", r"(dict|list|tuple)\[.*"),  # Sphinx cuts a nested type at its first comma
 ]
