@@ -11,7 +11,11 @@ import types
 import typing
 from collections.abc import Callable
 
+import beartype
 import jaxtyping
+
+QUICK = beartype.beartype(conf=beartype.BeartypeConf(violation_type=TypeError))
+"""Raises what users get of a wrong type, and what jaxtyping raises: a TypeError."""
 
 
 def check_quickly() -> None:
@@ -24,10 +28,10 @@ def _jaxtyped(real: Callable, fn: typing.Any = None, *, typechecker: Callable) -
     if fn is None:
         return functools.partial(_jaxtyped, real, typechecker=typechecker)
     if isinstance(fn, types.FunctionType) and _has_no_arrays(fn):
-        return typechecker(fn)
+        return QUICK(fn)
     if dataclasses.is_dataclass(fn) and _has_no_arrays(fn.__init__):
         if "__init__" in vars(fn):
-            fn.__init__ = typechecker(fn.__init__)
+            fn.__init__ = QUICK(fn.__init__)
         return fn
     return real(fn, typechecker=typechecker)
 
