@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
         """J of a change of the density and its energy, and -1/2 K of the density, if any."""
         known = self.operators
         if not known.exchange:
-            nothing = Columns(*(jnp.zeros(s, d.dtype) for s in ((self.n, 1), (1,))), _none())
+            nothing = Columns(jnp.zeros((self.n, 1), d.dtype), jnp.zeros(1, d.dtype), _none())
             found = coulomb_exchange(known.coulomb, change, nothing)
             return found.field(), None
         columns = columns_of(self.unpacked(d))
