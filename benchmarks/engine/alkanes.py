@@ -3,24 +3,23 @@
 A Fock matrix is J, K and XC of one density; the columns of the density, from which K is made,
 count with K.  Beside it stand the eigenproblem of a cycle, and what is computed once for a
 conformer.  Each stage is a program of its own (see `stages`); pin it to one core: taskset -c 0.
-The exponent is that of the number of AOs, between neighbours and over all sizes.  Writes PNG and
-CSV beside the JSON.
+The exponent is that of the number of AOs, between neighbours and over all sizes.  Writes PNG, PDF
+and CSV beside the JSON.
 """
 
-import csv
 import math
 import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from matplotlib.figure import Figure
 
 from benchmarks import harness
 from benchmarks.engine.sides import peak_memory
 from benchmarks.engine.stages import Stages
-from benchmarks.paper.drawing import BLUE, GREEN, GREY, ORANGE, RED, canvas, plain
+from benchmarks.paper.drawing import BLUE, GREEN, GREY, ORANGE, RED, Job, canvas, keep, plain
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 
@@ -44,13 +43,9 @@ def main() -> int:
     overall = exponent(rows[0], rows[-1])
     harness.table(rows)
     print(f"over all sizes: N^{overall:.2f}")
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    draw(rows, overall, args.out.with_suffix(".png"))
-    with args.out.with_suffix(".csv").open("w", newline="") as file:
-        columns = list(rows[-1])
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows({k: f"{v:.4g}" for k, v in row.items()} for row in rows)
+    columns = list(rows[-1])
+    values = [[row.get(name, math.nan) for name in columns] for row in rows]
+    keep(Job(args.out.parent, quick=False), args.out.stem, drawn(rows, overall), columns, values)
     missed = [f"N^{overall:.2f} over all sizes"] if overall > BOUND else []
     return harness.finish(args.out, {"rows": rows, "exponent": overall}, missed)
 
@@ -88,7 +83,7 @@ def measured(carbons: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def draw(rows: list[dict[str, Any]], overall: float, to: Path) -> None:
+def drawn(rows: list[dict[str, Any]], overall: float) -> Figure:
     """Times over the number of AOs, on logarithmic axes, with N^3 for comparison."""
     figure = canvas(width=4.6, height=3.4)
     axes = plain(figure.subplots(), "atomic orbitals N", "time on one core, ms")
@@ -114,7 +109,7 @@ def draw(rows: list[dict[str, Any]], overall: float, to: Path) -> None:
             fontsize=7,
         )
     axes.legend(frameon=False, fontsize=8)
-    figure.savefig(to, dpi=160)
+    return figure
 
 
 if __name__ == "__main__":

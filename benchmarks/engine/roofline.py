@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from benchmarks import harness
-from benchmarks.engine.stages import Stages, molecule_parser
+from benchmarks.engine.stages import ROUNDS, Stages, molecule_parser
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.codelets import describe, strip_primitives
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation, xc_density, xc_potential
@@ -32,8 +32,6 @@ from pyscf_ipu.shapes.tile_plan import TilePlan, primitives_of, tile_plan
 
 MIB = 2**20
 LEVELS = {"second-level cache": 1 * MIB, "shared cache": 24 * MIB, "memory": 768 * MIB}
-
-ROUNDS = 15
 
 
 def main() -> int:

@@ -42,13 +42,15 @@ from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
 
+ROUNDS = 15
+
 
 def main() -> int:
     parser = molecule_parser(__doc__, __file__)
     parser.add_argument("--xc", default="b3lyp5")
     parser.add_argument("--precision", default="float32", choices=["float32", "float64"])
     parser.add_argument("--jk", default="exact", choices=["exact", "ri"])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     args = parser.parse_args()
     settings = Settings(
         basis=args.basis,
@@ -92,7 +94,7 @@ def molecule_parser(doc: str | None, file: str) -> argparse.ArgumentParser:
 class Stages:
     """The stages of one molecule's program, each compiled by itself; `ms` has their times."""
 
-    def __init__(self, mol: Molecule, settings: Settings, rounds: int = 15) -> None:
+    def __init__(self, mol: Molecule, settings: Settings, rounds: int = ROUNDS) -> None:
         self.settings, self.rounds = settings, rounds
         self.dtype, self.xc = settings.numerics.scf_dtype, functional(settings.xc)
         self.shape = Solver(settings).shape(mol)
@@ -164,7 +166,7 @@ class Stages:
 
 
 def stages(
-    mol: Molecule, settings: Settings, rounds: int = 15
+    mol: Molecule, settings: Settings, rounds: int = ROUNDS
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Milliseconds of each stage: those of a conformer, and those of a cycle."""
     timed = Stages(mol, settings, rounds)

@@ -121,12 +121,13 @@ def main() -> int:
 def chosen(case: Case, limit: int) -> list[Molecule]:
     """Conformers of bundled molecules with the right number of heavy atoms and at most 14 H, those
     of 16 heavy atoms 20 H."""
-    smiles = {9: molecules.smiles_of(molecules.QM9), 16: molecules.SIXTEEN}
-    found = molecules.embed(smiles.get(max(case.n_heavy)) or molecules.smiles_of(molecules.GDB))
-    heavy = [(m, int((m.numbers > 1).sum())) for m in found]
-    return [m for m, n in heavy if n in case.n_heavy and m.n_atoms - n <= max(14, 20 * (n == 16))][
-        :limit
-    ]
+    if 16 in case.n_heavy:
+        smiles, most = list(molecules.SIXTEEN), 20
+    else:
+        smiles = molecules.smiles_of(molecules.QM9 if 9 in case.n_heavy else molecules.GDB)
+        most = 14
+    found = [(m, int((m.numbers > 1).sum())) for m in molecules.embed(smiles)]
+    return [m for m, n in found if n in case.n_heavy and m.n_atoms - n <= most][:limit]
 
 
 def compare(case: Case, mols: list[Molecule], args: argparse.Namespace) -> dict[str, Any]:

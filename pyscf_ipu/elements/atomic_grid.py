@@ -41,7 +41,7 @@ class Grid(NamedTuple):
 
 ROUGHEST, ROUGH = Grid((6, 14), pruned=False), Grid((10, 50), pruned=False)
 CARBON, MANY_POINTS = 6, 2000
-"""Beside so many points of a carbon atom, 500 cost little."""
+"""A carbon atom with more points than this has so large a grid that 500 cost little."""
 
 
 def check_size(size: object) -> None:

@@ -15,7 +15,7 @@ from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.scf.machine import AffineRepulsion, Machine, Repulsion
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
-from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
+from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout, auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.conformer import Conformer
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
@@ -40,12 +40,9 @@ def fitted(machine: Machine, shape: Shape, settings: Settings, reference: Refere
     layout = auxiliary_layout(shape, auxiliary_level(settings))
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
-        wide = atoms.astype(jnp.float64)
-        if wide.dtype != atoms.dtype:
-            strips = pair_strips(wide)
-        auxiliary = auxiliary_of(wide, layout)
+        own = strips if atoms.dtype == jnp.float64 else None
         density = reference(atoms)
-        return _repulsion(density, operators(wide.plan, strips, auxiliary, exchange, density))
+        return _repulsion(density, _fit(atoms, own, layout, exchange, density))
 
     return replace(machine, repulsion=build)
 
@@ -60,10 +57,8 @@ def fit_of(
     """The fit alone, for a machine without float64; to be jitted in JAX's 64-bit mode."""
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     atoms = gather_atoms(plan, tables, mol, settings.numerics.scf_dtype)
-    wide = atoms.astype(jnp.float64)
-    auxiliary = auxiliary_of(wide, auxiliary_layout(shape, auxiliary_level(settings)))
-    exchange = functional(settings.xc).exchange
-    return operators(plan, pair_strips(wide), auxiliary, exchange, reference(atoms))
+    layout = auxiliary_layout(shape, auxiliary_level(settings))
+    return _fit(atoms, None, layout, functional(settings.xc).exchange, reference(atoms))
 
 
 def with_fit(machine: Machine, fit: Operators, reference: Reference) -> Machine:
@@ -74,6 +69,19 @@ def with_fit(machine: Machine, fit: Operators, reference: Reference) -> Machine:
         return _repulsion(reference(atoms), fit)
 
     return replace(machine, repulsion=build)
+
+
+def _fit(
+    atoms: Atoms,
+    strips: tuple[StripData, ...] | None,
+    layout: AuxiliaryLayout,
+    exchange: Interaction,
+    reference: FloatNN,
+) -> Operators:
+    """The operators, computed in float64; `strips` if there are some in it already."""
+    wide = atoms.astype(jnp.float64)
+    strips = pair_strips(wide) if strips is None else strips
+    return operators(wide.plan, strips, auxiliary_of(wide, layout), exchange, reference)
 
 
 def _repulsion(reference: FloatNN, found: Operators) -> Repulsion:

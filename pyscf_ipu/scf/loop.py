@@ -4,7 +4,6 @@
 matter here how the Fock matrix comes about (stored supermatrix, direct, density fitting).
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -52,7 +51,7 @@ ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 ANEW_CYCLES = 25
 """Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
 UNSETTLED = 5.0
-"""Once the commutator has stopped shrinking, a last step may be so many times its floor."""
+"""Once the commutator has stopped shrinking, a last step may be this many times its floor."""
 SOFT = 0.06
 """A first gap below this many Hartree has several states near it, among which a rough matrix may
 choose another one than all points do: so all of them are asked, from the first cycle on."""
@@ -124,8 +123,7 @@ def scf(
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 
-    stage = partial(first_stage, fock, guess, tolerance=tolerance)
-    first = _start(fock, guess, similar(guess, basis.root), aids, stage)
+    first = _start(fock, guess, similar(guess, basis.root), aids)
     if history:
         assert isinstance(max_cycles, int)
         room = no_history(max_cycles * (1 if fixed else 2), guess.dtype)
@@ -145,13 +143,14 @@ def scf(
         before = state.run
         noise = (state.stalled >= STALLED) & (state.best < _floor(tolerance))
         late = before.cycles >= LOST_CYCLES
+        last_cycle = before.cycles + 1 >= limit(state)
         found = evaluate(
             fock,
             basis,
             (state.trial, state.orthonormal),
-            before.cycles,
-            (state.diis, state.stage),
-            careful | ~state.aids.is_plain() | late | noise | (before.cycles + 1 >= limit(state)),
+            (before.cycles, state.diis, state.stage),
+            careful | ~state.aids.is_plain() | late | noise | last_cycle,
+            tolerance,
         )
         matrix, error, terms = found.matrix, found.error, found.terms
         energy = terms.total()
@@ -178,7 +177,6 @@ def scf(
             ahead = jnp.where(free, extrapolated, aided)
         with jax.named_scope("eigensolver"):
             # Without convergence the last orbitals are neither extrapolated nor shifted.
-            last_cycle = before.cycles + 1 >= limit(state)
             ends = (arrived & state.free) | sound
             chosen = jnp.where(last_cycle & ~ends, matrix, ahead)
             # Far from convergence rough orbitals do; those of a converged density are exact.
@@ -202,6 +200,11 @@ def scf(
         again = (free & ~state.free) | (before.converged & ~final)
         if found.stage is not None:
             again = again | found.whole
+        # The first cycle is to be done once more, with all points.
+        soft = jnp.zeros((), bool)
+        if found.stage is not None:
+            soft = (before.cycles == 0) & ~found.whole & (frontier_gap(levels, n_occupied) < SOFT)
+        energies = latest_energies(before.energies, energy)
         run = ScfRun(
             density=jnp.where(stands & own, density, state.trial),
             evaluated=state.trial,
@@ -209,45 +212,35 @@ def scf(
             orbitals=orbitals,
             energy=levels,
             converged=stands & own,
-            cycles=before.cycles + 1,
+            cycles=before.cycles + (~soft).astype(jnp.int32),
             commutator=commutator,
             density_error=density_error,
-            energies=latest_energies(before.energies, energy),
+            energies=jax.tree.map(partial(jnp.where, soft), before.energies, energies),
             history=before.history
             and before.history.with_cycle(
                 before.cycles, energy, commutator, frontier_gap(levels, n_occupied)
             ),
         )
-        # The first cycle once more, with all points.
-        soft = jnp.zeros((), bool)
-        if found.stage is not None:
-            soft = (before.cycles == 0) & ~found.whole & (frontier_gap(levels, n_occupied) < SOFT)
-        run = run._replace(
-            cycles=before.cycles + jnp.where(soft, 0, 1).astype(jnp.int32),
-            energies=jax.tree.map(
-                lambda a, b: jnp.where(soft, a, b), before.energies, run.energies
-            ),
-        )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
         anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
 
-        def unless_anew(value: Array, fresh: ArrayLike) -> Array:
-            return jnp.where(anew, fresh, value)
+        # Both begin at the guess.
+        restarts = anew | soft
 
-        def from_guess(value: Array, fresh: ArrayLike) -> Array:
-            return jnp.where(anew | soft, fresh, value)
+        def unless_restarted(value: Array, fresh: ArrayLike) -> Array:
+            return jnp.where(restarts, fresh, value)
 
         return _State(
             run=run,
             vectors=vectors,
-            trial=from_guess(density, first.trial),
-            orthonormal=from_guess(new, first.orthonormal),
-            diis=diis._replace(norm=from_guess(diis.norm, 0.0)),
+            trial=unless_restarted(density, first.trial),
+            orthonormal=unless_restarted(new, first.orthonormal),
+            diis=diis._replace(norm=unless_restarted(diis.norm, 0.0)),
             stage=found.stage and found.stage._replace(poor=found.stage.poor | soft),
-            best=jnp.where(again | anew | soft, jnp.inf, best),
-            stalled=jnp.where(again | anew | soft, 0, stalled),
+            best=jnp.where(again | restarts, jnp.inf, best),
+            stalled=jnp.where(again | restarts, 0, stalled),
             free=free & ~anew,
-            aids=Aids(*map(unless_anew, state.aids, ANEW.aids(dtype))),
+            aids=Aids(*map(partial(jnp.where, anew), ANEW.aids(dtype), state.aids)),
             final=final,
             second=jnp.where(anew, before.cycles, state.second),
         )
@@ -255,13 +248,7 @@ def scf(
     return lax.while_loop(unfinished, cycle, first).run
 
 
-def _start(
-    fock: Fock,
-    guess: FloatNN,
-    orthonormal: FloatNN,
-    aids: Aids,
-    stage: Callable[[Diis], Stage | None],
-) -> _State:
+def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
     n, dtype = guess.shape[0], guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
     never = jnp.full((), jnp.inf, dtype)
@@ -270,7 +257,7 @@ def _start(
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
-    known = (run, vectors, guess, orthonormal, diis, stage(diis))
+    known = (run, vectors, guess, orthonormal, diis, first_stage(fock, guess, diis))
     return _State(*known, never, count, free, aids, no, count)
 
 

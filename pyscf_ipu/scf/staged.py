@@ -30,7 +30,7 @@ FIRST_GOAL = 0.1
 """Commutator in Hartree at which all points are asked for the first time: the rough matrix alone
 is off by half of it."""
 CLOSER = 0.02
-"""They are asked again when the commutator is so many times smaller than what they said last."""
+"""They are asked again when the commutator is this part of what they said last."""
 MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
 MOST_ROUGH = 6  # rough cycles in a row
@@ -69,7 +69,6 @@ class Stage(NamedTuple):
     rough: Bool[Array, " m"]
     """Which of them have a rough part."""
     goal: Scalar  # commutator at which all points are asked, Hartree
-    least: Scalar  # that is small enough in any case
     since: Count  # cycles since they were
     last: Scalar  # commutator as they said last, Hartree
     poor: Flag
@@ -87,26 +86,26 @@ class Evaluated(NamedTuple):
     stage: Stage | None
 
 
-def first_stage(fock: Fock, guess: FloatNN, diis: Diis, tolerance: Precision) -> Stage | None:
+def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
     """Nothing is known yet; None if there is nothing to know."""
     if not isinstance(fock, Staged):
         return None
     depth, dtype = diis.norm.shape[0], guess.dtype
     zero, count = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
     rough = jnp.zeros(depth, bool)
-    goal, least = (jnp.asarray(x, dtype) for x in (FIRST_GOAL, MARGIN * tolerance.commutator))
+    goal = jnp.asarray(FIRST_GOAL, dtype)
     nothing = Pair(zero, zero), jnp.zeros_like(guess)
     never, no = jnp.asarray(jnp.inf, dtype), jnp.zeros((), bool)
-    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, least, count, never, no)
+    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, never, no)
 
 
 def evaluate(
     fock: Fock,
     basis: Orthonormal,
     density: tuple[FloatNN, FloatNN],
-    cycle: Count,
-    history: tuple[Diis, Stage | None],
+    history: tuple[Count, Diis, Stage | None],
     careful: Flag,
+    tolerance: Precision,
 ) -> Evaluated:
     """The Fock matrix at a density, with as many points as it takes.
 
@@ -114,12 +113,12 @@ def evaluate(
         fock: the operator, `Staged` or not.
         basis: the orthonormaliser of the AOs.
         density: in the AO basis and in the orthonormal one.
-        cycle: number of this cycle, from 0.
-        history: Fock matrices of earlier cycles, and what is known of the dear part.
+        history: number of earlier cycles, their Fock matrices, and what is known of the dear part.
         careful: whether to ask all points in any case.
+        tolerance: when the SCF has converged.
     """
     in_aos, orthonormal = density
-    diis, known = history
+    cycle, diis, known = history
     if known is None:
         found, terms = fock(in_aos)
         matrix = basis.matrix(found)
@@ -145,7 +144,7 @@ def evaluate(
         error = commutator_of(matrix, orthonormal)
         change = similar(lacking - stage.matrix, basis.inverse)
         found = jnp.max(jnp.abs(error))
-        closer = jnp.maximum(CLOSER * found, stage.least)
+        closer = jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator)
         count = jnp.zeros((), jnp.int32)
         of_rough = jnp.where(stage.rough[:, None, None], change, 0.0)
         now = stage._replace(

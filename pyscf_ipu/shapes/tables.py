@@ -90,8 +90,7 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
     grids = [atomic_grid(z, grid) for z in members]
     n_grid = slot.n_grid
 
-    def stack(rows: list[np.ndarray], pad_value: float) -> Pair:
-        return split(np.stack([*rows, np.full_like(rows[0], pad_value)]), dtype)
+    stack = functools.partial(_stack, dtype)
 
     def fill(a: np.ndarray) -> np.ndarray:
         return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
@@ -125,11 +124,15 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
 def _rough_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> RoughGrid:
     members = class_members(slot.family, slot.kinds, basis, cart)
     grids = [atomic_grid(z, rough_grid(grid)) for z in members]
-    points, weights = [g.points for g in grids], [g.weights for g in grids]
     return RoughGrid(
-        split(np.stack([*points, np.zeros_like(points[0])]), dtype),
-        split(np.stack([*weights, np.zeros_like(weights[0])]), dtype),
+        points=_stack(dtype, [g.points for g in grids], 0.0),
+        weights=_stack(dtype, [g.weights for g in grids], 0.0),
     )
+
+
+def _stack(dtype: str, rows: list[np.ndarray], pad_value: float) -> Pair:
+    """A row per element, and one of padding."""
+    return split(np.stack([*rows, np.full_like(rows[0], pad_value)]), dtype)
 
 
 def _in_slot(basis: ElementBasis, slot: SlotClass) -> list[tuple[np.ndarray, np.ndarray]]:

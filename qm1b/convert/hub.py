@@ -67,7 +67,7 @@ def _write(path: Path, batches: Iterable[Batch], schema: pa.Schema) -> None:
 
 
 def _until(rows: int, first: Batch, following: Iterator[Batch]) -> Iterator[Batch]:
-    """`first` and what follows, until there are so many rows."""
+    """`first` and what follows, until there are this many rows."""
     found = 0
     for batch in chain([first], following):
         yield batch

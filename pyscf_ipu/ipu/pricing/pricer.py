@@ -45,12 +45,7 @@ class Pricing:
 class Pricer(Steps):
     """Prices programs for one target."""
 
-    def __init__(
-        self,
-        target: Target,
-        n_tiles: int,
-        how: Pricing,
-    ) -> None:
+    def __init__(self, target: Target, n_tiles: int, how: Pricing) -> None:
         super().__init__(target, n_tiles, how.replicas)
         self.rules, self.available = how.rules, how.available
         self.unknown: list[tuple[str, list[Path | int]]] = []

@@ -136,7 +136,7 @@ class Steps:
             self.memory.release(value.buffers)
 
     def note_code(self, key: Hashable, here: np.ndarray, operations: int) -> None:
-        """Code of so many operations, once on every tile `here` [n_tiles]."""
+        """Code of a number of operations, once on every tile `here` [n_tiles]."""
         nbytes = operations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
         self.tracker.add_code(key, here, nbytes)
 

@@ -18,13 +18,6 @@ namespace pyscf_ipu::ISA {
 
 constexpr std::int64_t kTogether = 4;  // functions
 
-// Columns of a symmetric matrix of n AOs in panels [panel][n][kWide].
-template <class T>
-struct Panels {
-  static constexpr std::int64_t kWide = kColumns * kWidth<T>;
-  static constexpr std::int64_t of(std::int64_t n) { return (n + kWide - 1) / kWide; }
-};
-
 // J: charges, and their field.
 template <class T>
 class FittedCoulomb {
@@ -74,14 +67,14 @@ class FittedCoulomb {
   std::vector<double> sums_;
 };
 
-// K.
+// K.  Columns of a symmetric matrix of n AOs are in panels [panel][n][kWide].
 template <class T>
 class FittedExchange {
-  static constexpr std::int64_t kWide = Panels<T>::kWide;
+  static constexpr std::int64_t kWide = kColumns * kWidth<T>;
 
  public:
   explicit FittedExchange(const RepulsionProblem<T>& problem)
-      : n_(problem.n), panels_(Panels<T>::of(problem.n)),
+      : n_(problem.n), panels_((problem.n + kWide - 1) / kWide),
         blocks_((problem.count + kRows - 1) / kRows), columns_(blocks_ * n_ * kRows),
         square_(panels_ * n_ * kColumns), half_(panels_ * terms() * kColumns),
         matrix_(panels_ * n_ * kWide) {
