@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.tree_util import Partial
 from jaxtyping import Float, Int, PyTree
 
 from pyscf_ipu.codelets import native_in_use
@@ -52,7 +53,7 @@ class RemadeBlocks(NamedTuple):
     values: Callable[[Float[Array, "b G 3"], Int[Array, "b G"], Float[Array, "b G"]], AoBlocks]
     """AOs at points relative to their owners, with weights."""
     local: Float[Array, "K b G 3"]
-    owner: Int[np.ndarray, "K b G"]
+    owner: Int[np.ndarray, "K b G"] | Int[Array, "K b G"]
     pieces: Float[Array, "K b G"]  # weights, Bohr^3
 
     @property
@@ -111,12 +112,9 @@ def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None)
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
     volume = jnp.pad(jnp.concatenate(weights), (0, pad)).reshape(count, size)
-    if _packs(blocks):
-        values = partial(packed_ao_blocks, atoms, gradient=functional.needs_gradient)
-    else:
-        values = partial(
-            ao_blocks, atoms, gradient=functional.needs_gradient, screened=blocks is None
-        )
+    made = packed_ao_blocks if _packs(blocks) else partial(ao_blocks, screened=blocks is None)
+    # A pytree, so that a compiled function may return blocks that are made again.
+    values = Partial(partial(made, gradient=functional.needs_gradient), atoms)
     if remade:
         pieces = (-1, PIECE_POINTS // size, size)
         return RemadeBlocks(
