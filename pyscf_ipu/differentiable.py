@@ -62,7 +62,8 @@ def energy_function(
     Raises:
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
         ValueError: A setting cannot be used, the level has a correction for dispersion, which is
-            computed outside JAX, or float64 is asked for without JAX's 64-bit mode.
+            computed outside JAX, its grid turns with the molecule, or float64 is asked for without
+            JAX's 64-bit mode.
         NotImplementedError: When a second derivative is asked for.
     """
     level = (settings or Settings()).check()
@@ -71,6 +72,11 @@ def energy_function(
         raise ValueError(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
             "leave out its suffix, or use pi.forces"
+        )
+    if level.grid.turns:
+        raise ValueError(
+            f"grid_kind={level.grid_kind!r} has a grid that turns with the molecule, whose turning "
+            'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(

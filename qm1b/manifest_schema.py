@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyscf_ipu.elements.cartesian import MIXED
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from qm1b.errors import UserError
 from qm1b.rows.schema import FREE_ATOMS, Json
 from qm1b.work_units import WHOLE
@@ -179,6 +179,7 @@ SETTINGS = Object(
         "xc": NAME,
         "grid_level": GRID,
         "prune": FLAG,
+        "grid_kind": _one_of("pyscf", "gaussian"),
         "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
         "jk": _one_of("exact", "ri", "auto"),

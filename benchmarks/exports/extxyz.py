@@ -19,7 +19,7 @@ import numpy as np
 
 import qm1b
 from benchmarks import harness
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 
 EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM

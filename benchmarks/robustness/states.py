@@ -127,7 +127,8 @@ def _states(mol: Molecule, level: Settings) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for guess in GUESSES:
-            with contextlib.suppress(AttributeError):  # PySCF meets a LinAlgError with NumPy 2
+            # PySCF meets a LinAlgError with NumPy 2, and its DIIS may raise one.
+            with contextlib.suppress(AttributeError, np.linalg.LinAlgError):
                 field = build(mol, level)
                 field.max_cycle = 100
                 field.kernel(field.get_init_guess(key=guess))

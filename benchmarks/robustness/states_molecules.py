@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks import molecules
 from pyscf_ipu import Molecule
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 Named = tuple[str, Molecule]

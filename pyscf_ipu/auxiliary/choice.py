@@ -16,7 +16,7 @@ from pyscf.df import addons
 
 from pyscf_ipu.elements.basis import radial_functions
 from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.errors import InvalidMolecule
 
 MAX_L = 4

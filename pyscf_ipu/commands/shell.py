@@ -85,6 +85,8 @@ class OneMolecule:
             return self.level
         usual = type(self).level
         own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
+        if isinstance(chosen.get("grid_level"), int):
+            own["grid_kind"] = "pyscf"  # the only one that has levels
         return replace(Settings.preset(self.preset), **own | chosen)
 
     def check_files(self) -> None:

@@ -15,6 +15,9 @@ from jaxtyping import Float, Int
 from pyscf import gto
 from pyscf.data import elements, radii
 from pyscf.dft import gen_grid, radi
+from pyscf.dft.LebedevGrid import MakeAngularGrid
+
+from pyscf_ipu.elements.gaussian_grid import radial_points
 
 LEVELS = range(10)
 """Grid levels of PySCF, coarse to fine."""
@@ -37,6 +40,13 @@ class Grid(NamedTuple):
     """A level, or the radial points and the points of each sphere, the same for all elements."""
     pruned: bool = True
     """Fewer points on spheres near the nucleus and far from it."""
+    kind: str = "pyscf"
+    """Whose radial points and cells: "pyscf" or "gaussian" (`gaussian_grid`)."""
+
+    @property
+    def turns(self) -> bool:
+        """Whether the spheres turn with the molecule."""
+        return self.kind == "gaussian"
 
 
 ROUGHEST, ROUGH = Grid((6, 14), pruned=False), Grid((10, 50), pruned=False)
@@ -77,7 +87,7 @@ class AtomicGrid:
 
 @cache
 def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
-    """PySCF's grid of one element, cached; neighbours lie together (`near_order`).
+    """The grid of one element, cached; neighbours lie together (`near_order`).  By default PySCF's:
 
     O. Treutler, R. Ahlrichs, J. Chem. Phys. 102, 346 (1995), doi:10.1063/1.469408; V. I. Lebedev,
     D. N. Laikov, Doklady Mathematics 59, 477 (1999).
@@ -89,9 +99,34 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
     Raises:
         ValueError: there is no grid of that size, or the atomic number is out of range.
     """
-    size, pruned = grid if isinstance(grid, Grid) else Grid(grid)
+    size, pruned, kind = grid if isinstance(grid, Grid) else Grid(grid)
     check_size(size)
     _check_numbers(np.asarray([number]), lowest=1)
+    if kind == "pyscf":
+        points, weights = _pyscf_grid(number, size, pruned)
+    else:
+        points, weights = _gaussian_grid(number, size)
+    order = near_order(points)
+    points = np.array(points[order], dtype=np.float64, order="C")
+    weights = np.array(weights[order], dtype=np.float64)
+    points.flags.writeable = False
+    weights.flags.writeable = False
+    return AtomicGrid(points, weights)
+
+
+def _gaussian_grid(number: int, size: int | tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights, all points of all spheres."""
+    assert isinstance(size, tuple)
+    distance, weights = radial_points(number, size[0])
+    sphere = MakeAngularGrid(size[1])
+    points = distance[:, None, None] * sphere[:, :3]
+    return points.reshape(-1, 3), 4 * np.pi * np.outer(weights, sphere[:, 3]).ravel()
+
+
+def _pyscf_grid(
+    number: int, size: int | tuple[int, int], pruned: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of Treutler and Ahlrichs's radii."""
     # PySCF wants some basis and a matching spin before it accepts an atom; the grid ignores both.
     symbol = elements.ELEMENTS[number]
     basis = {symbol: [[0, [1.0, 1.0]]]}
@@ -104,12 +139,7 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
         prune=gen_grid.nwchem_prune if pruned else None,
     )
     ((points, weights),) = tables.values()
-    order = near_order(points)
-    points = np.array(points[order], dtype=np.float64, order="C")
-    weights = np.array(weights[order], dtype=np.float64)
-    points.flags.writeable = False
-    weights.flags.writeable = False
-    return AtomicGrid(points, weights)
+    return points, weights
 
 
 def near_order(points: Float[np.ndarray, "G 3"]) -> Int[np.ndarray, " G"]:
@@ -150,6 +180,11 @@ def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
     numbers = np.asarray(numbers)
     _check_numbers(numbers, lowest=0)
     return np.where(numbers == 0, 1.0, np.sqrt(radii.BRAGG[numbers]))
+
+
+def cell_sizes(numbers: Int[np.ndarray, " A"], grid: Grid) -> Float[np.ndarray, " A"]:
+    """The ``radius`` of :func:`becke_weights`: of equal cells, or as `bragg_adjust` has it."""
+    return bragg_adjust(numbers) if grid.kind == "pyscf" else np.ones(len(numbers))
 
 
 def _check_numbers(numbers: np.ndarray, lowest: int) -> None:

@@ -15,7 +15,7 @@ from pyscf import gto
 
 from pyscf_ipu.elements.basis_sets import element_shells, supported_basis
 from pyscf_ipu.elements.cartesian import Cart, is_cartesian
-from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, SYMBOLS
+from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS
 from pyscf_ipu.errors import InvalidMolecule
 
 

@@ -8,8 +8,7 @@ from typing import TypeVar
 import numpy as np
 from pyscf import gto
 
-from pyscf_ipu.elements.spelling import plain_name
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS, plain_name
 from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
 Entry = TypeVar("Entry")

@@ -9,7 +9,7 @@ from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.basis_sets import basis_tables
 from pyscf_ipu.elements.cartesian import MIXED, Cart, pyscf_cart
 from pyscf_ipu.elements.mixed import mixed_functions
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from pyscf.scf.hf import SCF_Scanner
 
 from pyscf_ipu.api import rks
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
-from pyscf_ipu.elements.spelling import plain_name
+from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.errors import UnknownBasis
 from pyscf_ipu.interop.rks_checks import (
     check_functional,

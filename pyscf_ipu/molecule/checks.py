@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
+from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 

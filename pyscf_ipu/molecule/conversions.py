@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule import objects
 from pyscf_ipu.molecule.stated import ANGSTROM_PER_UNIT

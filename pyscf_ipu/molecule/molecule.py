@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.elements.symbols import symbol_of
+from pyscf_ipu.elements.spellings import symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
 from pyscf_ipu.molecule.conversions import Conversions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.elements.symbols import symbol_of
+from pyscf_ipu.elements.spellings import symbol_of
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM

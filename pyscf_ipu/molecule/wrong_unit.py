@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 
 Mistake = Literal["", "Bohr", "Angstrom"]
 """The unit that the positions seem to be in although the other one was read; "" if all is well."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.stated import (
     MOMENTS,

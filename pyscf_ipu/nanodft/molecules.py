@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM

@@ -32,6 +32,8 @@ FORMS = {
 """What `Settings.jk` may be, and how `in_words` says it."""
 ACCURATE = {"energy": ", for energies", "orbitals": ", for energies and orbitals", "properties": ""}
 """The same of `Settings.accuracy`."""
+KINDS = {"pyscf": "", "gaussian": "Gaussian's "}
+"""The same of `Settings.grid_kind`."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ class Settings:
     prune: bool = field(default=True, metadata={"added": "0.2"})
     """Leave out some grid points near nuclei and far from them, as PySCF does by default, or keep
     all."""
+    grid_kind: Literal["pyscf", "gaussian"] = field(default="pyscf", metadata={"added": "0.3"})
+    """Whose grids: PySCF's (Treutler and Ahlrichs's radii, cells by the size of the atoms, spheres
+    along x, y, z), or Gaussian's before its pruning (Gill's radii, equal cells, spheres along the
+    molecule's principal axes), for which grid_level is a pair and prune is False."""
     jk: Literal["exact", "ri", "auto"] = field(default="exact", metadata={"added": "0.2"})
     """Electron repulsion from all its integrals (exact), by density fitting (ri), or from 129 AOs
     of a shape on by density fitting (auto)."""
@@ -135,6 +141,7 @@ class Settings:
             raise ValueError(f"jk is {self.jk!r}: give one of {', '.join(FORMS)}")
         if not isinstance(self.prune, bool | np.bool_):
             raise ValueError(f"prune is {self.prune!r}: give True or False")
+        self._check_grid_kind()
         if type(self.max_cycles) is not int or self.max_cycles < 1:
             raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
@@ -146,6 +153,17 @@ class Settings:
         if not isinstance(self.history, bool | np.bool_):
             raise ValueError(f"history is {self.history!r}: give True or False")
         return self
+
+    def _check_grid_kind(self) -> None:
+        """Refuse a kind that there is not, or not with this size."""
+        if self.grid_kind not in KINDS:
+            raise ValueError(f"grid_kind is {self.grid_kind!r}: give one of {', '.join(KINDS)}")
+        if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
+            raise ValueError(
+                f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
+                "Gaussian's levels and pruning are not published; give radial points and points of "
+                "each sphere, for example grid_level=(75, 302), and prune=False"
+            )
 
     def to_dict(self) -> dict[str, str | int | bool | list[int]]:
         """The fields by name, for manifests and fingerprints.
@@ -186,7 +204,7 @@ class Settings:
         """The size of atomic grids."""
         from pyscf_ipu.elements.atomic_grid import Grid
 
-        return Grid(self.grid_level, self.prune)
+        return Grid(self.grid_level, bool(self.prune), self.grid_kind)
 
     @property
     def in_words(self) -> str:
@@ -204,7 +222,7 @@ class Settings:
         """ "grid level 3", or what it is instead."""
         size = self.grid_level
         name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
-        return name if self.prune else f"{name} unpruned"
+        return KINDS[self.grid_kind] + name + ("" if self.prune else " unpruned")
 
     def with_form(self, form: str) -> Settings:
         """The level with one form of electron repulsion for all molecules.
@@ -269,6 +287,7 @@ class Settings:
         """
         from pyscf import dft, scf
 
+        from pyscf_ipu.elements.gaussian_grid import pyscf_grids
         from pyscf_ipu.elements.mixed import with_functions
         from pyscf_ipu.xc import functional
 
@@ -279,7 +298,10 @@ class Settings:
             field = (dft.UKS if unrestricted else dft.RKS)(mole, xc=xc.pyscf_name)
             if xc.without_vv10:
                 field.nlc = 0  # type: ignore[assignment]
-            if isinstance(self.grid_level, tuple):
+            if self.grid_kind == "gaussian":
+                assert isinstance(self.grid_level, tuple)
+                field.grids = pyscf_grids(mole, self.grid_level)
+            elif isinstance(self.grid_level, tuple):
                 field.grids.atom_grid = self.grid_level  # type: ignore[assignment]
             else:
                 field.grids.level = self.grid_level

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pyscf_ipu.elements.cartesian import MIXED, Cart
-from pyscf_ipu.elements.spelling import plain_name
+from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 
@@ -42,15 +42,12 @@ class Preset:
 
 
 def _level(
-    basis: str,
-    xc: str,
-    grid_level: int | tuple[int, int],
-    cart: Cart = False,
-    prune: bool = True,
-    precision: str = "mixed",
+    basis: str, xc: str, grid_level: int | tuple[int, int], cart: Cart = False, **others: Any
 ) -> Mapping[str, Any]:
     """Fields of `Settings`."""
-    return MappingProxyType(locals())
+    level = {"basis": basis, "xc": xc, "grid_level": grid_level, "cart": cart}
+    usual = {"prune": True, "precision": "mixed", "grid_kind": "pyscf"}
+    return MappingProxyType(level | usual | others)
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
@@ -67,7 +64,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             unit_rows=1024,
         ),
         "qm9": Preset(
-            _level("6-31g(2df,p)", "b3lyp", (75, 302), cart=MIXED, prune=False),
+            _level("6-31g(2df,p)", "b3lyp", (75, 302), MIXED, prune=False, grid_kind="gaussian"),
             dataset="QM9",
             rows="133,885",
             made_with="Gaussian 09: B3LYP/6-31G(2df,p), 6D 7F",

@@ -45,6 +45,8 @@ class Atoms(NamedTuple):
     """Becke size, sqrt(Bohr)."""
     nuclei: Pair  # [A, 3] Bohr
     shells: tuple[Shells, ...]  # per group of the layout
+    axes: Pair | None = None
+    """[3, 3] Along which the spheres of points lie, as columns; None for x, y and z."""
 
     @property
     def layout(self) -> Layout:
@@ -61,6 +63,7 @@ class Atoms(NamedTuple):
             radius=self.radius.astype(dtype),
             nuclei=self.nuclei.astype(dtype),
             shells=tuple(Shells(*(words.astype(dtype) for words in s)) for s in self.shells),
+            axes=None if self.axes is None else self.axes.astype(dtype),
         )
 
     def on_rough_grid(self) -> Atoms | None:
@@ -82,7 +85,11 @@ class Atoms(NamedTuple):
         """Per slot class: its slots, their points from the nucleus (Bohr), volumes (Bohr^3)."""
         for slots, table, rows in self.classes():
             local, volume = table.points.astype(self.dtype), table.weights.astype(self.dtype)
-            yield slots, local.value()[rows], volume.value()[rows]
+            points = local.value()[rows]
+            if self.axes is not None:
+                turned = self.axes.astype(self.dtype).value()
+                points = jnp.einsum("mgd,xd->mgx", points, turned, precision="highest")
+            yield slots, points, volume.value()[rows]
 
 
 def gather_atoms(
@@ -96,7 +103,9 @@ def gather_atoms(
     charge, radius = charge.astype(dtype), radius.astype(dtype)
     with jax.named_scope("pairs"):
         shells = gather_shells(layout, tables, mol, dtype)
-    return Atoms(plan, tables, element, charge, radius, mol.positions.astype(dtype), shells)
+    axes = None if mol.axes is None else mol.axes.astype(dtype)
+    nuclei = mol.positions.astype(dtype)
+    return Atoms(plan, tables, element, charge, radius, nuclei, shells, axes)
 
 
 def gather_shells(

@@ -11,6 +11,7 @@ from jaxtyping import Int
 
 from pyscf_ipu.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.gaussian_grid import standard_axes
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import Count
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
@@ -25,6 +26,7 @@ class Conformer(NamedTuple):
     positions: Pair  # [A, 3] Bohr
     n_occupied: Count  # doubly occupied orbitals
     aids: Aids
+    axes: Pair | None = None  # [3, 3] of the grids' spheres; None for x, y and z
 
 
 def conformer(
@@ -47,7 +49,10 @@ def conformer(
     positions = np.where(taken[:, None], mol.positions[order] - _centroid(mol), 0.0)
     occupied = np.int32(mol.n_electrons // 2)
     aids = convergence.aids(dtype)
-    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids)
+    axes = None
+    if settings.grid.turns:
+        axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
+    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids, axes)
 
 
 def batch(
@@ -69,7 +74,9 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     words = on_device(np.zeros((size, a, 3), dtype))
     element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
     aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
-    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids)
+    turned = on_device(np.zeros((size, 3, 3), dtype))
+    axes = Pair(turned, turned) if settings.grid.turns else None
+    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids, axes)
 
 
 def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " A"]:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, bragg_adjust, rough_grid
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, cell_sizes, rough_grid
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
@@ -114,7 +114,7 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         points=stack([fill(g.points) for g in grids], 0.0),
         weights=stack([fill(g.weights) for g in grids], 0.0),
         charge=on_device(np.array([*members, 0], dtype)),
-        radius=on_device(bragg_adjust(np.array([*members, 0])).astype(dtype)),
+        radius=on_device(cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
         guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
     )

@@ -28,7 +28,9 @@ def preset(facts: Facts) -> str:
 def grid(facts: Facts) -> str:
     """The integration grid in words."""
     level = facts.manifest.level
-    return level.grid_in_words + (", PySCF's, with NWChem's pruning" if level.prune else "")
+    turned = " before its pruning: Gill's radii, equal cells, spheres along the principal axes"
+    kind = ", PySCF's, with NWChem's pruning" if level.prune else ""
+    return level.grid_in_words + (turned if level.grid_kind == "gaussian" else kind)
 
 
 def precision(facts: Facts) -> str:

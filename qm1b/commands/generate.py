@@ -76,6 +76,9 @@ class Generate(RunSettings):
     unpruned: Literal["True", "False"] | None = None
     """Keep all points of every sphere (--unpruned), or leave some out as PySCF does
     (--no-unpruned); if not given, as the preset does, or as PySCF does with --grid-level 0 to 9."""
+    grid_kind: Literal["pyscf", "gaussian"] | None = None
+    """PySCF's grids, or Gaussian's before its pruning, for which --grid-level is two numbers and
+    all points are kept; if not given, as the preset does, or PySCF's with --grid-level 0 to 9."""
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
@@ -248,6 +251,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "precision": command.precision,
         "cart": _cart(command),
         "prune": _prune(command),
+        "grid_kind": _grid_kind(command),
         "jk": command.jk,
         "accuracy": command.accuracy,
         "fixed_cycles": command.fixed_cycles,
@@ -284,6 +288,14 @@ def _prune(command: Generate) -> bool | None:
     if command.unpruned is not None:
         return command.unpruned == "False"
     return True if isinstance(command.grid_level, int) else None
+
+
+def _grid_kind(command: Generate) -> str | None:
+    """Whose grids; None for the preset's choice, which is that of its own size."""
+    if command.grid_kind is not None:
+        return command.grid_kind
+    levelled = isinstance(command.grid_level, int) or command.unpruned == "False"
+    return "pyscf" if levelled else None
 
 
 def _free_folder(source: Path) -> Path:

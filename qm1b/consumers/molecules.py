@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.molecule.smiles import heavy_first
 from qm1b.conformers.embedding import GIVEN
 from qm1b.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction

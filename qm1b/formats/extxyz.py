@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, cast
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.molecule.xyz import FREE_ATOM, is_free_atom
 from pyscf_ipu.units import (
     BOHR_TO_ANGSTROM,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
 from qm1b.formats.columns import CONVERTED, RENAMED, arrow_type, exact_columns

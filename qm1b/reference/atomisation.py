@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float64, Integer
 
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from qm1b.rows.batch import Batch, offsets_of
 from qm1b.rows.schema import FREE_ATOMS, Row
 

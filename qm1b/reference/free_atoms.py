@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from pyscf_ipu.elements.symbols import ATOMIC_NUMBERS, SYMBOLS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.settings import Settings
 from qm1b.reference.recompute import MeanField, converged
 

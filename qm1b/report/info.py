@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.shard_folder import ShardFolder

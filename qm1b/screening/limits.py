@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rdkit import Chem
 
-from pyscf_ipu.elements.symbols import MAX_ATOMIC_NUMBER, symbol_of
+from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, symbol_of
 
 SHOWN = 200
 """Characters of a dropped line that are kept."""

@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.terminal import counted
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.process.files import atomic_write, write_text

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.rows.identity import bonds_of, name_of
 from schnet.samples.samples import Sample

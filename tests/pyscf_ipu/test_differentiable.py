@@ -88,3 +88,7 @@ def test_what_cannot_be_done_is_said(energy):
         energy(x[:2])
     with pytest.raises(ValueError, match="enable_x64"):
         pi.energy_function(WATER, pi.Settings(xc="hf", precision="mixed"))
+    with pytest.raises(ValueError, match="turns with the molecule"):
+        pi.energy_function(
+            WATER, pi.Settings(grid_level=(20, 50), prune=False, grid_kind="gaussian")
+        )

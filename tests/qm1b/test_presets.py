@@ -66,11 +66,12 @@ def test_pruning_is_the_presets_unless_a_flag_says_more():
     def grid(**flags):
         return run_settings(Generate(preset="qm9", max_aos=9, **flags)).level.grid_in_words
 
-    assert grid() == "grid 75x302 unpruned"
+    assert grid() == "Gaussian's grid 75x302 unpruned"
     assert grid(unpruned="False") == "grid 75x302"
     assert grid(grid_level=3) == "grid level 3"
     assert grid(grid_level=3, unpruned="True") == "grid level 3 unpruned"
-    assert grid(grid_level=(99, 590)) == "grid 99x590 unpruned"
+    assert grid(grid_level=(99, 590)) == "Gaussian's grid 99x590 unpruned"
+    assert grid(grid_level=(99, 590), grid_kind="pyscf") == "grid 99x590 unpruned"
     assert run_settings(Generate(unpruned="True")).level.prune is False
     assert run_settings(Generate()).level.prune is True
 

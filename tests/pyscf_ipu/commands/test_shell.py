@@ -41,6 +41,8 @@ def test_a_preset_and_what_options_change_of_it():
     assert level == pi.Settings.preset("spice")
     changed = RksCommand("water", level=pi.Settings(precision="float64"), preset="qm9").settings()
     assert changed == replace(pi.Settings.preset("qm9"), precision="float64")
+    changed = RksCommand("water", level=pi.Settings(grid_level=2), preset="qm9").settings().check()
+    assert (changed.grid_level, changed.grid_kind) == (2, "pyscf")
     frequencies = FrequenciesCommand("water", preset="rmd17").settings()
     assert frequencies == replace(pi.Settings.preset("rmd17"), precision="float64")
     assert RksCommand("water").settings() == pi.Settings()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import pyscf_ipu as pi
-from pyscf_ipu.elements.spelling import plain_name
+from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.settings import PRESETS, preset
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 from pyscf_ipu.solver.platform import size_limit

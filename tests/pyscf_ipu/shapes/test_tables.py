@@ -1,5 +1,7 @@
 """What goes to the device: slots, padding, and the way back to PySCF's AO order."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ FLOAT32 = Settings(grid_level=0)
 
 
 def shape(mol, settings=FLOAT32):
-    return shape_of(mol.numbers, settings.basis, settings.cart, settings.grid_level)
+    return shape_of(mol.numbers, settings.basis, settings.cart, settings.grid)
 
 
 def test_atoms_sit_in_slots_of_their_class():
@@ -122,13 +124,15 @@ def test_ao_order_is_a_permutation_that_keeps_atoms_together(settings):
         np.testing.assert_array_equal(in_slot[owners[found[start:stop]]], atom)
 
 
-def test_a_batch_is_filled_up():
+@pytest.mark.parametrize("kind", ["pyscf", "gaussian"])
+def test_a_batch_is_filled_up(kind):
+    level = replace(FLOAT32, grid_level=(20, 50), prune=False, grid_kind=kind)
     mols = [small("methanol"), small("fluoromethane")]
-    batch = conformer.batch(mols, shape(mols[0]), FLOAT32, 4)
+    batch = conformer.batch(mols, shape(mols[0], level), level, 4)
     assert batch.element.shape == (4, 8)
     np.testing.assert_array_equal(batch.element[2], batch.element[0])
-    empty = conformer.empty_batch(shape(mols[0]), FLOAT32, 4)
-    for a, b in zip(batch, empty, strict=True):
-        if isinstance(a, tuple):
-            a, b = a[0], b[0]
+    assert (batch.axes is None) == (kind == "pyscf")
+    empty = conformer.empty_batch(shape(mols[0], level), level, 4)
+    assert jax.tree.structure(batch) == jax.tree.structure(empty)
+    for a, b in zip(jax.tree.leaves(batch), jax.tree.leaves(empty), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pyscf_ipu.elements.symbols import SYMBOLS
+from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.settings import Settings
 from qm1b.reference.free_atoms import (
     OPEN_D,

@@ -1,4 +1,4 @@
-"""Element symbols and atomic numbers."""
+"""How elements are spelled, with their atomic numbers, and one spelling of other names."""
 
 SYMBOLS: tuple[str, ...] = tuple(
     "X H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se "
@@ -17,3 +17,11 @@ MAX_ATOMIC_NUMBER = 36
 def symbol_of(number: int) -> str:
     """Element symbol of an atomic number: X for 0, such as (Z=200) where there is no element."""
     return SYMBOLS[number] if 0 <= number < len(SYMBOLS) else f"(Z={number})"
+
+
+_LEFT_OUT = str.maketrans("", "", "-_ ")
+
+
+def plain_name(name: str) -> str:
+    """The spelling, in small letters: of basis sets, as PySCF reads them, and of datasets."""
+    return name.lower().translate(_LEFT_OUT)
