@@ -14,8 +14,9 @@ from jax import Array
 from pyscf_ipu.integrals.supermatrix import pack_density
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian
 from pyscf_ipu.numerics.arrays import FloatNN
+from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, add, difference
-from pyscf_ipu.scf.orbitals import product, similar
+from pyscf_ipu.scf.orbitals import similar
 from pyscf_ipu.scf.run import ScfRun
 from pyscf_ipu.tiles import exact_product, tile_dot
 

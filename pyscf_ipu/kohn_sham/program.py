@@ -95,12 +95,12 @@ def restricted_kohn_sham(
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
     if stability:
-        found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.eigh)
+        found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.algebra)
     else:
         how = Cycling(settings.fixed_cycles > 0, settings.history)
         cycles = settings.fixed_cycles or settings.max_cycles
         start = start._replace(cycling=how)
-        run = scf(problem.cycled, basis, start, cycles, numerics, machine.eigh)
+        run = scf(problem.cycled, basis, start, cycles, numerics, machine.algebra)
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:

@@ -132,26 +132,50 @@ def leading(x: Floats, axis: int, bits: int) -> Floats:
     """x cut to at most `bits` binary digits below the largest element along `axis`."""
     digits = int(jnp.finfo(x.dtype).nmant) + 1
     # Adding and taking away a much larger number rounds to its last digit, or to half of that.
-    shift = jnp.max(jnp.abs(x), axis=axis, keepdims=True) * 2.0 ** (digits + 1 - bits)
+    largest = jnp.broadcast_to(jnp.max(jnp.abs(x), axis=axis, keepdims=True), x.shape)
+    shift = largest * 2.0 ** (digits + 1 - bits)
     return (x + shift) - shift
+
+
+class WideFactor(NamedTuple):
+    """A factor of a wide product."""
+
+    whole: Floats
+    lead: Floats
+    """Its leading digits, so few that products of leading digits are exact, in whatever order they
+    are added up."""
+    rest: Floats
+
+    @property
+    def T(self) -> WideFactor:
+        return WideFactor(*(x.T for x in self))
+
+
+def wide_factor(x: Floats, axis: int) -> WideFactor:
+    """A factor whose products are sums along `axis`."""
+    digits = int(jnp.finfo(x.dtype).nmant) + 1
+    lead = leading(x, axis, (digits - max(x.shape[axis] - 1, 1).bit_length()) // 2)
+    return WideFactor(x, lead, x - lead)
+
+
+def wide_terms(a: WideFactor, b: WideFactor) -> tuple[tuple[Floats, Floats], ...]:
+    """The three products that `wide_sum` makes A B of."""
+    return (a.lead, b.rest), (a.rest, b.whole), (a.lead, b.lead)
+
+
+def wide_sum(first: Floats, second: Floats, exact: Floats) -> Pair:
+    """A B from the three products."""
+    return two_sum(exact, first + second)
 
 
 def wide_product(a: Floats, b: Floats) -> Pair:
     """A B of two matrices [m, n] and [n, k], some eight digits (binary) better than in one word.
 
-    The leading digits of both are so few that their product is exact in whatever order it is added
-    up; the rest, small, is rounded (K. Ozaki et al., Numer. Algorithms 59, 95 (2012),
-    doi:10.1007/s11075-011-9478-1).
+    The product of the leading digits of both is exact; the rest, small, is rounded (K. Ozaki et
+    al., Numer. Algorithms 59, 95 (2012), doi:10.1007/s11075-011-9478-1).
     """
-    digits = int(jnp.finfo(a.dtype).nmant) + 1
-    bits = (digits - max(a.shape[1] - 1, 1).bit_length()) // 2
-    a_lead, b_lead = leading(a, 1, bits), leading(b, 0, bits)
-
-    def times(x: Floats, y: Floats) -> Floats:
-        return jnp.matmul(x, y, precision="highest")
-
-    rest = times(a_lead, b - b_lead) + times(a - a_lead, b)
-    return two_sum(times(a_lead, b_lead), rest)
+    terms = wide_terms(wide_factor(a, 1), wide_factor(b, 0))
+    return wide_sum(*(jnp.matmul(x, y, precision="highest") for x, y in terms))
 
 
 def to_float64(pair: Pair) -> np.ndarray:

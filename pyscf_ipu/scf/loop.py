@@ -18,11 +18,11 @@ from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import difference
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
 from pyscf_ipu.scf.levels import are_lowest, frontier_gap, level_error
-from pyscf_ipu.scf.machine import Eigh, library_eigh
+from pyscf_ipu.scf.machine import LIBRARY, Algebra
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
     density_of,
-    product,
+    occupied,
     reorthonormalise,
     similar,
 )
@@ -89,7 +89,7 @@ def scf(
     start: Start,
     max_cycles: int | Count,
     tolerance: Precision,
-    eigh: Eigh = library_eigh,
+    algebra: Algebra = LIBRARY,
 ) -> ScfRun:
     """Iterate until the energy and the commutator [F, D] stand still.
 
@@ -117,7 +117,8 @@ def scf(
         max_cycles: the loop ends after this many cycles at the latest, or after twice as many if it
             started again; 0 for no evaluation at all.
         tolerance: when it has converged.
-        eigh: eigenvalues and vectors of a matrix, from those of the cycle before; see Machine.
+        algebra: eigenvalues and vectors of a matrix, from those of the cycle before, and products;
+            see Machine.
     """
     guess, n_occupied, aids, (fixed, history), careful = start
     dtype = guess.dtype.type
@@ -146,7 +147,7 @@ def scf(
         last_cycle = before.cycles + 1 >= limit(state)
         found = evaluate(
             fock,
-            basis,
+            (basis, algebra.products),
             (state.trial, state.orthonormal),
             (before.cycles, state.diis, state.stage),
             careful | ~state.aids.is_plain() | late | noise | last_cycle,
@@ -181,12 +182,15 @@ def scf(
             chosen = jnp.where(last_cycle & ~ends, matrix, ahead)
             # Far from convergence rough orbitals do; those of a converged density are exact.
             accuracy = jnp.where(before.converged | ends, 0.0, LOOSE * commutator)
-            levels, vectors = eigh(chosen, state.vectors, accuracy)
-        orbitals = reorthonormalise(product(basis.inverse, vectors), basis.overlap)
-        density = density_of(orbitals, n_occupied)
-        new = density_of(vectors, n_occupied)
+            levels, vectors = algebra.eigh(chosen, state.vectors, accuracy)
+        chosen = occupied(vectors, n_occupied)
+        in_aos, images, half = algebra.products(
+            (basis.inverse, vectors), (matrix, vectors), (chosen, chosen.T)
+        )
+        orbitals = reorthonormalise(in_aos, basis.overlap, algebra.products)
+        density, new = density_of(orbitals, n_occupied), 2.0 * half
         density_error = jnp.max(jnp.abs(new - state.orthonormal))
-        plain = jnp.sum(vectors * product(matrix, vectors), axis=0)
+        plain = jnp.sum(vectors * images, axis=0)
         step = jnp.maximum(density_error, level_error(plain, levels, n_occupied))
         settled = step < jnp.where(stalled < STALLED, 1.0, UNSETTLED) * small_enough
         # An extrapolated matrix may agree with a density whose own matrix does not.

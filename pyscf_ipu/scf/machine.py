@@ -6,6 +6,7 @@ than a processor with caches, the engine takes it from its `Machine`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
@@ -15,6 +16,7 @@ from pyscf_ipu.integrals.strips import Paired, StripData, paired
 from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
 from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.numerics.products import Products, one_by_one
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 
@@ -50,6 +52,23 @@ Eigh = Callable[[FloatNN, FloatNN, Scalar], tuple[FloatN, FloatNN]]
 rounding at the least) -> eigenvalues, ascending, and eigenvectors."""
 
 
+def library_eigh(matrix: FloatNN, start: FloatNN, accuracy: Scalar) -> tuple[FloatN, FloatNN]:
+    """LAPACK's, or the accelerator's; they have no use for a start, and are always accurate."""
+    del start, accuracy
+    values, vectors = jnp.linalg.eigh(matrix)
+    return values, vectors
+
+
+class Algebra(NamedTuple):
+    """The algebra of the SCF's matrices."""
+
+    eigh: Eigh = library_eigh
+    products: Products = one_by_one
+
+
+LIBRARY = Algebra()
+
+
 @dataclass(frozen=True)
 class Machine:
     """The algorithms of one kind of machine."""
@@ -73,6 +92,13 @@ class Machine:
     branches: bool = False
     """Whether what is not chosen costs nothing, as for molecules one after another; then most
     cycles are rough."""
+    products: Products = one_by_one
+    """Products of the SCF's matrices that do not need each other."""
+
+    @property
+    def algebra(self) -> Algebra:
+        """What the SCF needs besides a Fock matrix."""
+        return Algebra(self.eigh, self.products)
 
 
 def stored_supermatrix(
@@ -81,13 +107,6 @@ def stored_supermatrix(
     """Half of G as one array."""
     half = supermatrix(atoms.plan, strips, exchange)
     return lambda d: repulsion(half, d)
-
-
-def library_eigh(matrix: FloatNN, start: FloatNN, accuracy: Scalar) -> tuple[FloatN, FloatNN]:
-    """LAPACK's, or the accelerator's; they have no use for a start, and are always accurate."""
-    del start, accuracy
-    values, vectors = jnp.linalg.eigh(matrix)
-    return values, vectors
 
 
 HOST = Machine(stored_supermatrix, library_eigh)

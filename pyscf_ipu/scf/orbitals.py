@@ -8,7 +8,8 @@ from jax import Array
 from jaxtyping import Bool
 
 from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, Scalar
-from pyscf_ipu.numerics.two_words import Pair, wide_product
+from pyscf_ipu.numerics.products import Products, one_by_one, product
+from pyscf_ipu.numerics.two_words import Pair, WideFactor, wide_factor, wide_sum, wide_terms
 from pyscf_ipu.scf.machine import Eigh, library_eigh
 
 DROPPED_SHIFT = 100.0
@@ -29,12 +30,14 @@ class Orthonormal(NamedTuple):
     """Smallest eigenvalue of S.  Padded AOs have 1, and real ones have 1 on average."""
     dropped: Count
     """Number of eigenvectors that are left out."""
+    factors: tuple[WideFactor, WideFactor]
+    """The inverse transposed and the inverse, as left and right factor of wide products."""
     lift: FloatNN | None = None
     """Raises them, Hartree; None where nothing can be left out."""
 
-    def matrix(self, fock: FloatNN) -> FloatNN:
+    def matrix(self, fock: FloatNN, products: Products = one_by_one) -> FloatNN:
         """A Fock matrix in the orthonormal basis."""
-        inside = wide_similar(fock, self.inverse)
+        inside = wide_similar(fock, self.factors, products)
         return inside if self.lift is None else inside + self.lift
 
 
@@ -57,15 +60,21 @@ def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.
     if not drop_below:
         inverse = product(vectors / root, vectors.T)
         none = jnp.zeros((), jnp.int32)
-        return Orthonormal(inverse, product(vectors * root, vectors.T), overlap, smallest, none)
+        whole_root = product(vectors * root, vectors.T)
+        return Orthonormal(inverse, whole_root, overlap, smallest, none, _factors(inverse))
     out = values <= drop_below
     inverse = product(vectors / jnp.where(out, jnp.inf, root), vectors.T)
     kept_root = product(vectors * jnp.where(out, 0.0, root), vectors.T)
     lift = product(vectors * jnp.where(out, DROPPED_SHIFT, 0.0), vectors.T)
-    return Orthonormal(inverse, kept_root, overlap, smallest, jnp.sum(out, dtype=jnp.int32), lift)
+    dropped = jnp.sum(out, dtype=jnp.int32)
+    return Orthonormal(inverse, kept_root, overlap, smallest, dropped, _factors(inverse), lift)
 
 
-def reorthonormalise(orbitals: FloatNN, overlap: Pair) -> FloatNN:
+def _factors(x: FloatNN) -> tuple[WideFactor, WideFactor]:
+    return wide_factor(x.T, 1), wide_factor(x, 0)
+
+
+def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_by_one) -> FloatNN:
     """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2.
 
     The energy is variational in the orbitals only if the density is idempotent: without this
@@ -73,16 +82,22 @@ def reorthonormalise(orbitals: FloatNN, overlap: Pair) -> FloatNN:
     """
     eye = jnp.eye(orbitals.shape[1], dtype=orbitals.dtype)
     for _ in range(3):
-        metric = similar(overlap.hi, orbitals) + similar(overlap.lo, orbitals)
-        orbitals = product(orbitals, 1.5 * eye - 0.5 * metric)
+        hi, lo = products((orbitals.T, overlap.hi), (orbitals.T, overlap.lo))
+        hi, lo = products((hi, orbitals), (lo, orbitals))
+        orbitals = product(orbitals, 1.5 * eye - 0.5 * (hi + lo))
     return orbitals
 
 
 def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
     """Closed-shell density matrix: 2 C C^T over the lowest `n_occupied` orbitals."""
-    occupied = jnp.arange(orbitals.shape[1], dtype=jnp.int32) < n_occupied
-    chosen = jnp.where(occupied, orbitals, 0.0)
+    chosen = occupied(orbitals, n_occupied)
     return 2.0 * product(chosen, chosen.T)
+
+
+def occupied(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
+    """The same with zeros for all but the lowest `n_occupied` orbitals."""
+    lowest = jnp.arange(orbitals.shape[1], dtype=jnp.int32) < n_occupied
+    return jnp.where(lowest, orbitals, 0.0)
 
 
 def purified(density: FloatNN, overlap: FloatNN) -> FloatNN:
@@ -123,16 +138,16 @@ def similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
     return product(product(x.T, matrix), x)
 
 
-def wide_similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
-    """The same, rounded once.
+def wide_similar(
+    matrix: FloatNN, x: tuple[WideFactor, WideFactor], products: Products = one_by_one
+) -> FloatNN:
+    """The same, rounded once; of X^T and X as left and right factor.
 
     X of nearly dependent AOs has elements so large that most of X^T M X cancels.
     """
-    half = wide_product(matrix, x)
-    whole = wide_product(x.T, half.hi)
-    return whole.hi + (whole.lo + product(x.T, half.lo))
-
-
-def product(a: FloatNN, b: FloatNN) -> FloatNN:
-    """A B, in the full precision of their dtype."""
-    return jnp.matmul(a, b, precision="highest")
+    left, right = x
+    half = wide_sum(*products(*wide_terms(wide_factor(matrix, 1), right)))
+    terms = wide_terms(left, wide_factor(half.hi, 0))
+    *of_hi, of_lo = products(*terms, (left.whole, half.lo))
+    whole = wide_sum(*of_hi)
+    return whole.hi + (whole.lo + of_lo)

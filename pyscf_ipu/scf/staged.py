@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
+from pyscf_ipu.numerics.products import Products
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.scf.diis import Diis, renewed
 from pyscf_ipu.scf.orbitals import Orthonormal, commutator_of, similar
@@ -101,7 +102,7 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
 
 def evaluate(
     fock: Fock,
-    basis: Orthonormal,
+    algebra: tuple[Orthonormal, Products],
     density: tuple[FloatNN, FloatNN],
     history: tuple[Count, Diis, Stage | None],
     careful: Flag,
@@ -111,17 +112,18 @@ def evaluate(
 
     Args:
         fock: the operator, `Staged` or not.
-        basis: the orthonormaliser of the AOs.
+        algebra: the orthonormaliser of the AOs, and how products are made.
         density: in the AO basis and in the orthonormal one.
         history: number of earlier cycles, their Fock matrices, and what is known of the dear part.
         careful: whether to ask all points in any case.
         tolerance: when the SCF has converged.
     """
+    basis, products = algebra
     in_aos, orthonormal = density
     cycle, diis, known = history
     if known is None:
         found, terms = fock(in_aos)
-        matrix = basis.matrix(found)
+        matrix = basis.matrix(found, products)
         error = commutator_of(matrix, orthonormal)
         return Evaluated(
             matrix, error, terms, jnp.max(jnp.abs(error)), jnp.ones((), bool), diis, None
@@ -131,7 +133,7 @@ def evaluate(
     common, terms = fock.common(in_aos)
     with jax.named_scope("coarse"):
         energy, rough = fock.rough(in_aos)
-    matrix = basis.matrix(common + (rough + stage.matrix))
+    matrix = basis.matrix(common + (rough + stage.matrix), products)
     error = commutator_of(matrix, orthonormal)
     near = jnp.max(jnp.abs(error))
     wanted = (near < stage.goal) | (stage.since >= MOST_ROUGH)
@@ -140,7 +142,7 @@ def evaluate(
     def all_points() -> tuple:
         exact, part = fock.dear(in_aos)
         lacking = part - rough
-        matrix = basis.matrix(common + part)
+        matrix = basis.matrix(common + part, products)
         error = commutator_of(matrix, orthonormal)
         change = similar(lacking - stage.matrix, basis.inverse)
         found = jnp.max(jnp.abs(error))

@@ -13,13 +13,13 @@ from jaxtyping import Bool
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
+from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.orbitals import (
     density_of,
     is_padding,
     left_out,
     length,
-    product,
     reorthonormalise,
     similar,
 )

@@ -14,10 +14,11 @@ from jaxtyping import Float
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
+from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.loop import Start, scf
-from pyscf_ipu.scf.machine import Eigh, library_eigh
-from pyscf_ipu.scf.orbitals import Orthonormal, density_of, product
+from pyscf_ipu.scf.machine import LIBRARY, Algebra
+from pyscf_ipu.scf.orbitals import Orthonormal, density_of
 from pyscf_ipu.scf.run import ScfRun, empty_run
 from pyscf_ipu.stability.descent import Problem, descend
 
@@ -57,7 +58,7 @@ def lowest_scf(
     start: Start,
     max_cycles: int,
     tolerance: Precision,
-    eigh: Eigh = library_eigh,
+    algebra: Algebra = LIBRARY,
 ) -> Lowest:
     """`scf`, followed along its instabilities to a minimum of the energy.
 
@@ -70,7 +71,7 @@ def lowest_scf(
     def another(state: _State) -> _State:
         # Later guesses are better than what few points know.
         now = start._replace(guess=state.guess, careful=state.rounds > 0)
-        run = scf(problem.cycled, basis, now, max_cycles, tolerance, eigh)
+        run = scf(problem.cycled, basis, now, max_cycles, tolerance, algebra)
         down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
         nowhere = ~_below(down.energy, run.terms.total())
         stable = run.converged & down.sound & (down.minimum | nowhere)

@@ -18,7 +18,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
-from pyscf_ipu.scf.orbitals import length, product, similar
+from pyscf_ipu.numerics.products import product
+from pyscf_ipu.scf.orbitals import length, similar
 
 Response = Callable[[FloatNN], FloatNN]
 """Change of the density matrix -> change of the Fock matrix."""

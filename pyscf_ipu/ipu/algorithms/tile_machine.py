@@ -20,6 +20,7 @@ from pyscf_ipu.ipu.spread.grid_strips import spread_products
 from pyscf_ipu.ipu.spread.primitive_pairs import spread_pairs
 from pyscf_ipu.ipu.spread.turns import in_turns, room
 from pyscf_ipu.numerics.interaction import Interaction
+from pyscf_ipu.numerics.products import side_by_side
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.machine import Machine, Repulsion
 from pyscf_ipu.shapes.atoms import Atoms
@@ -98,4 +99,5 @@ def machine_of(
         pairs=either(paired, spread_pairs),
         attraction=either(attraction, spread_attraction),
         has_float64=False,
+        products=side_by_side,
     )

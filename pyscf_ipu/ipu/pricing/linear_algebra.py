@@ -123,7 +123,7 @@ def _split(target: Target, tiles: int, n: tuple[int, int, int], dtype: str, fits
     """
     rows, inner, columns = n
     best = _Block(target, n, (1, 1, 1), dtype)
-    for k in _cuts(inner, 16):
+    for k in _cuts(inner, min(tiles, max(16, rows * columns))):
         for i in _cuts(rows, tiles):
             j = max(1, min(columns, tiles // (i * k)))
             if i * k <= tiles:
@@ -170,7 +170,10 @@ def dense(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Small factorisations and solves: by one worker of one tile, a scalar step after the other."""
     shapes = [aval(x).shape for x in eqn.invars]
     n = max((s[-2] for s in shapes if len(s) > 1), default=1)
-    columns = max((math.prod(s) / n for s in shapes), default=1.0)  # batches count as columns
+    # Of a solution, its right-hand sides alone; batches count as columns.
+    solves = eqn.primitive.name in ("triangular_solve", "custom_linear_solve")
+    given = shapes[-len(eqn.outvars) :] if solves else shapes
+    columns = max((math.prod(s) / n for s in given), default=1.0)
     per_column = {"lu": n * n / 3, "cholesky": n * n / 6, "lu_pivots_to_permutation": 1.0}
     flops = columns * per_column.get(eqn.primitive.name, float(n * n))
     used = np.zeros(p.n_tiles)

@@ -21,11 +21,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float
 
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.spread.dealing import dealt
 from pyscf_ipu.numerics.arrays import Count, FloatN, FloatNN, Scalar
+from pyscf_ipu.numerics.products import product
 from pyscf_ipu.tiles import (
     TileShardedArray,
     tile_gather,
@@ -286,8 +286,3 @@ def _before(own: Array, other: Array, earlier: Array) -> Array:
 def _is_there(rank: Array, place: Array) -> Array:
     """Vertex: [e] 1 where the rank is that place."""
     return jnp.where(rank == place, 1.0, 0.0)
-
-
-def product(a: Float[Array, "m N"], b: Float[Array, "N k"]) -> Float[Array, "m k"]:
-    """A B, in full precision."""
-    return jnp.matmul(a, b, precision="highest")

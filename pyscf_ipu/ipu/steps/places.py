@@ -31,12 +31,12 @@ class Place:
 def linear(size: int, itemsize: int, n_tiles: int) -> Place:
     """Poplar's linear mapping of `size` elements."""
     least = max(1, MIN_TILE_BYTES // itemsize)
-    return _runs("linear", size, max(least, GRAIN * -(-size // (n_tiles * GRAIN))), n_tiles)
+    return _runs(size, max(least, GRAIN * -(-size // (n_tiles * GRAIN))), n_tiles)
 
 
 def spread(size: int, n_tiles: int) -> Place:
     """Elements on as many tiles as possible: where the result of a reduction is made."""
-    return _runs("spread", size, -(-size // n_tiles) if size else 1, n_tiles)
+    return _runs(size, -(-size // n_tiles) if size else 1, n_tiles)
 
 
 def on_tiles(tiles: tuple[int, ...], row: int, n_tiles: int) -> Place:
@@ -49,10 +49,11 @@ def on_tiles(tiles: tuple[int, ...], row: int, n_tiles: int) -> Place:
     return Place(("tiles", tiles), np.bincount(tiles, minlength=n_tiles).astype(float) * row)
 
 
-def _runs(name: str, size: int, run: int, n_tiles: int) -> Place:
+def _runs(size: int, run: int, n_tiles: int) -> Place:
+    """Runs of so many elements; what fits on tile 0 has one place, whatever its type."""
     elements = np.zeros(n_tiles)
     full = size // run
     elements[:full] = run
     if size % run:
         elements[full] = size % run
-    return Place((name, size, run), elements)
+    return Place(("runs", size, min(size, run)), elements)

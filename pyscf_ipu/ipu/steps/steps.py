@@ -103,6 +103,7 @@ class Steps:
         """Let bytes [n_tiles] of a variable come to the tiles before the next compute set.
 
         They live as long as that set, unless they are `kept`: then another variable has them.
+        A tile that has a variable of one number gets nothing.
         """
         if value.constant is not None:
             return
@@ -111,10 +112,14 @@ class Steps:
                 "the program reads an array that is in streaming memory: bring it back with "
                 "streaming_load first"
             )
+        source = value.taken_from()
+        if value.distinct == 1:
+            incoming = np.where(source > 0, 0.0, incoming)
+            if not incoming.any():
+                return  # perhaps it is still in a register
         if not self.ready(value):
             self.flush()
         total = float(incoming.sum())
-        source = value.taken_from()
         there = float(source.sum())
         if total == 0.0 or there == 0.0:
             return

@@ -2,10 +2,14 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from pyscf_ipu.ipu import BOW, simulate
+from pyscf_ipu.ipu.chip.amp import matmul_cycles
 from pyscf_ipu.ipu.chip.popops import reduction_cycles, unary_1d
+from pyscf_ipu.ipu.pricing.linear_algebra import SCALAR_CYCLES
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
+from pyscf_ipu.tiles.array import WORKERS
 
 
 def steps(function, *arrays, kind):
@@ -42,3 +46,21 @@ def test_a_captured_array_travels_to_every_tile():
 
     x, y = np.ones((2, 1), np.float32), np.ones(8, np.float32)
     assert steps(add, x, y, kind="exchange")[-1].moved_bytes == 2 * y.nbytes
+
+
+def test_a_product_with_a_long_sum_is_cut_along_it():
+    """Into as many parts as the result has elements, at most; a tile then adds up some of them."""
+    x = np.ones((8, 4096), np.float32)
+    parts, sums = steps(lambda x: jnp.dot(x, x.T, precision="highest"), x, kind="compute")
+    assert parts.tiles > 1000
+    assert parts.cycles.low < matmul_cycles(8, 4096 // 48, 8)
+    assert sums.cycles.low < 200
+
+
+def test_a_solution_is_charged_for_its_right_hand_sides():
+    """8 equations: N^3 / 3 multiply-adds to factorise, N^2 for each right-hand side."""
+    a = np.eye(8, dtype=np.float32)
+    for b, n in ((np.ones(8, np.float32), 1), (np.ones((8, 5), np.float32), 5)):
+        found = {s.name: s.cycles.low for s in steps(jnp.linalg.solve, a, b, kind="compute")}
+        assert found["lu"] == pytest.approx(WORKERS * SCALAR_CYCLES * 8**3 / 3)
+        assert found["custom_linear_solve"] == WORKERS * SCALAR_CYCLES * 8**2 * n

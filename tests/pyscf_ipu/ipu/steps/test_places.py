@@ -41,3 +41,22 @@ def test_rearranging_costs_the_exchange_of_what_is_used():
     assert exchanged(lambda x: x + x.T, x) == x.nbytes
     assert exchanged(lambda x: x + x[0], x) == x.nbytes
     assert exchanged(lambda x: jnp.concatenate([x, x])[:64] + x, x) == x.nbytes
+
+
+def test_a_number_does_not_travel_to_its_own_tile():
+    """Neither do conditions, though a condition has one byte and a number four."""
+
+    def decide(x, y):
+        low = jnp.minimum(x, y)
+        return jnp.where((low < 1.0) & (jnp.max(y) > low), low, -y)
+
+    assert exchanged(decide, np.float32(1.0), np.float32(2.0)) == 0
+    profile = simulate(decide, BOW)(np.float32(1.0), np.float32(2.0))[1]
+    assert {s.kind for s, _ in profile.steps()} == {"compute", "host"}
+
+    def everywhere(x, y):
+        return x * jnp.sum(y)
+
+    x = np.ones((64, 64), np.float32)  # on 128 tiles, all but the first of which want the sum
+    last = [s for s, _ in simulate(everywhere, BOW)(x, x)[1].steps() if s.kind == "exchange"][-1]
+    assert last.moved_bytes == 4 * 127
