@@ -8,6 +8,7 @@ molecule that was priced.
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +18,7 @@ from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.spread.turns import (
     Needs,
-    Room,
-    grid_bytes,
+    beside,
     product_bytes,
     room,
     row_bytes,
@@ -54,9 +54,9 @@ def streamed_share(shape: Shape, target: Target, num_ipus: int, measured: Memory
     n_tiles, workers = num_ipus * int(target.tiles_per_ipu), int(target.num_worker_contexts)
     fixed = float(measured.always_live.max())
     planned = room(target, shape, n_tiles)
-    left = float(target.memory_bytes_per_tile) - fixed - grid_bytes(shape, n_tiles)
+    left = beside(float(target.memory_bytes_per_tile) - fixed, shape, n_tiles, planned.parts)
     of, scratch = needs(shape, n_tiles, workers, planned.scratch)
-    _, on_chip = turns_of(of, Room(left, scratch), workers)
+    _, on_chip = turns_of(of, replace(left, scratch=scratch), workers)
     share = 1.0 - on_chip / of.blocks
     machines = max(1, num_ipus // int(target.ipus_per_machine))
     dram = float(target.streaming_memory_bytes) * machines

@@ -1,7 +1,7 @@
 """The molecular grid in blocks of points that fit into a cache.
 
 AO values on all points are computed once and kept, unless they are too many: then they are made
-again in every cycle, some blocks at a time.
+again in every cycle, some blocks at a time, or some points of every block.
 """
 
 from collections.abc import Callable
@@ -83,13 +83,17 @@ class RemadeBlocks(NamedTuple):
 Grid = GridBlocks | RemadeBlocks
 
 
-def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None) -> Grid | None:
+def grid_blocks(
+    atoms: Atoms, functional: Functional, blocks: int | None = None, parts: int = 1
+) -> Grid | None:
     """The molecular grid with its AO values; None without a semilocal functional.
 
     Args:
         atoms: the molecule.
         functional: says whether AO gradients are needed, or a grid at all.
         blocks: number of equal blocks; default: as many as it takes for each to fit into a cache.
+        parts: of every one of so many blocks, whose AO values are made again one part at a time; 1
+            for those that are kept.
     """
     if functional.kind == "hf":
         return None
@@ -106,8 +110,8 @@ def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None)
     owner = np.concatenate(owners)
     planes = 4 if functional.needs_gradient else 1
     stored = planes * atoms.layout.shape.n_ao * len(owner) * np.dtype(atoms.dtype).itemsize
-    remade = blocks is None and stored > KEPT_BYTES
-    count, size = _cut(len(owner), blocks, remade)
+    remade = parts > 1 or (blocks is None and stored > KEPT_BYTES)
+    count, size = _cut(len(owner), blocks and blocks * parts, remade)
     pad = count * size - len(owner)  # points on the first nucleus, without weight
     local = jnp.pad(jnp.concatenate(points), ((0, pad), (0, 0))).reshape(count, size, 3)
     owner = np.pad(owner, (0, pad)).reshape(count, size)
@@ -116,7 +120,7 @@ def grid_blocks(atoms: Atoms, functional: Functional, blocks: int | None = None)
     # A pytree, so that a compiled function may return blocks that are made again.
     values = Partial(partial(made, gradient=functional.needs_gradient), atoms)
     if remade:
-        pieces = (-1, PIECE_POINTS // size, size)
+        pieces = (-1, blocks or PIECE_POINTS // size, size)
         return RemadeBlocks(
             values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
         )
@@ -135,6 +139,6 @@ def _cut(points: int, blocks: int | None, remade: bool) -> tuple[int, int]:
     else:
         count, multiple = blocks or -(-points // BLOCK_POINTS), 2 if blocks else BLOCK_MULTIPLE
     size = -(-points // (count * multiple)) * multiple
-    if remade:
+    if remade and not blocks:
         count += -count % (PIECE_POINTS // size)
     return count, size

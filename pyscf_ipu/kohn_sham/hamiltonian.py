@@ -148,9 +148,10 @@ def hamiltonian(
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
-        grid = grid_blocks(atoms, functional, machine.grid_tiles)
+        cut = machine.grid_tiles, machine.grid_parts
+        grid = grid_blocks(atoms, functional, *cut)
         few = atoms.on_rough_grid() if rough else None
-        few_points = None if few is None else grid_blocks(few, functional, machine.grid_tiles)
+        few_points = None if few is None else grid_blocks(few, functional, *cut)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
     return Hamiltonian(
         functional,

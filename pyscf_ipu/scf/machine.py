@@ -80,6 +80,8 @@ class Machine:
     """Density and matrix on the grid."""
     grid_tiles: int | None = None
     """Tiles over which grid points are cut; None: blocks that fit into a cache."""
+    grid_parts: int = 1
+    """Parts of a tile's points, whose AO values are made again one by one; 1: all are kept."""
     pairs: Paired = paired
     """Hermite data of shell pairs."""
     attraction: Attraction = attraction

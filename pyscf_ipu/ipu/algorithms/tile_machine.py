@@ -96,6 +96,7 @@ def machine_of(
         eigh,
         grid_products=spread_products(),
         grid_tiles=n_tiles,
+        grid_parts=left.parts,
         pairs=either(paired, spread_pairs),
         attraction=either(attraction, spread_attraction),
         has_float64=False,

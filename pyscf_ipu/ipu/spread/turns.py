@@ -3,7 +3,8 @@
 What the vertices of the quartet families receive and send grows as G does: shells of every family
 once per molecule, the density of its pairs and its parts of G d in every cycle.  A small molecule's
 families have theirs all at once.  Where that does not fit, they take turns, and the memory of one
-turn serves the next.  Where G itself does not fit either, the blocks of the last turns are in
+turn serves the next.  Where G would not fit beside the AO values, these are made again in every
+cycle, some points at a time.  Where G does not fit even so, the blocks of the last turns are in
 streaming memory: a cycle loads them one turn at a time, for the price of the DRAM's rate.
 """
 
@@ -29,6 +30,8 @@ UNEVEN = 1.15
 """Blocks of G on the fullest tile, with places for pairs that coincide, over the even share."""
 LEAST_SCRATCH = 8 * 1024  # of a worker
 LEAST_TURNS = 8  # if a part of G is off the chip
+PART_BYTES = 16384  # of AO values that are made again, where a point does not need more
+GRAIN = 2  # points that stay together
 STRIPS = 3  # on a tile at once: of the density, of the matrix and of weighted AO values
 
 
@@ -40,25 +43,37 @@ class Room:
     """For G, with what its vertices need while they run."""
     scratch: int
     """Of that, for intermediates of one worker, at most."""
+    xc: int = STRIPS * STRIP_BYTES
+    """Of that, while the tile is busy with XC: strips of matrices, and AO values that go again."""
+    parts: int = 1
+    """Of the tile's points, whose AO values are made again one after another; 1: all are kept."""
 
 
 def room(target: Target, shape: Shape, n_tiles: int) -> Room:
-    """What is left beside code, AO values and strips of matrices."""
+    """What is left beside code, and beside AO values if they are kept: where G has room so."""
     workers = int(target.num_worker_contexts)
-    left = int(target.memory_bytes_per_tile) - CODE_BYTES - grid_bytes(shape, n_tiles)
+    left = int(target.memory_bytes_per_tile) - CODE_BYTES
     blocks = UNEVEN * FLOAT * shape.n_pairs * (shape.n_pairs + 1) / 2 / n_tiles
-    each = (left - blocks - TURN_BYTES) / workers
-    return Room(left, int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
+    values = grid_bytes(shape, n_tiles)
+    least = max(workers * LEAST_SCRATCH + TURN_BYTES, STRIPS * STRIP_BYTES)
+    parts = 1 if blocks + values + least <= left else math.ceil(values / PART_BYTES)
+    found = beside(left, shape, n_tiles, parts)
+    each = (found.all - blocks - TURN_BYTES) / workers
+    return replace(found, scratch=int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
 
 
-def grid_bytes(shape: Shape, n_tiles: int) -> int:
-    """AO values of a tile's grid points, which stay from cycle to cycle."""
-    return FLOAT * PLANES * shape.n_ao * math.ceil(shape.n_grid / n_tiles)
+def beside(left: float | int, shape: Shape, n_tiles: int, parts: int) -> Room:
+    """The room where `left` bytes are to hold AO values, too; with the least scratch memory."""
+    values, strips = grid_bytes(shape, n_tiles, parts), STRIPS * STRIP_BYTES
+    if parts == 1:
+        return Room(left - values, LEAST_SCRATCH, strips)
+    return Room(left, LEAST_SCRATCH, strips + values, parts)
 
 
-def strip_bytes() -> int:
-    """Of the strips that a tile has at once while it is busy with XC."""
-    return STRIPS * STRIP_BYTES
+def grid_bytes(shape: Shape, n_tiles: int, parts: int = 1) -> int:
+    """AO values of a tile's grid points, or of a part of them."""
+    points = GRAIN * math.ceil(shape.n_grid / (n_tiles * parts * GRAIN))
+    return FLOAT * PLANES * shape.n_ao * points
 
 
 def row_bytes(kinds: Kinds, slices: Slices) -> int:
@@ -91,16 +106,16 @@ class Needs:
 def turns_of(needs: Needs, left: Room, workers: int) -> tuple[int, float | int]:
     """Turns, and bytes of a tile for the blocks of G that stay on it; the rest is streamed."""
     scratch = workers * left.scratch
-    at_once = max(needs.rows + scratch, needs.products, strip_bytes())
+    at_once = max(needs.rows + scratch, needs.products, left.xc)
     if needs.blocks + at_once <= left.all:
         return 1, needs.blocks
     turns = max(1, math.ceil(max(needs.rows, needs.products) / TURN_BYTES))
-    least = max(scratch + TURN_BYTES, strip_bytes())
+    least = max(scratch + TURN_BYTES, left.xc)
     if needs.blocks + least <= left.all:
         return turns, needs.blocks
     turns = max(turns, LEAST_TURNS)
     # One turn's blocks are there while they are made or loaded.
-    least = max(scratch + TURN_BYTES + needs.blocks / turns, strip_bytes())
+    least = max(scratch + TURN_BYTES + needs.blocks / turns, left.xc)
     return turns, max(0.0, left.all - least)
 
 

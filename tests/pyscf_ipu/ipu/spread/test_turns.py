@@ -9,12 +9,12 @@ import pytest
 from oracle import HYDROGEN, WATER
 
 from pyscf_ipu import Molecule, Settings, rks_core
-from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of
+from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of, simulate
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.simulate import profile_of
-from pyscf_ipu.ipu.spread.turns import Needs, Room, in_turns, room, turns_of
+from pyscf_ipu.ipu.spread.turns import Needs, Room, grid_bytes, in_turns, room, turns_of
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -70,6 +70,31 @@ def test_large_ones_have_narrower_vertices():
     found = [rooms(alkane(n), 4 * 1472).scratch for n in (9, 20, 30, 36)]
     assert found == sorted(found, reverse=True)
     assert found[0] > found[-1] >= 8192
+
+
+def test_ao_values_are_made_again_where_g_needs_their_room():
+    kept, again = (rooms(alkane(n), 4 * 1472) for n in (30, 36))
+    assert (kept.parts, again.parts) == (1, 4)
+    assert again.all == kept.all + grid_bytes(alkane(30), 4 * 1472)
+    values = 4 * 4 * alkane(36).n_ao * 4  # four planes of four points
+    assert again.xc == kept.xc + values
+
+
+def test_parts_of_the_points_give_the_same_energy_in_less_memory():
+    mol, settings = Molecule.from_smiles("CC", seed=0), Settings(grid_level=0, fixed_cycles=1)
+
+    def priced(parts):
+        def machine(shape):
+            return replace(machine_of(BOW, 1, shape), grid_parts=parts)
+
+        core, args = rks_core(mol, settings, machine)
+        found, profile = simulate(core, BOW)(*args)
+        values = [x.tile_bytes for x in profile.memory.lifetimes if x.name == "ao_values"]
+        return sum(float(t.hi) + float(t.lo) for t in found.terms), max(values)
+
+    (energy, kept), (other, again) = priced(1), priced(4)
+    assert other == pytest.approx(energy, abs=3e-5)
+    assert 3 * again <= kept
 
 
 @pytest.fixture(scope="module")
