@@ -120,7 +120,7 @@ def profile_of(
     target.check_ipus(num_ipus, replicas)
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
-    how = Pricing(RULES, replicas)
+    how = Pricing(RULES, replicas, quick=True)
     return _Priced(closed, target, num_ipus, how, moved).profile(jax.tree.leaves(args))
 
 
@@ -148,7 +148,7 @@ class _Priced:
     ) -> None:
         self.target, self.num_ipus, self.replicas = target, num_ipus, how.replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
-        self._closed = closed
+        self._closed, self._quick = closed, how.quick
         stages = 1 + last_mark(closed.jaxpr)
         if stages > num_ipus:
             raise ValueError(
@@ -177,7 +177,7 @@ class _Priced:
 
     @functools.cached_property
     def _counts(self) -> Callable[..., dict[Path, int]]:
-        return run_counts(self._closed)
+        return run_counts(self._closed, self._quick)
 
     def profile(self, leaves: list[object]) -> Profile:
         counts = self._counts(*leaves)

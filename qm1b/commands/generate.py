@@ -128,7 +128,7 @@ class Generate(RunSettings):
         source = spooled(out) if self.source == PIPE else self.source
         settings, versions = run_settings(self, source), self.allow_other_versions
         if chip:
-            from qm1b.costs.pod import check_priced
+            from qm1b.costs.shape_price import check_priced
 
             check_priced(settings.level)
         run = Run(

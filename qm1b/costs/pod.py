@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyscf_ipu.ipu.profile.data import NOTHING, Cycles
+from pyscf_ipu.ipu.profile.data import Cycles
 from pyscf_ipu.settings import Settings
 from qm1b import inputs
+from qm1b.costs.shape_price import ShapePrice, Wanted, check_priced, price, priced, seconds_of
 from qm1b.engine import factory
 from qm1b.errors import UserError
 from qm1b.rows.schema import Drop, Json
@@ -26,44 +28,12 @@ from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
     from pyscf_ipu.ipu import Target
-    from pyscf_ipu.ipu.profile.profile import Profile
     from pyscf_ipu.molecule.molecule import Molecule
 
 HOUR, DAY = 3600.0, 86400.0
 EMBED_SECONDS = 1.3e-3
 """Of a host's core, for RDKit to make one conformer: CPU time for ten molecules of nine heavy atoms
 with twenty conformers each, on one core of this project's test machine."""
-
-
-@dataclass(frozen=True)
-class ShapePrice:
-    """One conformer of a shape."""
-
-    label: str
-    molecules: int
-    """Of the input, that have this shape."""
-    sample: str
-    """The molecule that was priced."""
-    cycles: Cycles
-    seconds: Cycles
-    """On one IPU."""
-    max_tile_bytes: int
-    fits: bool
-    unknown_ops: dict[str, int]
-
-    def to_dict(self, share: float) -> Json:
-        """In types that JSON has."""
-        return {
-            "shape": self.label,
-            "molecules": self.molecules,
-            "share": share,
-            "sample": self.sample,
-            "cycles": self.cycles.to_dict(),
-            "seconds": self.seconds.to_dict(),
-            "max_tile_bytes": self.max_tile_bytes,
-            "fits": self.fits,
-            "unknown_ops": self.unknown_ops,
-        }
 
 
 @dataclass(frozen=True)
@@ -119,11 +89,6 @@ class PodPlan:
         }
 
 
-def seconds_of(shapes: Iterable[ShapePrice]) -> Cycles:
-    """On one IPU, of all molecules one after another."""
-    return sum((s.seconds * s.molecules for s in shapes), NOTHING)
-
-
 def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     """The molecules of a file that a run would compute; raises UserError if there is none."""
     engine = factory.build(factory.DEFAULT, settings.level)
@@ -134,17 +99,6 @@ def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     if not kept:
         raise UserError(f"no molecule of {path} can be computed: qm1b generate says why")
     return kept
-
-
-def check_priced(level: Settings) -> None:
-    """Raise UserError for a level of theory that an IPU, which has no float64, cannot compute."""
-    if level.numerics.wants64:
-        raise UserError(
-            "an IPU computes in float32 with exact integrals, so "
-            f"precision={level.precision!r} with "
-            f"jk={level.jk!r} has no price: leave --price or --ipu, or choose --precision float32 "
-            "--jk exact"
-        )
 
 
 def pod_plan(
@@ -166,7 +120,7 @@ def pod_plan(
         tell: what is being priced.
 
     Raises:
-        UserError: no molecule can be priced.
+        UserError: a level of theory without a price, or no geometry for a shape.
     """
     from pyscf_ipu.solver.solver import Solver
 
@@ -177,39 +131,22 @@ def pod_plan(
         shape = solver.shape(_placeholder(candidate), coarse)
         counts[shape] += 1
         samples.setdefault(shape, []).append(candidate)
+    if any(level.form(shape.n_ao) == "ri" for shape in counts):
+        raise UserError(
+            f"with jk={level.jk!r} the host makes a fit for every conformer, and how many it makes "
+            "per second is not known here, so the dataset has no price: choose --jk exact, or let "
+            "qm1b generate --price say what the IPUs alone take"
+        )
     replicas = target.most_replicas
-    prices = []
-    for shape, n in counts.most_common():
-        tell(f"pricing {shape.label}: {n} molecules ...")
-        sample, molecule = _embedded(samples[shape])
-        profile = price(molecule, level, target, replicas, coarse)
-        prices.append(shape_price(shape.label, n, sample, profile))
+    wanted = [
+        Wanted(shape.label, n, partial(_embedded, samples[shape]))
+        for shape, n in counts.most_common()
+    ]
+    how = partial(price, level=level, target=target, replicas=replicas, coarse=coarse)
+    prices = priced(wanted, how, lambda x: tell(f"pricing {x.label}: {x.molecules} molecules ..."))
     cores = target.host_cores
     host = float(cores) / EMBED_SECONDS if cores.known else float("inf")
-    return PodPlan(target.name, replicas, rows, tuple(prices), host)
-
-
-def price(
-    molecule: Molecule, level: Settings, target: Target, replicas: int, coarse: bool
-) -> Profile:
-    """One conformer on one IPU of a system."""
-    from pyscf_ipu.ipu.command import price_rks
-
-    return price_rks(molecule, level, target, replicas, coarse)
-
-
-def shape_price(label: str, molecules: int, sample: str, profile: Profile) -> ShapePrice:
-    """The price of a shape; conformers and results travel beside the computation."""
-    return ShapePrice(
-        label=label,
-        molecules=molecules,
-        sample=sample,
-        cycles=profile.cycles,
-        seconds=profile.wall_seconds,
-        max_tile_bytes=profile.memory.max_tile_bytes,
-        fits=profile.memory.fits,
-        unknown_ops=profile.unknown_ops,
-    )
+    return PodPlan(target.name, replicas, rows, prices, host)
 
 
 def _placeholder(candidate: Candidate) -> Molecule:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qm1b.costs import pod
-from qm1b.costs.pod import ShapePrice, shape_price
+from qm1b.costs.shape_price import ShapePrice, Wanted, price, priced, seconds_of
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.process.files import write_json
@@ -61,13 +61,13 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
                 known[atoms] = solver.shape(molecule, coarse)
                 samples.setdefault(known[atoms], (found.smiles, molecule))
             rows[known[atoms]] += 1
-    prices = []
-    for shape, n in rows.most_common():
-        tell(f"pricing {shape.label}: {n} rows ...")
-        name, molecule = samples[shape]
-        profile = pod.price(molecule, manifest.level, target, 1, coarse)
-        prices.append(shape_price(shape.label, n, name, profile))
-    priced = record(target.name, prices)
+    wanted = [
+        Wanted(shape.label, n, partial(samples.__getitem__, shape))
+        for shape, n in rows.most_common()
+    ]
+    how = partial(price, level=manifest.level, target=target, replicas=1, coarse=coarse)
+    prices = priced(wanted, how, lambda x: tell(f"pricing {x.label}: {x.molecules} rows ..."))
+    total = record(target.name, prices)
     path = folder / shards.MANIFEST
     values = json.loads(path.read_text())
     by_label = {p.label: p for p in prices}
@@ -76,17 +76,17 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
             if program["shape"] in by_label:
                 program[PRICE] = of_shape(target.name, by_label[program["shape"]])
     if values["runs"]:
-        values["runs"][-1][PRICE] = priced
+        values["runs"][-1][PRICE] = total
     write_json(path, values)
-    return priced
+    return total
 
 
-def record(target: str, prices: list[ShapePrice]) -> Json:
+def record(target: str, prices: Sequence[ShapePrice]) -> Json:
     """Of all rows together."""
     return {
         "target": target,
         "rows": sum(p.molecules for p in prices),
-        "ipu_seconds": pod.seconds_of(prices).to_dict(),
+        "ipu_seconds": seconds_of(prices).to_dict(),
         "shapes": [{"shape": p.label} | of_shape(target, p) for p in prices],
     }
 

@@ -40,6 +40,8 @@ class Pricing:
     replicas: int = 1
     available: float = AVAILABLE
     """Share of a tile's memory for one matrix product."""
+    quick: bool = False
+    """Whether the program that counts its loops is compiled as `run_counts(quick=True)` does."""
 
 
 class Pricer(Steps):

@@ -1,6 +1,8 @@
 """The price of a dataset on a Pod: from the prices of shapes, which are tested elsewhere."""
 
+import dataclasses
 import json
+from threading import Barrier
 from types import SimpleNamespace
 
 import pytest
@@ -8,9 +10,12 @@ import pytest
 from pyscf_ipu.ipu import target
 from pyscf_ipu.ipu.profile.data import Cycles
 from qm1b.cli import main
-from qm1b.costs import pod
-from qm1b.costs.pod import PodPlan, ShapePrice
+from qm1b.costs import pod, run_price, shape_price
+from qm1b.costs.pod import PodPlan
 from qm1b.costs.pod_text import as_text
+from qm1b.costs.shape_price import ShapePrice, Wanted, check_priced, price, priced
+from qm1b.errors import UserError
+from qm1b.screening.screen import Candidate
 from qm1b.settings import PRESETS
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
@@ -57,13 +62,14 @@ def cheap(monkeypatch):
     """A price that takes no time: cycles by the number of electrons."""
     from pyscf_ipu.ipu.profile.data import Cycles
 
-    def price(molecule, level, system, replicas, coarse):
+    def price(molecule, level, target, replicas, coarse):
         cycles = Cycles(1e6 * molecule.n_electrons, 4e6 * molecule.n_electrons)
         memory = SimpleNamespace(max_tile_bytes=100, fits=True)
         wall = cycles * (1 / 1.85e9)
         return SimpleNamespace(cycles=cycles, wall_seconds=wall, memory=memory, unknown_ops={})
 
-    monkeypatch.setattr(pod, "price", price)
+    for module in (pod, run_price):
+        monkeypatch.setattr(module, "price", price)
 
 
 def test_the_command_prices_every_shape_once(cheap, tmp_path, capsys):
@@ -103,6 +109,12 @@ def test_what_cannot_be_planned_is_one_sentence(options, says, capsys):
     assert says in capsys.readouterr().err
 
 
+def test_a_host_that_fits_has_no_rate():
+    level = dataclasses.replace(PRESETS["qm1b"], jk="ri")
+    with pytest.raises(UserError, match="the host makes a fit for every conformer"):
+        pod.pod_plan([Candidate(1, "CCO", 0)], level, target("bow"), 1.0)
+
+
 def test_a_run_is_priced_into_its_manifest_and_card(cheap, partial):
     from qm1b.costs.run_price import price_run
 
@@ -118,17 +130,38 @@ def test_a_run_is_priced_into_its_manifest_and_card(cheap, partial):
     assert "on a simulated IPU (bow)" in card
 
 
+def test_shapes_are_priced_side_by_side_and_stay_in_order(monkeypatch):
+    monkeypatch.setattr(shape_price, "n_cores", lambda: 2)
+    both, begun = Barrier(2, timeout=10), []
+
+    def how(molecule):
+        both.wait()  # ends only if another one is under way
+        cycles = Cycles(molecule, 2 * molecule)
+        memory = SimpleNamespace(max_tile_bytes=1, fits=True)
+        return SimpleNamespace(cycles=cycles, wall_seconds=cycles, memory=memory, unknown_ops={})
+
+    wanted = [Wanted(f"shape {n}", n, lambda n=n: (f"C{n}", float(n))) for n in (1, 2, 3, 4)]
+    found = priced(wanted, how, lambda x: begun.append(x.label))
+    assert [(x.label, x.molecules, x.sample, x.cycles.low) for x in found] == [
+        (f"shape {n}", n, f"C{n}", n) for n in (1, 2, 3, 4)
+    ]
+    assert sorted(begun) == [x.label for x in found]
+
+
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_real_price():
+@pytest.mark.parametrize("jk", ["exact", "ri"])
+def test_a_real_price(jk):
     from pyscf_ipu.molecule.molecule import Molecule
 
-    found = pod.price(Molecule.from_smiles("O", seed=0), PRESETS["qm1b"], target("bow"), 1, False)
+    level = dataclasses.replace(PRESETS["qm1b"], jk=jk)
+    check_priced(level)
+    found = price(Molecule.from_smiles("O", seed=0), level, target("bow"), 1, False)
     assert found.unknown_ops == {}
     assert 1e5 < found.cycles.low < 5e6
 
 
-@pytest.mark.parametrize("level", [["--precision", "mixed"], ["--jk", "ri"]])
+@pytest.mark.parametrize("level", [["--precision", "mixed"], ["--precision", "float64"]])
 def test_a_level_without_a_price_is_refused_before_anything_is_computed(level, tmp_path, capsys):
     source = tmp_path / "in.smi"
     source.write_text("O\n")
