@@ -23,7 +23,7 @@ from pyscf_ipu.codelets import describe, strip_primitives
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation, xc_density, xc_potential
 from pyscf_ipu.integrals import eri_matrix
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import pack_density, repulsion
+from pyscf_ipu.integrals.supermatrix import pack_density, pair_order, repulsion
 from pyscf_ipu.numerics.hermite import hermite_powers, n_hermite
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -90,7 +90,8 @@ def kernels(mol: Molecule, settings: Settings) -> list[tuple[str, float, float, 
     moments = timed.run("xc_density", xc_density, grid.ao, d)
     timed.run("xc_potential", xc_potential, grid.ao, moments)
     timed.run("XC as a whole", lambda g, d: exchange_correlation(timed.xc, g, d, PORTABLE), grid, d)
-    timed.run("repulsion", lambda g, d: repulsion(g, pack_density(d)), g, d)
+    order = pair_order(timed.plan)
+    timed.run("repulsion", lambda g, d: repulsion(g, pack_density(d), order), g, d)
     pairs, planes = timed.shape.n_pairs, grid.ao.values.shape[1]
     live = np.asarray(grid.ao.listed().count, float)  # AOs that count on a block
     points = grid.weights.shape[1]

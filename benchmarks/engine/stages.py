@@ -29,6 +29,7 @@ from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import (
     pack_density,
     packed_indices,
+    pair_order,
     repulsion,
     supermatrix,
 )
@@ -153,7 +154,8 @@ class Stages:
     def repulsion(self, g: Any, density: Any) -> None:
         """Coulomb and exchange of a cycle."""
         if not self.fitted:
-            self.run("G d", lambda g, d: repulsion(g, pack_density(d)), g, density)
+            order = pair_order(self.plan)
+            self.run("G d", lambda g, d: repulsion(g, pack_density(d), order), g, density)
             return
         columns = self.run("columns of the density", columns_of_density, density)
         # The guess has more columns than a density of orbitals.

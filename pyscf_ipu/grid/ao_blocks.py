@@ -149,8 +149,8 @@ def _ao_values(
 ) -> tuple[tuple[Array, ...], tuple[int, ...], dict[str, Constant]]:
     """Operands, the size of their values, and attributes of the codelets of AO values."""
     layout = atoms.layout
-    exponents = jnp.concatenate([s.exponents.value().ravel() for s in atoms.shells])
-    coefficients = jnp.concatenate([s.coefficients.value().ravel() for s in atoms.shells])
+    exponents = _words([s.exponents for s in atoms.shells])
+    coefficients = _words([s.coefficients for s in atoms.shells])
     places = jnp.asarray(owner, np.int32)
     blocks, points = owner.shape
     attributes = {
@@ -160,6 +160,14 @@ def _ao_values(
     }
     size = blocks, 4 if gradient else 1, layout.shape.n_ao, points
     return (local, places, *atoms.nuclei, exponents, coefficients), size, attributes
+
+
+def _words(parts: list[Pair]) -> Float[Array, "2 numbers"]:
+    """All numbers of some arrays, in two words: rounded to one, they would be a bias that all
+    molecules share."""
+    return jnp.stack(
+        [jnp.concatenate([x.ravel() for x in word]) for word in zip(*parts, strict=True)]
+    )
 
 
 def _portable(layout: Layout, gradient: bool, *operands: Array) -> FloatTDNG:
@@ -214,18 +222,16 @@ def shell_table(layout: Layout) -> Int[np.ndarray, "shells 9"]:
 def _split_shells(
     layout: Layout,
     nuclei: Pair,
-    exponents: Float[Array, " numbers"],
-    coefficients: Float[Array, " more"],
+    exponents: Float[Array, "2 numbers"],
+    coefficients: Float[Array, "2 more"],
 ) -> tuple[Shells, ...]:
     """The shells of every group from the lists of all exponents and coefficients."""
     out, exponent, coefficient = [], 0, 0
     for group in layout.groups:
         n, k = group.n_shells, group.kind.n_prim
         columns = sum(count for _, count in group.kind.parts)
-        a = exponents[exponent : exponent + n * k].reshape(n, k)
-        c = coefficients[coefficient : coefficient + n * k * columns].reshape(n, k, columns)
-        out.append(
-            Shells(Pair(a, jnp.zeros_like(a)), Pair(c, jnp.zeros_like(c)), nuclei.at(group.atom))
-        )
-        exponent, coefficient = exponent + a.size, coefficient + c.size
+        a = exponents[:, exponent : exponent + n * k].reshape(2, n, k)
+        c = coefficients[:, coefficient : coefficient + n * k * columns].reshape(2, n, k, columns)
+        out.append(Shells(Pair(*a), Pair(*c), nuclei.at(group.atom)))
+        exponent, coefficient = exponent + n * k, coefficient + n * k * columns
     return tuple(out)

@@ -60,6 +60,7 @@ def _group_values(
         for d in range(3)
     ]  # [n, G] each
     r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
+    # In float32 one word of each; the codelet adds up both.
     exponents, coefficients = shells.exponents.value(), shells.coefficients.value()
     n_prim, n_radial = coefficients.shape[1:]
     gauss = [jnp.exp(-exponents[:, k, None] * r2) for k in range(n_prim)]

@@ -9,7 +9,8 @@ density whose off-diagonal elements count twice
 G is symmetric and memory is what the product costs, so it is kept as its half L, L + L^T = G: the
 lower triangle, the diagonal halved, packed by rows.  A CPU's codelet adds every integral to the
 three elements of L in which it stands, so that the integrals themselves are never stored; the
-portable form gathers L from the matrix M of all of them.
+portable form gathers L from the matrix M of all of them.  The AO pairs of L have an order of their
+own, in which a shell quartet's elements are neighbours (`pair_order`).
 """
 
 import jax
@@ -58,8 +59,29 @@ def unpack(packed: FloatP, n: int) -> FloatNN:
     return packed[high * (high + 1) // 2 + low]
 
 
+def pair_order(plan: TilePlan) -> Int[np.ndarray, " P"]:
+    """The AO pairs, as numbers of `packed_indices`, in the order of G's rows.
+
+    Products of the same two shells stand side by side.  Pairs with many products come first: as
+    columns of the triangle they make long pieces of a row.
+    """
+    rows = plan.row_of[packed_indices(plan.layout.shape.n_ao)]
+    of_class = np.searchsorted([s.first_row for s in plan.strips], rows, side="right") - 1
+    products = np.array([s.n_products for s in plan.strips])[of_class]
+    return np.lexsort((rows, -products)).astype(np.int32)
+
+
+def pair_places(plan: TilePlan) -> Int[np.ndarray, "N N"]:
+    """The row of G of every two AOs."""
+    n = plan.layout.shape.n_ao
+    places = np.empty((n, n), np.int32)
+    i, j = (x[pair_order(plan)] for x in packed_indices(n))
+    places[i, j] = places[j, i] = np.arange(len(i))
+    return places
+
+
 def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interaction) -> Half:
-    """L of a molecule.
+    """L of a molecule, over AO pairs in the order of `pair_order`.
 
     Args:
         plan: of the shell pairs.
@@ -70,7 +92,7 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
     classes = with_segments(sides, [s.segment for s in plan.strips])
 
     def portable(*operands: Array) -> Half:
-        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-1], exchange)
+        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange)
         return half_of(plan, *matrices)
 
     if exchange.long_range:
@@ -80,23 +102,26 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
     n_pairs = plan.layout.shape.n_pairs
     work = work_list(plan, sides[0].p.dtype) | {"passes": np.array(passes).ravel()}
     shape = (n_pairs * (n_pairs + 1) // 2,)
-    return codelet("supermatrix", portable, *classes, plan.aos, shape=shape, **work)
+    tables = plan.aos, pair_places(plan)
+    return codelet("supermatrix", portable, *classes, *tables, shape=shape, **work)
 
 
 def half_of(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
     """L from both matrices M of all integrals, which may be one; see `supermatrix_vertex`."""
     full = supermatrix_vertex(plan, coulomb, exchange, fraction)
-    return packed_rows(full - jnp.diag(0.5 * jnp.diagonal(full)))
+    return packed_rows(full - jnp.diag(0.5 * jnp.diagonal(full)), pair_order(plan))
 
 
-def packed_rows(matrix: Float[Array, "P P"]) -> Half:
-    """The lower triangle, row after row."""
+def packed_rows(matrix: Float[Array, "P P"], order: Int[np.ndarray, " P"]) -> Half:
+    """The lower triangle, row after row, of a matrix with its rows and columns in this order."""
     n = matrix.shape[0]
     size = n * (n + 1) // 2
+    numbers = jnp.asarray(order)
 
     def put(row: Count, out: Array) -> Array:
         # What lies behind the diagonal is overwritten by the next row.
-        return lax.dynamic_update_slice(out, matrix[row], (elements_before(row),))
+        found = matrix[numbers[row]][numbers]
+        return lax.dynamic_update_slice(out, found, (elements_before(row),))
 
     return lax.fori_loop(0, n, put, jnp.zeros(size + n, matrix.dtype))[:size]
 
@@ -150,12 +175,22 @@ def supermatrix_vertex(
     return lax.fori_loop(0, n, slab, out)[: len(i)]
 
 
-def repulsion(half: Half, d: FloatP) -> tuple[FloatP, Pair]:
+def repulsion(
+    half: Half, d: FloatP, order: Int[np.ndarray, " P"] | None = None
+) -> tuple[FloatP, Pair]:
     """G d and the energy 1/2 d G d, from `supermatrix` and the packed density.
 
     The energy is d L^T d, its blocks added in twice the working precision.
+
+    Args:
+        half: L.
+        d: the density of `pack_density`.
+        order: `pair_order` of L's plan; None: d is in L's order already.
     """
-    y, energy = codelet("repulsion", repulsion_vertex, half, d, shape=(d.shape, (2,)))
+    ordered = d if order is None else d[order]
+    y, energy = codelet("repulsion", repulsion_vertex, half, ordered, shape=(d.shape, (2,)))
+    if order is not None:
+        y = y[np.argsort(order).astype(np.int32)]
     return y, Pair(energy[0], energy[1])
 
 

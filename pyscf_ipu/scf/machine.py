@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from pyscf_ipu.grid.xc_matrix import PORTABLE, GridProducts
 from pyscf_ipu.integrals.one_electron import Attraction, attraction
 from pyscf_ipu.integrals.strips import Paired, StripData, paired
-from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
+from pyscf_ipu.integrals.supermatrix import pair_order, repulsion, supermatrix
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN, FloatP, Scalar
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.products import Products, one_by_one
@@ -107,8 +107,8 @@ def stored_supermatrix(
     atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction
 ) -> Repulsion:
     """Half of G as one array."""
-    half = supermatrix(atoms.plan, strips, exchange)
-    return lambda d: repulsion(half, d)
+    half, order = supermatrix(atoms.plan, strips, exchange), pair_order(atoms.plan)
+    return lambda d: repulsion(half, d, order)
 
 
 HOST = Machine(stored_supermatrix, library_eigh)

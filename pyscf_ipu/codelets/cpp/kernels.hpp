@@ -49,12 +49,14 @@ struct SupermatrixPass {
   T coulomb, exchange;
 };
 
-// aos[rows, 2]: the two AOs of every row of the tile plan, or -1; elements of half the matrix.
+// aos[rows, 2]: the two AOs of every row of the tile plan, or -1; places[n_aos, n_aos]: of AO pairs in
+// G; elements of half of it.
 template <class T>
 struct SupermatrixProblem {
   EriProblem<T> eri;
   std::vector<SupermatrixPass<T>> passes;
-  const std::int32_t* aos;
+  const std::int32_t *aos, *places;
+  std::int32_t n_aos;
   std::int64_t elements;
 };
 
@@ -115,14 +117,14 @@ struct EriGradientProblem {
   T coulomb, exchange;  // fractions
 };
 
-// Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; the
-// rows of orbitals.shell_table; pure_d [d_functions, 6] makes d functions of x^2, xy, ..., and
+// Points [T, Gb, 3] relative to their owners [T, Gb], whose positions are high + low [A, 3]; all
+// exponents and all coefficients in two words; the rows of orbitals.shell_table; pure_d [d_functions, 6] makes d functions of x^2, xy, ..., and
 // pure_f [f_functions, 10] f functions of x^3, x^2 y, ...
 template <class T>
 struct AoProblem {
   const T* points;
   const std::int32_t* owner;
-  const T *high, *low, *exponents, *coefficients;
+  const T *high, *low, *exponents, *exponents_low, *coefficients, *coefficients_low;
   const std::int32_t* shells;
   std::int64_t n_shells;
   const double *pure_d, *pure_f;

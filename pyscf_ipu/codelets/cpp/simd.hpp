@@ -61,6 +61,18 @@ inline bool any(IntVec<T> mask) {
 #endif
 }
 
+// from[at[lane]] in every lane.
+template <class T>
+inline IntVec<T> gather(const std::int32_t* from, IntVec<T> at) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float>)
+    return (IntVec<T>)_mm512_i32gather_epi32((__m512i)at, from, 4);
+#endif
+  IntVec<T> found;
+  for (int lane = 0; lane < kWidth<T>; ++lane) found[lane] = from[at[lane]];
+  return found;
+}
+
 // to[at[lane]] += x[lane] in every lane, of which some may have the same place.  The gathers and
 // scatters of AVX-512 are slower than this loop, by a fifth for all integrals in 6-31G*.
 template <class T>

@@ -7,9 +7,10 @@ d functions has a hundred classes of them, and a CPU compiles each for seconds.
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Int
 
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import rows_of, supermatrix
+from pyscf_ipu.integrals.supermatrix import pair_order, rows_of, supermatrix
 from pyscf_ipu.ipu.algorithms.families import FamilyClass, FamilyPlan
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.shapes.atoms import Atoms
@@ -24,12 +25,16 @@ def host_supermatrix(
     Elements at places without an AO pair are zero; nothing reads them.
     """
     half = supermatrix(atoms.plan, pair_strips(atoms), exchange)
-    half = rows_of(half, atoms.layout.shape.n_pairs)
-    return tuple(_class_blocks(families, c, half) for c in families.classes)
+    n = atoms.layout.shape.n_pairs
+    half = rows_of(half, n)
+    places = np.append(np.argsort(pair_order(atoms.plan)), n).astype(np.int32)  # n: no AO pair
+    return tuple(_class_blocks(families, c, half, places) for c in families.classes)
 
 
-def _class_blocks(families: FamilyPlan, c: FamilyClass, half: Array) -> TileShardedArray:
-    parts = np.split(c.element, np.cumsum(families.products(c))[:-1].tolist(), axis=2)
+def _class_blocks(
+    families: FamilyPlan, c: FamilyClass, half: Array, places: Int[np.ndarray, " entries"]
+) -> TileShardedArray:
+    parts = np.split(places[c.element], np.cumsum(families.products(c))[:-1].tolist(), axis=2)
     blocks = []
     for t in range(3):
         bra = jnp.asarray(parts[2 * t])[..., :, None]

@@ -12,7 +12,13 @@ from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matri
 from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, repulsion, supermatrix
+from pyscf_ipu.integrals.supermatrix import (
+    pack_density,
+    packed_indices,
+    pair_order,
+    repulsion,
+    supermatrix,
+)
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes import conformer, tables
@@ -103,7 +109,7 @@ def test_derivatives_are_slopes_of_integrals(system):
         atoms, strips = pieces(hi)
         one = one_electron(atoms, strips)
         d = pack_density(jax.numpy.asarray(density))
-        _, two = repulsion(supermatrix(plan, strips, EXCHANGE), d)
+        _, two = repulsion(supermatrix(plan, strips, EXCHANGE), d, pair_order(plan))
         return d @ (one.kinetic + one.nuclear - one.overlap)[rows] + two.value()
 
     def derivative(hi):

@@ -1,5 +1,7 @@
 """The supermatrix and its packing, from PySCF's own integrals: no vertex is involved here."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,8 @@ from pyscf_ipu.integrals.supermatrix import (
     pack_density,
     packed_indices,
     packed_rows,
+    pair_order,
+    pair_places,
     repulsion,
     rows_of,
     unpack,
@@ -54,7 +58,7 @@ def test_one_product_is_coulomb_and_exchange(system, x):
     def two_electron(matrix, density):
         g = half_of(plan, matrix, matrix, x)
         d = pack_density(density)
-        product, energy = repulsion(g, d)
+        product, energy = repulsion(g, d, pair_order(plan))
         return rows_of(g, len(d)), unpack(product, mole.nao), energy
 
     with jax.enable_x64(True):
@@ -69,9 +73,36 @@ def test_one_product_is_coulomb_and_exchange(system, x):
 
 def test_rows_are_packed_and_unpacked():
     matrix = np.random.default_rng(3).normal(size=(19, 19)).astype(np.float32)
-    packed = jax.jit(packed_rows)(matrix)
+    order = np.random.default_rng(4).permutation(19).astype(np.int32)
+    packed = jax.jit(lambda x: packed_rows(x, order))(matrix)
+    matrix = matrix[order][:, order]
     np.testing.assert_array_equal(packed, matrix[np.tril_indices(19)])
     np.testing.assert_array_equal(jax.jit(lambda x: rows_of(x, 19))(packed), np.tril(matrix))
+
+
+def test_products_of_two_shells_are_neighbours_and_many_of_them_come_first(system):
+    plan, *_ = system
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    order, places = pair_order(plan), pair_places(plan)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(i)))
+    np.testing.assert_array_equal(places, places.T)
+    np.testing.assert_array_equal(places[i[order], j[order]], np.arange(len(i)))
+    size, start = {}, {}
+    for group in plan.layout.groups:
+        for ao in group.ao:
+            for f in range(group.kind.n_functions):
+                size[int(ao) + f], start[int(ao) + f] = group.kind.n_functions, int(ao)
+    # Pairs of one shell have fewer places than products.
+    products = [
+        size[a] * size[b] for a, b in zip(i[order].tolist(), j[order].tolist(), strict=True)
+    ]
+    assert products == sorted(products, reverse=True)
+    pairs = [
+        tuple(sorted((start[a], start[b])))
+        for a, b in zip(i[order].tolist(), j[order].tolist(), strict=True)
+    ]
+    changes = sum(a != b for a, b in pairwise(pairs))
+    assert changes + 1 == len(set(pairs))
 
 
 def test_packing_keeps_traces():

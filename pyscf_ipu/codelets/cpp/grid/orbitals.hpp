@@ -9,15 +9,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "grid/contraction.hpp"
 #include "kernels.hpp"
 #include "simd.hpp"
 
 namespace pyscf_ipu::ISA {
-
-// A row of orbitals.shell_table: contractions[l] radial functions of angular momentum l.
-struct ShellRow {
-  std::int32_t atom, first_ao, n_prim, exponents, coefficients, contractions[4];
-};
 
 // Where one vector of points goes: row f of plane d, of which the first `count` lanes exist.
 template <class T>
@@ -117,17 +113,13 @@ struct Pure {
 
 // One shell on the points xyz[3][padded] about its nucleus; the first `count` of them exist.
 template <class T, bool kGradient>
-void shell_values(const ShellRow& shell, const T* exponents, const T* coefficients,
+void shell_values(const ShellRow& shell, const Contraction<T>& of, int columns,
                   const Pure<T>& pure, const T* xyz, std::int64_t padded, std::int64_t count,
-                  Vec<T>* gauss, T* out, std::int64_t plane) {
+                  std::vector<Vec<T>>& gauss, T* out, std::int64_t plane) {
   const int* n = shell.contractions;
-  const int columns = n[0] + n[1] + n[2] + n[3];
-  T smallest = exponents[0], size = 1;
-  for (int k = 0; k < shell.n_prim; ++k) smallest = std::fmin(smallest, exponents[k]);
-  for (int k = 0; k < shell.n_prim * columns; ++k) size += std::fabs(coefficients[k]);
   // Beyond, sum |c| exp(-a r^2) < exp(-40) = 4e-18 (float64: 2e-35), times r^l for the value and
   // 2 a r^(l+1) for the gradient: nothing beside the densities that count, above 1e-11 (1e-15).
-  const T cutoff = (std::is_same_v<T, float> ? T(40) : T(80)) + std::log(size);
+  const T cutoff = (std::is_same_v<T, float> ? T(40) : T(80)) + std::log(of.size);
   const int functions = n[0] + 3 * n[1] + pure.d_functions * n[2] + pure.f_functions * n[3];
   for (std::int64_t g = 0; g < count; g += kWidth<T>) {
     const int lanes = count - g < kWidth<T> ? count - g : kWidth<T>;
@@ -135,21 +127,19 @@ void shell_values(const ShellRow& shell, const T* exponents, const T* coefficien
     const Vec<T> r[3] = {load(xyz + g), load(xyz + padded + g), load(xyz + 2 * padded + g)};
     const Vec<T> square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
     // All coefficients of an empty slot are zero.
-    if (size == T(1) || !any<T>(~(smallest * square > cutoff))) {
+    if (of.size == T(1) || !any<T>(~(of.smallest * square > cutoff))) {
       for (int d = 0; d < (kGradient ? 4 : 1); ++d)
         for (int f = 0; f < functions; ++f) rows.put(d, f, Vec<T>{});
       continue;
     }
-    for (int k = 0; k < shell.n_prim; ++k) gauss[k] = exp_minus<T>(exponents[k] * square);
+    for (int k = 0; k < shell.n_prim; ++k)
+      gauss[k] = exp_minus<T>(of.exponent[k].low * square + of.exponent[k].high * square);
     int f = 0, column = 0;
     for (int l = 0; l < 4; ++l)
       for (int c = 0; c < n[l]; ++c, ++column) {
-        Vec<T> value = {}, slope = {};
-        for (int k = 0; k < shell.n_prim; ++k) {
-          const T factor = coefficients[k * columns + column];
-          value += factor * gauss[k];
-          if constexpr (kGradient) slope += (T(-2) * exponents[k] * factor) * gauss[k];
-        }
+        const Vec<T> value = of.sum(of.value, column, columns, gauss, shell.n_prim);
+        Vec<T> slope = {};
+        if constexpr (kGradient) slope = of.sum(of.slope, column, columns, gauss, shell.n_prim);
         if (l == 0) put_s<T, kGradient>(rows, f, value, slope, r);
         if (l == 1) put_p<T, kGradient>(rows, f, value, slope, r);
         if (l == 2)
@@ -200,9 +190,11 @@ class AoMaker {
       if (s == 0 || shell.atom != shells()[s - 1].atom)
         relative(local_.data(), in_.owner + t * count, in_.high, in_.low, count, padded_,
                  shell.atom, xyz_.data());
-      one(shell, in_.exponents + shell.exponents, in_.coefficients + shell.coefficients, pure_,
-          xyz_.data(), padded_, count, gauss_.data(), out + shell.first_ao * count,
-          in_.n_ao * count);
+      const int* n = shell.contractions;
+      const int columns = n[0] + n[1] + n[2] + n[3];
+      contraction_.read(in_, shell, columns);
+      one(shell, contraction_, columns, pure_, xyz_.data(), padded_, count, gauss_,
+          out + shell.first_ao * count, in_.n_ao * count);
     }
   }
 
@@ -214,6 +206,7 @@ class AoMaker {
   std::vector<T> local_, xyz_;
   const Pure<T> pure_;
   std::vector<Vec<T>> gauss_;
+  Contraction<T> contraction_;
 };
 
 // out[T, D, N, Gb].

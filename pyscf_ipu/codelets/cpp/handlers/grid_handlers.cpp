@@ -22,7 +22,8 @@ AoProblem<T> ao_problem(Buffer points, Buffer owner, Buffer high, Buffer low, Bu
                         ffi::Span<const double> pure_d, ffi::Span<const double> pure_f,
                         ffi::Span<const std::int64_t> size) {
   return {data<T>(points), data<std::int32_t>(owner), data<T>(high), data<T>(low),
-          data<T>(exponents), data<T>(coefficients), shells.begin(),
+          data<T>(exponents), data<T>(exponents) + exponents.dimensions()[1],
+          data<T>(coefficients), data<T>(coefficients) + coefficients.dimensions()[1], shells.begin(),
           std::int64_t(shells.size() / 9), pure_d.begin(), pure_f.begin(), int(pure_d.size() / 6),
           int(pure_f.size() / 10), size[0], size[1], size[2], size[3]};
 }

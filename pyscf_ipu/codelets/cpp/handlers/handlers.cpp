@@ -111,7 +111,7 @@ ffi::Error eri(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
   });
 }
 
-// Arguments: those of eri, then the two AOs of every row; passes[.., 5]: an interaction and its two
+// Arguments: those of eri, then the two AOs of every row and the places of AO pairs; passes[.., 5]: an interaction and its two
 // factors.
 ffi::Error supermatrix(ffi::RemainingArgs args, ffi::Span<const std::int32_t> sizes,
                        ffi::Span<const std::int32_t> blocks, ffi::Span<const double> boys,
@@ -119,14 +119,17 @@ ffi::Error supermatrix(ffi::RemainingArgs args, ffi::Span<const std::int32_t> si
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     auto buffers = buffers_of(args);
-    if (buffers.empty() || passes.size() % 5)
-      throw std::invalid_argument("supermatrix needs the AOs of rows, and five numbers a pass");
+    if (buffers.size() < 2 || passes.size() % 5)
+      throw std::invalid_argument("supermatrix needs AOs, places, and five numbers a pass");
+    const Buffer places = buffers.back();
+    buffers.pop_back();
     const Buffer aos = buffers.back();
     buffers.pop_back();
     const double none[3] = {};
     SupermatrixProblem<T> problem{
         eri_problem<T>(buffers, sizes, blocks, boys, {none, 3}, aos.dimensions()[0]), {},
-        data<std::int32_t>(aos), out->dimensions()[0]};
+        data<std::int32_t>(aos), data<std::int32_t>(places),
+        std::int32_t(places.dimensions()[0]), out->dimensions()[0]};
     for (const double* p = passes.begin(); p != passes.end(); p += 5)
       problem.passes.push_back({{T(p[0]), T(p[1]), T(p[2])}, T(p[3]), T(p[4])});
     best().of<T>().supermatrix(problem, data<T>(*out));

@@ -4,11 +4,19 @@
 // packed by rows, the diagonal halved.  An integral v = (ij|kl) stands in three elements:
 // G[ij,kl] as Coulomb, and G[ik,jl] and G[il,jk] as exchange.  So each is added where it belongs
 // as soon as it is known, and the matrix of all integrals is never stored.
+//
+// The additions wait for memory longer than the integrals take.  So AO pairs are in the order of the
+// tile plan, products of the same two shells side by side, and pairs with many products first: the
+// elements of a shell quartet lie in few rows, and many of them in a cache line.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "integrals/eri.hpp"
 
@@ -27,14 +35,11 @@ template <class T>
 struct Terms {
   using I = IntVec<T>;
   const I i, j, k, l;
-  const I pairs[3][2];  // of AOs: those of a row and a column of G
+  const I (&pairs)[3][2];  // places of AO pairs: ij and kl, ik and jl, il and jk
   const I at[3];
 
-  Terms(I i, I j, I k, I l)
-      : i(i), j(j), k(k), l(l),
-        pairs{{place<T>(i, j), place<T>(k, l)},
-              {place<T>(i, k), place<T>(j, l)},
-              {place<T>(i, l), place<T>(j, k)}},
+  Terms(I i, I j, I k, I l, const I (&pairs)[3][2])
+      : i(i), j(j), k(k), l(l), pairs(pairs),
         at{place<T>(pairs[0][0], pairs[0][1]), place<T>(pairs[1][0], pairs[1][1]),
            place<T>(pairs[2][0], pairs[2][1])} {}
 
@@ -58,18 +63,23 @@ struct HalfMatrix : Taker<T> {
 
   struct Ket {
     I k, l;  // the two AOs of a product
+    I at;    // place of the pair
     I out;   // lanes without a product
   };
 
-  const std::int32_t* const aos;  // [rows, 2]: the two AOs of a product; -1 where there is none
-  const T coulomb, exchange;      // factors of the two kinds of terms
+  const std::int32_t* const aos;     // [rows, 2]: the two AOs of a product; -1 where there is none
+  const std::int32_t* const places;  // [n, n]: of AO pairs in G
+  const std::int32_t n_aos;
+  const T coulomb, exchange;  // factors of the two kinds of terms
   T* const half;
-  std::vector<Ket> strip;  // [group, product] of the kets at hand
-  I before;                // lanes that are not wanted
-  int same;                // the lane in which the ket is the bra, or -1
+  std::vector<Ket> strip;         // [group, product] of the kets at hand
+  std::vector<I> ik, il, jk, jl;  // places of pairs between a bra and a ket, [AO of one, of the other]
+  I before;                       // lanes that are not wanted
+  int same;                       // the lane in which the ket is the bra, or -1
 
-  HalfMatrix(const std::int32_t* aos, T coulomb, T fraction, T* half)
-      : aos(aos), coulomb(coulomb), exchange(T(-0.25) * fraction), half(half) {}
+  HalfMatrix(const SupermatrixProblem<T>& problem, T coulomb, T fraction, T* half)
+      : aos(problem.aos), places(problem.places), n_aos(problem.n_aos), coulomb(coulomb),
+        exchange(T(-0.25) * fraction), half(half) {}
 
   void open(const PairStrip<T>& kets, int products) override {
     strip.assign(kets.groups.size() * products, Ket{});
@@ -80,9 +90,10 @@ struct HalfMatrix : Taker<T> {
         for (int g = 0; g < products; ++g) {
           Ket& ket = strip[n * products + g];
           const bool out = lane >= group.lanes || is_out(row, g);
+          const std::int32_t k = out ? 0 : aos[2 * (row + g)], l = out ? 0 : aos[2 * (row + g) + 1];
           ket.out[lane] = -int(out);
-          ket.k[lane] = out ? 0 : aos[2 * (row + g)];
-          ket.l[lane] = out ? 0 : aos[2 * (row + g) + 1];
+          ket.k[lane] = k, ket.l[lane] = l;
+          ket.at[lane] = places[k * n_aos + l];
         }
       }
   }
@@ -90,13 +101,23 @@ struct HalfMatrix : Taker<T> {
   void take(const std::vector<Vec<T>>& result, const ShellPair<T>& bra, int products,
             const PairStrip<T>& kets, int n, int first_lane, int ket_products) override {
     const auto& group = kets.groups[n];
+    const std::int64_t ket_row = kets.pairs[group.first + first_lane].row;
     for (int lane = 0; lane < w; ++lane) before[lane] = -int(lane < first_lane);
-    same = kets.pairs[group.first + first_lane].row == bra.row ? first_lane : -1;
+    same = ket_row == bra.row ? first_lane : -1;
+    const int nj = second_of(bra.row, products), nl = second_of(ket_row, ket_products);
+    const Ket* ket = strip.data() + n * ket_products;
+    find_places(bra.row, products / nj, nj, ket[0], ket_products / nl, nl);
     for (int f = 0; f < products; ++f) {
       if (is_out(bra.row, f)) continue;
       const std::int32_t* ij = aos + 2 * (bra.row + f);
-      for (int g = 0; g < ket_products; ++g)
-        add(ij[0], ij[1], strip[n * ket_products + g], result[f * ket_products + g]);
+      const I at = I{} + places[ij[0] * n_aos + ij[1]];
+      const I *from_i = ik.data() + f / nj * (ket_products / nl), *i_to = il.data() + f / nj * nl,
+              *from_j = jk.data() + f % nj * (ket_products / nl), *j_to = jl.data() + f % nj * nl;
+      for (int g = 0; g < ket_products; ++g) {
+        const int c = g / nl, d = g % nl;
+        add(ij[0], ij[1], ket[g], {{at, ket[g].at}, {from_i[c], j_to[d]}, {i_to[d], from_j[c]}},
+            result[f * ket_products + g]);
+      }
     }
   }
 
@@ -107,10 +128,32 @@ struct HalfMatrix : Taker<T> {
     return at[0] < 0 || (first[0] == first[1] && at[0] < at[1]);
   }
 
+  // AOs of the second shell of a pair.
+  int second_of(std::int64_t row, int products) const {
+    int n = 1;
+    while (n < products && aos[2 * (row + n)] == aos[2 * row]) ++n;
+    return n;
+  }
+
+  // ik, il, jk and jl of a bra and a group of kets, from their first products.
+  void find_places(std::int64_t row, int ni, int nj, const Ket& ket, int nk, int nl) {
+    const std::int32_t i = aos[2 * row], j = aos[2 * row + 1];
+    const auto find = [&](std::vector<I>& to, std::int32_t first, int rows, I other, int columns) {
+      to.resize(rows * columns);
+      for (int a = 0; a < rows; ++a)
+        for (int b = 0; b < columns; ++b)
+          to[a * columns + b] = gather<T>(places, other + ((first + a) * n_aos + b));
+    };
+    find(ik, i, ni, ket.k, nk);
+    find(il, i, ni, ket.l, nl);
+    find(jk, j, nj, ket.k, nk);
+    find(jl, j, nj, ket.l, nl);
+  }
+
   __attribute__((always_inline)) void add(std::int32_t first, std::int32_t second, const Ket& ket,
-                                          Vec<T> x) {
+                                          const I (&pairs)[3][2], Vec<T> x) {
     const I i = I{} + first, j = I{} + second;
-    const Terms<T> terms(i, j, ket.k, ket.l);
+    const Terms<T> terms(i, j, ket.k, ket.l, pairs);
     x = select<T>(ket.out | before, Vec<T>{}, x);
     if (same >= 0 && terms.pairs[0][0][same] < terms.pairs[0][1][same]) x[same] = 0;
     const I equal = (ket.k == ket.l) | (ket.k == i) | (ket.k == j) | (ket.l == i) | (ket.l == j);
@@ -123,13 +166,28 @@ struct HalfMatrix : Taker<T> {
   }
 };
 
+// Asks for large pages: additions here and there find the addresses of few of them at once.
+template <class T>
+void on_large_pages(T* first, std::int64_t count) {
+#ifdef __linux__
+  constexpr std::uintptr_t size = 1 << 21;
+  const auto from = (reinterpret_cast<std::uintptr_t>(first) + size - 1) / size * size;
+  const auto to = reinterpret_cast<std::uintptr_t>(first + count) / size * size;
+  // Without them all is well, too: no need to look at the answer.
+  if (to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+#else
+  (void)first, (void)count;
+#endif
+}
+
 // half[P (P + 1) / 2]; one pass for each interaction.
 template <class T>
 void supermatrix(const SupermatrixProblem<T>& problem, T* half) {
+  on_large_pages(half, problem.elements);
   std::fill_n(half, problem.elements, T(0));
   const EriBlocks<T> blocks(problem.eri);
   for (const auto& pass : problem.passes) {
-    HalfMatrix<T> taker(problem.aos, pass.coulomb, pass.exchange, half);
+    HalfMatrix<T> taker(problem, pass.coulomb, pass.exchange, half);
     blocks.compute(pass.of, taker);
   }
 }

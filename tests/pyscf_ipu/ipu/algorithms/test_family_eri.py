@@ -12,7 +12,7 @@ from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER, mole_of, molecule
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.integrals.supermatrix import repulsion, supermatrix
+from pyscf_ipu.integrals.supermatrix import pair_order, repulsion, supermatrix
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRS
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
@@ -86,7 +86,7 @@ class System:
     def by_rows(self, tables, mol, d):
         atoms = self.atoms(tables, mol)
         half = supermatrix(atoms.plan, pair_strips(atoms), self.x)
-        return half, *repulsion(half, d)
+        return half, *repulsion(half, d, pair_order(atoms.plan))
 
     def coverage(self):
         """[P, P] of 1 where a class that is computed gives the element, else 0."""
@@ -137,7 +137,8 @@ def whole(system, half):
     n = system.shape.n_pairs
     lower = np.zeros((n, n))
     lower[np.tril_indices(n)] = half
-    return lower + lower.T
+    places = np.argsort(pair_order(tile_plan(system.shape)))
+    return (lower + lower.T)[places[:, None], places]
 
 
 @pytest.mark.parametrize(("name", "precision"), CASES)
