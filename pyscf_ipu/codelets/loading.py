@@ -25,10 +25,10 @@ there, or the name of an instruction set."""
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
 NAMES = (
-    "ao_values attraction_gradient becke_weights compensated_dot compensated_sum eri eri_gradient "
-    "exact_product fitting_gradient fitting_integrals fitting_repulsion fitting_solution "
-    "nuclear_attraction packed_ao_values pair_gradient repulsion shell_pairs supermatrix "
-    "xc_density xc_kinetic_density xc_kinetic_potential xc_potential"
+    "ao_values attraction_gradient becke_gradient becke_weights compensated_dot compensated_sum "
+    "eri eri_gradient exact_product fitting_gradient fitting_integrals fitting_repulsion "
+    "fitting_solution nuclear_attraction packed_ao_values pair_gradient repulsion shell_pairs "
+    "supermatrix xc_density xc_gradient xc_kinetic_density xc_kinetic_potential xc_potential"
 ).split()
 
 

@@ -1,4 +1,4 @@
-"""The derivative of Becke's weights: of an energy that is a sum over the points of one atom.
+"""The derivative of Becke's weights: of an energy that is a sum over the points of some atoms.
 
 With P_i = prod_j s(nu_ij) and the share p_i = P_i / sum_k P_k (`pyscf_ipu.grid.becke`), a weight of
 atom o changes by dw = w sum_i (delta_io - p_i) dln P_i.  The logarithmic derivative of a cell
@@ -9,17 +9,61 @@ pass.
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from pyscf_ipu.grid.becke import AtomPairs, cell_functions, distances
-from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatG3
+from pyscf_ipu.codelets import codelet
+from pyscf_ipu.grid.becke import AtomPairs, Cells, cell_functions, distances
+from pyscf_ipu.numerics.arrays import Count, FloatA3, FloatG3, FloatMG, FloatMG3
+from pyscf_ipu.numerics.two_words import Pair
 
 LEAST = 1e-20
 """Of half of 1 - nu: where it is smaller, P_i is zero."""
 
 LANES = 16
 """Sums over points run in this many lanes: XLA adds along the last axis number by number."""
+
+
+def weights_gradient(
+    points_local: FloatMG3, by_volume: FloatMG, owner: Int[np.ndarray, " M"], cells: Cells
+) -> FloatA3:
+    """The derivative by the nuclei of sum_mg by_volume_mg p_mg, with the owners' shares p.
+
+    Args:
+        points_local: points relative to the centre of their owner, Bohr.
+        by_volume: what the share of every point is multiplied with; zero for padded points.
+        owner: index of the atom slot that owns each row.
+        cells: all the atoms that divide space among them.
+    """
+    owner = np.asarray(owner, np.int32)
+    operands = (points_local, by_volume, owner, *cells.centre, cells.radius, cells.present)
+    shape = cells.centre.hi.shape
+    return codelet("becke_gradient", weights_gradient_of_slots, *operands, shape=shape)
+
+
+def weights_gradient_of_slots(
+    points_local: FloatMG3, by_volume: FloatMG, owner: Int[Array, " M"], *atoms: Array
+) -> FloatA3:
+    """The portable form of the codelet "becke_gradient": one atom after another."""
+    high, low, radius, present = atoms
+    pairs = AtomPairs.build(Cells(Pair(high, low), radius, present))
+    index = jnp.arange(len(present), dtype=jnp.int32)
+
+    def add(sums: tuple[Array, Array], slot: tuple) -> tuple[tuple[Array, Array], None]:
+        local, by_volume, atom = slot
+        shares = Shares.of(local, atom, pairs, present)
+        by_away, by_inverse = shares_gradient(shares, local, by_volume, atom, pairs)
+        by_away = jnp.where((index == atom)[:, None] | ~present[atom], 0.0, by_away)
+        by_inverse = jnp.where(present[atom], by_inverse, 0.0)
+        direct = sums[0].at[atom].add(by_away.sum(0)) - by_away
+        return (direct, sums[1] + by_inverse), None
+
+    start = jnp.zeros_like(high), jnp.zeros_like(pairs.inverse)
+    (direct, by_inverse), _ = lax.scan(add, start, (points_local, by_volume, owner))
+    # d(1/|R_ij|) = -R_ij / |R_ij|^3 dR_ij
+    by_pair = -(by_inverse * pairs.inverse**3)[..., None] * pairs.displacement
+    return direct + by_pair.sum(1) - by_pair.sum(0)
 
 
 class Shares(NamedTuple):
@@ -39,7 +83,7 @@ class Shares(NamedTuple):
         return cls(distance, cells / jnp.where(total > 0, total, 1.0))
 
 
-def weights_gradient(
+def shares_gradient(
     shares: Shares,
     local: FloatG3,
     by_volume: Float[Array, " G"],

@@ -76,9 +76,13 @@ def ao_blocks(
         gradient: whether D is 4.
         screened: whether values are zero where they are `NEGLIGIBLE`.
     """
-    operands, size, attributes = _ao_values(atoms, local, owner, gradient)
+    operands, size, attributes = ao_operands(atoms, local, owner, gradient)
     values = codelet(
-        "ao_values", partial(_portable, atoms.layout, gradient), *operands, shape=size, **attributes
+        "ao_values",
+        partial(_portable, atoms.layout, gradient),
+        *operands,
+        shape=size,
+        **attributes,
     )
     if screened:
         live = not_negligible(values, weights, NEGLIGIBLE[np.dtype(atoms.dtype)])
@@ -102,7 +106,7 @@ def packed_ao_blocks(
     if owner.shape[1] > SCREENED_POINTS:
         raise ValueError(f"{owner.shape[1]} points in a block: pack up to {SCREENED_POINTS}")
     negligible = NEGLIGIBLE[np.dtype(atoms.dtype)]
-    operands, size, attributes = _ao_values(atoms, local, owner, gradient)
+    operands, size, attributes = ao_operands(atoms, local, owner, gradient)
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *rest, weights = operands
@@ -141,7 +145,7 @@ def not_negligible(ao: FloatTDNG, weights: FloatTG, negligible: float) -> Bool[A
     return (size >= 1.0).swapaxes(1, 2)
 
 
-def _ao_values(
+def ao_operands(
     atoms: Atoms,
     local: Float[Array, "T G 3"],
     owner: Int[np.ndarray, "T G"] | Int[Array, "T G"],
@@ -174,7 +178,7 @@ def _portable(layout: Layout, gradient: bool, *operands: Array) -> FloatTDNG:
     """The portable form of the codelet "ao_values"."""
     local, owner, hi, lo, *shells = operands
     centres = Pair(hi, lo)
-    parts = _split_shells(layout, centres, *shells)
+    parts = split_shells(layout, centres, *shells)
     return ao_blocks_vertex(layout, parts, local, centres.at(owner), gradient)
 
 
@@ -219,7 +223,7 @@ def shell_table(layout: Layout) -> Int[np.ndarray, "shells 9"]:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _split_shells(
+def split_shells(
     layout: Layout,
     nuclei: Pair,
     exponents: Float[Array, "2 numbers"],

@@ -36,11 +36,19 @@ Work = Callable[..., tuple[PyTree, Floats]]
 is added up over all blocks)."""
 
 
+class Places(NamedTuple):
+    """Where the points of T blocks are."""
+
+    local: Float[Array, "T G 3"]  # Bohr, from their owners
+    owner: Int[np.ndarray, "T G"] | Int[Array, "T G"]  # atom slots
+
+
 class GridBlocks(NamedTuple):
     """T blocks of grid points."""
 
     ao: AoBlocks
     weights: FloatTG  # Bohr^3
+    places: Places
 
     def each(self, work: Work, *more: Array) -> tuple[PyTree, Floats]:
         """What `work` gives for all blocks; `more` has a row per block."""
@@ -60,6 +68,12 @@ class RemadeBlocks(NamedTuple):
     def weights(self) -> FloatTG:
         """Of all blocks, Bohr^3."""
         return self.pieces.reshape(-1, self.pieces.shape[-1])
+
+    @property
+    def places(self) -> Places:
+        """Of the points of all blocks."""
+        size = self.pieces.shape[-1]
+        return Places(self.local.reshape(-1, size, 3), self.owner.reshape(-1, size))
 
     def each(self, work: Work, *more: Array) -> tuple[PyTree, Floats]:
         """What `work` gives for all blocks; `more` has a row per block."""
@@ -124,7 +138,7 @@ def grid_blocks(
         return RemadeBlocks(
             values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
         )
-    return GridBlocks(values(local, owner, volume), volume)
+    return GridBlocks(values(local, owner, volume), volume, Places(local, owner))
 
 
 def _packs(blocks: int | None) -> bool:

@@ -125,7 +125,7 @@ def _densities(
     """A codelet from AO values and the density matrix to the points of all blocks."""
 
     def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, density: FloatNN) -> Array:
-        return vertex(_that_count(ao, count), density[aos][:, aos])
+        return vertex(that_count(ao, count), density[aos][:, aos])
 
     def portable(values: FloatTDNG, *operands: Array) -> Array:
         *lists, density = operands
@@ -143,7 +143,7 @@ def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatN
     n = ao.values.shape[2]
 
     def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, factors: Array) -> FloatNN:
-        found = vertex(_that_count(ao, count), factors)
+        found = vertex(that_count(ao, count), factors)
         return jnp.zeros_like(found).at[aos[:, None], aos].set(found)
 
     def portable(values: FloatTDNG, *operands: Array) -> FloatNN:
@@ -157,7 +157,7 @@ def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatN
     return codelet(name, portable, ao.values, *ao.listed(), factors, shape=(n, n))
 
 
-def _that_count(ao: FloatDNG, count: Count) -> FloatDNG:
+def that_count(ao: FloatDNG, count: Count) -> FloatDNG:
     """Zeros in place of AO values that mean nothing."""
     return jnp.where((jnp.arange(ao.shape[1], dtype=jnp.int32) < count)[:, None], ao, 0.0)
 

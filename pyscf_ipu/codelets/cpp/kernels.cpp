@@ -6,8 +6,10 @@
 #include "fitting/fitting_repulsion.hpp"
 #include "fitting/fitting_solution.hpp"
 #include "gradients/attraction_gradient.hpp"
+#include "gradients/becke_gradient.hpp"
 #include "gradients/eri_gradient.hpp"
 #include "gradients/pair_gradient.hpp"
+#include "gradients/xc_gradient.hpp"
 #include "grid/becke.hpp"
 #include "grid/orbitals.hpp"
 #include "grid/xc.hpp"
@@ -28,8 +30,8 @@ Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
           eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
-          becke_weights<T>,       ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
-          xc_kinetic_density<T>,  xc_kinetic_potential<T>,
+          becke_weights<T>,       becke_gradient<T>,      ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
+          xc_kinetic_density<T>,  xc_kinetic_potential<T>, xc_gradient<T>,
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }
 

@@ -156,6 +156,16 @@ struct AoBlocks {
   }
 };
 
+// The semilocal energy's derivative by the nuclei: factors[T, moments, Gb] are its derivatives by the
+// density and, as far as there are any, by the density's gradient and the kinetic energy density.
+template <class T>
+struct XcGradientProblem {
+  AoProblem<T> at;
+  AoBlocks<T> ao;
+  const T *factors, *density;
+  std::int64_t moments, atoms;
+};
+
 // One pair class and the nuclei: p[primitives], centres [primitives, 3], e[primitives, products,
 // hermites], atom[primitives / depth] (own nucleus, left out, or -1), charge[atoms], nuclei [atoms, 3];
 // boys: the fit of this order.  Result: [primitives / depth, products].
@@ -225,6 +235,10 @@ struct Kernels {
   void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,
                         std::int64_t count, std::int64_t atoms, T* out);
+  // out[A, 3] from points, by_volume[M, G], owner[M] and A atoms; see gradient/weights.py.
+  void (*becke_gradient)(const T* points, const T* by_volume, const std::int32_t* owner,
+                         const T* high, const T* low, const T* radius, const bool* mask,
+                         std::int64_t slots, std::int64_t count, std::int64_t atoms, T* out);
   // out[T, D, N, Gb]: values and, for D = 4, gradients.
   void (*ao_values)(const AoProblem<T>& problem, T* values);
   // The same with AOs that count first, and which they are: see AoBlocks.
@@ -237,6 +251,8 @@ struct Kernels {
   // The same from the gradients: out[T, Gb] from density, out[N, N] from factors[T, Gb].
   void (*xc_kinetic_density)(const AoBlocks<T>& ao, const T* density, T* out);
   void (*xc_kinetic_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
+  // out[A, 3]; see gradient/exchange_correlation.py.
+  void (*xc_gradient)(const XcGradientProblem<T>& problem, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,
                           T* out_high, T* out_low);

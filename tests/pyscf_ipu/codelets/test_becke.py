@@ -1,4 +1,4 @@
-"""The native codelet "becke_weights" against its portable vertex."""
+"""The native codelets "becke_weights" and "becke_gradient" against their portable forms."""
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +7,7 @@ import pytest
 
 from pyscf_ipu.codelets import library
 from pyscf_ipu.elements.atomic_grid import bragg_adjust
+from pyscf_ipu.gradient.weights import weights_gradient, weights_gradient_of_slots
 from pyscf_ipu.grid.becke import Cells, becke_weights, becke_weights_on_tiles
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -81,3 +82,29 @@ def test_atoms_in_one_place_share_it():
     arrays[2][3], arrays[3][3] = arrays[2][0], arrays[3][0]
     native, portable = both(owner, *arrays)
     np.testing.assert_allclose(native, portable, atol=1e-14)
+
+
+@pytest.mark.parametrize("n_points", [1, 17, 100])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+def test_native_and_portable_derivatives(n_points, dtype, tolerance):
+    """With a nucleus in the place of another one, and a point on a nucleus."""
+    owner, (points, by_volume, high, low, radius) = problem(n_points, dtype, seed=2)
+    high[5], low[5] = high[0], low[0]
+    points[2, 0] = 0.0
+    arrays = (points, by_volume * np.sign(points[..., 0]), high, low, radius)
+    mask = jnp.asarray(NUMBERS > 0)
+
+    def native(points, by_volume, *atoms):
+        return weights_gradient(points, by_volume, owner, Cells(Pair(*atoms[:2]), atoms[2], mask))
+
+    def portable(points, by_volume, *atoms):
+        index = jnp.asarray(owner, np.int32)
+        return weights_gradient_of_slots(points, by_volume, index, *atoms, mask)
+
+    with jax.enable_x64(dtype == np.float64):
+        given = [jnp.asarray(x) for x in arrays]
+        found, expected = (np.asarray(jax.jit(f)(*given)) for f in (native, portable))
+    scale = np.abs(expected).max()
+    assert scale > 0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+    np.testing.assert_allclose(found.sum(0), 0, atol=tolerance * scale)

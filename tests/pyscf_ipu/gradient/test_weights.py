@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.gradient.weights import Shares, weights_gradient
+from pyscf_ipu.gradient.weights import Shares, shares_gradient
 from pyscf_ipu.grid.becke import AtomPairs, Cells, becke_weights_vertex
 from pyscf_ipu.numerics.two_words import Pair
 
@@ -38,7 +38,7 @@ def test_the_derivative_of_a_sum_over_the_points_of_an_atom(atom):
         @jax.jit
         def closed(local, by_volume):
             shares = Shares.of(local, jnp.int32(atom), pairs, present)
-            return weights_gradient(shares, local, by_volume, jnp.int32(atom), pairs)
+            return shares_gradient(shares, local, by_volume, jnp.int32(atom), pairs)
 
         found = closed(local, volume * energy)
         for ours, theirs in zip(found, expected, strict=True):

@@ -4,16 +4,28 @@
 namespace pyscf_ipu {
 namespace {
 
-ffi::Error becke_weights(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,
-                         Buffer radius, Buffer mask, Result out) {
+// A kernel over the points of some slots and all atoms; `kernel` picks it from the table.
+template <class Pick>
+ffi::Error over_slots(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,
+                      Buffer radius, Buffer mask, Result out, Pick kernel) {
   return by_type(points.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    best().of<T>().becke_weights(data<T>(points), data<T>(volume), data<std::int32_t>(owner),
-                                 data<T>(high), data<T>(low), data<T>(radius), data<bool>(mask),
-                                 volume.dimensions()[0], volume.dimensions()[1],
-                                 radius.dimensions()[0], data<T>(*out));
+    kernel(best().of<T>())(data<T>(points), data<T>(volume), data<std::int32_t>(owner),
+                           data<T>(high), data<T>(low), data<T>(radius), data<bool>(mask),
+                           volume.dimensions()[0], volume.dimensions()[1],
+                           radius.dimensions()[0], data<T>(*out));
   });
 }
+
+#define OVER_SLOTS(name)                                                                      \
+  ffi::Error name(Buffer points, Buffer volume, Buffer owner, Buffer high, Buffer low,        \
+                  Buffer radius, Buffer mask, Result out) {                                   \
+    return over_slots(points, volume, owner, high, low, radius, mask, out,                    \
+                      [](const auto& table) { return table.name; });                          \
+  }
+OVER_SLOTS(becke_weights)
+OVER_SLOTS(becke_gradient)
+#undef OVER_SLOTS
 
 // The arrays that both forms of AO values take, and the size [T, D, N, Gb] of their result.
 template <class T>
@@ -54,16 +66,36 @@ ffi::Error packed_ao_values(Buffer points, Buffer owner, Buffer high, Buffer low
   });
 }
 
+template <class T>
+AoBlocks<T> blocks_of(Buffer ao, Buffer aos, Buffer count) {
+  const auto size = ao.dimensions();
+  return {data<T>(ao), data<std::int32_t>(aos), data<std::int32_t>(count), size[0],
+          size[1] * size[2] * size[3], size[1], size[2], size[3]};
+}
+
+ffi::Error xc_gradient(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
+                       Buffer coefficients, Buffer ao, Buffer aos, Buffer count, Buffer factors,
+                       Buffer density, ffi::Span<const std::int32_t> shells,
+                       ffi::Span<const double> pure_d, ffi::Span<const double> pure_f,
+                       Result out) {
+  return by_type(points.element_type(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    best().of<T>().xc_gradient(
+        {ao_problem<T>(points, owner, high, low, exponents, coefficients, shells, pure_d, pure_f,
+                       ao.dimensions()),
+         blocks_of<T>(ao, aos, count), data<T>(factors), data<T>(density), factors.dimensions()[1],
+         out->dimensions()[0]},
+        data<T>(*out));
+  });
+}
+
 // A kernel over ao[T, D, N, Gb], the AOs that count, and one more array; `kernel` picks it from the
 // table.
 template <class Pick>
 ffi::Error over_blocks(Buffer ao, Buffer aos, Buffer count, Buffer other, Result out, Pick kernel) {
   return by_type(ao.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    const auto size = ao.dimensions();
-    const AoBlocks<T> blocks{data<T>(ao), data<std::int32_t>(aos), data<std::int32_t>(count),
-                             size[0], size[1] * size[2] * size[3], size[1], size[2], size[3]};
-    kernel(best().of<T>())(blocks, data<T>(other), data<T>(*out));
+    kernel(best().of<T>())(blocks_of<T>(ao, aos, count), data<T>(other), data<T>(*out));
   });
 }
 
@@ -80,6 +112,7 @@ OVER_BLOCKS(xc_kinetic_potential)
 }  // namespace
 
 CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
+CODELET(becke_gradient, results<1>(arguments<7>(ffi::Ffi::Bind())))
 
 CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
                               .Attr<ffi::Span<const std::int32_t>>("shells")
@@ -91,6 +124,11 @@ CODELET(packed_ao_values, results<3>(arguments<7>(ffi::Ffi::Bind())
                                      .Attr<ffi::Span<const double>>("pure_d")
                                      .Attr<ffi::Span<const double>>("pure_f")
                                      .Attr<double>("negligible")))
+
+CODELET(xc_gradient, results<1>(arguments<11>(ffi::Ffi::Bind())
+                                .Attr<ffi::Span<const std::int32_t>>("shells")
+                                .Attr<ffi::Span<const double>>("pure_d")
+                                .Attr<ffi::Span<const double>>("pure_f")))
 
 CODELET(xc_density, results<1>(arguments<4>(ffi::Ffi::Bind())))
 CODELET(xc_potential, results<1>(arguments<4>(ffi::Ffi::Bind())))
