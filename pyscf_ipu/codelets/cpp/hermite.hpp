@@ -79,18 +79,6 @@ struct ProductIndex {
 template <int LB, int LK>
 inline constexpr ProductIndex<LB, LK> kProduct{};
 
-// The Chebyshev fit of numerics/boys.py for one order: its map, shift and coefficients.
-template <class T>
-struct BoysFit {
-  T scale, shift, lead_low;
-  std::array<T, 80> coefficient;
-};
-
-// In float32, powers of u are as accurate as Chebyshev polynomials for the lowest orders (their
-// largest coefficient is below one) and take half the operations; beyond, they lose digits.
-template <class T>
-constexpr bool by_powers(int order) { return std::is_same_v<T, float> && order <= 1; }
-
 // sum_k c_k T_k as coefficients of powers, in place.
 inline void powers_of(double* c, int terms) {
   for (int k = 0; k + 2 < terms; ++k)  // T_j = 2 u T_(j-1) - T_(j-2), unrolled from the top
@@ -100,16 +88,70 @@ inline void powers_of(double* c, int terms) {
     }
 }
 
+// Where AVX-512 can look up 16 numbers at once, the fit is cut into as many pieces, on each of which a
+// polynomial of this degree is as exact as float.
+constexpr int kPieces = 16, kPieceDegree = 8;
+
+// The orders whose fits are cut: below, powers are as fast; above, the degree is too low.
+template <class T>
+constexpr bool in_pieces(int order) {
+#ifdef __AVX512F__
+  return std::is_same_v<T, float> && order >= 2 && order <= 5;
+#else
+  return false;
+#endif
+}
+
+// The Chebyshev fit of numerics/boys.py for one order: its map, shift and coefficients; and the
+// powers of the place in a piece, from -1/2 to 1/2, the lowest ones in two words.
+template <class T>
+struct BoysFit {
+  T scale, shift, lead_low;
+  std::array<T, 80> coefficient;
+  alignas(64) T piece[kPieceDegree + 2][kPieces];
+
+  // Cuts the series with these coefficients: it is interpolated at Chebyshev's nodes.
+  void cut(const double* c, int terms) {
+    constexpr int n = kPieceDegree + 1;
+    constexpr double pi = 3.14159265358979323846;
+    double wave[n][n];
+    for (int j = 0; j < n; ++j)
+      for (int k = 0; k < n; ++k) wave[j][k] = std::cos(pi * j * (k + 0.5) / n);
+    for (int i = 0; i < kPieces; ++i) {
+      double found[n] = {};
+      for (int k = 0; k < n; ++k) {
+        const double u = (2 * i + 1 + wave[1][k]) / kPieces - 1;
+        double first = 0, second = 0;
+        for (int j = terms - 1; j >= 1; --j) {
+          const double next = 2 * u * first + (c[j] - second);
+          second = first, first = next;
+        }
+        const double value = u * first + (c[0] - second);
+        for (int j = 0; j < n; ++j) found[j] += (j ? 2.0 : 1.0) / n * wave[j][k] * value;
+      }
+      powers_of(found, n);
+      for (int j = 0; j < n; ++j) piece[j][i] = T(std::ldexp(found[j], j));
+      piece[n][i] = T(found[0] - double(piece[0][i]));
+    }
+  }
+};
+
+// In float32, powers of u are as accurate as Chebyshev polynomials for the lowest orders (their
+// largest coefficient is below one) and take half the operations; beyond, they lose digits.
+template <class T>
+constexpr bool by_powers(int order) { return std::is_same_v<T, float> && order <= 1; }
+
 // From scale, shift, number of coefficients, coefficients; moves `from` behind them.  Throws if the
 // fit is not of the degree that the kernels have unrolled.
 template <class T>
-inline BoysFit<T> read_fit(const double*& from, int order) {
+inline BoysFit<T> read_fit(const double*& from, int order, bool cut = false) {
   BoysFit<T> fit{};
   fit.scale = T(from[0]), fit.shift = T(from[1]);
   const int terms = static_cast<int>(from[2]);
   if (terms != boys_degree<T>(order) + 1) throw std::invalid_argument("degree of a Boys fit");
   double c[80];
   std::copy_n(from + 3, terms, c);
+  if (cut && in_pieces<T>(order)) fit.cut(c, terms);
   if (by_powers<T>(order)) powers_of(c, terms);
   for (int k = 0; k < terms; ++k) fit.coefficient[k] = T(c[k]);
   fit.lead_low = T(c[0] - double(fit.coefficient[0]));
@@ -119,9 +161,9 @@ inline BoysFit<T> read_fit(const double*& from, int order) {
 
 // The fits of all orders up to `highest`, one behind another.
 template <class T>
-inline std::vector<BoysFit<T>> read_fits(const double* from, int highest) {
+inline std::vector<BoysFit<T>> read_fits(const double* from, int highest, bool cut = false) {
   std::vector<BoysFit<T>> fits;
-  for (int order = 0; order <= highest; ++order) fits.push_back(read_fit<T>(from, order));
+  for (int order = 0; order <= highest; ++order) fits.push_back(read_fit<T>(from, order, cut));
   return fits;
 }
 
@@ -157,6 +199,27 @@ inline Vec<T> boys_series(const BoysFit<T>& fit, Vec<T> u) {
   }
 }
 
+// The same series, of a fit that has been cut.
+template <class T>
+inline Vec<T> boys_piece(const BoysFit<T>& fit, Vec<T> u) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float>) {
+    // A little less than kPieces / 2, so that u = 1 is in the last piece.
+    const Vec<T> at = u * T(7.9999980) + T(7.5);
+    constexpr T shift = T(8388608);  // rounds, and the piece stands in the lowest bits
+    const Vec<T> rounded = at + shift, x = at - (rounded - shift);
+    const auto look_up = [&](int j) __attribute__((always_inline)) {
+      return (Vec<T>)_mm512_permutexvar_ps((__m512i)rounded, _mm512_load_ps(fit.piece[j]));
+    };
+    Vec<T> sum = look_up(kPieceDegree);
+#pragma GCC unroll 8
+    for (int j = kPieceDegree - 1; j >= 1; --j) sum = sum * x + look_up(j);
+    return look_up(0) + (sum * x + look_up(kPieceDegree + 1));
+  }
+#endif
+  return fit.lead_low * u;  // never: in_pieces
+}
+
 // Where the top order underflows, the others come upwards from F_0 = sqrt(pi / t) / 2.
 template <class T, int L>
 inline void boys_far(Vec<T> t, Vec<T>* f) {
@@ -170,11 +233,16 @@ inline void boys_far(Vec<T> t, Vec<T>* f) {
   }
 }
 
-template <class T, int L>
+// `kCut`: whether the fit has been cut, if it is one of `in_pieces`.
+template <class T, int L, bool kCut = false>
 inline void boys(const BoysFit<T>& fit, Vec<T> t, Vec<T>* f) {
   const Vec<T> u = (t - fit.scale) * reciprocal<T>(t + fit.scale);
   const Vec<T> root = reciprocal_root<T>(t + fit.shift);
-  Vec<T> top = boys_series<T, L>(fit, u) * root;
+  Vec<T> top = root;
+  if constexpr (kCut && in_pieces<T>(L))
+    top *= boys_piece<T>(fit, u);
+  else
+    top *= boys_series<T, L>(fit, u);
   if constexpr (L > 0) {
     const Vec<T> square = root * root;
     for (int n = 0; n < L; ++n) top = top * square;
@@ -200,10 +268,10 @@ template <class T>
 inline constexpr Interaction<T> kCoulomb{1, 0, 0};
 
 // prefactor * R^n_000 for n <= L.
-template <class T, int L>
+template <class T, int L, bool kCut = false>
 inline void plain_seeds(const BoysFit<T>& fit, Vec<T> alpha, Vec<T> prefactor, Vec<T> square,
                         Vec<T>* f) {
-  boys<T, L>(fit, alpha * square, f);
+  boys<T, L, kCut>(fit, alpha * square, f);
   const Vec<T> factor = T(-2) * alpha;
 #pragma GCC unroll 9
   for (int n = 0; n <= L; ++n) {
@@ -224,6 +292,21 @@ __attribute__((noinline)) void separated_seeds(const BoysFit<T>& fit, const Inte
   for (int n = 0; n <= L; ++n) f[n] += near[n];
 }
 
+// One level of the recursion: the rows of `to` from those of `from`, which are of one order of the
+// Boys function higher; both may be the same array.
+template <class T, int L>
+inline __attribute__((always_inline)) void raise_level(const Vec<T>* axis, int rows,
+                                                       const Vec<T>* from, Vec<T>* to) {
+  constexpr auto& rule = kRecursion<L>;
+  // A row needs rows of lower degree only, so high degrees go first.
+#pragma GCC unroll 64
+  for (int h = rows - 1; h >= 1; --h) {
+    Vec<T> raised = axis[rule.axis[h]] * from[rule.one[h]];
+    if (rule.count[h] > 0) raised += T(rule.count[h]) * from[rule.two[h]];
+    to[h] = raised;
+  }
+}
+
 // prefactor * R_tuv(alpha, (x, y, z)) for t + u + v <= L into r[n_hermite(L)].
 template <class T, int L>
 inline void hermite_coulomb(const BoysFit<T>& fit, const Interaction<T>& of, Vec<T> alpha,
@@ -235,17 +318,9 @@ inline void hermite_coulomb(const BoysFit<T>& fit, const Interaction<T>& of, Vec
   else
     separated_seeds<T, L>(fit, of, alpha, prefactor, square, f);
   const Vec<T> axis[3] = {x, y, z};
-  constexpr auto& rule = kRecursion<L>;
   r[0] = f[L];
-  // In place: a row needs rows of lower degree only, so high degrees go first.
   const auto level = [&](int n) __attribute__((always_inline)) {
-    const int rows = n_hermite(L - n);
-#pragma GCC unroll 64
-    for (int h = rows - 1; h >= 1; --h) {
-      Vec<T> raised = axis[rule.axis[h]] * r[rule.one[h]];
-      if (rule.count[h] > 0) raised += T(rule.count[h]) * r[rule.two[h]];
-      r[h] = raised;
-    }
+    raise_level<T, L>(axis, n_hermite(L - n), r, r);
     r[0] = f[n];
   };
   if constexpr (L <= 4) {
@@ -254,6 +329,33 @@ inline void hermite_coulomb(const BoysFit<T>& fit, const Interaction<T>& of, Vec
   } else {
     for (int n = L - 1; n >= 0; --n) level(n);
   }
+}
+
+// The same, and what their derivatives are made of: with slope_tuv, the same from F_1, F_2, ..., is
+// dR_tuv/dx = R_(t+1)uv = x slope_tuv + t slope_(t-1)uv.  The fit has been cut.
+template <class T, int L>
+inline void hermite_coulomb_slope(const BoysFit<T>& fit, const Interaction<T>& of, Vec<T> alpha,
+                                  Vec<T> prefactor, const Vec<T> (&axis)[3], Vec<T>* r,
+                                  Vec<T>* slope) {
+  Vec<T> f[L + 2];
+  const Vec<T> square = axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2];
+  if (of.long_range == T(0))
+    plain_seeds<T, L + 1, true>(fit, alpha, prefactor, square, f);
+  else
+    separated_seeds<T, L + 1>(fit, of, alpha, prefactor, square, f);
+  slope[0] = f[L + 1];
+  const auto level = [&](int n) __attribute__((always_inline)) {
+    raise_level<T, L>(axis, n_hermite(L + 1 - n), slope, slope);
+    slope[0] = f[n];
+  };
+  if constexpr (L <= 4) {
+#pragma GCC unroll 4
+    for (int n = L; n >= 1; --n) level(n);
+  } else {
+    for (int n = L; n >= 1; --n) level(n);
+  }
+  raise_level<T, L>(axis, n_hermite(L), slope, r);
+  r[0] = f[0];
 }
 
 }  // namespace pyscf_ipu::ISA

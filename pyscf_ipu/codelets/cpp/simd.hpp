@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
@@ -19,6 +20,16 @@ struct Simd {
   typedef integer integers __attribute__((vector_size(VECTOR_BYTES)));
   static constexpr int width = VECTOR_BYTES / sizeof(T);
 };
+
+// Calls f with the constants 0 .. n - 1, for loops whose body has to be written out in any case.
+template <int... i, class F>
+inline __attribute__((always_inline)) void written_out(std::integer_sequence<int, i...>, F f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+template <int n, class F>
+inline __attribute__((always_inline)) void written_out(F f) {
+  written_out(std::make_integer_sequence<int, n>(), f);
+}
 
 template <class T>
 using Vec = typename Simd<T>::type;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "gemm.hpp"
 #include "gradients/eri_gradient_high.hpp"
 #include "integrals/eri_high.hpp"
 #include "integrals/eri_sides.hpp"
@@ -37,22 +38,127 @@ struct RaisedIndex {
 template <int L>
 inline constexpr RaisedIndex<L> kRaised{};
 
-// The sums of a class as kets, laid out as Side::lanes and with three vectors per KetVector.
+// Row of (t, u, v) one degree lower along each axis, and its power there.
+template <int L>
+struct LoweredIndex {
+  std::array<std::array<int, n_hermite(L)>, 3> row{}, count{};
+
+  constexpr LoweredIndex() {
+    for_each_row(L, [this](int t, int u, int v) {
+      const int h = hermite_row(t, u, v), power[3] = {t, u, v};
+      for (int i = 0; i < 3; ++i) {
+        count[i][h] = power[i];
+        if (power[i]) row[i][h] = hermite_row(t - (i == 0), u - (i == 1), v - (i == 2));
+      }
+    });
+  }
+};
+
+template <int L>
+inline constexpr LoweredIndex<L> kLowered{};
+
+// The AOs of the products of a group of kets, lane by lane: each lane vector is listed once, and every
+// product (k, l) has two of them.
+template <class T>
+struct GroupProducts {
+  std::vector<std::int32_t> aos;     // [slots, lanes]
+  std::vector<int> first, second;    // slots of k and of l [products]
+  std::vector<Vec<T>> times;         // how often a product stands in a symmetric matrix [products]
+
+  GroupProducts(const std::int32_t* products, const PairStrip<T>& strip, const KetGroup<T>& group,
+                int count)
+      : times(count) {
+    for (int g = 0; g < count; ++g) {
+      std::int32_t aos[2][kWidth<T>];
+      for (int lane = 0; lane < kWidth<T>; ++lane) {
+        const int pair = group.first + std::min(lane, group.lanes - 1);
+        const std::int32_t* row = products + 3 * (strip.pairs[pair].row + g);
+        aos[0][lane] = row[0], aos[1][lane] = row[1];
+        times[g][lane] = lane < group.lanes ? T(row[2]) : T(0);
+      }
+      first.push_back(slot(aos[0])), second.push_back(slot(aos[1]));
+    }
+  }
+
+  int slots() const { return int(aos.size()) / kWidth<T>; }
+
+ private:
+  int slot(const std::int32_t* wanted) {
+    const int n = slots();
+    for (int s = 0; s < n; ++s)
+      if (std::equal(wanted, wanted + kWidth<T>, aos.data() + s * kWidth<T>)) return s;
+    aos.insert(aos.end(), wanted, wanted + kWidth<T>);
+    return n;
+  }
+};
+
+// Of all groups of a class: [strips][groups].
+template <class T>
+std::vector<std::vector<GroupProducts<T>>> products_of(const Side<T>& side,
+                                                       const std::int32_t* products) {
+  std::vector<std::vector<GroupProducts<T>>> found(side.strips.size());
+  for (std::size_t s = 0; s < found.size(); ++s)
+    for (const auto& group : side.strips[s].groups)
+      found[s].emplace_back(products, side.strips[s], group, side.products);
+  return found;
+}
+
+// Row k of a ket Hermite so that h and k add up to m, or -1.
+template <int LB, int LK>
+struct DifferenceIndex {
+  std::array<std::array<int, n_hermite(LB)>, n_hermite(LB + LK)> row{};
+
+  constexpr DifferenceIndex() {
+    for (auto& rows : row)
+      for (int& one : rows) one = -1;
+    for (int h = 0; h < n_hermite(LB); ++h)
+      for (int k = 0; k < n_hermite(LK); ++k) row[kProduct<LB, LK>.row[h][k]][h] = k;
+  }
+};
+
+template <int LB, int LK>
+inline constexpr DifferenceIndex<LB, LK> kDifference{};
+
+// Which Hermites the E of product f has, a bit for each, in a class of s functions (one product) or
+// of s with s, x, y and z (four of them): the classes with the most quartets, written out.
+constexpr unsigned long long usual_pattern(int f) { return 1ULL | 1ULL << f; }
+
+template <class T>
+bool is_usual(const Side<T>& side, int products) {
+  if (side.products != products) return false;
+  for (int f = 0; f < products; ++f)
+    if (side.occupied_by[f] != usual_pattern(f)) return false;
+  return true;
+}
+
+// A class as kets: its products, and its sums, laid out as Side::lanes and with three vectors per
+// KetVector.
 template <class T>
 struct KetSums {
+  std::vector<std::vector<GroupProducts<T>>> products;  // [strips][groups]
   std::vector<Vec<T>> e, centre;
   const T* lanes;
   int each;
 
-  explicit KetSums(const Side<T>& side)
-      : e(side.lanes.size()), centre(3 * side.lanes.size() / (side.products * side.hermites)),
+  KetSums(const Side<T>& side, const std::int32_t* aos)
+      : products(products_of(side, aos)), e(side.lanes.size()), centre(3 * side.lanes.size() / (side.products * side.hermites)),
         lanes(reinterpret_cast<const T*>(side.lanes.data())), each(side.products * side.hermites) {}
 
   std::size_t index(const KetVector<T>& q) const { return (q.e - lanes) / (each * kWidth<T>); }
 };
 
-// The orders are kHigh where they are known at run time only.
-template <class T, int LB, int LK>
+// Which Hermites the E of every product of kets has: the transpose of Side::occupied.
+template <class T>
+std::vector<std::vector<int>> hermites_of(const Side<T>& side) {
+  std::vector<std::vector<int>> found(side.products);
+  for (int k = 0; k < side.hermites; ++k)
+    for (const int g : side.occupied[k]) found[g].push_back(k);
+  return found;
+}
+
+// The orders are kHigh where they are known at run time only; kProducts are the bra's, if their
+// pattern is usual, or 0.
+template <class T, int LB, int LK, int kProducts>
 struct EriGradientVertex : Hermites<LB, LK> {
   using Hermites<LB, LK>::kBra, Hermites<LB, LK>::kKet;
 
@@ -61,6 +167,12 @@ struct EriGradientVertex : Hermites<LB, LK> {
   const Side<T>&bra, &ket;
   const EriGradientClass<T>&of_bra, &of_ket;
   KetSums<T>& ket_sums;
+  const std::vector<std::vector<int>> ket_hermites;
+  // Elements of the density matrix between the bra's AOs and the kets' slots; the bra's AOs, and
+  // which of them a product has.
+  std::vector<T> between;
+  std::vector<std::int32_t> bra_aos;
+  std::vector<int> bra_first, bra_second;
   // Two-particle density [f, f'], times the ket's E [f, h'], bra-contracted R [f, h'].
   std::vector<Vec<T>> density, weights, half;
   std::vector<Vec<T>> e_sums, centre_sums;  // of the bra: [primitives, f, h], [primitives, 3]
@@ -72,7 +184,7 @@ struct EriGradientVertex : Hermites<LB, LK> {
       : Hermites<LB, LK>(sides[bra_class].order, sides[ket_class].order), fit(fit),
         problem(problem), bra(sides[bra_class]), ket(sides[ket_class]),
         of_bra(problem.gradients[bra_class]), of_ket(problem.gradients[ket_class]),
-        ket_sums(sums[ket_class]), density(bra.products * ket.products),
+        ket_sums(sums[ket_class]), ket_hermites(hermites_of(ket)), density(bra.products * ket.products),
         weights(bra.products * kKet), half(bra.products * kKet) {
     if constexpr (LB == kHigh) high.emplace(bra, ket);
   }
@@ -80,12 +192,23 @@ struct EriGradientVertex : Hermites<LB, LK> {
   void begin(const ShellPair<T>& pair) {
     e_sums.assign(pair.primitives.size() * bra.products * kBra, Vec<T>{});
     centre_sums.assign(pair.primitives.size() * 3, Vec<T>{});
+    bra_aos.clear(), bra_first.clear(), bra_second.clear();
+    const auto place = [this](std::int32_t ao) {
+      const auto at = std::find(bra_aos.begin(), bra_aos.end(), ao);
+      const int found = int(at - bra_aos.begin());
+      if (at == bra_aos.end()) bra_aos.push_back(ao);
+      return found;
+    };
+    for (int f = 0; f < bra.products; ++f) {
+      bra_first.push_back(place(problem.products[3 * (pair.row + f)]));
+      bra_second.push_back(place(problem.products[3 * (pair.row + f) + 1]));
+    }
   }
 
   // One bra shell pair and a group of kets, from lane `first` on; `own` is the bra's own lane.
-  void operator()(const ShellPair<T>& pair, const PairStrip<T>& kets, const KetGroup<T>& group,
-                  int first, int own) {
-    two_particle_density(pair, kets, group, first, own);
+  void operator()(const ShellPair<T>& pair, const KetGroup<T>& group,
+                  const GroupProducts<T>& products, int first, int own) {
+    two_particle_density(pair, products, first, own);
     for (const auto& q : group.primitives) {
       if (pair.primitives.front().size * q.size < kNegligible<T>) continue;
       contract_density(q);
@@ -112,38 +235,59 @@ struct EriGradientVertex : Hermites<LB, LK> {
 
  private:
   // d energy / d (ab|cd) of every product; a quartet stands for its mirror image unless it is one.
-  void two_particle_density(const ShellPair<T>& pair, const PairStrip<T>& kets,
-                            const KetGroup<T>& group, int first, int own) {
-    T* out = reinterpret_cast<T*>(density.data());
-    std::fill(density.begin(), density.end(), Vec<T>{});
+  void two_particle_density(const ShellPair<T>& pair, const GroupProducts<T>& kets, int first,
+                            int own) {
+    const int slots = kets.slots();
     const std::int64_t n = problem.n_ao;
-    const T* d = problem.density;
+    between.resize(bra_aos.size() * slots * kWidth<T>);
+    T* to = between.data();
+    for (const std::int32_t ao : bra_aos) {
+      const T* row = problem.density + ao * n;
+      const std::int32_t* other = kets.aos.data();
+      for (int slot = 0; slot < slots; ++slot, to += kWidth<T>, other += kWidth<T>)
+#pragma GCC unroll 16
+        for (int lane = 0; lane < kWidth<T>; ++lane) to[lane] = row[other[lane]];
+    }
+    Vec<T> mirror{};
+    for (int lane = first; lane < kWidth<T>; ++lane) mirror[lane] = lane == own ? T(1) : T(2);
+    const auto at = [&](int ao, int slot) {
+      return load(between.data() + (ao * slots + slot) * kWidth<T>);
+    };
     const T exchange = T(0.125) * problem.exchange;
-    for (int lane = first; lane < group.lanes; ++lane) {
-      const std::int32_t* columns = problem.products + 3 * kets.pairs[group.first + lane].row;
-      for (int g = 0; g < ket.products; ++g) {
-        const T* dk = d + columns[3 * g] * n;
-        const T* dl = d + columns[3 * g + 1] * n;
-        const T coulomb = T(0.5) * problem.coulomb * dk[columns[3 * g + 1]];
-        const T times = T(lane == own ? 1 : 2) * T(columns[3 * g + 2]);
-        for (int f = 0; f < bra.products; ++f) {
-          const std::int32_t* row = problem.products + 3 * (pair.row + f);
-          const std::int64_t i = row[0], j = row[1];
-          const T value = coulomb * d[i * n + j] - exchange * (dk[i] * dl[j] + dl[i] * dk[j]);
-          out[(f * ket.products + g) * kWidth<T> + lane] = times * T(row[2]) * value;
-        }
+    for (int g = 0; g < ket.products; ++g) {
+      const int k = kets.first[g], l = kets.second[g];
+      const std::int32_t *second = kets.aos.data() + l * kWidth<T>,
+                         *first = kets.aos.data() + k * kWidth<T>;
+      Vec<T> ket_density;
+      for (int lane = 0; lane < kWidth<T>; ++lane)
+        ket_density[lane] = problem.density[first[lane] * n + second[lane]];
+      const Vec<T> times = mirror * kets.times[g];
+      for (int f = 0; f < bra.products; ++f) {
+        const int i = bra_first[f], j = bra_second[f];
+        const T coulomb = T(0.5) * problem.coulomb *
+                          problem.density[bra_aos[i] * n + bra_aos[j]];
+        const Vec<T> value = coulomb * ket_density -
+                             exchange * (at(i, k) * at(j, l) + at(i, l) * at(j, k));
+        density[f * ket.products + g] =
+            (times * T(problem.products[3 * (pair.row + f) + 2])) * value;
       }
     }
   }
 
+  // weights = density times E of the kets.
   void contract_density(const KetVector<T>& q) {
-    std::fill(weights.begin(), weights.end(), Vec<T>{});
     for (int k = 0; k < kKet; ++k)
-      for (const int g : ket.occupied[k]) {
-        const Vec<T> e = load<T>(q.e + (g * kKet + k) * kWidth<T>);
-        for (int f = 0; f < bra.products; ++f)
-          weights[f * kKet + k] += density[f * ket.products + g] * e;
-      }
+      for (int first = 0; first < bra.products; first += 8)
+        by_number<8>(bra.products - first, [&](auto count) {
+          Vec<T> sums[count]{};
+          for (const int g : ket.occupied[k]) {
+            const Vec<T> e = load<T>(q.e + (g * kKet + k) * kWidth<T>);
+#pragma GCC unroll 8
+            for (int f = 0; f < count; ++f) sums[f] += density[(first + f) * ket.products + g] * e;
+          }
+#pragma GCC unroll 8
+          for (int f = 0; f < count; ++f) weights[(first + f) * kKet + k] = sums[f];
+        });
   }
 
   void quartet(const Primitive<T>& p, const KetVector<T>& q, int index, Vec<T> (&force)[3]) {
@@ -153,59 +297,161 @@ struct EriGradientVertex : Hermites<LB, LK> {
       high->contract(p.e, weights.data(), half.data(), e_sums.data() + index * bra.products * kBra);
       high->add_force(p.e, weights.data(), centre_sums.data() + 3 * index, force);
     } else {
-      Vec<T> r[n_hermite(LB + LK + 1)];
-      hermite_coulomb<T, LB + LK + 1>(fit, problem.eri.of, alpha, inverse_root, d[0], d[1], d[2],
-                                      r);
-      quartet_written_out(p, r, index, force);
+      Vec<T> r[n_hermite(LB + LK)], slope[n_hermite(LB + LK)];
+      hermite_coulomb_slope<T, LB + LK>(fit, problem.eri.of, alpha, inverse_root, d, r, slope);
+      contract(p, r, index);
+      if constexpr (kProducts > 0)
+        add_usual_force(p, slope, d, index, force);
+      else
+        add_force(p, slope, d, index, force);
     }
   }
 
-  __attribute__((always_inline)) void quartet_written_out(const Primitive<T>& p, const Vec<T>* r,
-                                                          int index, Vec<T> (&force)[3]) {
-    constexpr int kOrder = LB + LK;
-    constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
+  static constexpr int kStep = kKet < 10 ? kKet : 10;  // sums that fit into registers
+
+  // half += E r, and the sums by E += r weights.
+  __attribute__((always_inline)) void contract(const Primitive<T>& p, const Vec<T>* r, int index) {
+    Vec<T>* to = e_sums.data() + index * bra.products * kBra;
+    if constexpr (kProducts > 0)
+      written_out<kProducts>([&](auto f) __attribute__((always_inline)) {
+        product<usual_pattern(f)>(f, p.e + f * kBra, r, 0, to + f * kBra);
+      });
+    else
+      for (int f = 0; f < bra.products; ++f)
+        product<0>(f, p.e + f * kBra, r, bra.occupied_by[f], to + f * kBra);
+  }
+
+  // One product of the bra; which E it has is known to the compiler if `kOccupied` is not 0.
+  template <unsigned long long kOccupied>
+  __attribute__((always_inline)) void product(int f, const T* e, const Vec<T>* r,
+                                              unsigned long long occupied, Vec<T>* to) {
     constexpr auto& row = kProduct<LB, LK>.row;
-    Vec<T> charge[n_hermite(kOrder)]{};  // the quartet's energy is the sum of charge times r
-    for (int f = 0; f < bra.products; ++f) {
-      const unsigned long long occupied = bra.occupied_by[f];
-      const T* e = p.e + f * kBra;
-      Vec<T>* to = e_sums.data() + (index * bra.products + f) * kBra;
+    written_out<(kKet + kStep - 1) / kStep>([&](auto step) __attribute__((always_inline)) {
+      constexpr int first = step * kStep, count = kKet - first < kStep ? kKet - first : kStep;
+      Vec<T> sum[count], weight[count];
+#pragma GCC unroll 10
+      for (int k = 0; k < count; ++k) {
+        sum[k] = half[f * kKet + first + k];
+        weight[k] = weights[f * kKet + first + k];
+      }
+      const auto row_of_bra = [&](const auto h) __attribute__((always_inline)) {
+        Vec<T> by_e[2]{};
+#pragma GCC unroll 10
+        for (int k = 0; k < count; ++k) {
+          const Vec<T> value = r[row[h][first + k]];
+          sum[k] += e[h] * value;
+          by_e[k % 2] += weight[k] * value;
+        }
+        to[h] += by_e[0] + by_e[1];
+      };
+      // Written out, rows are known to the compiler; d shells have too many of them.
+      if constexpr (kOccupied != 0)
+        written_out<kBra>([&](auto h) __attribute__((always_inline)) {
+          if constexpr ((kOccupied >> h & 1) != 0) row_of_bra(h);
+        });
+      else if constexpr (kBra <= 10)
+        written_out<kBra>([&](auto h) __attribute__((always_inline)) {
+          if (occupied >> h & 1) row_of_bra(h);
+        });
+      else
+        for (int h = 0; h < kBra; ++h)
+          if (occupied >> h & 1) row_of_bra(h);
+#pragma GCC unroll 10
+      for (int k = 0; k < count; ++k) half[f * kKet + first + k] = sum[k];
+    });
+  }
+
+  // The quartet's energy is the sum of charge times r, and charge = E weights; r of one order higher
+  // is d slope + count slope, see hermite_coulomb_slope.
+  __attribute__((always_inline)) void add_force(const Primitive<T>& p, const Vec<T>* slope,
+                                                const Vec<T> (&d)[3], int index,
+                                                Vec<T> (&force)[3]) {
+    constexpr int kOrder = LB + LK;
+    constexpr auto& row = kProduct<LB, LK>.row;
+    Vec<T> charge[n_hermite(kOrder)]{};
+    const auto row_of_bra = [&](int h) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (int first = 0; first < kKet; first += kStep) {
-        Vec<T> sum[kStep], weight[kStep];
+        Vec<T> sum[kStep]{};
+        for (const int f : bra.occupied[h]) {
+          const T e = p.e[f * kBra + h];
 #pragma GCC unroll 10
-        for (int k = 0; k < kStep && first + k < kKet; ++k) {
-          sum[k] = half[f * kKet + first + k];
-          weight[k] = weights[f * kKet + first + k];
-        }
-        const auto row_of_bra = [&](int h) __attribute__((always_inline)) {
-          if (!(occupied >> h & 1)) return;
-          Vec<T> by_e{};
-#pragma GCC unroll 10
-          for (int k = 0; k < kStep && first + k < kKet; ++k) {
-            const int m = row[h][first + k];
-            sum[k] += e[h] * r[m];
-            by_e += weight[k] * r[m];
-            charge[m] += e[h] * weight[k];
-          }
-          to[h] += by_e;
-        };
-        // Written out, rows are known to the compiler; d shells have too many of them.
-        if constexpr (kBra <= 10) {
-#pragma GCC unroll 10
-          for (int h = 0; h < kBra; ++h) row_of_bra(h);
-        } else {
-          for (int h = 0; h < kBra; ++h) row_of_bra(h);
+          for (int k = 0; k < kStep && first + k < kKet; ++k)
+            sum[k] += e * weights[f * kKet + first + k];
         }
 #pragma GCC unroll 10
-        for (int k = 0; k < kStep && first + k < kKet; ++k) half[f * kKet + first + k] = sum[k];
+        for (int k = 0; k < kStep && first + k < kKet; ++k) charge[row[h][first + k]] += sum[k];
       }
+    };
+    if constexpr (kBra <= 10) {
+#pragma GCC unroll 10
+      for (int h = 0; h < kBra; ++h) row_of_bra(h);
+    } else {
+      for (int h = 0; h < kBra; ++h) row_of_bra(h);
     }
+    Inward inward;
+    if constexpr (kOrder <= 4)
+      written_out<n_hermite(kOrder)>([&](auto m) __attribute__((always_inline)) {
+        inward.template add<m>(charge[m], slope);
+      });
+    else
+      for (int m = 0; m < n_hermite(kOrder); ++m) inward.add(m, charge[m], slope);
+    put_force(d, inward, index, force);
+  }
+
+  // The same; each charge is used as soon as it is known.
+  __attribute__((always_inline)) void add_usual_force(const Primitive<T>& p, const Vec<T>* slope,
+                                                      const Vec<T> (&d)[3], int index,
+                                                      Vec<T> (&force)[3]) {
+    constexpr int bras = n_hermite(LB), kets = n_hermite(LK);
+    Inward inward;
+    written_out<n_hermite(LB + LK)>([&](auto m) __attribute__((always_inline)) {
+      Vec<T> charge{};
+      written_out<kBra>([&](auto h) __attribute__((always_inline)) {
+        constexpr int k = kDifference<LB, LK>.row[m][h];
+        if constexpr (k >= 0)
+          written_out<kProducts>([&](auto f) __attribute__((always_inline)) {
+            if constexpr ((usual_pattern(f) >> h & 1) != 0)
+              charge += p.e[f * bras + h] * weights[f * kets + k];
+          });
+      });
+      inward.template add<m>(charge, slope);
+    });
+    put_force(d, inward, index, force);
+  }
+
+  // Sums that make a force: charge slope, and along each axis charge count slope.
+  struct Inward {
+    Vec<T> sum{}, along[3]{};
+
+    template <int m>
+    __attribute__((always_inline)) void add(Vec<T> charge, const Vec<T>* slope) {
+      constexpr auto& lower = kLowered<LB + LK>;
+      sum += charge * slope[m];
+      written_out<3>([&](auto i) __attribute__((always_inline)) {
+        if constexpr (lower.count[i][m] == 1)
+          along[i] += charge * slope[lower.row[i][m]];
+        else if constexpr (lower.count[i][m] > 1)
+          along[i] += (T(lower.count[i][m]) * charge) * slope[lower.row[i][m]];
+      });
+    }
+
+    void add(int m, Vec<T> charge, const Vec<T>* slope) {
+      constexpr auto& lower = kLowered<LB + LK>;
+      sum += charge * slope[m];
+      for (int i = 0; i < 3; ++i)
+        if (lower.count[i][m])
+          along[i] += (T(lower.count[i][m]) * charge) * slope[lower.row[i][m]];
+    }
+  };
+
+  __attribute__((always_inline)) void put_force(const Vec<T> (&d)[3], const Inward& inward,
+                                                int index, Vec<T> (&force)[3]) {
+#pragma GCC unroll 3
     for (int i = 0; i < 3; ++i) {
-      Vec<T> along{};
-      for (int m = 0; m < n_hermite(kOrder); ++m) along += charge[m] * r[kRaised<kOrder>.row[i][m]];
-      centre_sums[3 * index + i] += along;
-      force[i] += along;
+      const Vec<T> both = d[i] * inward.sum + inward.along[i];
+      centre_sums[3 * index + i] += both;
+      force[i] += both;
     }
   }
 
@@ -213,32 +459,41 @@ struct EriGradientVertex : Hermites<LB, LK> {
     const std::size_t at = ket_sums.index(q);
     for (int i = 0; i < 3; ++i) ket_sums.centre[3 * at + i] -= force[i];
     Vec<T>* e = ket_sums.e.data() + at * ket_sums.each;
-    for (int k = 0; k < kKet; ++k)
-      for (const int g : ket.occupied[k]) {
-        Vec<T> total{};
-        for (int f = 0; f < bra.products; ++f)
-          total += density[f * ket.products + g] * half[f * kKet + k];
-        e[g * kKet + k] += total;
-      }
+    for (int g = 0; g < ket.products; ++g) {
+      const std::vector<int>& hermites = ket_hermites[g];
+      for (int first = 0; first < int(hermites.size()); first += 8)
+        by_number<8>(int(hermites.size()) - first, [&](auto count) {
+          Vec<T> sums[count]{};
+          for (int f = 0; f < bra.products; ++f) {
+            const Vec<T> factor = density[f * ket.products + g];
+#pragma GCC unroll 8
+            for (int k = 0; k < count; ++k) sums[k] += factor * half[f * kKet + hermites[first + k]];
+          }
+#pragma GCC unroll 8
+          for (int k = 0; k < count; ++k) e[g * kKet + hermites[first + k]] += sums[k];
+        });
+    }
   }
 };
 
-template <class T, int LB, int LK>
+template <class T, int LB, int LK, int kProducts = 0>
 void eri_gradient_block(const BoysFit<T>* fits, const EriGradientProblem<T>& problem,
                         const std::int32_t* block, const std::vector<Side<T>>& sides,
                         std::vector<KetSums<T>>& sums) {
   const auto& fit = fits[sides[block[0]].order + sides[block[1]].order + 1];
-  EriGradientVertex<T, LB, LK> vertex(fit, problem, block[0], block[1], sides, sums);
+  EriGradientVertex<T, LB, LK, kProducts> vertex(fit, problem, block[0], block[1], sides, sums);
   const auto& bras = sides[block[0]].strips[block[2]].pairs;
   const auto& kets = sides[block[1]].strips[block[3]];
+  const auto& products = sums[block[1]].products[block[3]];
   const bool square = block[0] == block[1] && block[2] == block[3];
   for (int b = 0; b < static_cast<int>(bras.size()); ++b) {
     vertex.begin(bras[b]);
-    for (const auto& group : kets.groups) {
+    for (std::size_t n = 0; n < kets.groups.size(); ++n) {
+      const auto& group = kets.groups[n];
       // Of a square block one triangle: lanes before b were done when they were the bra.
       const int skip = square ? std::max(0, b - group.first) : 0;
       if (skip >= group.lanes) continue;
-      vertex(bras[b], kets, group, skip, square ? b - group.first : -1);
+      vertex(bras[b], group, products[n], skip, square ? b - group.first : -1);
     }
     vertex.end(bras[b], problem.eri.classes[block[0]].e);
   }
@@ -248,7 +503,10 @@ template <class T, int LB, int LK>
 void eri_gradient_ket(int order, const BoysFit<T>* fits, const EriGradientProblem<T>& problem,
                       const std::int32_t* block, const std::vector<Side<T>>& sides,
                       std::vector<KetSums<T>>& sums) {
-  if (order == LK)
+  constexpr int usual = LB > 1 || LK > 2 ? 0 : LB == 1 ? 4 : 1;
+  if (order == LK && usual > 0 && is_usual(sides[block[0]], usual))
+    eri_gradient_block<T, LB, LK, usual>(fits, problem, block, sides, sums);
+  else if (order == LK)
     eri_gradient_block<T, LB, LK>(fits, problem, block, sides, sums);
   else if constexpr (LK > LB)
     eri_gradient_ket<T, LB, LK - 1>(order, fits, problem, block, sides, sums);
@@ -314,9 +572,9 @@ void eri_gradient(const EriGradientProblem<T>& problem) {
     std::fill_n(to.e, count * each, T(0));
     std::fill_n(to.centre, 3 * count, T(0));
     occupy(sides[i], to.pattern);
-    sums.emplace_back(sides[i]);
+    sums.emplace_back(sides[i], problem.products);
   }
-  const auto fits = read_fits<T>(problem.eri.boys, 2 * highest + 1);
+  const auto fits = read_fits<T>(problem.eri.boys, 2 * highest + 1, true);
   for (std::int64_t i = 0; i < problem.eri.n_blocks; ++i) {
     const std::int32_t* block = problem.eri.blocks + 4 * i;
     if (sides[block[1]].order > kWrittenOut)
