@@ -204,10 +204,11 @@ template <class T>
 inline Vec<T> boys_piece(const BoysFit<T>& fit, Vec<T> u) {
 #ifdef __AVX512F__
   if constexpr (std::is_same_v<T, float>) {
-    // A little less than kPieces / 2, so that u = 1 is in the last piece.
-    const Vec<T> at = u * T(7.9999980) + T(7.5);
-    constexpr T shift = T(8388608);  // rounds, and the piece stands in the lowest bits
-    const Vec<T> rounded = at + shift, x = at - (rounded - shift);
+    constexpr T half = T(kPieces / 2), middle = half - T(0.5);
+    constexpr T shift = T(12582912);  // rounds, and the piece stands in the lowest bits
+    // A little less than half, so that u = 1 is in the last piece.
+    const Vec<T> rounded = (u * (half - T(2e-6)) + middle) + shift;
+    const Vec<T> x = u * half + (middle - (rounded - shift));
     const auto look_up = [&](int j) __attribute__((always_inline)) {
       return (Vec<T>)_mm512_permutexvar_ps((__m512i)rounded, _mm512_load_ps(fit.piece[j]));
     };
