@@ -3,11 +3,13 @@
 Each stage is compiled by itself, and its processor time taken on one core (pin it: taskset -c 0).
 So the sum leaves out what XLA gains by fusing stages.  The last line is the whole program, per
 conformer.  `--jk ri` has the stages of density fitting in place of those of all integrals.
+`--forces` has those of the gradient, at the guess, in place of the energy's.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,6 +24,14 @@ from pyscf_ipu.fitting.columns import columns_of_density
 from pyscf_ipu.fitting.operators import Root
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 from pyscf_ipu.fitting.three_index import Auxiliary, auxiliary_of, metric, three_index
+from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
+from pyscf_ipu.gradient.exchange_correlation import (
+    gradient_of_weights,
+    points_gradient,
+    points_vertex,
+)
+from pyscf_ipu.gradient.one_electron import one_electron_gradient
+from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.grid.blocks import grid_blocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import one_electron
@@ -51,6 +61,7 @@ def main() -> int:
     parser.add_argument("--xc", default="b3lyp5")
     parser.add_argument("--precision", default="float32", choices=["float32", "float64"])
     parser.add_argument("--jk", default="exact", choices=["exact", "ri"])
+    parser.add_argument("--forces", action="store_true")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     args = parser.parse_args()
     settings = Settings(
@@ -64,6 +75,15 @@ def main() -> int:
     solver = Solver(settings)
     shape = solver.shape(mol)
     print(f"{args.smiles}: {shape.label}\n{describe()}")
+    if args.forces:
+        with settings.numerics.scope():
+            found = force_stages(mol, settings, args.rounds)
+        total = sum(found.values())
+        harness.table(
+            {"stage": n, "ms": ms, "percent": 100 * ms / total} for n, ms in found.items()
+        )
+        print(f"sum of the stages {total:.1f} ms")
+        return harness.finish(args.out, {"forces_ms": found})
     with settings.numerics.scope():
         once, cycle = stages(mol, settings, args.rounds)
     result = solver.run(shape, [mol])[0]
@@ -190,6 +210,29 @@ def stages(
     timed.run("eigh", jnp.linalg.eigh, overlap)
     timed.run("DIIS and matrix algebra", algebra, diis_start(8, n, dtype), overlap)
     return once, timed.ms
+
+
+def force_stages(mol: Molecule, settings: Settings, rounds: int = ROUNDS) -> dict[str, float]:
+    """Milliseconds of each stage of the gradient with exact integrals, at the guessed density."""
+    timed = Stages(mol, settings, rounds)
+    plan, xc = timed.plan, timed.xc
+    atoms = jax.jit(lambda t, c: gather_atoms(plan, t, c, timed.dtype))(timed.table, timed.place)
+    d = guess_density(atoms)
+    strips = timed.run("pairs", pair_strips, atoms)
+    one, _ = timed.run("one-electron", one_electron_gradient, atoms, strips, d, d)
+    timed.run("repulsion", lambda s, d: repulsion_gradient(plan, s, d, xc.exchange), strips, d)
+    timed.run("from pairs to nuclei", by_nuclei, atoms, one)
+    grid = timed.run("grid and AO values", lambda a: grid_blocks(a, xc), atoms)
+    moments = timed.run("density", lambda ao, d: PORTABLE.moments(xc, ao, d), grid.ao, d)
+    vertex = jax.vmap(partial(points_vertex, xc))
+    energy, factors = timed.run("functional", vertex, moments, grid.weights)
+
+    def points(a: Any, grid: Any, factors: Any, d: Any) -> Any:
+        return points_gradient(a, xc, grid.ao, grid.places, factors, d)
+
+    timed.run("XC at fixed weights", points, atoms, grid, factors, d)
+    timed.run("Becke weights", gradient_of_weights, atoms, energy)
+    return timed.ms
 
 
 if __name__ == "__main__":

@@ -44,8 +44,13 @@ def exchange_correlation_gradient(
         return (energy,), by_nuclei
 
     (energy,), total = grid.each(at_fixed_weights, *map(jnp.asarray, grid.places))
-    cells, first = Cells(atoms.nuclei, atoms.radius, atoms.charge > 0), 0
-    energy = energy.ravel()
+    return total + gradient_of_weights(atoms, energy)
+
+
+def gradient_of_weights(atoms: Atoms, energy: FloatTG) -> FloatA3:
+    """The derivative by the nuclei at fixed energies per volume, those of all points in order."""
+    cells = Cells(atoms.nuclei, atoms.radius, atoms.charge > 0)
+    energy, first, total = energy.ravel(), 0, jnp.zeros_like(atoms.nuclei.hi)
     for slots, local, volume in atoms.points():
         end = first + volume.size
         by_volume = volume * energy[first:end].reshape(volume.shape)

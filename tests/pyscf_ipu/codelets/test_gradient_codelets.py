@@ -69,6 +69,37 @@ def test_native_and_portable_derivatives():
 
 
 @pytest.mark.skipif(library() is None, reason="the native library was not built")
+def test_float32_keeps_the_digits_of_the_repulsion():
+    """Also where charge distributions coincide: the pieces of the Boys functions begin there."""
+    numbers = [8, 6, 1, 1]
+    _, _, _, _, density = problem(numbers, "sto-3g", "float32", strip_primitives())
+
+    def force(precision):
+        settings, plan, table, mol, _ = problem(numbers, "sto-3g", precision, strip_primitives())
+        dtype = settings.numerics.scf_dtype
+
+        def run(table, mol, density):
+            atoms = gather_atoms(plan, table, mol, dtype)
+            strips = pair_strips(atoms)
+            two = repulsion_gradient(plan, strips, density, EXCHANGE)
+            given = [
+                s._replace(
+                    centre=Pair(g.centre, jax.numpy.zeros_like(g.centre)),
+                    hermite=g.hermite,
+                    kinetic=jax.numpy.zeros_like(s.kinetic),
+                )
+                for s, g in zip(strips, two, strict=True)
+            ]
+            return by_nuclei(atoms, given)
+
+        with settings.numerics.scope():
+            return np.asarray(jax.jit(run)(table, mol, density.astype(dtype)))
+
+    exact = force("float64")
+    np.testing.assert_allclose(force("float32"), exact, rtol=0, atol=1e-6 * np.abs(exact).max())
+
+
+@pytest.mark.skipif(library() is None, reason="the native library was not built")
 def test_native_and_portable_pairs():
     name, precision = "15 pairs", "float32"
     numbers, basis, strip = SYSTEMS[name]
