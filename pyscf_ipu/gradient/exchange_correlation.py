@@ -132,5 +132,5 @@ def gradient_of_blocks(
         _, pull_ao = jax.vjp(moved, high)
         return total + pull_ao(by_value)[0], None
 
-    rows = (local, owner, ao.values, *ao.listed(), factors)
+    rows = (local, owner, ao.values, *map(jnp.asarray, ao.listed()), factors)
     return lax.scan(add, jnp.zeros_like(high), rows)[0]
