@@ -30,26 +30,24 @@ def valence_radius(number: int) -> float:
     doi:10.1016/0009-2614(93)80125-9, list for H to Ar.
 
     Args:
-        number: atomic number of a main-group element, 1 to 36.
+        number: atomic number, 1 to 36; of Sc to Zn the 4s function counts.
 
     Raises:
         ValueError: the element is another one.
     """
-    if not 0 < number <= NOBLE[-1] or 21 <= number <= 30:
+    if not 0 < number <= NOBLE[-1]:
         raise ValueError(
-            f"atomic number {number}: Gaussian's kind of grid is known for main-group elements "
-            'from H to Kr; take grid_kind="pyscf"'
+            f"atomic number {number}: Gaussian's kind of grid is known from H to Kr; "
+            'take grid_kind="pyscf"'
         )
     shell = int(np.searchsorted(NOBLE, number))
     valence = number - NOBLE[shell - 1]
-    if number == 2:
-        charge = 2 - 0.30
-    else:
-        inner = NOBLE[shell - 1] - NOBLE[shell - 2] if shell > 1 else 0
-        if number > 30:  # the filled d shell belongs to the third one
-            valence, inner = valence - 10, inner + 10
-        deeper = number - valence - inner
-        charge = number - deeper - 0.85 * inner - 0.35 * (valence - 1)
+    if shell == 4:  # a d shell belongs to the shell below
+        valence = min(valence, 2) if number <= 30 else number - 28
+    deeper = NOBLE[shell - 2] if shell > 1 else 0
+    inner = number - valence - deeper
+    own = 0.30 if shell == 1 else 0.35
+    charge = number - deeper - 0.85 * inner - own * (valence - 1)
     n = EFFECTIVE_NUMBER[shell - 1]
     return n * n / charge
 
@@ -99,7 +97,8 @@ def _through_an_atom(
     far = distance > 1e-3
     if not far.any():
         return free[:, (near := np.diag(free).argmax())] / np.sqrt(free[near, near])
-    chosen = np.lexsort((distance.round(6), charge, far))[-1]
+    # Equivalent atoms by where they are, so that the order of a list does not matter.
+    chosen = np.lexsort((*inside.T.round(6), distance.round(6), charge, far))[-1]
     return inside[chosen] / distance[chosen]
 
 

@@ -1,5 +1,7 @@
 """Gaussian's kind of grid against its published radii, against integrals, and against PySCF."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import WATER
@@ -38,12 +40,22 @@ SHAPES = {
 
 def test_radii_are_the_published_ones():
     assert {z: round(valence_radius(z), 4) for z in PUBLISHED} == PUBLISHED
-    assert 1.7 < valence_radius(35) < 1.9  # bromine: 3.7^2 / 7.6
+    assert valence_radius(35) == pytest.approx(3.7**2 / 7.6)  # bromine
+    assert valence_radius(26) == pytest.approx(3.7**2 / 3.75)  # iron
 
 
-@pytest.mark.parametrize("number", [0, 26, 37])
+@pytest.mark.parametrize("basis", ["sto-3g", "6-31g*"])
+def test_heavier_elements_have_a_shape(basis):
+    """Whose slots other elements may fill, too."""
+    level = replace(LEVEL, basis=basis)
+    for symbol in ("Br", "S"):
+        found = pi.Molecule.from_symbols(["H", symbol], [[0, 0, 0], [0, 0, 1.4]], unit="angstrom")
+        assert len(pi.Solver(level).shape(found).classes) == 2
+
+
+@pytest.mark.parametrize("number", [0, 37])
 def test_other_elements_are_refused(number):
-    with pytest.raises(ValueError, match="main-group elements from H to Kr"):
+    with pytest.raises(ValueError, match="from H to Kr"):
         valence_radius(number)
 
 
@@ -68,6 +80,9 @@ def test_axes_turn_with_the_molecule(name):
         order = np.random.default_rng(seed).permutation(len(numbers))
         moved = place[order] @ turn.T + np.array([1.0, -2, 3])
         axes = standard_axes(numbers[order], moved)
+        back = np.argsort(order)
+        same = standard_axes(numbers, moved[back])  # up to their signs
+        np.testing.assert_allclose(np.abs(axes.T @ same), np.eye(3), atol=1e-9)
         np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-12)
         found = (moved - numbers[order] @ moved / numbers.sum()) @ axes
         at_home = own - numbers @ own / numbers.sum()
