@@ -55,7 +55,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"pyscf_ipu\.solver\.result\.(Number|Rows|Text|Truth|Whole)"),
     # What functions of a machine take and users never make.
     (r"py:class", r"pyscf_ipu\.(numerics\.interaction\.Interaction|xc\.functionals\.Functional)"),
-    (r"py:class", r"pyscf_ipu\.grid\.ao_blocks\.AoBlocks"),
+    (r"py:class", r"pyscf_ipu\.(grid\.ao_blocks\.AoBlocks|scf\.machine\.Algebra)"),
     (r"py:class", r"Simplest"),
     # Parts of results that are read and never made.
     (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
