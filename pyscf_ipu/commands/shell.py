@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,9 +85,7 @@ class OneMolecule:
             return self.level
         usual = type(self).level
         own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
-        if isinstance(chosen.get("grid_level"), int):
-            own["grid_kind"] = "pyscf"  # the only one that has levels
-        return replace(Settings.preset(self.preset), **own | chosen)
+        return Settings.preset(self.preset).changed(**own | chosen)
 
     def check_files(self) -> None:
         """Raise ValueError, before anything is computed, if a file has no folder to lie in."""

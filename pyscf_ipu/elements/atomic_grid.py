@@ -1,7 +1,7 @@
 """Integration grids of atoms: tables made on the host (`becke` makes a molecule's grid of them).
 
-The grid is the one PySCF builds (Treutler-Ahlrichs radial points, Lebedev spheres, Becke cells with
-Treutler's size adjustment, by default ``nwchem_prune``), so energies agree point by point.
+By default the grid is the one PySCF builds (Treutler-Ahlrichs radial points, Lebedev spheres, Becke
+cells with Treutler's size adjustment, ``nwchem_prune``), so energies agree point by point.
 All of it depends on an element only, and is tabulated once in float64.  Lengths in Bohr.
 Shape letters: A atoms, G points of one atom.
 """

@@ -70,8 +70,8 @@ def standard_axes(
     """The principal axes of the nuclear charges, as columns: Gaussian's standard orientation.
 
     Which axis is the first, and where each points, makes no difference to a Lebedev sphere.  Equal
-    moments leave axes open; they then go through the atom of the largest charge that is farthest
-    from the axes that are known, and where there is none as near as possible to x, y, z.
+    moments leave axes open.  Such an axis goes through the atom of the largest charge that is
+    farthest from the axes already known, or, where no atom is off these, lies near x, y or z.
     """
     charge = np.asarray(numbers, np.float64)
     from_centre = positions - charge @ positions / charge.sum()
@@ -82,8 +82,8 @@ def standard_axes(
         if equal.sum() == 1:
             found = vectors[:, first]
         else:
-            plane = vectors[:, equal]
-            free = plane @ plane.T - (plane @ plane.T) @ axes @ axes.T
+            plane = vectors[:, equal] @ vectors[:, equal].T
+            free = plane - plane @ axes @ axes.T
             found = _through_an_atom(from_centre @ free.T, charge, free)
         axes = np.column_stack([axes, found])
     return axes

@@ -106,8 +106,7 @@ def grid_blocks(
         atoms: the molecule.
         functional: says whether AO gradients are needed, or a grid at all.
         blocks: number of equal blocks; default: as many as it takes for each to fit into a cache.
-        parts: of every one of so many blocks, whose AO values are made again one part at a time; 1
-            for those that are kept.
+        parts: in how many parts each block's AO values are made again, one at a time; 1 keeps them.
     """
     if functional.kind == "hf":
         return None

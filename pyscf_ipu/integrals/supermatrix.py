@@ -75,7 +75,8 @@ def pair_places(plan: TilePlan) -> Int[np.ndarray, "N N"]:
     """The row of G of every two AOs."""
     n = plan.layout.shape.n_ao
     places = np.empty((n, n), np.int32)
-    i, j = (x[pair_order(plan)] for x in packed_indices(n))
+    order = pair_order(plan)
+    i, j = (x[order] for x in packed_indices(n))
     places[i, j] = places[j, i] = np.arange(len(i))
     return places
 

@@ -148,6 +148,7 @@ class WideFactor(NamedTuple):
 
     @property
     def T(self) -> WideFactor:
+        """The transposed matrix, as a factor on the other side."""
         return WideFactor(*(x.T for x in self))
 
 

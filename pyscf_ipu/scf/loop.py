@@ -183,9 +183,9 @@ def scf(
             # Far from convergence rough orbitals do; those of a converged density are exact.
             accuracy = jnp.where(before.converged | ends, 0.0, LOOSE * commutator)
             levels, vectors = algebra.eigh(chosen, state.vectors, accuracy)
-        chosen = occupied(vectors, n_occupied)
+        lowest = occupied(vectors, n_occupied)
         in_aos, images, half = algebra.products(
-            (basis.inverse, vectors), (matrix, vectors), (chosen, chosen.T)
+            (basis.inverse, vectors), (matrix, vectors), (lowest, lowest.T)
         )
         orbitals = reorthonormalise(in_aos, basis.overlap, algebra.products)
         density, new = density_of(orbitals, n_occupied), 2.0 * half

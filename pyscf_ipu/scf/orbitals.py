@@ -71,7 +71,9 @@ def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.
 
 
 def _factors(x: FloatNN) -> tuple[WideFactor, WideFactor]:
-    return wide_factor(x.T, 1), wide_factor(x, 0)
+    """X^T as a left factor, and X as a right one."""
+    right = wide_factor(x, 0)
+    return right.T, right
 
 
 def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_by_one) -> FloatNN:

@@ -224,6 +224,16 @@ class Settings:
         name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
         return KINDS[self.grid_kind] + name + ("" if self.prune else " unpruned")
 
+    def changed(self, **given: Any) -> Settings:
+        """The level with other fields; its kind of grid becomes PySCF's where it has to.
+
+        Gaussian's has no levels and no pruning, so it goes with them unless `grid_kind` is given.
+        """
+        found = replace(self, **given)
+        if found.prune or isinstance(found.grid_level, int):
+            found = replace(found, grid_kind=given.get("grid_kind", "pyscf"))
+        return found
+
     def with_form(self, form: str) -> Settings:
         """The level with one form of electron repulsion for all molecules.
 

@@ -87,8 +87,7 @@ class Atoms(NamedTuple):
             local, volume = table.points.astype(self.dtype), table.weights.astype(self.dtype)
             points = local.value()[rows]
             if self.axes is not None:
-                turned = self.axes.astype(self.dtype).value()
-                points = jnp.einsum("mgd,xd->mgx", points, turned, precision="highest")
+                points = jnp.einsum("mgd,xd->mgx", points, self.axes.value(), precision="highest")
             yield slots, points, volume.value()[rows]
 
 

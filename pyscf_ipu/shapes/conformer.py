@@ -74,8 +74,9 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     words = on_device(np.zeros((size, a, 3), dtype))
     element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
     aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
-    turned = on_device(np.zeros((size, 3, 3), dtype))
-    axes = Pair(turned, turned) if settings.grid.turns else None
+    axes = None
+    if settings.grid.turns:
+        axes = split(np.zeros((size, 3, 3)), dtype)
     return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids, axes)
 
 

@@ -90,12 +90,14 @@ class Functional:
         # Coefficients in two words: rounded to float32, B3LYP's are 0.04 meV for nine heavy atoms,
         # always of one sign.  The second words come first, and exchange last, since a number is
         # lost where it is added to one that is 2^25 times as large.
-        coefficients = [split(np.asarray(term.coefficient), rho.dtype) for term in self.terms]
-        energies = [term.energy_per_electron(v) for term in self.terms]
+        terms = [
+            (split(np.asarray(term.coefficient), rho.dtype), term.energy_per_electron(v))
+            for term in self.terms
+        ]
         per_electron = jnp.zeros_like(rho)
-        for words in ("lo", "hi"):
-            for c, energy in reversed(list(zip(coefficients, energies, strict=True))):
-                per_electron = per_electron + getattr(c, words) * energy
+        for word in (1, 0):
+            for coefficient, energy in reversed(terms):
+                per_electron = per_electron + coefficient[word] * energy
         return density * per_electron
 
     def energy_and_potential(

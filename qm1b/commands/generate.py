@@ -1,6 +1,6 @@
 """`qm1b generate`: molecules in, a folder of shards out."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -251,7 +251,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         "precision": command.precision,
         "cart": _cart(command),
         "prune": _prune(command),
-        "grid_kind": _grid_kind(command),
+        "grid_kind": command.grid_kind,
         "jk": command.jk,
         "accuracy": command.accuracy,
         "fixed_cycles": command.fixed_cycles,
@@ -260,7 +260,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
     settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
-    settings["level"] = replace(Settings.preset(command.preset or DEFAULT_PRESET), **given)  # type: ignore[arg-type]
+    settings["level"] = Settings.preset(command.preset or DEFAULT_PRESET).changed(**given)
     settings["conformers"] = conformers(
         command, input_format, dataset.conformers if command.preset else FEW_CONFORMERS
     )
@@ -288,14 +288,6 @@ def _prune(command: Generate) -> bool | None:
     if command.unpruned is not None:
         return command.unpruned == "False"
     return True if isinstance(command.grid_level, int) else None
-
-
-def _grid_kind(command: Generate) -> str | None:
-    """Whose grids; None for the preset's choice, which is that of its own size."""
-    if command.grid_kind is not None:
-        return command.grid_kind
-    levelled = isinstance(command.grid_level, int) or command.unpruned == "False"
-    return "pyscf" if levelled else None
 
 
 def _free_folder(source: Path) -> Path:

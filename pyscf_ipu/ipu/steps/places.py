@@ -50,7 +50,7 @@ def on_tiles(tiles: tuple[int, ...], row: int, n_tiles: int) -> Place:
 
 
 def _runs(size: int, run: int, n_tiles: int) -> Place:
-    """Runs of so many elements; what fits on tile 0 has one place, whatever its type."""
+    """`run` elements a tile; what fits on tile 0 has one place, whatever its type."""
     elements = np.zeros(n_tiles)
     full = size // run
     elements[:full] = run

@@ -156,7 +156,7 @@ class XcGradientVertex {
  public:
   explicit XcGradientVertex(const XcGradientProblem<T>& in)
       : in_(in), by_value_(in.ao.n * kScreened), product_(in.ao.n * kScreened),
-        place_(in.ao.n), pure_(pure_of(in.at)), sums_(in.atoms) {
+        place_(in.ao.n), pure_(in.at), sums_(in.atoms) {
     if (kGradient) weighted_.resize(in.ao.n * kScreened);
     if (in.moments == 5) moved_.resize(3 * in.ao.n * kScreened);
     int deepest = 0;
@@ -196,11 +196,6 @@ class XcGradientVertex {
   std::vector<Vec<T>> gauss_;
 
   const ShellRow* shells() const { return reinterpret_cast<const ShellRow*>(in_.at.shells); }
-
-  static Pure<T> pure_of(const AoProblem<T>& in) {
-    return {{in.pure_d, in.pure_d + 6 * in.d_functions},
-            {in.pure_f, in.pure_f + 10 * in.f_functions}, in.d_functions, in.f_functions};
-  }
 
   // out[count, kScreened] = density times right[count, row].
   void times_density(const Chunk<T>& chunk, const T* right, std::int64_t row, T* out) const {
@@ -257,7 +252,7 @@ class XcGradientVertex {
         const ShellRow& shell = shells()[s];
         if (same && atom == owner[0]) continue;
         const auto* first = place_.data() + shell.first_ao;
-        if (std::all_of(first, first + functions_of(shell), [](auto k) { return k < 0; })) continue;
+        if (std::all_of(first, first + pure_.functions(shell), [](auto k) { return k < 0; })) continue;
         if (!near)
           relative(local_[0], owner, at.high, at.low, points, kScreened, atom, xyz_);
         near = true;
@@ -265,11 +260,6 @@ class XcGradientVertex {
       }
       if (near) sums_.add(by, owner, points, same, atom);
     }
-  }
-
-  std::int64_t functions_of(const ShellRow& shell) const {
-    const auto* n = shell.contractions;
-    return n[0] + 3 * n[1] + pure_.d_functions * n[2] + pure_.f_functions * n[3];
   }
 
   // The derivatives by AO `ao` at a vector of points, if it counts.
@@ -292,7 +282,7 @@ class XcGradientVertex {
     const T* exponents = in_.at.exponents + shell.exponents;
     const T* coefficients = in_.at.coefficients + shell.coefficients;
     const int* n = shell.contractions;
-    const int columns = n[0] + n[1] + n[2] + n[3];
+    const int columns = shell.columns();
     for (std::int64_t g = 0; g < points; g += kWidth<T>) {
       const Vec<T> r[3] = {load(xyz_ + g), load(xyz_ + kScreened + g),
                            load(xyz_ + 2 * kScreened + g)};

@@ -15,6 +15,8 @@ namespace pyscf_ipu::ISA {
 // A row of orbitals.shell_table: contractions[l] radial functions of angular momentum l.
 struct ShellRow {
   std::int32_t atom, first_ao, n_prim, exponents, coefficients, contractions[4];
+
+  int columns() const { return contractions[0] + contractions[1] + contractions[2] + contractions[3]; }
 };
 
 // A number in two words.
@@ -31,7 +33,8 @@ struct Contraction {
   std::vector<Words<T>> exponent, value, slope;  // value and slope: [n_prim, columns]
   T smallest, size;                              // exponent; 1 + sum |coefficient|
 
-  void read(const AoProblem<T>& in, const ShellRow& shell, int columns) {
+  void read(const AoProblem<T>& in, const ShellRow& shell) {
+    const int columns = shell.columns();
     exponent.resize(shell.n_prim), value.resize(shell.n_prim * columns);
     slope.resize(value.size());
     smallest = in.exponents[shell.exponents], size = 1;

@@ -109,18 +109,28 @@ template <class T>
 struct Pure {
   std::vector<T> d, f;
   int d_functions, f_functions;
+
+  explicit Pure(const AoProblem<T>& in)
+      : d(in.pure_d, in.pure_d + 6 * in.d_functions), f(in.pure_f, in.pure_f + 10 * in.f_functions),
+        d_functions(in.d_functions), f_functions(in.f_functions) {}
+
+  int functions(const ShellRow& shell) const {
+    const auto* n = shell.contractions;
+    return n[0] + 3 * n[1] + d_functions * n[2] + f_functions * n[3];
+  }
 };
 
 // One shell on the points xyz[3][padded] about its nucleus; the first `count` of them exist.
 template <class T, bool kGradient>
-void shell_values(const ShellRow& shell, const Contraction<T>& of, int columns,
+void shell_values(const ShellRow& shell, const Contraction<T>& of,
                   const Pure<T>& pure, const T* xyz, std::int64_t padded, std::int64_t count,
                   std::vector<Vec<T>>& gauss, T* out, std::int64_t plane) {
   const int* n = shell.contractions;
+  const int columns = shell.columns();
   // Beyond, sum |c| exp(-a r^2) < exp(-40) = 4e-18 (float64: 2e-35), times r^l for the value and
   // 2 a r^(l+1) for the gradient: nothing beside the densities that count, above 1e-11 (1e-15).
   const T cutoff = (std::is_same_v<T, float> ? T(40) : T(80)) + std::log(of.size);
-  const int functions = n[0] + 3 * n[1] + pure.d_functions * n[2] + pure.f_functions * n[3];
+  const int functions = pure.functions(shell);
   for (std::int64_t g = 0; g < count; g += kWidth<T>) {
     const int lanes = count - g < kWidth<T> ? count - g : kWidth<T>;
     const Rows<T> rows{out + g, plane, count, lanes};
@@ -171,9 +181,7 @@ class AoMaker {
  public:
   explicit AoMaker(const AoProblem<T>& in)
       : in_(in), padded_((in.count + kWidth<T> - 1) / kWidth<T> * kWidth<T>), local_(3 * padded_),
-        xyz_(3 * padded_), pure_{{in.pure_d, in.pure_d + 6 * in.d_functions},
-                                 {in.pure_f, in.pure_f + 10 * in.f_functions}, in.d_functions,
-                                 in.f_functions} {
+        xyz_(3 * padded_), pure_(in) {
     int deepest = 0;
     for (std::int64_t s = 0; s < in.n_shells; ++s) deepest = std::max(deepest, shells()[s].n_prim);
     gauss_.resize(deepest);
@@ -190,10 +198,8 @@ class AoMaker {
       if (s == 0 || shell.atom != shells()[s - 1].atom)
         relative(local_.data(), in_.owner + t * count, in_.high, in_.low, count, padded_,
                  shell.atom, xyz_.data());
-      const int* n = shell.contractions;
-      const int columns = n[0] + n[1] + n[2] + n[3];
-      contraction_.read(in_, shell, columns);
-      one(shell, contraction_, columns, pure_, xyz_.data(), padded_, count, gauss_,
+      contraction_.read(in_, shell);
+      one(shell, contraction_, pure_, xyz_.data(), padded_, count, gauss_,
           out + shell.first_ao * count, in_.n_ao * count);
     }
   }

@@ -67,7 +67,7 @@ struct HalfMatrix : Taker<T> {
     I out;   // lanes without a product
   };
 
-  const std::int32_t* const aos;     // [rows, 2]: the two AOs of a product; -1 where there is none
+  const std::int32_t* const aos;     // [rows, 2]: the two AOs of a product; -1 in a row without one
   const std::int32_t* const places;  // [n, n]: of AO pairs in G
   const std::int32_t n_aos;
   const T coulomb, exchange;  // factors of the two kinds of terms
