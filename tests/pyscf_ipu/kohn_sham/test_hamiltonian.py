@@ -128,7 +128,7 @@ def build(mol, bounds, long_range=0.0, **changes):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "pbe"}),
+            (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "hf"}),
             id="general contraction",
             marks=pytest.mark.slow,
         ),

@@ -67,12 +67,21 @@ struct HalfMatrix : Taker<T> {
     I out;   // lanes without a product
   };
 
+  // Functions of the two shells of a pair; none: it does not exist, or pairs of a group differ.
+  struct Functions {
+    int first = 0, second = 0;
+    bool operator==(const Functions& other) const {
+      return first == other.first && second == other.second;
+    }
+  };
+
   const std::int32_t* const aos;     // [rows, 2]: the two AOs of a product; -1 in a row without one
   const std::int32_t* const places;  // [n, n]: of AO pairs in G
   const std::int32_t n_aos;
   const T coulomb, exchange;  // factors of the two kinds of terms
   T* const half;
   std::vector<Ket> strip;         // [group, product] of the kets at hand
+  std::vector<Functions> shells;  // of every group of them
   std::vector<I> ik, il, jk, jl;  // places of pairs between a bra and a ket, [AO of one, of the other]
   I before;                       // lanes that are not wanted
   int same;                       // the lane in which the ket is the bra, or -1
@@ -83,10 +92,14 @@ struct HalfMatrix : Taker<T> {
 
   void open(const PairStrip<T>& kets, int products) override {
     strip.assign(kets.groups.size() * products, Ket{});
+    shells.assign(kets.groups.size(), Functions{});
     for (std::size_t n = 0; n < kets.groups.size(); ++n)
       for (int lane = 0; lane < w; ++lane) {
         const auto& group = kets.groups[n];
         const std::int64_t row = kets.pairs[group.first + std::min(lane, group.lanes - 1)].row;
+        const Functions found = functions_of(row, products);
+        if (lane == 0) shells[n] = found;
+        else if (!(found == shells[n])) shells[n] = Functions{};
         for (int g = 0; g < products; ++g) {
           Ket& ket = strip[n * products + g];
           const bool out = lane >= group.lanes || is_out(row, g);
@@ -104,20 +117,17 @@ struct HalfMatrix : Taker<T> {
     const std::int64_t ket_row = kets.pairs[group.first + first_lane].row;
     for (int lane = 0; lane < w; ++lane) before[lane] = -int(lane < first_lane);
     same = ket_row == bra.row ? first_lane : -1;
-    const int nj = second_of(bra.row, products), nl = second_of(ket_row, ket_products);
-    const Ket* ket = strip.data() + n * ket_products;
-    find_places(bra.row, products / nj, nj, ket[0], ket_products / nl, nl);
-    for (int f = 0; f < products; ++f) {
+    const Functions of_bra = functions_of(bra.row, products), of_ket = shells[n];
+    if (of_ket.first) find_places(bra.row, of_bra, strip[n * ket_products], of_ket);
+    for (int f = 0; f < of_bra.first * of_bra.second; ++f) {
       if (is_out(bra.row, f)) continue;
       const std::int32_t* ij = aos + 2 * (bra.row + f);
-      const I at = I{} + places[ij[0] * n_aos + ij[1]];
-      const I *from_i = ik.data() + f / nj * (ket_products / nl), *i_to = il.data() + f / nj * nl,
-              *from_j = jk.data() + f % nj * (ket_products / nl), *j_to = jl.data() + f % nj * nl;
-      for (int g = 0; g < ket_products; ++g) {
-        const int c = g / nl, d = g % nl;
-        add(ij[0], ij[1], ket[g], {{at, ket[g].at}, {from_i[c], j_to[d]}, {i_to[d], from_j[c]}},
-            result[f * ket_products + g]);
-      }
+      const Ket* ket = strip.data() + n * ket_products;
+      const Vec<T>* x = result.data() + f * ket_products;
+      if (of_ket.first)
+        add_alike(ij, f / of_bra.second, f % of_bra.second, ket, of_ket, x);
+      else
+        add_any(ij, ket, ket_products, x);
     }
   }
 
@@ -128,15 +138,17 @@ struct HalfMatrix : Taker<T> {
     return at[0] < 0 || (first[0] == first[1] && at[0] < at[1]);
   }
 
-  // AOs of the second shell of a pair.
-  int second_of(std::int64_t row, int products) const {
-    int n = 1;
-    while (n < products && aos[2 * (row + n)] == aos[2 * row]) ++n;
-    return n;
+  Functions functions_of(std::int64_t row, int products) const {
+    const std::int32_t* at = aos + 2 * row;
+    if (at[0] < 0) return {};
+    int all = 1, second = 1;
+    while (all < products && at[2 * all] >= 0) ++all;
+    while (second < all && at[2 * second] == at[0]) ++second;
+    return {all / second, second};
   }
 
   // ik, il, jk and jl of a bra and a group of kets, from their first products.
-  void find_places(std::int64_t row, int ni, int nj, const Ket& ket, int nk, int nl) {
+  void find_places(std::int64_t row, Functions bra, const Ket& ket, Functions of_ket) {
     const std::int32_t i = aos[2 * row], j = aos[2 * row + 1];
     const auto find = [&](std::vector<I>& to, std::int32_t first, int rows, I other, int columns) {
       to.resize(rows * columns);
@@ -144,10 +156,34 @@ struct HalfMatrix : Taker<T> {
         for (int b = 0; b < columns; ++b)
           to[a * columns + b] = gather<T>(places, other + ((first + a) * n_aos + b));
     };
-    find(ik, i, ni, ket.k, nk);
-    find(il, i, ni, ket.l, nl);
-    find(jk, j, nj, ket.k, nk);
-    find(jl, j, nj, ket.l, nl);
+    find(ik, i, bra.first, ket.k, of_ket.first);
+    find(il, i, bra.first, ket.l, of_ket.second);
+    find(jk, j, bra.second, ket.k, of_ket.first);
+    find(jl, j, bra.second, ket.l, of_ket.second);
+  }
+
+  // Integrals of one product of a bra with kets whose shells have as many functions in every lane.
+  void add_alike(const std::int32_t* ij, int a, int b, const Ket* ket, Functions of_ket,
+                 const Vec<T>* x) {
+    const I at = I{} + places[ij[0] * n_aos + ij[1]];
+    const I *from_i = ik.data() + a * of_ket.first, *i_to = il.data() + a * of_ket.second,
+            *from_j = jk.data() + b * of_ket.first, *j_to = jl.data() + b * of_ket.second;
+    for (int c = 0, g = 0; c < of_ket.first; ++c)
+      for (int d = 0; d < of_ket.second; ++d, ++g)
+        add(ij[0], ij[1], ket[g], {{at, ket[g].at}, {from_i[c], j_to[d]}, {i_to[d], from_j[c]}},
+            x[g]);
+  }
+
+  // The same with any kets, as general contractions have beside others of their class.
+  void add_any(const std::int32_t* ij, const Ket* ket, int products, const Vec<T>* x) {
+    const std::int32_t i = ij[0] * n_aos, j = ij[1] * n_aos;
+    const I at = I{} + places[i + ij[1]];
+    const auto to = [&](I other, std::int32_t row) { return gather<T>(places, other + row); };
+    for (int g = 0; g < products; ++g) {
+      const I k = ket[g].k, l = ket[g].l;
+      add(ij[0], ij[1], ket[g],
+          {{at, ket[g].at}, {to(k, i), to(l, j)}, {to(l, i), to(k, j)}}, x[g]);
+    }
   }
 
   __attribute__((always_inline)) void add(std::int32_t first, std::int32_t second, const Ket& ket,
