@@ -137,11 +137,13 @@ def solver_for(solver: Solver | None, *level: object) -> Solver:
         level: the first fields of `Settings` in their order; None for the solver's, or the default.
 
     Raises:
-        TypeError: the solver is not a Solver.
+        TypeError: the solver is not a Solver, or a Settings stands where a basis does.
         ValueError: a setting contradicts the solver, or cannot be used.
     """
     names = [field.name for field in fields(Settings)][: len(level)]
     given = {n: value for n, value in zip(names, level, strict=True) if value is not None}
+    if isinstance(given.get("basis"), Settings):
+        raise TypeError("basis is a Settings: give it as solver=pyscf_ipu.Solver(settings)")
     if solver is None:
         return shared_solver(replace(Settings(), **given))
     if not isinstance(solver, Solver):
@@ -157,11 +159,14 @@ def solver_for(solver: Solver | None, *level: object) -> Solver:
 
 def ill_conditioned(row: RKSResult, settings: Settings) -> str:
     """What is wrong with a molecule of that status, and what to do."""
+    levels = replace(settings, accuracy="orbitals").numerics
+    enough = settings.accuracy == "properties" and levels.holds(float(row.overlap_smallest))
+    only = ", or Settings(accuracy='orbitals') for energies and gaps alone" if enough else ""
     return (
         f"ended as {row.status}: the smallest eigenvalue of the overlap of {settings.basis} is "
         f"{row.overlap_smallest:.1e}, and precision={settings.precision!r} needs "
         f"{settings.numerics.least_overlap:.0e}: use precision='mixed' or 'float64', or a smaller "
-        "basis without diffuse functions"
+        f"basis without diffuse functions{only}"
     )
 
 

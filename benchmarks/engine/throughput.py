@@ -83,14 +83,14 @@ CASES = {
         forces=True,
     ),
     "def2-tzvp": Case(
-        Settings(xc="b3lyp", basis="def2-tzvp", grid_level=1, jk="ri"),
+        Settings(xc="b3lyp", basis="def2-tzvp", grid_level=1, jk="ri", accuracy="orbitals"),
         (9,),
         4,
         target_fitting=8.0,
         memory=3.0,
     ),
     "16 heavy atoms": Case(
-        Settings(xc="pbe0", basis="def2-svp", grid_level=1, jk="ri"),
+        Settings(xc="pbe0", basis="def2-svp", grid_level=1, jk="ri", accuracy="orbitals"),
         (16,),
         4,
         target_fitting=6.0,

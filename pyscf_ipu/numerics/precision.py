@@ -12,7 +12,7 @@ doi:10.1137/030601818.
 """
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
@@ -36,9 +36,9 @@ class Precision:
     energy_change: float
     """Largest allowed change of the energy between two cycles in Hartree."""
     least_overlap: float = 0.0
-    """Smallest eigenvalue of the overlap matrix with which an SCF in `scf_dtype` gives right
-    charges.  Below, rounding of the Fock matrix, divided by this eigenvalue, moves electrons
-    between atoms."""
+    """Smallest eigenvalue of the overlap matrix with which an SCF in `scf_dtype` gives what is to
+    be right.  Below, rounding of the Fock matrix, divided by this eigenvalue, moves electrons
+    between atoms; far below, it moves levels."""
     drop_below: float = 0.0
     """Eigenvectors of the overlap with an eigenvalue up to this are left out, in `energy_dtype`."""
     fits: bool = False
@@ -65,6 +65,9 @@ class Precision:
 
 LEAST_OVERLAP_FLOAT32 = 3e-4
 """Above, charges in float32 were off by 6e-4 e at most; below, by up to 0.3 e."""
+LEAST_OVERLAP_LEVELS = 1e-5
+"""The same for energies and levels alone, in float32: energies and gaps hardly notice that electrons
+move between AOs that are nearly the same."""
 LEAST_OVERLAP_MIXED = 1e-3
 """Below, `mixed` iterates in float64: there it costs some cycles and no row.  Formamide in
 aug-cc-pVDZ (4.7e-4) had charges 2.6e-3 e off with the limit of float32."""
@@ -86,3 +89,13 @@ PRECISIONS: dict[str, Precision] = {
 ACCURACIES = {"energy": 5.0, "orbitals": 2.0, "properties": 1.0}
 """Times the threshold of the commutator, by what is to be right.  The energy's error is of second
 order in it, that of the orbitals' levels and of the density of first order."""
+
+
+def for_accuracy(precision: Precision, accuracy: str) -> Precision:
+    """The thresholds of a precision for what is to be right: one of `ACCURACIES`."""
+    least = precision.least_overlap
+    if accuracy != "properties" and not precision.refines:
+        least = min(least, LEAST_OVERLAP_LEVELS)
+    return replace(
+        precision, commutator=precision.commutator * ACCURACIES[accuracy], least_overlap=least
+    )

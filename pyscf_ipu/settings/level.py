@@ -324,11 +324,10 @@ class Settings:
     @property
     def numerics(self) -> Precision:
         """The dtypes and thresholds of precision and accuracy; a fit is always made in float64."""
-        from pyscf_ipu.numerics.precision import ACCURACIES, PRECISIONS
+        from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy
 
-        found = PRECISIONS[self.precision]
-        commutator = found.commutator * ACCURACIES[self.accuracy]
-        return replace(found, fits=self.jk != "exact", commutator=commutator)
+        found = for_accuracy(PRECISIONS[self.precision], self.accuracy)
+        return replace(found, fits=self.jk != "exact")
 
 
 def plain_integer(value: Value) -> Value | int:

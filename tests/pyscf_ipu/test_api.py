@@ -190,6 +190,11 @@ def test_something_that_is_no_molecule(solver):
         rks([HYDROGEN, "CCO"], solver=solver)
 
 
+def test_settings_where_a_basis_belongs():
+    with pytest.raises(TypeError, match=r"solver=pyscf_ipu\.Solver\(settings\)"):
+        pi.api.solver_for(None, pi.Settings())
+
+
 def test_a_solver_makes_the_level_of_theory(solver):
     assert rks(HYDROGEN, solver=solver, xc="b3lyp").energy == rks(HYDROGEN, solver=solver).energy
     with pytest.raises(ValueError, match="xc='hf' contradicts the solver"):

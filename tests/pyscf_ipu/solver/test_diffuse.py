@@ -1,5 +1,7 @@
 """Nearly dependent AOs: what a precision cannot hold is not called converged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import mole_of
@@ -7,6 +9,7 @@ from pyscf import scf
 
 from pyscf_ipu import ConvergenceError, Molecule, Settings, Solver, rks
 
+MIXED = Settings(precision="mixed").numerics
 H3 = Molecule([1, 1, 1], [[0, 0, 0], [0, 0, 1.3], [0, 1.5, 0.5]], charge=1)
 """In aug-cc-pVDZ the smallest eigenvalue of the overlap is 2e-4."""
 SQUEEZED = Molecule([1] * 6, [[0, 0, 0.5 * i] for i in range(6)])
@@ -39,8 +42,21 @@ def test_float32_says_what_it_cannot_hold():
     exact = np.linalg.eigvalsh(mole_of(H3, "aug-cc-pvdz").intor("int1e_ovlp"))[0]
     assert found.overlap_smallest == pytest.approx(exact, abs=2e-6)
     assert found.n_dropped == 0
-    with pytest.raises(ConvergenceError, match=r"smallest eigenvalue.*1\.8e-04.*'float64'"):
+    words = r"smallest eigenvalue.*1\.8e-04.*'float64'.*accuracy='orbitals'"
+    with pytest.raises(ConvergenceError, match=words):
         rks(H3, solver=solver, throw=True)
+
+
+def test_float32_holds_levels_where_it_does_not_hold_charges():
+    level = Settings(basis="aug-cc-pvdz", xc="hf", grid_level=0, accuracy="orbitals")
+    found = rks(H3, solver=Solver(level))
+    field = scf.RHF(mole_of(H3, "aug-cc-pvdz")).run(conv_tol=1e-11)
+    assert found.status == "converged"
+    assert found.energy == pytest.approx(field.e_tot, abs=1e-5)
+    homo, lumo = field.mo_energy[:2]
+    assert found.gap == pytest.approx(lumo - homo, abs=3e-5)
+    assert not level.numerics.holds(0.9e-5)  # as in benzene's diffuse sets
+    assert replace(level, precision="mixed").numerics.least_overlap == MIXED.least_overlap
 
 
 def test_mixed_goes_on_in_float64():
