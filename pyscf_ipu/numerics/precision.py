@@ -66,7 +66,7 @@ class Precision:
 LEAST_OVERLAP_FLOAT32 = 3e-4
 """Above, charges in float32 were off by 6e-4 e at most; below, by up to 0.3 e."""
 LEAST_OVERLAP_LEVELS = 1e-5
-"""The same for energies and levels alone, in float32: energies and gaps hardly notice that electrons
+"""The same for energies and levels alone, in float32: they hardly notice that electrons
 move between AOs that are nearly the same."""
 LEAST_OVERLAP_MIXED = 1e-3
 """Below, `mixed` iterates in float64: there it costs some cycles and no row.  Formamide in
