@@ -83,6 +83,8 @@ def rks(
             "history=True and fixed_cycles are of one SCF, and stability=True makes several: leave "
             "one"
         )
+    if forces:
+        solver.settings.check_forces()
     wanted = Wanted(orbitals, forces, stability)
     found = results(mols, solver, wanted, throw or alone, workers)
     if throw:

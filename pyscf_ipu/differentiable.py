@@ -61,12 +61,13 @@ def energy_function(
 
     Raises:
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
-        ValueError: A setting cannot be used, the level has a correction for dispersion, which is
-            computed outside JAX, its grid turns with the molecule, or float64 is asked for without
-            JAX's 64-bit mode.
+        ValueError: A setting cannot be used, the accuracy does not reach forces, the level has a
+            correction for dispersion, which is computed outside JAX, its grid turns with the
+            molecule, or float64 is asked for without JAX's 64-bit mode.
         NotImplementedError: When a second derivative is asked for.
     """
     level = (settings or Settings()).check()
+    level.check_forces()
     numerics = level.numerics
     if level.dispersion is not None:
         raise ValueError(

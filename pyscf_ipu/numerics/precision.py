@@ -86,7 +86,7 @@ PRECISIONS: dict[str, Precision] = {
     )
 }
 
-ACCURACIES = {"energy": 5.0, "orbitals": 2.0, "properties": 1.0}
+ACCURACIES = {"energy": 5.0, "orbitals": 1.0, "properties": 1.0}
 """Times the threshold of the commutator, by what is to be right.  The energy's error is of second
 order in it, that of the orbitals' levels and of the density of first order."""
 

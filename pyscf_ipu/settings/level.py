@@ -74,8 +74,8 @@ class Settings:
     accuracy: Literal["energy", "orbitals", "properties"] = field(
         default="properties", metadata={"added": "0.3"}
     )
-    """What is to be right, and with it the SCF's threshold: the energy alone, orbital energies too,
-    or all else (dipole, charges, forces)."""
+    """What is to be right, and with it the SCF's threshold and, in float32, how dependent AOs may
+    be: the energy alone, orbital energies too, or all else (dipole, charges, forces)."""
     first_cycles: Literal["coarse", "full"] = field(default="coarse", metadata={"added": "0.3"})
     """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
     what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
@@ -153,6 +153,14 @@ class Settings:
         if not isinstance(self.history, bool | np.bool_):
             raise ValueError(f"history is {self.history!r}: give True or False")
         return self
+
+    def check_forces(self) -> None:
+        """Raise ValueError where an SCF ends before forces are right."""
+        if self.accuracy != "properties":
+            raise ValueError(
+                f'accuracy="{self.accuracy}" ends the SCF before forces are right: take '
+                'accuracy="properties", the default, or leave out forces'
+            )
 
     def _check_grid_kind(self) -> None:
         """Refuse a kind that there is not, or not with this size."""

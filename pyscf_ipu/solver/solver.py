@@ -164,7 +164,12 @@ class Solver:
         return self._compile(shape, size, programs, name, program, conformer.empty_batch)
 
     def compile_gradient(self, shape: Shape, count: int | None = None) -> CompileEvent | None:
-        """Make the program that forces need besides ready; None if it is already."""
+        """Make the program that forces need besides ready; None if it is already.
+
+        Raises:
+            ValueError: the settings' accuracy does not reach forces.
+        """
+        self.settings.check_forces()
         size = self._call_size(shape, count)
         return self._compile(shape, size, self._gradients, "gradients", gradients, empty_states)
 
@@ -222,8 +227,11 @@ class Solver:
             stability: follow instabilities to the lowest state, and say whether it is stable.
 
         Raises:
-            ValueError: the list is empty or too long, or `stability` goes with `fixed_cycles`.
+            ValueError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
+                settings' accuracy does not reach `forces`.
         """
+        if forces:
+            self.settings.check_forces()
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
             raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")

@@ -41,6 +41,14 @@ def stability(given: str, history: bool, fixed_cycles: int | None) -> str:
     return found
 
 
+def forces_need(level: Settings) -> None:
+    """Refuses a level whose SCF ends before forces are right."""
+    try:
+        level.check_forces()
+    except ValueError as error:
+        raise UserError(f"--forces and --accuracy do not fit, leave one out: {error}") from None
+
+
 def of_dataset(name: str) -> Preset:
     """The preset of a name; raises UserError."""
     try:

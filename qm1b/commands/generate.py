@@ -10,7 +10,7 @@ from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
-from qm1b.commands.choices import conformers, of_dataset, size_limit, stability
+from qm1b.commands.choices import conformers, forces_need, of_dataset, size_limit, stability
 from qm1b.commands.ending import (
     how_to_go_on,
     outcome,
@@ -265,6 +265,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         command, input_format, dataset.conformers if command.preset else FEW_CONFORMERS
     )
     settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
+    if settings["forces"]:
+        forces_need(settings["level"])
     settings["max_aos"] = (
         command.max_aos
         or dataset.max_aos

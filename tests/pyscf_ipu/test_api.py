@@ -190,6 +190,11 @@ def test_something_that_is_no_molecule(solver):
         rks([HYDROGEN, "CCO"], solver=solver)
 
 
+def test_forces_of_an_scf_for_energies():
+    with pytest.raises(ValueError, match="before forces are right"):
+        pi.forces(HYDROGEN, solver=pi.Solver(pi.Settings(accuracy="energy")))
+
+
 def test_settings_where_a_basis_belongs():
     with pytest.raises(TypeError, match=r"solver=pyscf_ipu\.Solver\(settings\)"):
         pi.api.solver_for(None, pi.Settings())

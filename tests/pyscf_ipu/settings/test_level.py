@@ -52,10 +52,17 @@ def test_a_threshold_follows_what_is_to_be_right():
     """And is a setting of the run where it is not the default."""
     at = {name: Settings(accuracy=name).check() for name in ("energy", "orbitals", "properties")}
     energy, orbitals, properties = (s.numerics.commutator for s in at.values())
-    assert energy > orbitals > properties == Settings().numerics.commutator
+    assert energy > orbitals == properties == Settings().numerics.commutator
     assert at["energy"].to_dict()["accuracy"] == "energy"
     assert "accuracy" not in Settings().to_dict()
     assert Settings.from_dict(at["energy"].to_dict()) == at["energy"]
+
+
+def test_forces_need_an_scf_that_ends_when_they_are_right():
+    Settings().check_forces()
+    for name in ("energy", "orbitals"):
+        with pytest.raises(ValueError, match=f'accuracy="{name}" ends the SCF before forces'):
+            Settings(accuracy=name).check_forces()
 
 
 def test_cycles_are_rough_where_there_is_a_grid_and_an_end():
