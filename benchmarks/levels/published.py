@@ -5,7 +5,7 @@ nine   the same for ten molecules of nine heavy atoms (292 AOs, 12 GB), in mixed
 ani1x  the preset against COMP6's S66x8 (Gaussian)
 dimer  interaction of two waters, 15 functionals (Q-Chem, ORCA)
 
-All others are computed in float64, each at its preset's level, the given geometry untouched.
+All but `nine` are computed in float64, each at its preset's level, the given geometry untouched.
 Those that need more than half of the memory are computed one at a time, after the others; those
 that do not fit are named and left out.
 """
@@ -79,14 +79,13 @@ def qm9(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     entries = json.loads((DATA / "qm9_small.json").read_text())[:limit]
     rows = list(computed(level("qm9", grid), entries, compare_qm9))
     there = [row for row in rows if "energy" in row]
-    worst = {k: max(abs(row[k]) for row in there) for k in QM9_BOUNDS}
+    worst, missed = judged(there, QM9_BOUNDS)
     median = statistics.median(abs(row["energy"]) for row in there)
     rounded = sum(abs(row["orbital"]) > HALF_A_DIGIT for row in there)
     print(
         f"{len(there)} of {len(rows)} molecules, largest: {worst}, median energy {median:.2g} Ha; "
         f"in {rounded} an orbital energy rounds to another last digit"
     )
-    missed = [f"{k} {worst[k]:.2g}" for k, bound in QM9_BOUNDS.items() if worst[k] > bound]
     missed += [f"median energy {median:.2g}"] * (median > QM9_MEDIAN)
     return {"rows": rows, "largest": worst, "median_energy": median}, missed
 
@@ -96,10 +95,9 @@ def nine(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     entries = json.loads((DATA / "qm9_nine_heavy.json").read_text())[:limit]
     rows = list(computed(replace(level("qm9", grid), precision="mixed"), entries, compare_qm9))
     there = [row for row in rows if "energy" in row]
-    worst = {k: max((abs(row[k]) for row in there), default=0.0) for k in NINE_BOUNDS}
+    worst, missed = judged(there, NINE_BOUNDS)
     peak = max((row["peak_gib"] for row in there), default=0.0)
     print(f"{len(there)} of {len(rows)} molecules, largest: {worst}, peak memory {peak:.1f} GiB")
-    missed = [f"{k} {worst[k]:.2g}" for k, bound in NINE_BOUNDS.items() if worst[k] > bound]
     missed += [f"{row['name']} does not fit" for row in rows if "energy" not in row]
     return {"rows": rows, "largest": worst}, missed
 
@@ -112,12 +110,17 @@ def ani1x(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     for curve in harness.grouped(there, lambda row: row["name"].split()[0]).values():
         for row in curve:
             row["curve"] = row["energy"] - statistics.mean(other["energy"] for other in curve)
-    worst = {k: max(abs(row[k]) for row in there) for k in ANI_BOUNDS}
+    worst, missed = judged(there, ANI_BOUNDS)
     print(f"{len(there)} of {len(rows)} frames, largest: {worst}")
     scatter, noise = (statistics.median(row[k] for row in there) for k in ("rms", "label_turns"))
     print(f"gradients: median scatter {scatter:.2g}, of the labels' own rotation {noise:.2g}")
-    missed = [f"{k} {worst[k]:.2g}" for k, bound in ANI_BOUNDS.items() if worst[k] > bound]
     return {"rows": rows, "largest": worst}, missed
+
+
+def judged(rows: list[dict[str, Any]], bounds: dict[str, float]) -> tuple[Any, list[str]]:
+    """The largest of each error, and those above their bounds; without rows all are 0."""
+    worst = {k: max((abs(row[k]) for row in rows), default=0.0) for k in bounds}
+    return worst, [f"{k} {worst[k]:.2g}" for k, bound in bounds.items() if worst[k] > bound]
 
 
 def dimer(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:

@@ -230,15 +230,13 @@ class Solver:
             ValueError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
                 settings' accuracy does not reach `forces`.
         """
-        if forces:
-            self.settings.check_forces()
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
             raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
         size = self._call_size(shape, len(mols))
-        self.compile(shape, stability, len(mols))
         if forces:
             self.compile_gradient(shape, len(mols))
+        self.compile(shape, stability, len(mols))
         batch = conformer.batch(mols, shape, self.settings, size, convergence)
         with self.settings.numerics.scope():
             count = np.int32(len(mols))

@@ -27,3 +27,9 @@ def test_the_manifest_says_it(tmp_path, capsys):
     assert settings["accuracy"] == "orbitals"
     assert main(["info", str(folder)]) == 0
     assert "for energies and orbitals" in " ".join(capsys.readouterr().out.split())
+
+
+def test_forces_need_an_scf_that_ends_when_they_are_right(tmp_path, capsys):
+    flags = ["--forces", "--accuracy", "orbitals"]
+    assert main(["generate", *flags, "--out", str(tmp_path / "no")]) == 2
+    assert "leave one out" in capsys.readouterr().err

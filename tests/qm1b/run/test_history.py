@@ -142,10 +142,9 @@ def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
         ["--history", "--stability", "all"],
         ["--fixed-cycles", "5", "--stability", "0.5"],
         ["--fixed-cycles", "5", "--stability", "suspect"],
-        ["--forces", "--accuracy", "orbitals"],
     ],
 )
-def test_flags_that_exclude_one_another_are_refused(tmp_path, capsys, flags):
+def test_flags_of_one_scf_and_of_several_are_refused(tmp_path, capsys, flags):
     assert main(["generate", *flags, "--out", str(tmp_path / "no")]) == 2
     assert "leave one out" in capsys.readouterr().err
 

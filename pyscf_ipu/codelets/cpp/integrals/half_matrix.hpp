@@ -118,11 +118,11 @@ struct HalfMatrix : Taker<T> {
     for (int lane = 0; lane < w; ++lane) before[lane] = -int(lane < first_lane);
     same = ket_row == bra.row ? first_lane : -1;
     const Functions of_bra = functions_of(bra.row, products), of_ket = shells[n];
-    if (of_ket.first) find_places(bra.row, of_bra, strip[n * ket_products], of_ket);
+    const Ket* ket = strip.data() + n * ket_products;
+    if (of_ket.first) find_places(bra.row, of_bra, ket[0], of_ket);
     for (int f = 0; f < of_bra.first * of_bra.second; ++f) {
       if (is_out(bra.row, f)) continue;
       const std::int32_t* ij = aos + 2 * (bra.row + f);
-      const Ket* ket = strip.data() + n * ket_products;
       const Vec<T>* x = result.data() + f * ket_products;
       if (of_ket.first)
         add_alike(ij, f / of_bra.second, f % of_bra.second, ket, of_ket, x);
@@ -138,6 +138,7 @@ struct HalfMatrix : Taker<T> {
     return at[0] < 0 || (first[0] == first[1] && at[0] < at[1]);
   }
 
+  // Of the pair whose first product has this row.
   Functions functions_of(std::int64_t row, int products) const {
     const std::int32_t* at = aos + 2 * row;
     if (at[0] < 0) return {};
