@@ -60,9 +60,10 @@ def measured(carbons: int, rounds: int) -> dict[str, Any]:
     settings = Settings(xc="b3lyp", basis="6-31g*", grid_level=1, jk="ri")
     with settings.numerics.scope():
         timed = Stages(Molecule.from_smiles("C" * carbons, seed=0), settings, rounds)
-        b, grid, density = timed.hamiltonian()
+        fit, grid, density = timed.hamiltonian()
+        products, _ = fit
         timed.run("XC", lambda g, d: exchange_correlation(timed.xc, g, d, PORTABLE), grid, density)
-        timed.repulsion(b, density)
+        timed.repulsion(fit, density)
         some = jnp.eye(len(density), dtype=density.dtype) + 0.1 * density @ density
         timed.run("eigh", jnp.linalg.eigh, some)
     jax.clear_caches()
@@ -71,7 +72,8 @@ def measured(carbons: int, rounds: int) -> dict[str, Any]:
     return {
         "carbons": carbons,
         "aos": timed.shape.n_ao,
-        "auxiliary": b.shape[0],
+        "auxiliary": len(products.b),
+        "pairs_percent": 100 * float(jnp.mean(products.present)),
         "points": timed.shape.n_grid,
         "fock_ms": sum(parts.values()),
         "jk_ms": parts["J and K"],

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jax.typing import DTypeLike
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
+from pyscf_ipu.fitting.neighbours import IntN
 from pyscf_ipu.fitting.three_index import Auxiliary, FloatRF, metric, three_index
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
-from pyscf_ipu.numerics.arrays import FloatNN
+from pyscf_ipu.numerics.arrays import FloatNN, HostArray
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.tile_plan import TilePlan
@@ -34,19 +34,29 @@ FloatFP = Float[Array, "F P"]
 """Auxiliary functions, AO pairs."""
 
 
+class FittedProducts(NamedTuple):
+    """B of one interaction, over AO pairs in the order of `Operators`."""
+
+    b: FloatFP
+    present: Int[Array, " P"]
+    """1 for AO pairs that have any, 0 for those far apart."""
+
+
 class Exchange(NamedTuple):
     """One part of exact exchange."""
 
-    b: FloatFP | None
-    """None: that of the Coulomb matrix."""
+    products: FittedProducts | None
+    """None: those of the Coulomb matrix."""
     fraction: float
 
 
 class Operators(NamedTuple):
     """The fitted electron repulsion of one molecule."""
 
-    coulomb: FloatFP
+    coulomb: FittedProducts
     exchange: tuple[Exchange, ...]
+    order: IntN | None
+    """The AOs as B has them; None: as the slots have them."""
     field: Pair
     """[P] Hartree: the Coulomb matrix of the reference density, over AO pairs."""
     energy: Pair
@@ -59,6 +69,7 @@ def operators(
     auxiliary: Auxiliary,
     exchange: Interaction,
     reference: FloatNN,
+    order: IntN | None = None,
 ) -> Operators:
     """All that depends on the geometry.
 
@@ -68,11 +79,14 @@ def operators(
         auxiliary: functions, in float64.
         exchange: the interaction of exact exchange, fractions included.
         reference: a density; its dtype is that of the result.
+        order: of the AOs in B; None: that of the slots.
     """
     dtype = reference.dtype
-    pairs = plan.row_of[packed_indices(plan.layout.shape.n_ao)]
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    in_slots = plan.row_of[i, j]
+    pairs = in_slots if order is None else jnp.asarray(plan.row_of)[order[i], order[j]]
 
-    def solved(of: Interaction) -> tuple[FloatRF, "Root", FloatFP]:
+    def solved(of: Interaction) -> tuple[FloatRF, "Root", FittedProducts]:
         integrals = three_index(plan, strips, auxiliary, of)
         root = Root(metric(auxiliary, of))
         return integrals, root, root.over_pairs(integrals, pairs, dtype)
@@ -86,9 +100,9 @@ def operators(
     weights = density_rows(plan, reference.astype(integrals.dtype))
     charge = root.applied(jnp.matmul(weights, integrals, precision="highest")[None])
     fit = root.applied(charge, transposed=True)[0]
-    field = jnp.matmul(integrals, fit, precision="highest")[pairs]
+    field = jnp.matmul(integrals, fit, precision="highest")[in_slots]
     energy = 0.5 * jnp.sum(charge * charge)
-    return Operators(b, tuple(parts), _two_words(field, dtype), _two_words(energy, dtype))
+    return Operators(b, tuple(parts), order, _two_words(field, dtype), _two_words(energy, dtype))
 
 
 def density_rows(plan: TilePlan, density: FloatNN) -> Float[Array, " R"]:
@@ -133,21 +147,23 @@ class Root:
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
 
-    def over_pairs(self, rows: FloatRF, pairs: np.ndarray, dtype: DTypeLike) -> FloatFP:
+    def over_pairs(
+        self, rows: FloatRF, pairs: Int[HostArray, " P"], dtype: DTypeLike
+    ) -> FittedProducts:
         """These rows times W, transposed and rounded: B.
 
         Args:
             rows: integrals.
-            pairs: [P] the row of every AO pair.
+            pairs: the row of every AO pair.
             dtype: of the result.
         """
 
-        def by_factor(rows: FloatRF) -> FloatFP:
+        def by_factor(rows: FloatRF) -> FittedProducts:
             return solution(self._factor, rows, pairs, dtype)
 
-        def by_eigenvectors(rows: FloatRF) -> FloatFP:
+        def by_eigenvectors(rows: FloatRF) -> FittedProducts:
             root = self._root()
-            return jnp.matmul(root.T, rows[pairs].T, precision="highest").astype(dtype)
+            return _products(jnp.matmul(root.T, rows[pairs].T, precision="highest"), dtype)
 
         return lax.cond(self._has_factor, by_factor, by_eigenvectors, rows)
 
@@ -159,17 +175,26 @@ class Root:
 
 
 def solution(
-    factor: Float[Array, "F F"], rows: FloatRF, pairs: np.ndarray, dtype: DTypeLike
-) -> FloatFP:
+    factor: Float[Array, "F F"], rows: FloatRF, pairs: Int[HostArray, " P"], dtype: DTypeLike
+) -> FittedProducts:
     """L^-1 times the transposed rows of all AO pairs, in float64, then rounded; see `Root`."""
 
-    def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> FloatFP:
+    def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> FittedProducts:
         right = rows[pairs].T
         found = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True)
-        return found.astype(dtype)
+        return _products(found, dtype)
 
-    shape = jax.ShapeDtypeStruct((rows.shape[1], len(pairs)), dtype)
-    return codelet("fitting_solution", portable, rows, factor, pairs, shape=(shape,))[0]
+    n = len(pairs)
+    shape = (
+        jax.ShapeDtypeStruct((rows.shape[1], n), dtype),
+        jax.ShapeDtypeStruct((n,), jnp.int32),
+    )
+    return FittedProducts(*codelet("fitting_solution", portable, rows, factor, pairs, shape=shape))
+
+
+def _products(found: FloatFP, dtype: DTypeLike) -> FittedProducts:
+    b = found.astype(dtype)
+    return FittedProducts(b, jnp.any(b != 0, axis=0).astype(jnp.int32))
 
 
 def _two_words(x: Array, dtype: DTypeLike) -> Pair:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
 from pyscf_ipu.fitting.columns import Columns, columns_of_change, columns_of_density
-from pyscf_ipu.fitting.operators import FloatFP, Operators
+from pyscf_ipu.fitting.neighbours import IntN, inverse, reordered
+from pyscf_ipu.fitting.operators import FittedProducts, FloatFP, Operators
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.numerics.arrays import Count, FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
@@ -59,42 +60,46 @@ class Fitted(NamedTuple):
     ) -> tuple[tuple[FloatP, Pair], FloatP | None]:
         """J of a change of the density and its energy, and -1/2 K of the density, if any."""
         known = self.operators
+        place = inverse(known.order)
+        change = reordered(change, known.order)
         if not known.exchange:
             nothing = Columns(jnp.zeros((self.n, 1), d.dtype), jnp.zeros(1, d.dtype), _none())
             found = coulomb_exchange(known.coulomb, change, nothing)
-            return found.field(), None
+            return found.field(place), None
         columns = columns_of(self.unpacked(d))
-        together = any(part.b is None for part in known.exchange)
+        if known.order is not None:
+            columns = columns._replace(vectors=columns.vectors[known.order])
+        together = any(part.products is None for part in known.exchange)
         first = columns if together else columns._replace(count=_none())
         found = coulomb_exchange(known.coulomb, change, first)
         total = jnp.zeros_like(d)
         for part in known.exchange:
             one = found
-            if part.b is not None:
-                one = coulomb_exchange(part.b, change, columns, coulomb=False)
+            if part.products is not None:
+                one = coulomb_exchange(part.products, change, columns, coulomb=False)
             total = total - 0.5 * part.fraction * one.exchange
-        return found.field(), total
+        return found.field(place), reordered(total, place)
 
 
 class Matrices(NamedTuple):
-    """What one pass over B gives."""
+    """What one pass over B gives, in its order of AOs."""
 
     charge: Float[Array, " F"]
     coulomb: FloatP
     exchange: FloatP
 
-    def field(self) -> tuple[FloatP, Pair]:
-        """J and its energy."""
-        return self.coulomb, tile_dot(0.5 * self.charge, self.charge)
+    def field(self, place: IntN | None) -> tuple[FloatP, Pair]:
+        """J, each AO at its place in that order (None: it is there), and its energy."""
+        return reordered(self.coulomb, place), tile_dot(0.5 * self.charge, self.charge)
 
 
 def coulomb_exchange(
-    b: FloatFP, density: FloatP, columns: Columns, coulomb: bool = True
+    products: FittedProducts, density: FloatP, columns: Columns, coulomb: bool = True
 ) -> Matrices:
     """J of a packed density and K = sum_P B_P D B_P of the columns of another.
 
     Args:
-        b: over auxiliary functions and AO pairs.
+        products: B.
         density: off-diagonal elements doubled.
         columns: of a density; with none of them K is zero.
         coulomb: without it J is zero.
@@ -102,11 +107,13 @@ def coulomb_exchange(
 
     def portable(
         b: FloatFP,
+        present: Int[Array, " P"],
         density: FloatP,
         vectors: Float[Array, "N C"],
         signs: Float[Array, " C"],
         count: Count,
     ) -> Matrices:
+        del present  # what is left out is zero
         charge = jnp.matmul(b, density, precision="highest")
         charge = charge if coulomb else jnp.zeros_like(charge)
         counted = jnp.arange(len(signs), dtype=jnp.int32) < count
@@ -114,8 +121,8 @@ def coulomb_exchange(
         return Matrices(charge, jnp.matmul(charge, b, precision="highest"), exchange)
 
     flag = np.array([coulomb], np.int32)
-    shape = (b.shape[0],), density.shape, density.shape
-    args = b, density, *columns
+    shape = (len(products.b),), density.shape, density.shape
+    args = *products, density, *columns
     return Matrices(*codelet("fitting_repulsion", portable, *args, shape=shape, coulomb=flag))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 
 from pyscf_ipu.codelets import strip_primitives
+from pyscf_ipu.fitting.neighbours import IntN, along_molecule
 from pyscf_ipu.fitting.operators import Operators, operators
 from pyscf_ipu.fitting.repulsion import Fitted
 from pyscf_ipu.fitting.three_index import auxiliary_of
@@ -42,7 +43,8 @@ def fitted(machine: Machine, shape: Shape, settings: Settings, reference: Refere
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         own = strips if atoms.dtype == jnp.float64 else None
         density = reference(atoms)
-        return _repulsion(density, _fit(atoms, own, layout, exchange, density))
+        fit = _fit(atoms, own, layout, exchange, density, along_molecule(atoms))
+        return _repulsion(density, fit)
 
     return replace(machine, repulsion=build)
 
@@ -54,7 +56,10 @@ def fit_of(
     tables: tuple[ClassTable, ...],
     mol: Conformer,
 ) -> Operators:
-    """The fit alone, for a machine without float64; to be jitted in JAX's 64-bit mode."""
+    """The fit alone, for a machine without float64; to be jitted in JAX's 64-bit mode.
+
+    Its AOs stay in the order of slots: only the native form leaves out AO pairs that are far apart.
+    """
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     atoms = gather_atoms(plan, tables, mol, settings.numerics.scf_dtype)
     layout = auxiliary_layout(shape, auxiliary_level(settings))
@@ -77,11 +82,13 @@ def _fit(
     layout: AuxiliaryLayout,
     exchange: Interaction,
     reference: FloatNN,
+    order: IntN | None = None,
 ) -> Operators:
     """The operators, computed in float64; `strips` if there are some in it already."""
     wide = atoms.astype(jnp.float64)
     strips = pair_strips(wide) if strips is None else strips
-    return operators(wide.plan, strips, auxiliary_of(wide, layout), exchange, reference)
+    auxiliary = auxiliary_of(wide, layout)
+    return operators(wide.plan, strips, auxiliary, exchange, reference, order)
 
 
 def _repulsion(reference: FloatNN, found: Operators) -> Repulsion:

@@ -82,7 +82,7 @@ def _with_fit(
     with jax.enable_x64(True):
         make = jax.jit(partial(fit_of, shape, settings, guess_density))
         fit = make(tables.shape_tables(shape, settings), conformer)
-    fit = jax.tree.map(lambda x: np.asarray(x, settings.numerics.scf_dtype), fit)
+    fit = jax.tree.map(np.asarray, fit)
 
     def core(
         table: tuple[tables.ClassTable, ...],

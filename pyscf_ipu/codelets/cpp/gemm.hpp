@@ -17,7 +17,7 @@ constexpr int kColumns = VECTOR_BYTES == 64 ? 4 : 2;
 template <class T, int kR, int kC, class A, class B>
 inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
                                                     Vec<T> (&sums)[kR][kC]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kR; ++r)
 #pragma GCC unroll 4
     for (int c = 0; c < kC; ++c) sums[r][c] = Vec<T>{};
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) void multiply(A a, B b, std::int64_t n,
     Vec<T> row[kC];
 #pragma GCC unroll 4
     for (int c = 0; c < kC; ++c) row[c] = load(from + c * kWidth<T>);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
       const Vec<T> factor = splat<T>(a(r, k));
 #pragma GCC unroll 4

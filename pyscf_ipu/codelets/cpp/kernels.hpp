@@ -87,11 +87,13 @@ struct SolutionProblem {
   std::int64_t pairs, functions;
 };
 
-// B[functions, pairs]; a density over AO pairs, off-diagonal elements doubled; the first `count` of
-// vectors[n, width], whose squares with these signs are a density, too.
+// B[functions, pairs] and which pairs have any; a density over AO pairs, off-diagonal elements doubled;
+// the first `count` of vectors[n, width], whose squares with these signs are a density, too.
 template <class T>
 struct RepulsionProblem {
-  const T *b, *density, *vectors, *signs;
+  const T* b;
+  const std::int32_t* present;
+  const T *density, *vectors, *signs;
   std::int64_t functions, pairs, n, width, count;
   bool with_coulomb;
   const T* row(std::int64_t function) const { return b + function * pairs; }
@@ -225,7 +227,7 @@ struct Kernels {
   void (*fitting_integrals)(const FittingProblem<T>& problem, T* out);
   void (*fitting_gradient)(const FittingGradientProblem<T>& problem);
   // out[functions, pairs]: B.
-  void (*fitting_solution)(const SolutionProblem& problem, T* out);
+  void (*fitting_solution)(const SolutionProblem& problem, T* out, std::int32_t* present);
   // charge[functions] and J[pairs] of the density, K[pairs] of the vectors.
   void (*fitting_repulsion)(const RepulsionProblem<T>& problem, T* charge, T* coulomb, T* exchange);
   void (*eri_gradient)(const EriGradientProblem<T>& problem);

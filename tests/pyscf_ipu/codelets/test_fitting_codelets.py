@@ -12,7 +12,7 @@ from oracle import native_and_portable
 
 from pyscf_ipu.codelets import library
 from pyscf_ipu.fitting.columns import Columns
-from pyscf_ipu.fitting.operators import solution
+from pyscf_ipu.fitting.operators import FittedProducts, solution
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
@@ -31,13 +31,27 @@ def symmetric(rng, *shape):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("n", "functions", "count", "signs", "coulomb"),
-    [(70, 21, 13, 1, True), (17, 5, 7, -1, True), (33, 6, 12, 1, False), (33, 7, 0, 1, True)],
-    ids=["two panels", "signs", "K alone", "J alone"],
+    ("n", "reach", "functions", "count", "signs", "coulomb"),
+    [
+        (70, 70, 21, 13, 1, True),
+        (17, 17, 5, 7, -1, True),
+        (33, 33, 6, 12, 1, False),
+        (33, 33, 7, 0, 1, True),
+        (101, 20, 6, 14, -1, True),
+        (70, 0, 5, 3, 1, True),
+    ],
+    ids=["three panels", "signs", "K alone", "J alone", "pairs far apart", "empty panels"],
 )
-def test_coulomb_and_exchange(dtype, n, functions, count, signs, coulomb):
+def test_coulomb_and_exchange(dtype, n, reach, functions, count, signs, coulomb):
+    """AOs whose numbers are further apart than `reach` have no product, and AOs 40 to 50 none."""
     rng = np.random.default_rng(n)
     square, density = symmetric(rng, functions, n, n), symmetric(rng, n, n)
+    one, other = np.indices((n, n))
+    exists = np.abs(one - other) < reach
+    if reach < n:
+        exists[40:50], exists[:, 40:50] = False, False
+    square *= exists
+    present = packed(exists).astype(np.int32)
     vectors = rng.normal(size=(n, 16))
     sign = np.where(np.arange(16) % 3 == 1, signs, 1)
     doubled = packed(density) * packed(2.0 - np.eye(n))
@@ -52,7 +66,7 @@ def test_coulomb_and_exchange(dtype, n, functions, count, signs, coulomb):
 
     def both(b, d, vectors, signs):
         columns = Columns(vectors, signs, np.array(count, np.int32))
-        return tuple(coulomb_exchange(b, d, columns, coulomb))
+        return tuple(coulomb_exchange(FittedProducts(b, present), d, columns, coulomb))
 
     with jax.enable_x64(dtype == np.float64):
         native, portable, names = native_and_portable(both, *arrays)
@@ -83,6 +97,9 @@ def test_solution(dtype):
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype])
     assert not native[0][:, 64:128].any()
+    for _, present in (native, portable):
+        assert present.dtype == np.int32
+        np.testing.assert_array_equal(present, expected.any(axis=0))
 
 
 def test_a_nan_reaches_the_results():
@@ -91,5 +108,6 @@ def test_a_nan_reaches_the_results():
     pairs = np.arange(40, dtype=np.int32)
     with jax.enable_x64(True):
         found = jax.jit(partial(solution, pairs=pairs, dtype=np.float32))(np.eye(3), integrals)
-    assert np.isnan(found[:, 7]).any()
-    assert not np.isnan(found[:, 8:]).any()
+    assert np.isnan(found.b[:, 7]).any()
+    assert not np.isnan(found.b[:, 8:]).any()
+    assert found.present.tolist() == [0] * 7 + [1] + [0] * 32

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fitted_cases import OMEGA, case, in_float64
 
+from pyscf_ipu.fitting.neighbours import along_molecule
 from pyscf_ipu.fitting.operators import exchange_parts, operators
 from pyscf_ipu.fitting.repulsion import Fitted
 from pyscf_ipu.fitting.three_index import auxiliary_of
@@ -54,7 +55,8 @@ def test_matrices_and_energies_are_pyscfs(name):
         atoms = which.atoms(tabulated, conf)
         auxiliary = auxiliary_of(atoms, which.layout)
         reference = guess_density(atoms)
-        found = operators(which.plan, pair_strips(atoms), auxiliary, exchange, reference)
+        strips, order = pair_strips(atoms), along_molecule(atoms)
+        found = operators(which.plan, strips, auxiliary, exchange, reference, order)
         fit = Fitted(reference, found)
         matrix, energy = fit.repulsion(pack_density(density))
         other, _ = fit.repulsion_of_change(pack_density(change))
@@ -90,7 +92,7 @@ def test_float32_rounds_b_alone():
         reference = guess_density(atoms).astype(dtype)
         found = operators(which.plan, pair_strips(atoms), auxiliary, Interaction(0.0), reference)
         _, energy = Fitted(reference, found).repulsion(pack_density(reference))
-        assert found.coulomb.dtype == dtype
+        assert found.coulomb.b.dtype == dtype
         return energy
 
     values = [

@@ -3,6 +3,8 @@
 // One pass over B, a few functions at a time.  Of each, B_P is made square in panels of columns; then
 // X_P = B_P C for the columns C of the density, and K += X_P X_P^T over one triangle.  Sums over few
 // functions are in the working precision, those over all of them in double.
+//
+// A panel has only the rows of AOs that form a pair with one of its AOs.
 #pragma once
 
 #include <algorithm>
@@ -67,25 +69,71 @@ class FittedCoulomb {
   std::vector<double> sums_;
 };
 
-// K.  Columns of a symmetric matrix of n AOs are in panels [panel][n][kWide].
+// Tiles of K's products: narrow ones, so that a panel has few AOs and leaves many out.
+constexpr int kExchangeRows = VECTOR_BYTES == 64 ? 12 : kRows;
+constexpr int kExchangeColumns = 2;
+
+// The AO pairs that B has, for panels of kWide columns of a symmetric matrix of n AOs.
+template <class T, std::int64_t kWide>
+class FittedPairs {
+  static constexpr std::int64_t kSquare = kWidth<T>;
+
+ public:
+  FittedPairs(const std::int32_t* present, std::int64_t n)
+      : n_(n), squares_((n + kSquare - 1) / kSquare), some_(squares_ * squares_),
+        rows_((n + kWide - 1) / kWide), place_(rows_.size() * n) {
+    std::vector<char> row(place_.size());
+    for (std::int64_t a = 0; a < n; ++a)
+      for (std::int64_t b = 0; b <= a; ++b)
+        if (*present++) {
+          row[b / kWide * n + a] = row[a / kWide * n + b] = true;
+          some_[a / kSquare * squares_ + b / kSquare] = true;
+        }
+    for (std::int64_t panel = 0; panel < panels(); ++panel) {
+      const char* of = row.data() + panel * n;
+      const std::int64_t count = std::count(of, of + n, true);
+      for (std::int64_t a = 0; a < n; ++a) {
+        const std::int64_t at = of[a] ? std::int64_t(rows_[panel].size()) : count;
+        place_[panel * n + a] = (panel * (n + 1) + at) * kWide;
+        if (of[a]) rows_[panel].push_back(std::int32_t(a));
+      }
+    }
+  }
+
+  std::int64_t panels() const { return rows_.size(); }
+  // The AOs of a panel's rows.
+  const std::vector<std::int32_t>& rows(std::int64_t panel) const { return rows_[panel]; }
+  // Elements of all panels, each with one more row, where the others may be written.
+  std::int64_t size() const { return panels() * (n_ + 1) * kWide; }
+  std::int64_t first(std::int64_t panel) const { return panel * (n_ + 1) * kWide; }
+  std::int64_t place(std::int64_t a, std::int64_t b) const { return place_[b / kWide * n_ + a] + b % kWide; }
+  // Whether any pair a >= b is in a square, whose first AOs are multiples of its size.
+  bool any(std::int64_t a, std::int64_t b) const { return some_[a / kSquare * squares_ + b / kSquare]; }
+
+ private:
+  const std::int64_t n_, squares_;
+  std::vector<char> some_;
+  std::vector<std::vector<std::int32_t>> rows_;
+  std::vector<std::int64_t> place_;
+};
+
+// K.  Columns of a symmetric matrix of n AOs are in panels [panel][rows][kWide].
 template <class T>
 class FittedExchange {
-  static constexpr std::int64_t kWide = kColumns * kWidth<T>;
+  static constexpr int kR = kExchangeRows, kC = kExchangeColumns;
+  static constexpr std::int64_t kWide = kC * kWidth<T>;
 
  public:
   explicit FittedExchange(const RepulsionProblem<T>& problem)
-      : n_(problem.n), panels_((problem.n + kWide - 1) / kWide),
-        blocks_((problem.count + kRows - 1) / kRows), columns_(blocks_ * n_ * kRows),
-        square_(panels_ * n_ * kColumns), half_(panels_ * terms() * kColumns),
-        matrix_(panels_ * n_ * kWide) {
-    for (std::int64_t i = 0; i < problem.count; ++i) {
+      : n_(problem.n), count_(problem.count), blocks_((count_ + kR - 1) / kR),
+        pairs_(problem.present, n_), panels_(pairs_.panels()), columns_(blocks_ * n_ * kR),
+        square_(pairs_.size() / kWidth<T>), half_(panels_ * terms() * kC), matrix_(panels_ * n_ * kWide) {
+    for (std::int64_t i = 0; i < count_; ++i) {
       for (std::int64_t a = 0; a < n_; ++a)
-        columns_[((i / kRows) * n_ + a) * kRows + i % kRows] = problem.vectors[a * problem.width + i];
+        columns_[((i / kR) * n_ + a) * kR + i % kR] = problem.vectors[a * problem.width + i];
       signed_ |= problem.signs[i] < 0;
     }
-    signs_.assign(terms(), T(0));
-    for (std::int64_t k = 0; k < terms(); ++k)
-      if (k % orbitals() < problem.count) signs_[k] = problem.signs[k % orbitals()];
+    for (std::int64_t k = 0; k < terms(); ++k) signs_.push_back(problem.signs[k % count_]);
     if (signed_) left_.resize(half_.size());
   }
 
@@ -104,11 +152,10 @@ class FittedExchange {
   // K of the first `count` of these functions.
   void add(std::int64_t count) {
     if (signed_)
-      for (std::size_t i = 0; i < half_.size(); ++i) left_[i] = signs_[i / kColumns % terms()] * half_[i];
+      for (std::size_t i = 0; i < half_.size(); ++i) left_[i] = signs_[i / kC % terms()] * half_[i];
     const T* left = elements(signed_ ? left_ : half_);
     for (std::int64_t panel = 0; panel < panels_; ++panel)
-      for (std::int64_t a = panel * kWide; a < n_; a += kRows)
-        add_tile(left, a, panel, count * orbitals());
+      for (std::int64_t a = panel * kWide; a < n_; a += kR) add_tile(left, a, panel, count * count_);
   }
 
   // Over AO pairs a >= b.
@@ -118,12 +165,11 @@ class FittedExchange {
   }
 
  private:
-  std::int64_t orbitals() const { return blocks_ * kRows; }
-  std::int64_t terms() const { return kTogether * orbitals(); }
+  std::int64_t terms() const { return kTogether * count_; }
 
   static T* elements(std::vector<Vec<T>>& of) { return reinterpret_cast<T*>(of.data()); }
 
-  T* place(std::int64_t a, std::int64_t b) { return elements(square_) + (b / kWide * n_ + a) * kWide + b % kWide; }
+  T* place(std::int64_t a, std::int64_t b) { return elements(square_) + pairs_.place(a, b); }
 
   // Both triangles from the lower one, in squares of kWidth.
   void make_square(const T* packed) {
@@ -132,6 +178,7 @@ class FittedExchange {
     std::int64_t a = 0;
     for (; a + w <= n_; a += w) {
       for (std::int64_t b = 0; b < a; b += w) {
+        if (!pairs_.any(a, b)) continue;
         Vec<T> rows[w];
 #pragma GCC unroll 16
         for (int r = 0; r < w; ++r) {
@@ -139,9 +186,8 @@ class FittedExchange {
           store(place(a + r, b), rows[r]);
         }
         transpose<T>(rows);
-        T* to = place(b, a);
 #pragma GCC unroll 16
-        for (int r = 0; r < w; ++r) store(to + r * kWide, rows[r]);
+        for (int r = 0; r < w; ++r) store(place(b + r, a), rows[r]);
       }
       by_elements(row, a, a + w, a);
     }
@@ -155,40 +201,48 @@ class FittedExchange {
       for (std::int64_t b = from; b <= a; ++b) *place(a, b) = *place(b, a) = row(a)[b];
   }
 
-  // half[panel][k * orbitals + i][column] = sum_a C[a, i] B[a, column]
+  // half[panel][k * count + i][column] = sum_a C[a, i] B[a, column] for the AOs a of the panel.
   void transform_tile(std::int64_t k, std::int64_t panel, std::int64_t block) {
-    const T* b = elements(square_) + panel * n_ * kWide;
-    const T* c = columns_.data() + block * n_ * kRows;
-    T* to = elements(half_) + (panel * terms() + k * orbitals() + block * kRows) * kWide;
-    Vec<T> sums[kRows][kColumns];
-    multiply<T>([&](int r, std::int64_t a) { return c[a * kRows + r]; },
-                [&](std::int64_t a) { return b + a * kWide; }, n_, sums);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-      for (int v = 0; v < kColumns; ++v) store(to + r * kWide + v * kWidth<T>, sums[r][v]);
+    T* to = elements(half_) + (panel * terms() + k * count_ + block * kR) * kWide;
+    by_number<kR>(count_ - block * kR, [&](auto rows) { transform_rows<rows>(panel, block, to); });
   }
 
-  // K of kRows AOs from a on, and of a panel.
+  template <int rows>
+  void transform_rows(std::int64_t panel, std::int64_t block, T* to) {
+    const T* b = elements(square_) + pairs_.first(panel);
+    const T* c = columns_.data() + block * n_ * kR;
+    const std::vector<std::int32_t>& aos = pairs_.rows(panel);
+    Vec<T> sums[rows][kC];
+    multiply<T, rows, kC>([&](int r, std::int64_t a) { return c[std::int64_t(aos[a]) * kR + r]; },
+                          [&](std::int64_t a) { return b + a * kWide; }, aos.size(), sums);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kC; ++v) store(to + r * kWide + v * kWidth<T>, sums[r][v]);
+  }
+
+  // K of kR AOs from a on, and of a panel.
   void add_tile(const T* left, std::int64_t a, std::int64_t panel, std::int64_t count) {
-    const T* rows[kRows];
-    for (int r = 0; r < kRows; ++r) {
+    const T* rows[kR];
+    for (int r = 0; r < kR; ++r) {
       const std::int64_t at = std::min(a + r, n_ - 1);
       rows[r] = left + at / kWide * terms() * kWide + at % kWide;
     }
     const T* b = elements(half_) + panel * terms() * kWide;
-    Vec<T> sums[kRows][kColumns];
+    Vec<T> sums[kR][kC];
     multiply<T>([&](int r, std::int64_t k) { return rows[r][k * kWide]; },
                 [&](std::int64_t k) { return b + k * kWide; }, count, sums);
-    for (int r = 0; r < kRows && a + r < n_; ++r) {
+    for (int r = 0; r < kR && a + r < n_; ++r) {
       double* to = matrix_.data() + (panel * n_ + a + r) * kWide;
       const T* from = reinterpret_cast<const T*>(sums[r]);
       for (std::int64_t c = 0; c < kWide; ++c) to[c] += from[c];
     }
   }
 
-  const std::int64_t n_, panels_, blocks_;
-  std::vector<T> columns_, signs_;  // C in blocks [block][n][kRows]
+  const std::int64_t n_, count_, blocks_;
+  const FittedPairs<T, kWide> pairs_;
+  const std::int64_t panels_;
+  std::vector<T> columns_, signs_;  // C in blocks [block][n][kR]
   std::vector<Vec<T>> square_, half_, left_;
   std::vector<double> matrix_;  // K in panels
   bool signed_ = false;

@@ -2,8 +2,8 @@
 // "fitting_solution".
 //
 // Forward substitution in double on a panel of AO pairs: some functions are solved, then taken from all
-// later ones, while they stay in the second cache.  B is written in the precision of the SCF, and
-// nothing else is kept.
+// later ones, while they stay in the second cache.  B is written in the precision of the SCF, with
+// which AO pairs have any, and nothing else is kept.
 #pragma once
 
 #include <algorithm>
@@ -117,7 +117,8 @@ inline bool gather_tile(const SolutionProblem& problem, std::int64_t first, doub
 }
 
 template <class T>
-void fitting_solution(const SolutionProblem& problem, T* out) {
+void fitting_solution(const SolutionProblem& problem, T* out, std::int32_t* present) {
+  std::fill_n(present, problem.pairs, 0);
   constexpr std::int64_t wide = Substitution::kWide;
   const Substitution substitution(problem.factor, problem.functions);
   const std::int64_t each = substitution.functions() * wide;
@@ -132,8 +133,10 @@ void fitting_solution(const SolutionProblem& problem, T* out) {
       for (std::int64_t f = 0; f < problem.functions; ++f) {
         const double* from = panel + t * each + f * wide;
         T* to = out + f * problem.pairs + first[t];
-        for (std::int64_t c = 0; c < count; ++c)
+        for (std::int64_t c = 0; c < count; ++c) {
           to[c] = T(std::abs(from[c]) < kVanishing<T> ? 0.0 : from[c]);
+          present[first[t] + c] |= to[c] != 0;  // so is a NaN
+        }
       }
     }
     first.clear();

@@ -60,7 +60,7 @@ ffi::Error fitting_gradient(ffi::RemainingArgs args, ffi::RemainingRets rets,
 }
 
 // Arguments: integrals[rows, functions], factor[functions, functions], row[pairs].
-ffi::Error fitting_solution(Buffer integrals, Buffer factor, Buffer row, Result out) {
+ffi::Error fitting_solution(Buffer integrals, Buffer factor, Buffer row, Result out, Result present) {
   return by_type(out->element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     if (integrals.element_type() != ffi::F64 || factor.element_type() != ffi::F64)
@@ -68,28 +68,29 @@ ffi::Error fitting_solution(Buffer integrals, Buffer factor, Buffer row, Result 
     const auto size = out->dimensions();
     best().of<T>().fitting_solution(
         {data<double>(integrals), data<double>(factor), data<std::int32_t>(row), size[1], size[0]},
-        data<T>(*out));
+        data<T>(*out), data<std::int32_t>(*present));
   });
 }
 
-// Arguments: b[functions, pairs], density[pairs], vectors[n, width], signs[width], count.
-ffi::Error fitting_repulsion(Buffer b, Buffer density, Buffer vectors, Buffer signs, Buffer count,
-                             ffi::Span<const std::int32_t> coulomb, Result charge, Result j, Result k) {
+// Arguments: b[functions, pairs], present[pairs], density[pairs], vectors[n, width], signs[width], count.
+ffi::Error fitting_repulsion(Buffer b, Buffer present, Buffer density, Buffer vectors, Buffer signs,
+                             Buffer count, ffi::Span<const std::int32_t> coulomb, Result charge, Result j,
+                             Result k) {
   return by_type(b.element_type(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     const auto size = b.dimensions(), columns = vectors.dimensions();
     best().of<T>().fitting_repulsion(
-        {data<T>(b), data<T>(density), data<T>(vectors), data<T>(signs), size[0], size[1], columns[0],
-         columns[1], *data<std::int32_t>(count), coulomb[0] != 0},
+        {data<T>(b), data<std::int32_t>(present), data<T>(density), data<T>(vectors), data<T>(signs), size[0],
+         size[1], columns[0], columns[1], *data<std::int32_t>(count), coulomb[0] != 0},
         data<T>(*charge), data<T>(*j), data<T>(*k));
   });
 }
 
 }  // namespace
 
-CODELET(fitting_solution, results<1>(arguments<3>(ffi::Ffi::Bind())))
+CODELET(fitting_solution, results<2>(arguments<3>(ffi::Ffi::Bind())))
 
-CODELET(fitting_repulsion, results<3>(arguments<5>(ffi::Ffi::Bind())
+CODELET(fitting_repulsion, results<3>(arguments<6>(ffi::Ffi::Bind())
                                       .Attr<ffi::Span<const std::int32_t>>("coulomb")))
 
 CODELET(fitting_integrals, results<1>(ffi::Ffi::Bind().RemainingArgs()
