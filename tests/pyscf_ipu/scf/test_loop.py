@@ -11,9 +11,10 @@ import pytest
 
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
+from pyscf_ipu.scf.loop import OWN_DENSITY, scf
 from pyscf_ipu.scf.orbitals import orthonormal
 from pyscf_ipu.scf.run import ENERGY_WINDOW
+from pyscf_ipu.scf.starts import Start
 
 N, OCCUPIED = 6, 2
 FLOAT64 = PRECISIONS["float64"]
