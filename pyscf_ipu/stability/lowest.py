@@ -15,7 +15,6 @@ from jaxtyping import Float
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
-from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.loop import scf
 from pyscf_ipu.scf.machine import LIBRARY, Algebra
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of
