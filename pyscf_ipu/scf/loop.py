@@ -272,7 +272,7 @@ def scf(
 
         trial, orthonormal = lax.cond(again, other, lambda: (after.trial, after.orthonormal))
 
-        def fresh(value: Array, other: Array) -> Array:
+        def fresh(value: Array, other: ArrayLike) -> Array:
             return jnp.where(again, other, value)
 
         count = jnp.zeros((), jnp.int32)
