@@ -50,7 +50,8 @@ def rks(
             points of each sphere, for example (75, 302).
         precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
         cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
-        max_cycles: SCF cycles at most, and as many more after a second start; default 50.
+        max_cycles: SCF cycles at most, and as many more after a second start; the same for each of
+            the other starts that follow where the gap is small; default 50.
         throw: raise on the first molecule that is invalid or does not converge.
         orbitals: also return mo_coeff and density_matrix.
         solver: a `Solver` of your own; default: the one that all calls at these settings share.

@@ -17,7 +17,7 @@ from pyscf_ipu.kohn_sham.idempotent import of_idempotent
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
+from pyscf_ipu.scf.loop import OWN_DENSITY, scf
 from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
@@ -27,6 +27,7 @@ from pyscf_ipu.scf.orbitals import (
     purified,
 )
 from pyscf_ipu.scf.run import Cycling, History, ScfRun
+from pyscf_ipu.scf.starts import Start, small_gap
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
@@ -97,7 +98,8 @@ def restricted_kohn_sham(
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.algebra)
     else:
-        how = Cycling(settings.fixed_cycles > 0, settings.history)
+        gap = small_gap(xc.exchange) if machine.other_starts else 0.0
+        how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
         cycles = settings.fixed_cycles or settings.max_cycles
         start = start._replace(cycling=how)
         run = scf(problem.cycled, basis, start, cycles, numerics, machine.algebra)

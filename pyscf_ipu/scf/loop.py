@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from pyscf_ipu.convergence import PLAIN, Aids, Convergence
+from pyscf_ipu.convergence import PLAIN, Aids
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import difference
@@ -27,8 +27,6 @@ from pyscf_ipu.scf.orbitals import (
     similar,
 )
 from pyscf_ipu.scf.run import (
-    ORDINARY,
-    Cycling,
     Fock,
     ScfRun,
     empty_run,
@@ -36,6 +34,20 @@ from pyscf_ipu.scf.run import (
     no_history,
 )
 from pyscf_ipu.scf.staged import Stage, evaluate, first_stage
+from pyscf_ipu.scf.starts import (
+    ANEW,
+    ANEW_CYCLES,
+    LOST_COMMUTATOR,
+    LOST_CYCLES,
+    OTHER_STARTS,
+    Start,
+    Starts,
+    another,
+    first_starts,
+    lowest_run,
+    other_guess,
+    with_run,
+)
 
 DIIS_DEPTH = 8
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
@@ -44,28 +56,11 @@ OWN_DENSITY = 0.1
 """Largest element by which a density may differ from that of the orbitals of its own Fock matrix,
 in the orthonormal basis, where rounding is not magnified by nearly dependent AOs.
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
-LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3
-"""After this many cycles, a commutator above this many Hartree is no approach to an end."""
-ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
-"""The aids of a second start: so large a shift that occupied orbitals stay occupied."""
-ANEW_CYCLES = 25
-"""Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
 UNSETTLED = 5.0
 """Once the commutator has stopped shrinking, a last step may be this many times its floor."""
 SOFT = 0.06
 """A first gap below this many Hartree has several states near it, among which a rough matrix may
 choose another one than all points do: so all of them are asked, from the first cycle on."""
-
-
-class Start(NamedTuple):
-    """Where the loop begins, and with what."""
-
-    guess: FloatNN  # density matrix in the AO basis; need not be idempotent
-    n_occupied: Count
-    aids: Aids | None = None
-    cycling: Cycling = ORDINARY
-    careful: Flag | bool = False
-    """Whether no cycle may be rough: where the guess is better than a rough matrix."""
 
 
 class _State(NamedTuple):
@@ -80,7 +75,8 @@ class _State(NamedTuple):
     free: Flag  # no aids, or none any more
     aids: Aids
     final: Flag  # the last evaluation is done
-    second: Count  # cycle of the second start; 0 if there was none
+    second: Count  # cycle of the second try, with a level shift; 0 if there was none
+    starts: Starts | None  # None if there is one only
 
 
 def scf(
@@ -107,33 +103,41 @@ def scf(
     If the two densities are not alike, or if the loop is lost, it starts again from the guess, with
     a level shift and as many cycles more.  A non-finite energy ends the loop as not converged.
 
+    Where the run has converged to a small gap, others follow from other guesses in the same way,
+    and the lowest one counts; its cycles are then those of all, and the record has all of them.
+
     Args:
         fock: density -> (Fock matrix, the energy's parts).  If it is `Staged`, most cycles compute
             a part of it roughly; never the last one, and none of a second start, with aids or where
             the first gap is small.
         basis: the orthonormaliser of the AOs.
         start: guess, number of occupied orbitals, aids; whether to do exactly `max_cycles` cycles,
-            and to keep a record of them.
-        max_cycles: the loop ends after this many cycles at the latest, or after twice as many if it
-            started again; 0 for no evaluation at all.
+            to keep a record of them, and below which gap to try other guesses.
+        max_cycles: a run ends after this many cycles at the latest, or after twice as many if it
+            started again with a level shift; 0 for no evaluation at all.
         tolerance: when it has converged.
         algebra: eigenvalues and vectors of a matrix, from those of the cycle before, and products;
             see Machine.
     """
-    guess, n_occupied, aids, (fixed, history), careful = start
+    guess, n_occupied, aids, (fixed, history, small_gap), careful = start
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
 
     first = _start(fock, guess, similar(guess, basis.root), aids)
+    several = small_gap > 0 and not fixed
     if history:
         assert isinstance(max_cycles, int)
-        room = no_history(max_cycles * (1 if fixed else 2), guess.dtype)
+        runs = 1 if fixed else 2 * (1 + OTHER_STARTS * several)
+        room = no_history(max_cycles * runs, guess.dtype)
         first = first._replace(run=first.run._replace(history=room))
+    if several:
+        first = first._replace(starts=first_starts(first.run, first.orthonormal))
 
     def limit(state: _State) -> Count:
         return jnp.where(state.second > 0, 2, 1) * max_cycles
 
     def unfinished(state: _State) -> Flag:
+        """Whether this start goes on."""
         run = state.run
         sound = (run.cycles == 0) | jnp.isfinite(run.energies.hi[0])
         if fixed:
@@ -141,7 +145,8 @@ def scf(
         return ~state.final & ((run.cycles < limit(state)) | run.converged) & sound
 
     def cycle(state: _State) -> _State:
-        before = state.run
+        before, starts = state.run, state.starts
+        later = False if starts is None else starts.number > 0
         noise = (state.stalled >= STALLED) & (state.best < _floor(tolerance))
         late = before.cycles >= LOST_CYCLES
         last_cycle = before.cycles + 1 >= limit(state)
@@ -150,7 +155,7 @@ def scf(
             (basis, algebra.products),
             (state.trial, state.orthonormal),
             (before.cycles, state.diis, state.stage),
-            careful | ~state.aids.is_plain() | late | noise | last_cycle,
+            careful | later | ~state.aids.is_plain() | late | noise | last_cycle,
             tolerance,
         )
         matrix, error, terms = found.matrix, found.error, found.terms
@@ -222,23 +227,27 @@ def scf(
             energies=jax.tree.map(partial(jnp.where, soft), before.energies, energies),
             history=before.history
             and before.history.with_cycle(
-                before.cycles, energy, commutator, frontier_gap(levels, n_occupied)
+                before.cycles + (0 if starts is None else starts.earlier),
+                energy,
+                commutator,
+                frontier_gap(levels, n_occupied),
             ),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
         anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
 
-        # Both begin at the guess.
+        # Both begin at the guess of this start.
         restarts = anew | soft
+        at_guess = first if starts is None else starts
 
         def unless_restarted(value: Array, fresh: ArrayLike) -> Array:
             return jnp.where(restarts, fresh, value)
 
-        return _State(
+        after = _State(
             run=run,
             vectors=vectors,
-            trial=unless_restarted(density, first.trial),
-            orthonormal=unless_restarted(new, first.orthonormal),
+            trial=unless_restarted(density, at_guess.trial),
+            orthonormal=unless_restarted(new, at_guess.orthonormal),
             diis=diis._replace(norm=unless_restarted(diis.norm, 0.0)),
             stage=found.stage and found.stage._replace(poor=found.stage.poor | soft),
             best=jnp.where(again | restarts, jnp.inf, best),
@@ -247,9 +256,54 @@ def scf(
             aids=Aids(*map(partial(jnp.where, anew), ANEW.aids(dtype), state.aids)),
             final=final,
             second=jnp.where(anew, before.cycles, state.second),
+            starts=starts,
+        )
+        return after if starts is None else started_again(after, starts)
+
+    def started_again(after: _State, starts: Starts) -> _State:
+        """The state of the next start in place of the last one of this start."""
+        ended = ~unfinished(after)
+        starts = with_run(starts, after.run, ended)
+        again = ended & another(starts, after.run, n_occupied, small_gap)
+
+        def other() -> tuple[FloatNN, FloatNN]:
+            guess = other_guess(starts, n_occupied)
+            return guess, similar(guess, basis.root)
+
+        trial, orthonormal = lax.cond(again, other, lambda: (after.trial, after.orthonormal))
+
+        def fresh(value: Array, other: ArrayLike) -> Array:
+            return jnp.where(again, other, value)
+
+        count = jnp.zeros((), jnp.int32)
+        run = after.run
+        energies = jax.tree.map(fresh, run.energies, first.run.energies)
+        return after._replace(
+            run=run._replace(
+                converged=run.converged & ~again,
+                cycles=fresh(run.cycles, count),
+                energies=energies,
+            ),
+            trial=trial,
+            orthonormal=orthonormal,
+            diis=after.diis._replace(norm=fresh(after.diis.norm, first.diis.norm)),
+            best=fresh(after.best, first.best),
+            stalled=fresh(after.stalled, count),
+            free=fresh(after.free, first.free),
+            aids=jax.tree.map(fresh, after.aids, first.aids),
+            final=after.final & ~again,
+            second=fresh(after.second, count),
+            starts=Starts(
+                starts.lowest,
+                fresh(starts.trial, trial),
+                fresh(starts.orthonormal, orthonormal),
+                starts.number + again.astype(jnp.int32),
+                starts.earlier + fresh(count, run.cycles),
+            ),
         )
 
-    return lax.while_loop(unfinished, cycle, first).run
+    last = lax.while_loop(unfinished, cycle, first)
+    return last.run if last.starts is None else lowest_run(last.starts, last.run)
 
 
 def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
@@ -262,7 +316,7 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
     known = (run, vectors, guess, orthonormal, diis, first_stage(fock, guess, diis))
-    return _State(*known, never, count, free, aids, no, count)
+    return _State(*known, never, count, free, aids, no, count, None)
 
 
 def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:

@@ -96,6 +96,9 @@ class Machine:
     cycles are rough."""
     products: Products = one_by_one
     """Products of the SCF's matrices that do not need each other."""
+    other_starts: bool = True
+    """Whether an SCF that ends with a small gap is tried from other guesses, too; not where its
+    price is that of one."""
 
     @property
     def algebra(self) -> Algebra:

@@ -9,8 +9,10 @@ from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Scalar
-from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.numerics.two_words import Pair, difference
 
+LOWER_HARTREE = 1e-5
+"""By which a state has to be lower to be another one."""
 ENERGY_WINDOW = 5  # cycles over which QM1B takes the standard deviation of the energy
 
 
@@ -28,10 +30,13 @@ class Cycling(NamedTuple):
     """What an SCF does besides converging; static in a compiled program."""
 
     fixed: bool = False
-    """Do all cycles, also after it has converged, and no second start; whether the last one is
+    """Do all cycles, also after it has converged, and start once only; whether the last one is
     converged is judged as usual."""
     history: bool = False
     """Keep energy, commutator and gap of every cycle; then the number of cycles is an int."""
+    small_gap: float = 0.0
+    """Start again from other guesses where the first gap of the converged run is below this many
+    Hartree, and take the lowest state; 0 for never."""
 
 
 ORDINARY = Cycling()
@@ -102,3 +107,13 @@ def empty_run(fock: Fock, guess: FloatNN) -> ScfRun:
 def latest_energies(before: Pair, energy: Pair) -> Pair:
     """With this one before all others."""
     return Pair(*(jnp.roll(w, 1).at[0].set(e) for w, e in zip(before, energy, strict=True)))
+
+
+def below(energy: Pair, other: Pair) -> Flag:
+    """Whether an energy is that of a lower state."""
+    return difference(energy, other) < -LOWER_HARTREE
+
+
+def lower(new: ScfRun, old: ScfRun) -> Flag:
+    """Whether the new run converged, and the old one did not or has a higher energy."""
+    return new.converged & (~old.converged | below(new.terms.total(), old.terms.total()))

@@ -57,7 +57,7 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """Whether energy and commutator met the precision's thresholds (in float32 a commutator that
     has stopped shrinking counts below 2e-4 Hartree), and the precision can hold the basis."""
     cycles: Whole
-    """SCF cycles used; in "mixed" those in float64 where it needed them."""
+    """SCF cycles used, of all starts; in "mixed" those in float64 where it needed them."""
     commutator_norm: Number
     """Largest element of the last commutator [F, D], Hartree."""
     energy_std: Number

@@ -15,11 +15,11 @@ from jaxtyping import Float
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
-from pyscf_ipu.numerics.two_words import Pair, difference
-from pyscf_ipu.scf.loop import Start, scf
+from pyscf_ipu.scf.loop import scf
 from pyscf_ipu.scf.machine import LIBRARY, Algebra
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of
-from pyscf_ipu.scf.run import ScfRun, empty_run
+from pyscf_ipu.scf.run import ScfRun, below, empty_run, lower
+from pyscf_ipu.scf.starts import Start
 from pyscf_ipu.stability.descent import Problem, descend
 
 ROUNDS = 4
@@ -31,9 +31,6 @@ SOFT_HARTREE = 0.05
 more than 0.1."""
 DISTURBANCE_HARTREE, NEAR_GAP_HARTREE = 0.3, 1.0
 """Size of the random field that makes another guess, and how far from the gap it acts."""
-LOWER_HARTREE = 1e-5
-"""By which a state has to be lower to be another one: an instability that leads nowhere lower is
-rounding, where the energy hardly depends on the orbitals."""
 
 
 class Lowest(NamedTuple):
@@ -73,10 +70,11 @@ def lowest_scf(
         now = start._replace(guess=state.guess, careful=state.rounds > 0)
         run = scf(problem.cycled, basis, now, max_cycles, tolerance, algebra)
         down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
-        nowhere = ~_below(down.energy, run.terms.total())
+        # An instability that leads nowhere lower is rounding, of an energy that hardly changes.
+        nowhere = ~below(down.energy, run.terms.total())
         stable = run.converged & down.sound & (down.minimum | nowhere)
         first = state.rounds == 0
-        better = first | _lower(run, state.lowest.run)
+        better = first | lower(run, state.lowest.run)
         followed = state.lowest.followed + (better & ~first).astype(jnp.int32)
         found = Lowest(run, stable, followed)
         lowest = jax.tree.map(lambda new, old: jnp.where(better, new, old), found, state.lowest)
@@ -109,12 +107,3 @@ def _fields(n: int) -> Float[np.ndarray, "k N N"]:
     """Random and symmetric, always the same."""
     random = np.random.default_rng(1).normal(size=(OTHER_GUESSES, n, n))
     return 0.5 * (random + random.transpose(0, 2, 1))
-
-
-def _lower(new: ScfRun, old: ScfRun) -> Flag:
-    """Whether the new run converged, and the old one did not or has a higher energy."""
-    return new.converged & (~old.converged | _below(new.terms.total(), old.terms.total()))
-
-
-def _below(energy: Pair, other: Pair) -> Flag:
-    return difference(energy, other) < -LOWER_HARTREE

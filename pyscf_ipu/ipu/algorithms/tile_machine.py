@@ -101,4 +101,5 @@ def machine_of(
         attraction=either(attraction, spread_attraction),
         has_float64=False,
         products=side_by_side,
+        other_starts=False,
     )

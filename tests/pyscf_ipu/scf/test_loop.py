@@ -11,9 +11,10 @@ import pytest
 
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import OWN_DENSITY, Start, scf
+from pyscf_ipu.scf.loop import OWN_DENSITY, scf
 from pyscf_ipu.scf.orbitals import orthonormal
-from pyscf_ipu.scf.run import ENERGY_WINDOW
+from pyscf_ipu.scf.run import ENERGY_WINDOW, Cycling
+from pyscf_ipu.scf.starts import OTHER_STARTS, Start
 
 N, OCCUPIED = 6, 2
 FLOAT64 = PRECISIONS["float64"]
@@ -161,6 +162,44 @@ def test_a_second_start_finds_what_plain_diis_cannot():
     assert bool(run.converged)
     assert float(run.density_error) < 1e-3
     np.testing.assert_allclose(jnp.diag(run.density), [1.0, 1.0], atol=1e-3)
+
+
+def attracting_sites(**cycling):
+    """Two equal sites on which electrons attract each other: shared ones are a saddle, gap 0.2."""
+    core = jnp.asarray([[0.0, -0.1], [-0.1, 0.0]])
+    basis = orthonormal(Pair(jnp.eye(2), jnp.zeros((2, 2))))
+    start = Start(jnp.eye(2), jnp.int32(1), cycling=Cycling(**cycling))
+    return scf(fock_of(core, -0.5), basis, start, 60, FLOAT64)
+
+
+def test_a_small_gap_leads_to_a_lower_state():
+    plain, lowest = attracting_sites(), attracting_sites(small_gap=0.25)
+    assert bool(plain.converged)
+    assert bool(lowest.converged)
+    assert float(plain.terms.total().hi) == pytest.approx(-0.7, abs=1e-6)
+    # D = [[1 + p, q], [q, 1 - p]] has -0.5 (1 + p^2) - 0.2 q = -1 + q^2 / 2 - q / 5: q = 0.2.
+    assert float(lowest.terms.total().hi) == pytest.approx(-1.02, abs=1e-6)
+    assert float(lowest.density_error) < 1e-3
+    assert int(lowest.cycles) > int(plain.cycles)
+
+
+@pytest.mark.parametrize("cycling", [{"small_gap": 0.15}, {"small_gap": 0.25, "fixed": True}])
+def test_an_ordinary_gap_and_fixed_cycles_start_once(cycling):
+    plain = attracting_sites(fixed=cycling.get("fixed", False))
+    found = attracting_sites(**cycling)
+    assert int(found.cycles) == int(plain.cycles)
+    np.testing.assert_array_equal(found.density, plain.density)
+    np.testing.assert_array_equal(found.energies.hi, plain.energies.hi)
+
+
+def test_the_record_has_the_cycles_of_all_starts():
+    plain = attracting_sites(history=True)
+    found = attracting_sites(history=True, small_gap=0.25)
+    assert found.history.energy.hi.shape == (2 * 60 * (1 + OTHER_STARTS),)
+    energies = np.asarray(found.history.energy.hi)
+    assert np.isfinite(energies).sum() == int(found.cycles)
+    first = int(plain.cycles)
+    np.testing.assert_array_equal(energies[:first], plain.history.energy.hi[:first])
 
 
 @pytest.mark.parametrize("repulsion", [0.2, 0.6, 1.0, 1.4])

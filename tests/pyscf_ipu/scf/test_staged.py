@@ -11,9 +11,10 @@ import pytest
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import diis_start, diis_step, renewed
-from pyscf_ipu.scf.loop import Start, scf
+from pyscf_ipu.scf.loop import scf
 from pyscf_ipu.scf.orbitals import commutator_of, orthonormal
 from pyscf_ipu.scf.staged import Staged
+from pyscf_ipu.scf.starts import Start
 
 N, OCCUPIED, REPULSION = 6, 2, 1.0
 FLOAT64 = PRECISIONS["float64"]
