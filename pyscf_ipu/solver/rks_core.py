@@ -82,7 +82,8 @@ def _with_fit(
     with jax.enable_x64(True):
         make = jax.jit(partial(fit_of, shape, settings, guess_density))
         fit = make(tables.shape_tables(shape, settings), conformer)
-    fit = jax.tree.map(np.asarray, fit)
+    dtype = settings.numerics.scf_dtype
+    fit = jax.tree.map(lambda x: np.asarray(x, x.dtype if x.dtype == np.int32 else dtype), fit)
 
     def core(
         table: tuple[tables.ClassTable, ...],

@@ -61,7 +61,8 @@ def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
 
     level = Settings(xc="hf", grid_level=0, jk="ri")
     core, arguments = rks_core(MOL, level, without_float64)
-    assert {x.dtype for x in jax.tree.leaves(arguments[2])} == {np.dtype("float32")}
+    dtypes = {x.dtype for x in jax.tree.leaves(arguments[2])}
+    assert dtypes == {np.dtype("float32"), np.dtype("int32")}  # the latter: which AO pairs count
     found = jax.jit(core)(*arguments)
     energy = sum(float(part.hi) + float(part.lo) for part in found.terms)
     fitted = rks(MOL, solver=solver_of(xc="hf", jk="ri")).energy
