@@ -33,7 +33,10 @@ def test_the_manifest_says_it(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["--forces"], ("--forces and --accuracy orbitals do not fit", "leave out --accuracy, or --forces")),
+        (
+            ["--forces"],
+            ("--forces and --accuracy orbitals do not fit", "leave out --accuracy, or --forces"),
+        ),
         (["--preset", "ani1x"], ("--preset ani1x, which has forces, and", "or give --no-forces")),
     ],
 )
