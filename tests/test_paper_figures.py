@@ -60,16 +60,18 @@ def test_what_was_published_is_shown_where_nothing_is_computed(tmp_path, monkeyp
     assert computed[1:] == ["sto-3g", "6-31g", "6-31g*"]
 
 
-def test_cycles_have_a_colour_by_way_and_a_style_by_precision():
+def test_cycles_have_a_column_for_each_way_and_a_style_for_each_precision():
     at = np.arange(20.0)
     curve = {"energy": -1.0 + np.exp(-at), "commutator_norm": np.exp(-at)}
-    ways = [("float32", "DIIS"), ("float32", "no DIIS"), ("float64", "DIIS"), ("mixed", "DIIS")]
-    figure = errors._cycles_picture(dict.fromkeys(ways, curve), -1.0, "CO")
-    lines = {line.get_label(): line for line in figure.axes[1].lines}
-    assert [*lines] == [f"{precision}, {way}" for precision, way in ways]
-    assert lines["float32, DIIS"].get_color() == lines["float64, DIIS"].get_color()
-    assert lines["float32, DIIS"].get_color() != lines["float32, no DIIS"].get_color()
-    assert lines["float64, DIIS"].get_linewidth() > 2 * lines["float32, DIIS"].get_linewidth()
-    shown = lines["mixed, DIIS"].get_ydata()
+    every = [(precision, way) for precision in errors.STYLES for way in errors.WAYS]
+    figure = errors._cycles_picture(dict.fromkeys(every, curve), -1.0, "CO")
+    panels = np.array(figure.axes).reshape(3, len(errors.WAYS))
+    assert [axes.get_title() for axes in panels[0]] == [*errors.WAYS]
+    units = [axes.get_ylabel().split()[-1] for axes in panels[:, 0]]
+    assert units == ["(eV)", "(meV)", "(Hartree)"]
+    assert all(len(axes.lines) == len(errors.STYLES) for axes in figure.axes)
+    styles = {(line.get_color(), line.get_linewidth()) for line in panels[1, 0].lines}
+    assert len(styles) == len(errors.STYLES)
+    shown = panels[1, 0].lines[0].get_ydata()
     assert shown[0] == pytest.approx(1e3 * 27.211386245988)
     assert shown.min() >= errors.LEAST_MEV

@@ -75,6 +75,7 @@ def gap_spread(job: Job) -> None:
         middle, half = float(values.mean()), max(0.6, 0.6 * float(np.ptp(values)))
         axes.hist(values, np.linspace(middle - half, middle + half, 25).tolist(), color=COLOURS[k])
         plain(axes, "gap (eV)", "conformers", f"{spread[name]:.0f} meV, {inside.sum()} conformers")
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     legend(whole)
     keep(job, "gap_spread", figure, ("smiles", "std_of_gap_mev"), [(n, spread[n]) for n in order])
 
@@ -100,7 +101,7 @@ def geometries(job: Job) -> None:
     figure = canvas(2, 1, width=4.4)
     left, right = figure.subplots(1, 2)
     everything = np.concatenate(list(groups.values()))
-    edges = np.linspace(everything.min(), everything.max(), 25)
+    edges = np.linspace(everything.min(), everything.max(), 13 if job.quick else 25)
     for i, (name, values) in enumerate(groups.items()):
         heights, _ = np.histogram(values, edges, density=True)
         label = f"{name} ({len(values)})"

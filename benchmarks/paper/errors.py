@@ -14,7 +14,6 @@ from benchmarks.paper import conformers
 from benchmarks.paper.drawing import (
     BLUE,
     CHEMICAL_ACCURACY_MEV,
-    COLOURS,
     GREEN,
     GREY,
     ORANGE,
@@ -52,12 +51,12 @@ LEAST_MEV = 1e-5
 """Errors below it are drawn there."""
 
 STYLES: dict[str, dict[str, Any]] = {
-    "float64": {"lw": 5, "alpha": 0.3},
-    "float32": {"lw": 1.2},
+    "float64": {"color": GREY, "lw": 5, "alpha": 0.4},
+    "float32": {"color": BLUE, "lw": 1.2},
     "mixed": {"color": "black", "lw": 0.8, "ls": ":", "marker": "x", "ms": 4},
     "simulated IPU": {"color": ORANGE, "lw": 1.2, "ls": "--"},
 }
-"""How the curves of a precision are drawn; without a colour, that of the way."""
+"""How the curves of a precision are drawn."""
 
 
 def histograms(job: Job) -> None:
@@ -77,12 +76,18 @@ def histograms(job: Job) -> None:
             axes.stairs(100 * heights / len(logs), edges, fill=True, alpha=0.6, color=colour)
             axes.stairs(100 * heights / len(logs), edges, color=colour, label=label)
         mae = float(np.mean(np.abs(converged[name])))
-        axes.axvline(np.log10(mae), color=BLUE, lw=1.2, label=f"our mean: {mae:.2g} meV")
+        axes.axvline(np.log10(mae), color=BLUE, lw=1.2, label=f"our MAE: {mae:.2g} meV")
         if name in published:
             value = published[name]
-            axes.axvline(np.log10(value), color=RED, lw=1.2, label=f"PySCF-IPU: {value} meV")
+            axes.axvline(
+                np.log10(value), color=RED, lw=1.2, label=f"PySCF-IPU's MAE: {value:.2f} meV"
+            )
         axes.axvline(
-            np.log10(CHEMICAL_ACCURACY_MEV), color=GREY, ls=":", lw=1.2, label="1 kcal/mol"
+            np.log10(CHEMICAL_ACCURACY_MEV),
+            color=GREY,
+            ls=":",
+            lw=1.2,
+            label="chemical accuracy, 1 kcal/mol",
         )
         label = name if name in ("energy", "gap") else name.upper()
         plain(axes, f"log10 |error of {label} / meV|", "rows (%)" if name == "energy" else "")
@@ -135,7 +140,7 @@ def over_size(job: Job) -> None:
             label = "mean, by size" if low == edges[0] else None
             axes.plot([low, high], [mean, mean], color=GREEN, lw=2, label=label)
         value = published[name]
-        axes.axhline(value, color=RED, lw=1.2, label=f"PySCF-IPU, GDB-10: {value} meV")
+        axes.axhline(value, color=RED, lw=1.2, label=f"PySCF-IPU, GDB-10: {value:.2f} meV")
         plain(axes, "atomic orbitals", f"|error of the {name}| (meV)")
         axes.set_ylim(bottom=axes.get_ylim()[0] / 30)
         legend(axes, loc="lower left")
@@ -150,13 +155,12 @@ def each_cycle(job: Job) -> None:
     exact = replace(level, precision="float64")
     reference = float(rks(mol, solver=Solver(replace(exact, fixed_cycles=40))).energy)
     curves: dict[tuple[str, str], dict[str, np.ndarray]] = {}
-    for precision in ("float32", "mixed", "float64"):
+    for precision in ("float64", "float32", "mixed"):
         solver = Solver(replace(level, precision=precision))
         for way, aids in WAYS.items():
-            if way == "DIIS" or precision != "mixed":
-                found = solver.run(solver.shape(mol), [mol], convergence=aids)[0]
-                curves[precision, way] = _with_final(precision, found)
-    curves["simulated IPU", "DIIS"] = simulated(mol, level)
+            found = solver.run(solver.shape(mol), [mol], convergence=aids)[0]
+            curves[precision, way] = _with_final(precision, found)
+    curves |= {("simulated IPU", way): curve for way, curve in simulated(mol, level).items()}
     figure = _cycles_picture(curves, reference, mol.smiles or "")
     rows = [
         (precision, way, i + 1, *(curve[name][i] for name in ("energy", "commutator_norm", "gap")))
@@ -170,27 +174,29 @@ def each_cycle(job: Job) -> None:
 def _cycles_picture(
     curves: Mapping[tuple[str, str], Mapping[str, np.ndarray]], reference: float, smiles: str
 ) -> Figure:
-    """Colours are ways, styles are precisions, so that curves which coincide show as one."""
-    figure = canvas(3, 1, width=4.0, height=3.3)
-    panels = figure.subplots(1, 3)
+    """A column for each way to converge, a style for each precision."""
+    figure = canvas(len(WAYS), 3, width=3.4, height=2.2)
+    panels = figure.subplots(3, len(WAYS), sharex=True, sharey="row")
     for (precision, way), curve in curves.items():
         at = np.arange(1, len(curve["energy"]) + 1)
         above = HARTREE_TO_EV * (curve["energy"] - reference)
-        style = STYLES[precision] | {"label": f"{precision}, {way}"}
-        style.setdefault("color", COLOURS[list(WAYS).index(way)])
-        panels[0].plot(at, above, **style)
-        panels[1].semilogy(at, np.maximum(1e3 * np.abs(above), LEAST_MEV), **style)
-        panels[2].semilogy(at, curve["commutator_norm"], **style)
-    plain(panels[0], "SCF cycle", "energy above the minimum (eV)").set_yscale("symlog", linthresh=1)
-    plain(panels[1], "SCF cycle", "|error of the energy| (meV)", f"SMILES {smiles}")
-    plain(panels[2], "SCF cycle", "largest element of [F, D] (Hartree)")
-    for axes in panels:
-        axes.set_xlim(0, CYCLES + 2)
-        axes.set_xticks(range(0, CYCLES + 1, 5))
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=4, frameon=False, handlelength=4
-    )
+        above_mev = np.maximum(1e3 * np.abs(above), LEAST_MEV)
+        energy, error, commutator = panels[:, [*WAYS].index(way)]
+        energy.plot(at, above, **STYLES[precision], label=precision)
+        error.semilogy(at, above_mev, **STYLES[precision])
+        commutator.semilogy(at, curve["commutator_norm"], **STYLES[precision])
+    for (energy, _, commutator), way in zip(panels.T, WAYS, strict=True):
+        plain(energy, "", "", way).set_yscale("symlog", linthresh=1)
+        plain(commutator, "SCF cycle", "").set_xticks(range(0, CYCLES + 1, 5))
+    names = ("energy above the\nminimum (eV)", "|error of the\nenergy| (meV)")
+    names += ("largest element of\n[F, D] (Hartree)",)
+    for row, name in zip(panels, names, strict=True):
+        plain(row[0], row[0].get_xlabel(), name)
+        for axes in row:
+            axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"SMILES {smiles}, B3LYP (VWN5)/STO-3G, grid level 0", fontsize=10)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -204,13 +210,17 @@ def _with_final(precision: str, found: object) -> dict[str, np.ndarray]:
     return history
 
 
-def simulated(mol: Molecule, level: Settings) -> dict[str, np.ndarray]:
-    """The same with the algorithms that the simulated IPU prices, in float32."""
-    core, arguments = rks_core(mol, level, lambda shape: machine_of(BOW, 1, shape))
-    history = jax.device_get(jax.jit(core)(*arguments).history)
-    assert history is not None
-    return {
-        "energy": np.asarray(to_float64(history.energy)),
-        "commutator_norm": np.asarray(history.commutator, np.float64),
-        "gap": np.asarray(history.gap, np.float64),
-    }
+def simulated(mol: Molecule, level: Settings) -> dict[str, dict[str, np.ndarray]]:
+    """Each way with the algorithms that the simulated IPU prices, in float32."""
+    core, (table, conformer) = rks_core(mol, level, lambda shape: machine_of(BOW, 1, shape))
+    run, found = jax.jit(core), {}
+    for way, aids in WAYS.items():
+        with_aids = conformer._replace(aids=aids.aids(np.float32))
+        history = jax.device_get(run(table, with_aids).history)
+        assert history is not None
+        found[way] = {
+            "energy": np.asarray(to_float64(history.energy)),
+            "commutator_norm": np.asarray(history.commutator, np.float64),
+            "gap": np.asarray(history.gap, np.float64),
+        }
+    return found

@@ -41,12 +41,22 @@ def stability(given: str, history: bool, fixed_cycles: int | None) -> str:
     return found
 
 
-def forces_need(level: Settings) -> None:
-    """Refuses a level whose SCF ends before forces are right."""
+def forces_need(level: Settings, preset: str | None) -> None:
+    """Refuses a level whose SCF ends before forces are right.
+
+    Args:
+        level: that of the run.
+        preset: the one that has forces, where the command line does not ask for them itself.
+    """
     try:
         level.check_forces()
-    except ValueError as error:
-        raise UserError(f"--forces and --accuracy do not fit, leave one out: {error}") from None
+    except ValueError:
+        asked = "--forces" if preset is None else f"--preset {preset}, which has forces,"
+        without = "--forces" if preset is None else "give --no-forces"
+        raise UserError(
+            f"{asked} and --accuracy {level.accuracy} do not fit, because the SCF ends before "
+            f"forces are right: leave out --accuracy, or {without}"
+        ) from None
 
 
 def of_dataset(name: str) -> Preset:

@@ -266,7 +266,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
     if settings["forces"]:
-        forces_need(settings["level"])
+        forces_need(settings["level"], command.preset if command.forces is None else None)
     settings["max_aos"] = (
         command.max_aos
         or dataset.max_aos

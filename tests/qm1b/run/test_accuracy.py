@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pytest
 from fake_runs import fake_run
 
 from qm1b.cli import main
@@ -29,7 +30,18 @@ def test_the_manifest_says_it(tmp_path, capsys):
     assert "for energies and orbitals" in " ".join(capsys.readouterr().out.split())
 
 
-def test_forces_need_an_scf_that_ends_when_they_are_right(tmp_path, capsys):
-    flags = ["--forces", "--accuracy", "orbitals"]
-    assert main(["generate", *flags, "--out", str(tmp_path / "no")]) == 2
-    assert "leave one out" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            ["--forces"],
+            ("--forces and --accuracy orbitals do not fit", "leave out --accuracy, or --forces"),
+        ),
+        (["--preset", "ani1x"], ("--preset ani1x, which has forces, and", "or give --no-forces")),
+    ],
+)
+def test_forces_need_an_scf_that_ends_when_they_are_right(tmp_path, capsys, asked, words):
+    assert main(["generate", *asked, "--accuracy", "orbitals", "--out", str(tmp_path / "no")]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words)
+    assert not (tmp_path / "no").exists()
