@@ -13,8 +13,9 @@ from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import gaussian_integral
 from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
 from pyscf_ipu.numerics.arrays import FloatA, FloatSnf
-from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.boys import PLAIN, Arithmetic, packed_fits
 from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
+from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.numerics.two_words import (
     Pair,
     add,
@@ -100,6 +101,7 @@ def potential_of(
     own: Int[Array, "*chunks"],
     charges: FloatA,
     nuclei: Pair,
+    arithmetic: Arithmetic = PLAIN,
 ) -> Pair:
     """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus: [h, *chunks, c].
 
@@ -107,6 +109,7 @@ def potential_of(
     the last digits of a float32.
     """
     prefactor = scaled(1.0 / p, 2.0 * math.pi)
+    coulomb = arithmetic.routine(hermite_coulomb, order=order, of=COULOMB, arithmetic=arithmetic)
 
     def nucleus(total: Pair, atom: tuple) -> tuple[Pair, None]:
         index, charge, hi, lo = atom
@@ -115,7 +118,8 @@ def potential_of(
             difference(Pair(centre.hi[..., d], centre.lo[..., d]), Pair(hi[d], lo[d]))
             for d in range(3)
         ]
-        term = -charge * hermite_coulomb(order, p, prefactor, r)
+        table = coulomb(alpha=p, prefactor=prefactor, r=r)
+        term = -charge * table
         return add(total, Pair(term, jnp.zeros_like(term))), None
 
     shape = (n_hermite(order), *p.shape)
