@@ -128,9 +128,7 @@ def hermite_coulomb(
     return _raise(order, table, top_down[order], r, arithmetic)
 
 
-def _raise(
-    order: int, below: Array, seed: Lanes, r: list[Lanes], arithmetic: Arithmetic
-) -> HLanes:
+def _raise(order: int, below: Array, seed: Lanes, r: list[Lanes], arithmetic: Arithmetic) -> HLanes:
     """One level: rows of R^n up to `order` from the rows of R^(n+1) up to order - 1."""
     out = [seed[None]]
     for d in range(1, order + 1):
@@ -140,7 +138,7 @@ def _raise(
     return jnp.concatenate(out)
 
 
-def _degree(d: int, one: HLanes, two: Array, r: list[Lanes]) -> list[HLanes]:
+def _degree(d: int, one: HLanes, two: Array, r: list[Lanes]) -> list[Array]:
     """Rows of degree d, from those of degrees d - 1 and d - 2 one level below."""
     x, y, z = r
     lanes = (1,) * x.ndim

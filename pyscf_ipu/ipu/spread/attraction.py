@@ -99,7 +99,8 @@ def _group_potential(
     """
     charges, at, rest, there = nuclei
     nobody = jnp.full((), -1, jnp.int32)
-    total = potential_of(order, p, Pair(hi, lo), nobody, charges * there, Pair(at, rest), SHORT)
+    around = charges * there, Pair(at, rest)
+    total = potential_of(order, p, Pair(hi, lo), nobody, around, SHORT)
     return total.hi, total.lo
 
 
