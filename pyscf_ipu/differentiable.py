@@ -12,6 +12,7 @@ from jax.custom_batching import sequential_vmap
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
+from pyscf_ipu.advice.nearest import as_molecule
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
@@ -64,8 +65,10 @@ def energy_function(
         ValueError: A setting cannot be used, the accuracy does not reach forces, the level has a
             correction for dispersion, which is computed outside JAX, its grid turns with the
             molecule, or float64 is asked for without JAX's 64-bit mode.
+        TypeError: These are not one Molecule and its Settings.
         NotImplementedError: When a second derivative is asked for.
     """
+    _check_types(molecule, settings)
     level = (settings or Settings()).check()
     level.check_forces()
     numerics = level.numerics
@@ -144,6 +147,19 @@ def energy_function(
         return energy(given.astype(numerics.energy_dtype))
 
     return checked
+
+
+def _check_types(molecule: object, settings: object) -> None:
+    """Refuse what is no molecule, or no settings, with what makes one."""
+    if not isinstance(molecule, Molecule):
+        raise TypeError(
+            f"one Molecule is needed, not a {type(molecule).__name__}: {as_molecule(molecule)}"
+        )
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(
+            f"Settings are needed, not a {type(settings).__name__}: pi.Settings(basis=..., xc=...) "
+            "makes them"
+        )
 
 
 def _words(positions: Positions, dtype: type) -> tuple[Array, Array]:

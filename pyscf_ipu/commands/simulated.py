@@ -29,10 +29,10 @@ def checked_target(text: str) -> tuple[str, int]:
     Raises:
         ValueError: there is no such chip, or it has not as many IPUs.
     """
-    from pyscf_ipu.ipu.chip.target import target
+    from pyscf_ipu.ipu.chip.target import priced_target
 
     name, number = target_and_number(text, "--ipu")
-    target(name).check_ipus(number)
+    priced_target(name).check_ipus(number)
     return name, number
 
 

@@ -18,6 +18,7 @@ from pyscf_ipu.gpu.launch import Ref, launch
 from pyscf_ipu.gpu.rounding import divided, inverse_root
 from pyscf_ipu.integrals.electron_repulsion import EriSide
 from pyscf_ipu.numerics.arrays import Lanes
+from pyscf_ipu.numerics.boys import Arithmetic
 from pyscf_ipu.numerics.hermite import (
     coulomb_seeds,
     hermite_powers,
@@ -161,7 +162,7 @@ def hermite_rows(
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
     square = x * x + y * y + z * z
-    seeds = coulomb_seeds(order, alpha, prefactor, square, of, (divided, inverse_root))
+    seeds = coulomb_seeds(order, alpha, prefactor, square, of, Arithmetic(divided, inverse_root))
     rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
         above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}

@@ -13,8 +13,9 @@ from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals.shell_pairs import gaussian_integral
 from pyscf_ipu.integrals.strips import StripData, sum_to_pairs
 from pyscf_ipu.numerics.arrays import FloatA, FloatSnf
-from pyscf_ipu.numerics.boys import packed_fits
+from pyscf_ipu.numerics.boys import PLAIN, Arithmetic, packed_fits
 from pyscf_ipu.numerics.hermite import hermite_coulomb, n_hermite
+from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.numerics.two_words import (
     Pair,
     add,
@@ -84,7 +85,7 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
 
     def portable(*operands: Array) -> FloatSnf:
         p, hi, lo, e, own, charges, *nuclei = operands
-        potential = potential_of(order, p, Pair(hi, lo), own, charges, Pair(*nuclei)).value()
+        potential = potential_of(order, p, Pair(hi, lo), own, (charges, Pair(*nuclei))).value()
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)
@@ -98,15 +99,25 @@ def potential_of(
     p: Float[Array, "*chunks c"],
     centre: Pair,
     own: Int[Array, "*chunks"],
-    charges: FloatA,
-    nuclei: Pair,
+    nuclei: tuple[FloatA, Pair],
+    arithmetic: Arithmetic = PLAIN,
 ) -> Pair:
     """-sum_C Z_C (2 pi / p) R_tuv(p, P - C), without the own nucleus: [h, *chunks, c].
 
     Summed over the nuclei in twofold precision: forty nuclei at -30 Ha each would otherwise cost
     the last digits of a float32.
+
+    Args:
+        order: of the Hermite functions.
+        p: exponents in 1/Bohr^2.
+        centre: where the charge distributions are, in Bohr [*chunks, c, 3].
+        own: the nucleus that is left out.
+        nuclei: charges, and where they are in Bohr [A, 3].
+        arithmetic: of the machine.
     """
+    charges, places = nuclei
     prefactor = scaled(1.0 / p, 2.0 * math.pi)
+    coulomb = arithmetic.routine(hermite_coulomb, order=order, of=COULOMB, arithmetic=arithmetic)
 
     def nucleus(total: Pair, atom: tuple) -> tuple[Pair, None]:
         index, charge, hi, lo = atom
@@ -115,13 +126,14 @@ def potential_of(
             difference(Pair(centre.hi[..., d], centre.lo[..., d]), Pair(hi[d], lo[d]))
             for d in range(3)
         ]
-        term = -charge * hermite_coulomb(order, p, prefactor, r)
+        table = coulomb(alpha=p, prefactor=prefactor, r=r)
+        term = -charge * table
         return add(total, Pair(term, jnp.zeros_like(term))), None
 
     shape = (n_hermite(order), *p.shape)
     zero = jnp.zeros(shape, p.dtype)
     index = jnp.arange(charges.shape[0], dtype=jnp.int32)
-    total, _ = lax.scan(nucleus, Pair(zero, zero), (index, charges, nuclei.hi, nuclei.lo))
+    total, _ = lax.scan(nucleus, Pair(zero, zero), (index, charges, *places))
     return total
 
 

@@ -12,7 +12,7 @@ from pyscf_ipu.ipu.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
 from pyscf_ipu.ipu.chip.quantity import Quantity
-from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
+from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, priced_target, target
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
@@ -39,6 +39,7 @@ __all__ = [
     "machine_of",
     "memory_of",
     "on_ipu",
+    "priced_target",
     "profile_of",
     "simulate",
     "streaming_load",

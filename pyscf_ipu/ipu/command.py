@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
-from pyscf_ipu.ipu.chip.target import Target, target
+from pyscf_ipu.ipu.chip.target import Target, priced_target
 from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.simulate import profile_of, simulate
 from pyscf_ipu.ipu.steps.streams import Streams
@@ -48,7 +48,7 @@ def profile_rks(
     replicas: int = 1,
 ) -> Profile:
     """One SCF of a molecule on a simulated IPU; raises what `rks_core` and `simulate` raise."""
-    chip = target(target_name)
+    chip = priced_target(target_name)
     core, arguments = rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape))
     solution, profile = simulate(core, chip, num_ipus, strict, replicas=replicas)(*arguments)
     energy = float(np.sum([to_float64(t) for t in solution.terms]))

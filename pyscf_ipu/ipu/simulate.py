@@ -73,6 +73,7 @@ def simulate(
     Raises:
         Float64OnIpuError: The program computes in float64; the error names the operation.
         BFloat16OnIpuError: The same of bfloat16.
+        TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
         ValueError: `available_memory_proportion` is not above 0 and at most 1, there is less than
             one IPU or replica, more than the system has, `resident`
@@ -84,7 +85,7 @@ def simulate(
             f"available_memory_proportion={available_memory_proportion}: give a share of a tile's "
             "memory above 0 and at most 1"
         )
-    target.check_ipus(num_ipus, replicas)
+    _check(target, num_ipus, replicas)
     streams = Streams(frozenset(resident), overlap)
     how = Pricing(rules, replicas, available_memory_proportion)
     programs: dict[Hashable, _Priced] = {}
@@ -105,6 +106,16 @@ def simulate(
     return run
 
 
+def _check(target: object, num_ipus: int, replicas: int) -> None:
+    """Refuse a name instead of a target, and IPUs that it does not have."""
+    if not isinstance(target, Target):
+        raise TypeError(
+            f"a Target is needed, not a {type(target).__name__}: pyscf_ipu.ipu.target('bow') "
+            "finds one by its name"
+        )
+    target.check_ipus(num_ipus, replicas)
+
+
 def profile_of(
     fn: Callable[..., object],
     target: Target,
@@ -117,7 +128,7 @@ def profile_of(
 
     The program runs only if it has loops or branches that depend on data, once, to count them.
     """
-    target.check_ipus(num_ipus, replicas)
+    _check(target, num_ipus, replicas)
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
     how = Pricing(RULES, replicas, quick=True)

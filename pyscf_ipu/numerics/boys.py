@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +24,7 @@ from pyscf_ipu.numerics.two_words import scaled, split
 
 Divide = Callable[[Lanes, Lanes], Lanes]
 InverseRoot = Callable[[Lanes], Lanes]
+Clenshaw = Callable[[tuple[float, ...], Lanes], tuple[Lanes, Lanes]]
 
 T_MAX = 1e6  # largest argument for which the orders must not underflow on the way
 
@@ -70,28 +72,43 @@ def inverse_root(x: Lanes) -> Lanes:
     return jnp.sqrt(1.0 / x)
 
 
-def boys(
-    order: int,
-    t: Lanes,
-    divide: Divide = operator.truediv,
-    inverse_root: InverseRoot = inverse_root,
-) -> list[Lanes]:
+def clenshaw(coefficients: tuple[float, ...], twice: Lanes) -> tuple[Lanes, Lanes]:
+    """The last two sums b1, b2 of Clenshaw's recurrence over coefficients, at 2 u."""
+    b1 = jnp.zeros_like(twice)
+    b2 = b1
+    for c in coefficients:
+        b1, b2 = twice * b1 + (c - b2), b1
+    return b1, b2
+
+
+class Arithmetic(NamedTuple):
+    """What a machine does in a way of its own."""
+
+    divide: Divide = operator.truediv
+    """a / b, where the machine's own is a rough one."""
+    inverse_root: InverseRoot = inverse_root
+    """1 / sqrt(x), likewise."""
+    clenshaw: Clenshaw = clenshaw
+    """Unrolled, or in a loop where code has to be short."""
+    routine: Callable[..., Callable[..., Lanes]] = functools.partial
+    """(function, **statics) -> the function of the other arguments, whose code may be shared."""
+
+
+PLAIN = Arithmetic()
+
+
+def boys(order: int, t: Lanes, arithmetic: Arithmetic = PLAIN) -> list[Lanes]:
     """F_0(t) ... F_order(t), each shaped like t (dimensionless, t >= 0).
 
     Args:
         order: the highest.
         t: the arguments.
-        divide: a / b, where the machine's own is a rough one.
-        inverse_root: 1 / sqrt(x), likewise.
+        arithmetic: of the machine.
     """
     scale, shift, coefficients = boys_fit(order, t.dtype == jnp.float32)
-    u = divide(t - scale, t + scale)
-    twice = u + u
-    b1 = jnp.zeros_like(t)
-    b2 = b1
-    for c in coefficients[:0:-1]:
-        b1, b2 = twice * b1 + (c - b2), b1
-    root = inverse_root(t + shift)
+    u = arithmetic.divide(t - scale, t + scale)
+    b1, b2 = arithmetic.clenshaw(coefficients[:0:-1], u + u)
+    root = arithmetic.inverse_root(t + shift)
     # The leading coefficient in two words: its rounding would be a bias of every value.
     lead = split(np.asarray(coefficients[0]), t.dtype)
     top = ((lead.hi - b2) + (u * b1 + lead.lo)) * root

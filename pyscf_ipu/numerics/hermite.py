@@ -12,14 +12,13 @@ tail: a level is a few long vector operations, and no gather is needed.
 
 import functools
 import math
-import operator
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.numerics.arrays import Count, HLanes, Lanes
-from pyscf_ipu.numerics.boys import Divide, InverseRoot, boys, inverse_root
+from pyscf_ipu.numerics.boys import PLAIN, Arithmetic, boys
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 
 SIDE_CONSTANT = math.sqrt(2.0) * math.pi**1.25
@@ -67,7 +66,7 @@ def coulomb_seeds(
     prefactor: Lanes,
     square: Lanes,
     of: Interaction = COULOMB,
-    arithmetic: tuple[Divide, InverseRoot] = (operator.truediv, inverse_root),
+    arithmetic: Arithmetic = PLAIN,
 ) -> list[Lanes]:
     """prefactor * R^n_000 for n = 0..order, from which the recursion begins.
 
@@ -80,11 +79,11 @@ def coulomb_seeds(
         prefactor: of everything.
         square: squared distances in Bohr^2.
         of: the interaction.
-        arithmetic: the last two arguments of `boys`.
+        arithmetic: of the machine.
     """
 
     def plain(alpha: Lanes, scaled: Lanes) -> list[Lanes]:
-        f = boys(order, alpha * square, *arithmetic)
+        f = boys(order, alpha * square, arithmetic)
         seeds = []
         for value in f:
             seeds.append(value * scaled)
@@ -93,7 +92,7 @@ def coulomb_seeds(
 
     if of == COULOMB:
         return plain(alpha, prefactor)
-    root = of.omega * arithmetic[1](of.omega**2 + alpha)
+    root = of.omega * arithmetic.inverse_root(of.omega**2 + alpha)
     far = plain(alpha * (root * root), prefactor * (of.long_range * root))
     if of.full == 0.0:
         return far
@@ -102,11 +101,16 @@ def coulomb_seeds(
 
 
 def hermite_coulomb(
-    order: int, alpha: Lanes, prefactor: Lanes, r: list[Lanes], of: Interaction = COULOMB
+    order: int,
+    alpha: Lanes,
+    prefactor: Lanes,
+    r: list[Lanes],
+    of: Interaction = COULOMB,
+    arithmetic: Arithmetic = PLAIN,
 ) -> HLanes:
     """prefactor * R_tuv(alpha, r) for all t+u+v <= order; alpha in 1/Bohr^2, r = [x, y, z] Bohr."""
     x, y, z = r
-    seeds = coulomb_seeds(order, alpha, prefactor, x * x + y * y + z * z, of)
+    seeds = coulomb_seeds(order, alpha, prefactor, x * x + y * y + z * z, of, arithmetic)
     if order == 0:
         return seeds[0][None]
     # A loop, not unrolled Python, over the levels whose result is only an intermediate: each
@@ -117,30 +121,35 @@ def hermite_coulomb(
 
     def level(i: Count, table: Array) -> Array:
         seed = lax.dynamic_index_in_dim(top_down, i, 0, keepdims=False)
-        return _raise(order - 1, table, seed, x, y, z)
+        return _raise(order - 1, table, seed, r, arithmetic)
 
     if order > 1:
         table = lax.fori_loop(1, order, level, table)
-    return _raise(order, table, top_down[order], x, y, z)
+    return _raise(order, table, top_down[order], r, arithmetic)
 
 
-def _raise(order: int, below: Array, seed: Lanes, x: Lanes, y: Lanes, z: Lanes) -> HLanes:
+def _raise(order: int, below: Array, seed: Lanes, r: list[Lanes], arithmetic: Arithmetic) -> HLanes:
     """One level: rows of R^n up to `order` from the rows of R^(n+1) up to order - 1."""
-    powers = hermite_powers(order)
-    lanes = (1,) * x.ndim
     out = [seed[None]]
     for d in range(1, order + 1):
         start, end = n_hermite(d - 2), n_hermite(d - 1)
-        one = below[start:end]
-        two = below[n_hermite(d - 3) if d > 2 else 0 : start]
-        t = np.array([h[0] + 1 for h in powers[end - len(one) - len(two) : start]], np.float64)
-        u = np.arange(d - 1, 0, -1, dtype=np.float64)
-        out.append(_axis(x, one, two, t.reshape(-1, *lanes)))
-        out.append(_axis(y, one[-d:], two[len(two) - (d - 1) :], u.reshape(-1, *lanes)))
-        out.append(
-            _axis(z, one[-1:], two[len(two) - 1 :] if d > 1 else two, np.full((1, *lanes), d - 1.0))
-        )
+        one, two = below[start:end], below[n_hermite(d - 3) if d > 2 else 0 : start]
+        out += arithmetic.routine(_degree, d=d)(one=one, two=two, r=r)
     return jnp.concatenate(out)
+
+
+def _degree(d: int, one: HLanes, two: Array, r: list[Lanes]) -> list[Array]:
+    """Rows of degree d, from those of degrees d - 1 and d - 2 one level below."""
+    x, y, z = r
+    lanes = (1,) * x.ndim
+    powers = hermite_powers(d)[n_hermite(d - 1) - len(one) - len(two) : n_hermite(d - 2)]
+    t = np.array([h[0] + 1 for h in powers], np.float64)
+    u = np.arange(d - 1, 0, -1, dtype=np.float64)
+    return [
+        _axis(x, one, two, t.reshape(-1, *lanes)),
+        _axis(y, one[-d:], two[len(two) - (d - 1) :], u.reshape(-1, *lanes)),
+        _axis(z, one[-1:], two[len(two) - 1 :] if d > 1 else two, np.full((1, *lanes), d - 1.0)),
+    ]
 
 
 def _axis(r: Lanes, one: HLanes, two: Array, count: np.ndarray) -> HLanes:

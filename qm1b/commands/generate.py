@@ -195,10 +195,10 @@ def _chip(name: str | None) -> "Target | None":
     """The target of --price; raises UserError for an unknown one, before anything is computed."""
     if name is None:
         return None
-    from pyscf_ipu.ipu import target
+    from pyscf_ipu.ipu import priced_target
 
     try:
-        return target(name)
+        return priced_target(name)
     except ValueError as error:
         raise UserError(f"--price: {error}") from None
 

@@ -69,7 +69,7 @@ class PlanCommand:
 
     def _price(self, name: str) -> int:
         """The plan on a simulated system; nothing is timed."""
-        from pyscf_ipu.ipu import target
+        from pyscf_ipu.ipu import priced_target
         from qm1b.commands.choices import of_dataset
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
         from qm1b.costs.pod import accepted, pod_plan
@@ -82,7 +82,7 @@ class PlanCommand:
         if self.json and self.json != TO_STDOUT and not self.json.absolute().parent.is_dir():
             raise UserError(f"{self.json}: there is no folder {self.json.parent}; make it first")
         try:
-            system = target(name)
+            system = priced_target(name)
         except ValueError as error:
             raise UserError(f"--ipu: {error}") from None
         source = self.file or self.smiles_file or SAMPLE

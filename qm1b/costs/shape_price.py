@@ -77,8 +77,9 @@ def check_priced(level: Settings) -> None:
     """Raise UserError for a level of theory that an IPU, which has no float64, cannot compute."""
     if level.precision != "float32":
         raise UserError(
-            f"an IPU computes in float32, so precision={level.precision!r} has no price: leave "
-            "--price or --ipu, or choose --precision float32"
+            f"an IPU computes in float32, so this level, with precision={level.precision!r}, has "
+            "no price: choose a preset in float32, such as qm1b, or qm1b generate with "
+            "--precision float32 and --price"
         )
 
 

@@ -42,7 +42,7 @@ class Price:
         Raises:
             UserError: an option or the data cannot be used.
         """
-        from pyscf_ipu.ipu import target
+        from pyscf_ipu.ipu import priced_target
         from schnet.costs.training_price import packs_of, price_training
         from schnet.network.config import PRESETS, Optimizer, readout_for
         from schnet.samples.targets import target_of
@@ -54,7 +54,7 @@ class Price:
             if path and not path.absolute().parent.is_dir():
                 raise UserError(f"{path}: there is no folder {path.parent}; make it first")
         try:
-            system = target(self.ipu)
+            system = priced_target(self.ipu)
         except ValueError as error:
             raise UserError(f"--ipu: {error}") from None
         model = readout_for(PRESETS[self.preset], target_of("gap"))

@@ -22,6 +22,7 @@ from pyscf_ipu.integrals.shell_pairs import (
     pair_geometry,
 )
 from pyscf_ipu.ipu.algorithms.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
+from pyscf_ipu.ipu.vertices.short_code import SHORT
 from pyscf_ipu.numerics.hermite import (
     SIDE_CONSTANT,
     hermite_coulomb,
@@ -76,7 +77,7 @@ def pair_side(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) ->
     coefficients of one order more on both shells: for s shells twelve times the table.
     """
     kind_a, kind_b = group_a.kind, group_b.kind
-    g = pair_geometry(a, b)
+    g = subroutine(pair_geometry)(a=a, b=b)
     table = hermite_table(kind_a.l_max, kind_b.l_max, g.p, g.pa, g.pb)
     products = hermite_products(table, kind_a, kind_b)
     prefactor = g.overlap * scaled(1.0 / g.p, SIDE_CONSTANT)
@@ -97,7 +98,7 @@ def quartets(
         for d in range(3)
     ]
     order = order_bra + order_ket
-    coulomb = subroutine(hermite_coulomb, order=order, of=of)
+    coulomb = subroutine(hermite_coulomb, order=order, of=of, arithmetic=SHORT)
     table = coulomb(alpha=p * q / total, prefactor=1.0 / jnp.sqrt(total), r=r)
     rows = product_index(order_bra, order_ket)
     half = jnp.einsum("fhnb,hknbc->fknc", bra.hermite, table[rows], precision="highest")

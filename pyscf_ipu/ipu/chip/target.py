@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
+from numbers import Integral
 from types import MappingProxyType
 
 from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
@@ -91,8 +92,15 @@ class Target:
         return int(there) if there.known else 1
 
     def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
-        """Raise ValueError if these replicas of this many IPUs do not fit into the system."""
+        """Whether these replicas of this many IPUs fit into the system.
+
+        Raises:
+            TypeError: A number is not a whole one.
+            ValueError: There are fewer IPUs than that, or less than one is asked for.
+        """
         for name, count in (("num_ipus", num_ipus), ("replicas", replicas)):
+            if not isinstance(count, Integral):
+                raise TypeError(f"{name}={count!r}: give a whole number of 1 or more")
             if count < 1:
                 raise ValueError(f"{name}={count}: give 1 or more")
         there = self.ipus_per_system
@@ -196,3 +204,24 @@ def target(name: str) -> Target:
     if name.lower() not in TARGETS:
         raise ValueError(f"unknown target {name!r}: choose one of {', '.join(TARGETS)}")
     return TARGETS[name.lower()]
+
+
+def priced_target(name: str) -> Target:
+    """As `target`, for a command that prices programs.
+
+    Raises:
+        ValueError: There is no such target, or too little is known of it; the error lists those
+            that can be named.
+    """
+    known = [x.name for x in TARGETS.values() if x.exchange_bytes_per_cycle.known]
+    choice = f"choose one of {', '.join(known)}"
+    system, colon, _ = name.partition(":")
+    if colon and system.lower() in TARGETS:
+        raise ValueError(
+            f"{name!r}: give no number, because a system has that of its IPUs in its name; {choice}"
+        )
+    if name.lower() in TARGETS and name.lower() not in known:
+        raise ValueError(f"too little is public about {name!r} to price a program: {choice}")
+    if name.lower() not in TARGETS:
+        raise ValueError(f"unknown target {name!r}: {choice}")
+    return target(name)

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.pricing.jaxprs import fold, is_floating, last_uses, share, stage
+from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
 from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
@@ -66,9 +67,7 @@ class Pricer(Steps):
         env: dict[Var, Value] = {}
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             value = env[var] = self.constant(const)
-            if is_floating(value):
-                stored = linear(value.size, value.itemsize, self.n_tiles)
-                self.tracker.fixed["Constants"] += stored.bytes(value.itemsize)
+            self.note_constant(value, linear(value.size, value.itemsize, self.n_tiles).elements)
         for var, value in zip(jaxpr.invars, args, strict=True):
             self.memory.use(value.buffers)
             env[var] = value
@@ -126,7 +125,8 @@ class Pricer(Steps):
             return self.block(closed.jaxpr, closed.consts, ins, path)
         folded = fold(eqn, ins)
         if folded is not None:
-            return [self.constant(x) for x in folded]
+            different = math.prod(v.distinct for v in ins)
+            return [self.constant(x, min(different, np.size(x))) for x in folded]
         if name in self.rules:
             return self.rules[name](self, eqn, ins)
         self.note_unknown(name)

@@ -24,7 +24,7 @@ from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
-from pyscf_ipu.ipu.vertices.scratch import product_bytes, scratch_bytes
+from pyscf_ipu.ipu.vertices.scratch import product_bytes, scratch_bytes, tables
 
 
 def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
@@ -37,6 +37,7 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
     place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
     for v in ins:
+        p.note_constant(v, place.elements)
         if v.constant is None and (v.view or v.place.key != place.key):
             p.fetch(v, np.minimum(place.elements, v.distinct) * v.itemsize)
     half = is_half(eqn)
@@ -189,7 +190,7 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
     work = Work(cost.flops * len(tiles), loaded + stored, *each)
     p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
-    _note_memory(p, eqn, cost)
+    _note_memory(p, eqn, cost, ins)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
@@ -201,12 +202,14 @@ COUNTED = "counted", "the vertex's own program (counting.py)"
 DECLARED = "estimated", "declared with the vertex (create_ipu_tile_primitive)"
 
 
-def _note_memory(p: Pricer, eqn: JaxprEqn, cost: VertexCost) -> None:
-    """Code of a vertex, and its scratch memory, of which each worker needs its own."""
+def _note_memory(p: Pricer, eqn: JaxprEqn, cost: VertexCost, ins: list[Value]) -> None:
+    """Code and tables of a vertex, and its scratch memory, of which each worker needs its own."""
     counts = np.bincount(eqn.params["tiles"], minlength=p.n_tiles)
     p.note_code(eqn.params["name"], counts > 0, cost.equations)
     for routine, equations in cost.routines.items():
         p.note_code(routine, counts > 0, equations)
+    for v in (*ins[: eqn.params["n_consts"]], *map(p.constant, tables(eqn.params["jaxpr"]))):
+        p.note_constant(v, np.where(counts > 0, float(v.size), 0.0))
     declared = eqn.params["declared"]
     scratch = declared.scratch_bytes() if declared else None
     if scratch is None:

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from pyscf_ipu.integrals.one_electron import potential_of
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.ipu.spread.dealing import dealt
+from pyscf_ipu.ipu.vertices.short_code import SHORT
 from pyscf_ipu.numerics.arrays import FloatSnf
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.shapes.atoms import Atoms
@@ -98,7 +99,8 @@ def _group_potential(
     """
     charges, at, rest, there = nuclei
     nobody = jnp.full((), -1, jnp.int32)
-    total = potential_of(order, p, Pair(hi, lo), nobody, charges * there, Pair(at, rest))
+    around = charges * there, Pair(at, rest)
+    total = potential_of(order, p, Pair(hi, lo), nobody, around, SHORT)
     return total.hi, total.lo
 
 

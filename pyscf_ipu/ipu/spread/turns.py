@@ -18,12 +18,14 @@ from pyscf_ipu.ipu.algorithms.family_cost import Kinds, Slices, block_bytes, pie
 from pyscf_ipu.ipu.algorithms.family_cuts import SCRATCH_BYTES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.spread.grid_strips import STRIP_BYTES
+from pyscf_ipu.shapes.layout import layout_of
 from pyscf_ipu.shapes.shape import Shape
 
 FLOAT = 4
 PLANES = 4  # AO values and gradients
-CODE_BYTES = 184 * 1024
-"""Of a tile for code, stack and constants; a priced SCF takes 170 to 180 KiB."""
+S_CODE_BYTES, ORDER_CODE_BYTES = 88 * 1024, 16 * 1024
+"""Of a tile for code, stack and constants of s shells, and for every order of the Hermite integrals
+more.  Priced SCFs take 150 KiB (pentane in STO-3G) and 212 (ethane in 6-31G*)."""
 TURN_BYTES = 24 * 1024
 """Of a tile for what the vertices of a turn receive and send, where there are several."""
 UNEVEN = 1.15
@@ -52,7 +54,7 @@ class Room:
 def room(target: Target, shape: Shape, n_tiles: int) -> Room:
     """What is left beside code, and beside AO values if they are kept: where G has room so."""
     workers = int(target.num_worker_contexts)
-    left = int(target.memory_bytes_per_tile) - CODE_BYTES
+    left = int(target.memory_bytes_per_tile) - code_bytes(shape)
     blocks = UNEVEN * FLOAT * shape.n_pairs * (shape.n_pairs + 1) / 2 / n_tiles
     values = grid_bytes(shape, n_tiles)
     least = max(workers * LEAST_SCRATCH + TURN_BYTES, STRIPS * STRIP_BYTES)
@@ -60,6 +62,12 @@ def room(target: Target, shape: Shape, n_tiles: int) -> Room:
     found = beside(left, shape, n_tiles, parts)
     each = (found.all - blocks - TURN_BYTES) / workers
     return replace(found, scratch=int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
+
+
+def code_bytes(shape: Shape) -> int:
+    """Of a tile for code, stack and constants."""
+    order = 4 * max(g.kind.l_max for g in layout_of(shape).groups)
+    return S_CODE_BYTES + order * ORDER_CODE_BYTES
 
 
 def beside(left: float | int, shape: Shape, n_tiles: int, parts: int) -> Room:

@@ -70,11 +70,28 @@ class Steps:
         handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
         return Value(place, size, itemsize, (handle,), ipu=self.ipu, made_in=self._open)
 
-    def constant(self, value: object) -> Value:
-        """A value known at compile time, which is part of the code that uses it."""
+    def constant(self, value: object, distinct: int = 0) -> Value:
+        """A value known at compile time, which is part of the code that uses it.
+
+        Args:
+            value: the array.
+            distinct: number of its different elements; 0 if all may differ.
+        """
         array = np.asarray(value)
         place = Place(("constant",), np.zeros(self.n_tiles))
-        return Value(place, array.size, array.dtype.itemsize, constant=array)
+        return Value(place, array.size, array.dtype.itemsize, constant=array, unique=distinct)
+
+    def note_constant(self, value: Value, elements: np.ndarray) -> None:
+        """A table of floating-point numbers that vertices read, on [n_tiles] so many elements.
+
+        Equal tables are one.  Numbers by themselves are in the code, and so are indices.
+        """
+        array = value.constant
+        if array is None or value.distinct <= 1 or not np.issubdtype(array.dtype, np.floating):
+            return
+        stored = array.strides == () or any(array.strides)
+        key = (array.dtype.str, array.shape, array.tobytes()) if stored else value
+        self.tracker.add_constant(key, np.minimum(elements, value.distinct) * value.itemsize)
 
     def view(self, ins: list[Value], aval: AbstractValue) -> Value:
         """The elements of other variables in another order; costs nothing until it is used."""

@@ -49,6 +49,7 @@ class Tracker:
         """Where this is, if there are several."""
         self._held, self._coming, self._scratch, self._scratch_then = np.zeros((4, n_tiles))
         self._codes: dict[Hashable, np.ndarray] = {}
+        self._constants: dict[Hashable, np.ndarray] = {}
         self._buffers: dict[int, _Kept] = {}
         self._uses: dict[int, int] = {}
         self._lifetimes: list[Lifetime] = []
@@ -99,6 +100,12 @@ class Tracker:
         there = self._codes.get(key, np.zeros(len(here), bool))
         self.fixed["Vertex Code"] += nbytes * (here & ~there)
         self._codes[key] = there | here
+
+    def add_constant(self, key: Hashable, where: np.ndarray) -> None:
+        """Bytes [n_tiles] of a constant, of which a tile keeps the most that it ever needs."""
+        there = self._constants.get(key, np.zeros(len(where)))
+        self._constants[key] = np.maximum(there, where)
+        self.fixed["Constants"] += self._constants[key] - there
 
     def use(self, handles: Iterable[int]) -> None:
         """One more variable refers to these buffers."""

@@ -23,7 +23,7 @@ class Value:
     """Its value, if that is known when the program is compiled."""
     view: bool = False
     unique: int = 0
-    """Number of different elements that a view shows."""
+    """Number of different elements of a view or a constant, if it is not the size."""
     source: np.ndarray | None = None
     """[n_tiles] bytes that a view takes its elements from."""
     ipu: int = 0
@@ -40,7 +40,7 @@ class Value:
     @property
     def distinct(self) -> int:
         """Number of different elements that it shows."""
-        return self.unique if self.view else self.size
+        return self.unique or self.size
 
     def kept_place(self) -> Place | None:
         """Its place, if the program put it on tiles; else None."""

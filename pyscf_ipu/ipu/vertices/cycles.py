@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jax.extend.core import Jaxpr, JaxprEqn, jaxprs_in_params
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 
 from pyscf_ipu.ipu.chip.popops import (
     GATHER_OFFSET,
@@ -32,8 +32,14 @@ from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
 from pyscf_ipu.ipu.vertices.trip_counts import opened
 from pyscf_ipu.tiles.primitive import SUBROUTINE
 
-Routine = tuple[str, tuple[str, ...]]
+Operations = tuple[tuple[object, ...], ...]
+"""Of each operation its name, which operands it has, by number, and the operations of its loops."""
+
+Routine = tuple[str, Operations]
 """The name of a subroutine, and its operations in order."""
+
+VIEWS = frozenset("reshape squeeze expand_dims broadcast_in_dim transpose slice split".split())
+"""What only gives a pointer and strides to the operation that reads it."""
 
 FREE = frozenset(
     "reshape squeeze expand_dims broadcast_in_dim transpose slice concatenate pad rev iota copy "
@@ -131,7 +137,9 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         if not label.startswith(SUBROUTINE):
             return found
         routine = label, _operations(inner.jaxpr)
-        return replace(found, equations=0, routines={routine: found.equations, **found.routines})
+        call = 1  # pointers and lengths, as an operation has them
+        routines = {routine: found.equations, **found.routines}
+        return replace(found, equations=call, routines=routines)
     if name == "scan":
         fixed = known[: eqn.params["num_consts"]]
         return count(eqn.params["jaxpr"].jaxpr, fixed).times(eqn.params["length"])
@@ -163,16 +171,25 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     return VertexCost(equations=1, unknown=Counter({name: 1}))
 
 
-def _operations(jaxpr: Jaxpr) -> tuple[str, ...]:
-    """Names of a program's operations, those of its loops and calls among them.
+def _operations(jaxpr: Jaxpr) -> Operations:
+    """A program's operations, views seen through; those of its loops and calls among them.
 
-    Two programs with the same are the same code, which runs over arrays of different lengths.
+    Two programs with the same are the same code, which runs over arrays of different lengths and
+    strides: those are arguments, as the numbers in a table of constants are.
     """
-    found: list[str] = []
+    number: dict[Var, int] = {}
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        number[v] = len(number)
+    next_one, found = len(number), []
     for eqn in jaxpr.eqns:
-        found.append(eqn.primitive.name)
-        for inner in jaxprs_in_params(eqn.params):
-            found += _operations(inner)
+        operands = tuple(-1 if isinstance(x, Literal) else number[x] for x in eqn.invars)
+        if eqn.primitive.name in VIEWS:
+            number.update(dict.fromkeys(eqn.outvars, operands[0]))
+            continue
+        bodies = tuple(map(_operations, jaxprs_in_params(eqn.params)))
+        found.append((eqn.primitive.name, operands, bodies))
+        for v in eqn.outvars:
+            number[v], next_one = next_one, next_one + 1
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jax.extend.core import Jaxpr, Literal, Var, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 
 from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS
@@ -78,6 +78,20 @@ def product_bytes(jaxpr: Jaxpr) -> int:
         bodies = jaxprs_in_params(eqn.params) if inner is None else [inner.jaxpr]
         most = max(most, *map(product_bytes, bodies), 0)
     return most
+
+
+def tables(closed: ClosedJaxpr) -> Iterator[object]:
+    """The arrays that a vertex has as constants, those of the programs that it calls included."""
+    yield from closed.consts
+    for eqn in closed.jaxpr.eqns:
+        inner = opened(eqn)
+        if inner is not None:
+            yield from tables(inner)
+            continue
+        for value in eqn.params.values():
+            for found in value if isinstance(value, tuple) else (value,):
+                if isinstance(found, ClosedJaxpr):
+                    yield from tables(found)
 
 
 def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:

@@ -75,10 +75,15 @@ def test_something_else_than_a_molecule(value, words):
 
 PROBE = """
 import pyscf_ipu as pi
+from pyscf_ipu.ipu import BOW, simulate
 water = pi.Molecule.from_smiles("O")
 for call in (
     lambda: pi.rks("CCO"), lambda: pi.rks([water, "CCO"]), lambda: pi.rks(3.5),
     lambda: pi.frequencies([water]), lambda: pi.rks(water, cart="yes"),
+    lambda: pi.energy_function("CCO"),
+    lambda: pi.energy_function(pi.Molecule([2], [[0.0, 0.0, 0.0]]), {"xc": "hf"}),
+    lambda: simulate(abs, "bow"),
+    lambda: simulate(abs, BOW, 1.5),
 ):
     try:
         call()
@@ -97,4 +102,8 @@ def test_wrong_types_without_the_type_checker_of_the_tests():
         "makes one",
         "one Molecule is needed, not a list",
         "cart is 'yes': give True (6 d and 10 f functions), False (5 and 7) or '6d7f'",
+        "one Molecule is needed, not a str: pi.Molecule.from_smiles('CCO') makes one of a SMILES",
+        "Settings are needed, not a dict: pi.Settings(basis=..., xc=...) makes them",
+        "a Target is needed, not a str: pyscf_ipu.ipu.target('bow') finds one by its name",
+        "num_ipus=1.5: give a whole number of 1 or more",
     ]

@@ -109,6 +109,11 @@ def test_what_cannot_be_planned_is_one_sentence(options, says, capsys):
     assert says in capsys.readouterr().err
 
 
+def test_a_level_in_float64_has_no_price_and_the_error_says_what_has_one():
+    with pytest.raises(UserError, match=r"precision='mixed', has no price: choose a preset in"):
+        pod.pod_plan([Candidate(1, "CCO", 0)], PRESETS["qm9"], target("bow"), 1.0)
+
+
 def test_a_host_that_fits_has_no_rate():
     level = dataclasses.replace(PRESETS["qm1b"], jk="ri")
     with pytest.raises(UserError, match="the host makes a fit for every conformer"):

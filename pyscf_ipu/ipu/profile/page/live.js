@@ -19,7 +19,7 @@ export function liveBuffers(memory, onChoice) {
     const [label, bytes] = timeline[k];
     const live = lifetimes.filter(([, , first, end]) => first <= k && k < end);
     slider.value = String(k);
-    words.textContent = `step ${whole(k)}, ${label}: ${dataSize(bytes)} on the fullest tile, ${whole(live.length)} variables`;
+    words.textContent = `step ${whole(k)}, ${label}: ${dataSize(bytes)} on the fullest tile, ${whole(live.length)} ${live.length === 1 ? "variable" : "variables"}`;
     place.replaceChildren(liveTable(live, k));
     document.documentElement.dataset.live = live.length;
     onChoice(k);

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from pyscf_ipu.ipu.chip.quantity import HOWS, Quantity, UnknownQuantityError, unknown, weakest
-from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, target
+from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, priced_target, target
 
 ALL = pytest.mark.parametrize("chip", TARGETS.values(), ids=TARGETS)
 
@@ -65,6 +65,19 @@ class TestTarget:
     def test_unknown_name_lists_the_names(self):
         with pytest.raises(ValueError, match=r"'gc300'.*gc2, gc200, bow"):
             target("gc300")
+
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("gc2", "too little is public about 'gc2'"),
+            ("bow-pod4:8", "'bow-pod4:8': give no number"),
+            ("gpu", "unknown target 'gpu'"),
+        ],
+    )
+    def test_what_has_no_price_is_refused_with_what_has_one(self, name, why):
+        with pytest.raises(ValueError, match=f"^{why}.*choose one of gc200, bow, "):
+            priced_target(name)
+        assert priced_target("BOW-pod4") is TARGETS["bow-pod4"]
 
     def test_no_silent_defaults(self):
         for f in dataclasses.fields(Target):

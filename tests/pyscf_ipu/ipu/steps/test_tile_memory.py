@@ -86,7 +86,8 @@ def test_a_tile_has_the_code_of_a_subroutine_once():
         for m in (lambda f: f, subroutine)
     )
     operations = 80 * 12 * 4
-    assert own - once == 2 * operations  # three times inlined, once as a subroutine
+    calls = 3 * 12 * 4
+    assert own - once == 2 * operations - calls  # three times inlined, once as a subroutine
     np.testing.assert_array_equal(subroutine(long)(x), jax.jit(long)(x))
 
 
@@ -158,3 +159,36 @@ class TestProducts:
         assert "interleaved memory, more than there is" in profile.to_dict()["findings"][2]
         with pytest.raises(TileMemoryError, match="interleaved memory at once"):
             simulate(fn, BOW, strict=True)(x)
+
+
+class TestConstants:
+    TABLE = np.linspace(1.0, 2.0, 50, dtype=np.float32)
+
+    @staticmethod
+    def of(fn):
+        return profile_of(fn, BOW, np.ones((3, 50), np.float32)).memory.by_category["Constants"]
+
+    def vertex(self, r):
+        return r * jnp.asarray(self.TABLE)
+
+    def test_a_table_is_once_on_each_tile_whose_vertices_read_it(self):
+        """Two vertices on tile 5, one on tile 6; the program's own copy is on tiles 0 and 1."""
+        at = (5, 5, 6)
+        found = self.of(lambda x: tile_map(self.vertex, tile_put_sharded(x, at), name="v").array)
+        assert found[4:8].tolist() == [0, 200, 200, 0]
+
+    def test_a_table_of_a_subroutine_is_counted(self):
+        def fn(x):
+            here = tile_put_sharded(x, (5, 5, 6))
+            once = tile_map(lambda r: subroutine(self.vertex)(r) + 1.0, here, name="a").array
+            return once + tile_map(self.vertex, here, name="b").array  # the same table
+
+        assert self.of(fn)[4:8].tolist() == [0, 200, 200, 0]
+
+    def test_a_table_of_an_ordinary_operation_is_where_its_elements_are(self):
+        x = np.ones((1472, 50), np.float32)
+        found = profile_of(lambda x: x * jnp.asarray(self.TABLE), BOW, x).memory
+        assert found.by_category["Constants"][100:].tolist() == [200] * 1372
+
+    def test_equal_numbers_are_in_the_code(self):
+        assert not self.of(lambda x: x * jnp.full((3, 50), 2.0)).any()
