@@ -27,9 +27,15 @@ def test_every_figure_has_its_place_on_the_page():
 def test_a_figure_is_kept_with_its_numbers(tmp_path):
     figure = canvas()
     plain(figure.subplots(), "x (eV)", "y").plot([0, 1], [1, 2])
-    keep(Job(tmp_path / "new", quick=True), "mine", figure, ("x", "y"), [("a", 1.5), ("b", 2)])
+    keep(
+        Job(tmp_path / "new", quick=True),
+        "mine",
+        figure,
+        ("x", "y"),
+        [("a", 1.5), ("b", 2), ("c", -113.123456789)],
+    )
     assert {path.suffix for path in (tmp_path / "new").iterdir()} == {".png", ".pdf", ".csv"}
-    assert (tmp_path / "new" / "mine.csv").read_text() == "x,y\na,1.5\nb,2\n"
+    assert (tmp_path / "new" / "mine.csv").read_text() == "x,y\na,1.5\nb,2\nc,-113.123456789\n"
 
 
 def test_an_unknown_figure_is_refused(tmp_path, capsys):

@@ -87,4 +87,4 @@ def table(job: Job, name: str, header: Sequence[str], rows: Iterable[Sequence[ob
 
 
 def _short(value: object) -> object:
-    return f"{float(value):.8g}" if isinstance(value, float | np.floating) else value
+    return f"{float(value):.12g}" if isinstance(value, float | np.floating) else value
