@@ -212,7 +212,8 @@ def _with_final(precision: str, found: object) -> dict[str, np.ndarray]:
 
 def simulated(mol: Molecule, level: Settings) -> dict[str, dict[str, np.ndarray]]:
     """Each way with the algorithms that the simulated IPU prices, in float32."""
-    core, (table, conformer) = rks_core(mol, level, lambda shape: machine_of(BOW, 1, shape))
+    core, arguments = rks_core(mol, level, lambda shape: machine_of(BOW, 1, shape))
+    table, conformer = arguments[:2]
     run, found = jax.jit(core), {}
     for way, aids in WAYS.items():
         with_aids = conformer._replace(aids=aids.aids(np.float32))

@@ -11,7 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -90,7 +90,7 @@ class Arithmetic(NamedTuple):
     """1 / sqrt(x), likewise."""
     clenshaw: Clenshaw = clenshaw
     """Unrolled, or in a loop where code has to be short."""
-    routine: Callable[..., Callable[..., Lanes]] = functools.partial
+    routine: Callable[..., Callable[..., Any]] = functools.partial
     """(function, **statics) -> the function of the other arguments, whose code may be shared."""
 
 

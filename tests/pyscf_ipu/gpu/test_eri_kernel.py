@@ -8,7 +8,7 @@ from pyscf_ipu.gpu.rounding import divided, inverse_root
 from pyscf_ipu.integrals.electron_repulsion import class_blocks, eri_side
 from pyscf_ipu.integrals.eri_matrix import arrange
 from pyscf_ipu.integrals.strips import pair_strips
-from pyscf_ipu.numerics.boys import boys, boys_reference
+from pyscf_ipu.numerics.boys import Arithmetic, boys, boys_reference
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -83,6 +83,7 @@ def test_the_pairs_of_a_class_need_more_than_one_program(sides):
 @pytest.mark.parametrize("order", [0, 2, 4])
 def test_the_boys_function_is_right_to_a_few_roundings(order):
     t = np.geomspace(1e-6, 1e4, 4001).astype(np.float32)
-    for n, found in enumerate(jax.jit(lambda t: boys(order, t, divided, inverse_root))(t)):
+    arithmetic = Arithmetic(divided, inverse_root)
+    for n, found in enumerate(jax.jit(lambda t: boys(order, t, arithmetic))(t)):
         want = boys_reference(n, t)
         assert np.abs(found / want - 1).max() < 4e-6
