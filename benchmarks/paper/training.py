@@ -160,8 +160,8 @@ def recipes(job: Job) -> None:
     for i, row in enumerate(rows):
         axes.text(i, row[2], f"{row[2]:.0f}", ha="center", va="bottom", fontsize=8)
     at = range(len(rows))
-    ends = [[i + side for i in at] for side in (-0.4, 0.4)]
-    axes.hlines([r[3] for r in rows], *ends, color=GREY, ls=":", label="always the mean")
+    left, right = ([i + side for i in at] for side in (-0.4, 0.4))
+    axes.hlines([r[3] for r in rows], left, right, color=GREY, ls=":", label="always the mean")
     labels = ["ours", "as the paper's\ntrainer", "QM9 from\nscratch", "QM9 from\nour rows"]
     axes.set_xticks(at, labels, fontsize=8)
     title = f"{EXAMPLES[job.quick]:,} examples of our rows; {FINE_EXAMPLES:,} of QM9"
