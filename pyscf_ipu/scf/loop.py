@@ -35,15 +35,16 @@ from pyscf_ipu.scf.run import (
 )
 from pyscf_ipu.scf.staged import Stage, evaluate, first_stage
 from pyscf_ipu.scf.starts import (
-    ANEW,
-    ANEW_CYCLES,
     LOST_COMMUTATOR,
     LOST_CYCLES,
     OTHER_STARTS,
+    SHIFTED,
+    SHIFTED_CYCLES,
     Start,
     Starts,
     another,
     first_starts,
+    following,
     lowest_run,
     other_guess,
     with_run,
@@ -166,7 +167,7 @@ def scf(
         change = jnp.abs(difference(energy, before.energies.at(0)))
         arrived = (commutator < small_enough) & (change < tolerance.energy_change) & found.whole
         sound = before.converged & (commutator < _floor(tolerance))
-        long = (state.second > 0) & (before.cycles - state.second >= ANEW_CYCLES)
+        long = (state.second > 0) & (before.cycles - state.second >= SHIFTED_CYCLES)
         free = state.free | arrived | long
         # A guess need not be the density of any orbitals: its commutator means nothing.
         of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
@@ -234,10 +235,10 @@ def scf(
             ),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
-        anew = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
+        retried = ((stands & ~own) | lost) & (before.cycles + 2 < max_cycles) & (not fixed)
 
         # Both begin at the guess of this start.
-        restarts = anew | soft
+        restarts = retried | soft
         at_guess = first if starts is None else starts
 
         def unless_restarted(value: Array, fresh: ArrayLike) -> Array:
@@ -252,54 +253,30 @@ def scf(
             stage=found.stage and found.stage._replace(poor=found.stage.poor | soft),
             best=jnp.where(again | restarts, jnp.inf, best),
             stalled=jnp.where(again | restarts, 0, stalled),
-            free=free & ~anew,
-            aids=Aids(*map(partial(jnp.where, anew), ANEW.aids(dtype), state.aids)),
+            free=free & ~retried,
+            aids=Aids(*map(partial(jnp.where, retried), SHIFTED.aids(dtype), state.aids)),
             final=final,
-            second=jnp.where(anew, before.cycles, state.second),
+            second=jnp.where(retried, before.cycles, state.second),
             starts=starts,
         )
-        return after if starts is None else started_again(after, starts)
+        if starts is None:
+            return after
+        more = ~unfinished(after) & another(starts, run, n_occupied, small_gap)
+        return lax.cond(more, next_start, lambda same: same, after)
 
-    def started_again(after: _State, starts: Starts) -> _State:
-        """The state of the next start in place of the last one of this start."""
-        ended = ~unfinished(after)
-        starts = with_run(starts, after.run, ended)
-        again = ended & another(starts, after.run, n_occupied, small_gap)
-
-        def other() -> tuple[FloatNN, FloatNN]:
-            guess = other_guess(starts, n_occupied)
-            return guess, similar(guess, basis.root)
-
-        trial, orthonormal = lax.cond(again, other, lambda: (after.trial, after.orthonormal))
-
-        def fresh(value: Array, other: ArrayLike) -> Array:
-            return jnp.where(again, other, value)
-
-        count = jnp.zeros((), jnp.int32)
-        run = after.run
-        energies = jax.tree.map(fresh, run.energies, first.run.energies)
-        return after._replace(
-            run=run._replace(
-                converged=run.converged & ~again,
-                cycles=fresh(run.cycles, count),
-                energies=energies,
-            ),
-            trial=trial,
+    def next_start(ended: _State) -> _State:
+        """The state before the first cycle of the start after one that has ended."""
+        assert ended.starts is not None
+        starts = with_run(ended.starts, ended.run)
+        guess = other_guess(starts, n_occupied)
+        orthonormal = similar(guess, basis.root)
+        return first._replace(
+            run=first.run._replace(history=ended.run.history),
+            vectors=ended.vectors,
+            trial=guess,
             orthonormal=orthonormal,
-            diis=after.diis._replace(norm=fresh(after.diis.norm, first.diis.norm)),
-            best=fresh(after.best, first.best),
-            stalled=fresh(after.stalled, count),
-            free=fresh(after.free, first.free),
-            aids=jax.tree.map(fresh, after.aids, first.aids),
-            final=after.final & ~again,
-            second=fresh(after.second, count),
-            starts=Starts(
-                starts.lowest,
-                fresh(starts.trial, trial),
-                fresh(starts.orthonormal, orthonormal),
-                starts.number + again.astype(jnp.int32),
-                starts.earlier + fresh(count, run.cycles),
-            ),
+            stage=ended.stage,
+            starts=following(starts, guess, orthonormal, ended.run.cycles),
         )
 
     last = lax.while_loop(unfinished, cycle, first)

@@ -20,9 +20,9 @@ from pyscf_ipu.scf.run import ORDINARY, Cycling, ScfRun, lower
 
 LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
-ANEW = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
+SHIFTED = Convergence(damping=0.5, diis_start=10_000, level_shift_hartree=1.0)
 """The aids of a second try of a start: so large a shift that occupied orbitals stay occupied."""
-ANEW_CYCLES = 25
+SHIFTED_CYCLES = 25
 """Cycles after which they are dropped: they lead to the right state, but slowly to its end."""
 PAIRS = 2
 """Of frontier orbitals that other starts mix: in the first one a single pair, in the next two."""
@@ -74,11 +74,17 @@ def first_starts(run: ScfRun, orthonormal: FloatNN) -> Starts:
     return Starts(run._replace(history=None), run.density, orthonormal, none, none)
 
 
-def with_run(starts: Starts, run: ScfRun, ended: Flag) -> Starts:
-    """The same with the run of this start, once it has ended, if it is the lowest so far."""
-    better = ended & ((starts.number == 0) | lower(run, starts.lowest))
+def with_run(starts: Starts, run: ScfRun) -> Starts:
+    """The same with the run of this start, which has ended, if it is the lowest so far."""
+    better = (starts.number == 0) | lower(run, starts.lowest)
     run = run._replace(history=None)
     return starts._replace(lowest=jax.tree.map(partial(jnp.where, better), run, starts.lowest))
+
+
+def following(starts: Starts, trial: FloatNN, orthonormal: FloatNN, cycles: Count) -> Starts:
+    """Those with the next start, at this guess, after one of this many cycles."""
+    number, earlier = starts.number + 1, starts.earlier + cycles
+    return Starts(starts.lowest, trial, orthonormal, number, earlier)
 
 
 def another(starts: Starts, run: ScfRun, n_occupied: Count, small_gap: float) -> Flag:
@@ -114,6 +120,6 @@ def other_guess(starts: Starts, n_occupied: Count) -> FloatNN:
 
 
 def lowest_run(starts: Starts, last: ScfRun) -> ScfRun:
-    """The lowest run of all starts, with the cycles of them all."""
+    """The lowest run of all starts, the last one included, with the cycles of them all."""
     cycles = starts.earlier + last.cycles
-    return starts.lowest._replace(cycles=cycles, history=last.history)
+    return with_run(starts, last).lowest._replace(cycles=cycles, history=last.history)
