@@ -150,7 +150,7 @@ def energy_function(
 
 
 def _check_types(molecule: object, settings: object) -> None:
-    """Refuse what is no molecule, or no settings, with what makes one."""
+    """Refuse anything but a Molecule and Settings; the error says what makes them."""
     if not isinstance(molecule, Molecule):
         raise TypeError(
             f"one Molecule is needed, not a {type(molecule).__name__}: {as_molecule(molecule)}"

@@ -21,7 +21,7 @@ from benchmarks.engine.sides import peak_memory
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.codelets import describe, strip_primitives
 from pyscf_ipu.fitting.columns import columns_of_density
-from pyscf_ipu.fitting.neighbours import along_molecule, reordered
+from pyscf_ipu.fitting.neighbours import along_molecule, pair_rows, reordered
 from pyscf_ipu.fitting.operators import Root
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 from pyscf_ipu.fitting.three_index import Auxiliary, auxiliary_of, metric, three_index
@@ -39,7 +39,6 @@ from pyscf_ipu.integrals import one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import (
     pack_density,
-    packed_indices,
     pair_order,
     repulsion,
     supermatrix,
@@ -156,10 +155,9 @@ class Stages:
     def fit(self, atoms: Any) -> Any:
         """B of 1/r, by its steps."""
         layout = auxiliary_layout(self.shape, auxiliary_level(self.settings))
-        i, j = packed_indices(self.shape.n_ao)
-        print(f"{layout.n_functions} auxiliary functions, {len(i)} AO pairs", flush=True)
         order = along_molecule(atoms)
-        pairs = jnp.asarray(self.plan.row_of)[order[i], order[j]]
+        pairs = pair_rows(self.plan, order)
+        print(f"{layout.n_functions} auxiliary functions, {len(pairs)} AO pairs", flush=True)
         wide = atoms.astype(jnp.float64)
         sides = jax.jit(lambda a: auxiliary_of(a, layout).sides)(wide)
         strips = self.run("pairs in float64", pair_strips, wide)

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Int
 
-from pyscf_ipu.integrals.supermatrix import packed_indices
-from pyscf_ipu.numerics.arrays import FloatP
+from pyscf_ipu.integrals.supermatrix import packed_indices, unpack
+from pyscf_ipu.numerics.arrays import FloatP, HostArray
 from pyscf_ipu.shapes.atoms import Atoms
+from pyscf_ipu.shapes.tile_plan import TilePlan
 
 IntN = Int[Array, " N"]
 
@@ -38,9 +39,16 @@ def reordered(packed: FloatP, order: IntN | None) -> FloatP:
     """
     if order is None:
         return packed
-    i, j = (order[k] for k in packed_indices(len(order)))
-    high, low = jnp.maximum(i, j), jnp.minimum(i, j)
-    return packed[(high * (high + 1) >> 1) + low]
+    i, j = packed_indices(len(order))
+    return unpack(packed, len(order))[order[i], order[j]]
+
+
+def pair_rows(plan: TilePlan, order: IntN | None) -> Int[HostArray, " P"]:
+    """The row of every AO pair among the integrals, the AOs in this order."""
+    i, j = packed_indices(plan.layout.shape.n_ao)
+    if order is None:
+        return plan.row_of[i, j]
+    return jnp.asarray(plan.row_of)[order[i], order[j]]
 
 
 def inverse(order: IntN | None) -> IntN | None:

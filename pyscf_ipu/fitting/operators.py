@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.fitting.neighbours import IntN
+from pyscf_ipu.fitting.neighbours import IntN, pair_rows
 from pyscf_ipu.fitting.three_index import Auxiliary, FloatRF, metric, three_index
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices
@@ -82,9 +82,7 @@ def operators(
         order: of the AOs in B; None: that of the slots.
     """
     dtype = reference.dtype
-    i, j = packed_indices(plan.layout.shape.n_ao)
-    in_slots = plan.row_of[i, j]
-    pairs = in_slots if order is None else jnp.asarray(plan.row_of)[order[i], order[j]]
+    pairs = pair_rows(plan, order)
 
     def solved(of: Interaction) -> tuple[FloatRF, "Root", FittedProducts]:
         integrals = three_index(plan, strips, auxiliary, of)
@@ -100,7 +98,7 @@ def operators(
     weights = density_rows(plan, reference.astype(integrals.dtype))
     charge = root.applied(jnp.matmul(weights, integrals, precision="highest")[None])
     fit = root.applied(charge, transposed=True)[0]
-    field = jnp.matmul(integrals, fit, precision="highest")[in_slots]
+    field = jnp.matmul(integrals, fit, precision="highest")[pair_rows(plan, None)]
     energy = 0.5 * jnp.sum(charge * charge)
     return Operators(b, tuple(parts), order, _two_words(field, dtype), _two_words(energy, dtype))
 

@@ -92,7 +92,7 @@ class Target:
         return int(there) if there.known else 1
 
     def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
-        """Whether these replicas of this many IPUs fit into the system.
+        """Check that these replicas of this many IPUs fit into the system.
 
         Raises:
             TypeError: A number is not a whole one.

@@ -82,7 +82,7 @@ class Steps:
         return Value(place, array.size, array.dtype.itemsize, constant=array, unique=distinct)
 
     def note_constant(self, value: Value, elements: np.ndarray) -> None:
-        """A table of floating-point numbers that vertices read, on [n_tiles] so many elements.
+        """Count a table of floating-point numbers that vertices read: [n_tiles] elements of it.
 
         Equal tables are one.  Numbers by themselves are in the code, and so are indices.
         """
