@@ -94,14 +94,13 @@ def restricted_kohn_sham(
     problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
-    start = Start(guess_density(atoms), mol.n_occupied, mol.aids)
+    gap = small_gap(xc.exchange) if machine.other_starts else 0.0
+    how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
+    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, how)
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.algebra)
     else:
-        gap = small_gap(xc.exchange) if machine.other_starts else 0.0
-        how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
         cycles = settings.fixed_cycles or settings.max_cycles
-        start = start._replace(cycling=how)
         run = scf(problem.cycled, basis, start, cycles, numerics, machine.algebra)
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run

@@ -40,14 +40,9 @@ from pyscf_ipu.scf.starts import (
     OTHER_STARTS,
     SHIFTED,
     SHIFTED_CYCLES,
+    Begin,
     Start,
-    Starts,
-    another,
-    first_starts,
-    following,
-    lowest_run,
-    other_guess,
-    with_run,
+    lowest_of_starts,
 )
 
 DIIS_DEPTH = 8
@@ -77,7 +72,6 @@ class _State(NamedTuple):
     aids: Aids
     final: Flag  # the last evaluation is done
     second: Count  # cycle of the second try, with a level shift; 0 if there was none
-    starts: Starts | None  # None if there is one only
 
 
 def scf(
@@ -126,13 +120,11 @@ def scf(
 
     first = _start(fock, guess, similar(guess, basis.root), aids)
     several = small_gap > 0 and not fixed
+    room = None
     if history:
         assert isinstance(max_cycles, int)
         runs = 1 if fixed else 2 * (1 + OTHER_STARTS * several)
         room = no_history(max_cycles * runs, guess.dtype)
-        first = first._replace(run=first.run._replace(history=room))
-    if several:
-        first = first._replace(starts=first_starts(first.run, first.orthonormal))
 
     def limit(state: _State) -> Count:
         return jnp.where(state.second > 0, 2, 1) * max_cycles
@@ -145,9 +137,8 @@ def scf(
             return (run.cycles < max_cycles) & sound
         return ~state.final & ((run.cycles < limit(state)) | run.converged) & sound
 
-    def cycle(state: _State) -> _State:
-        before, starts = state.run, state.starts
-        later = False if starts is None else starts.number > 0
+    def cycle(begin: Begin, state: _State) -> _State:
+        before = state.run
         noise = (state.stalled >= STALLED) & (state.best < _floor(tolerance))
         late = before.cycles >= LOST_CYCLES
         last_cycle = before.cycles + 1 >= limit(state)
@@ -156,7 +147,7 @@ def scf(
             (basis, algebra.products),
             (state.trial, state.orthonormal),
             (before.cycles, state.diis, state.stage),
-            careful | later | ~state.aids.is_plain() | late | noise | last_cycle,
+            begin.careful | ~state.aids.is_plain() | late | noise | last_cycle,
             tolerance,
         )
         matrix, error, terms = found.matrix, found.error, found.terms
@@ -228,7 +219,7 @@ def scf(
             energies=jax.tree.map(partial(jnp.where, soft), before.energies, energies),
             history=before.history
             and before.history.with_cycle(
-                before.cycles + (0 if starts is None else starts.earlier),
+                begin.earlier + before.cycles,
                 energy,
                 commutator,
                 frontier_gap(levels, n_occupied),
@@ -239,16 +230,15 @@ def scf(
 
         # Both begin at the guess of this start.
         restarts = retried | soft
-        at_guess = first if starts is None else starts
 
         def unless_restarted(value: Array, fresh: ArrayLike) -> Array:
             return jnp.where(restarts, fresh, value)
 
-        after = _State(
+        return _State(
             run=run,
             vectors=vectors,
-            trial=unless_restarted(density, at_guess.trial),
-            orthonormal=unless_restarted(new, at_guess.orthonormal),
+            trial=unless_restarted(density, begin.guess),
+            orthonormal=unless_restarted(new, begin.orthonormal),
             diis=diis._replace(norm=unless_restarted(diis.norm, 0.0)),
             stage=found.stage and found.stage._replace(poor=found.stage.poor | soft),
             best=jnp.where(again | restarts, jnp.inf, best),
@@ -257,30 +247,23 @@ def scf(
             aids=Aids(*map(partial(jnp.where, retried), SHIFTED.aids(dtype), state.aids)),
             final=final,
             second=jnp.where(retried, before.cycles, state.second),
-            starts=starts,
-        )
-        if starts is None:
-            return after
-        more = ~unfinished(after) & another(starts, run, n_occupied, small_gap)
-        return lax.cond(more, next_start, lambda same: same, after)
-
-    def next_start(ended: _State) -> _State:
-        """The state before the first cycle of the start after one that has ended."""
-        assert ended.starts is not None
-        starts = with_run(ended.starts, ended.run)
-        guess = other_guess(starts, n_occupied)
-        orthonormal = similar(guess, basis.root)
-        return first._replace(
-            run=first.run._replace(history=ended.run.history),
-            vectors=ended.vectors,
-            trial=guess,
-            orthonormal=orthonormal,
-            stage=ended.stage,
-            starts=following(starts, guess, orthonormal, ended.run.cycles),
         )
 
-    last = lax.while_loop(unfinished, cycle, first)
-    return last.run if last.starts is None else lowest_run(last.starts, last.run)
+    def one_start(begin: Begin) -> tuple[ScfRun, FloatNN]:
+        """The run of a start, and its last vectors."""
+        state = first._replace(
+            run=first.run._replace(history=begin.history),
+            vectors=begin.vectors,
+            trial=begin.guess,
+            orthonormal=begin.orthonormal,
+        )
+        last = lax.while_loop(unfinished, partial(cycle, begin), state)
+        return last.run, last.vectors
+
+    begin = Begin(guess, first.orthonormal, first.vectors, room, first.run.cycles, careful)
+    if not several:
+        return one_start(begin)[0]
+    return lowest_of_starts(one_start, begin, first.run, basis.root, n_occupied, small_gap)
 
 
 def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
@@ -293,7 +276,7 @@ def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _Sta
     free = jnp.asarray(aids.is_plain())
     run = empty_run(fock, guess)
     known = (run, vectors, guess, orthonormal, diis, first_stage(fock, guess, diis))
-    return _State(*known, never, count, free, aids, no, count, None)
+    return _State(*known, never, count, free, aids, no, count)
 
 
 def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:

@@ -5,18 +5,19 @@ ends.  There it starts again, from densities that have no symmetry of the one it
 electrons at all, and the state of lowest energy counts.
 """
 
-from functools import partial
+from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
+from jax import lax
 
 from pyscf_ipu.convergence import Aids, Convergence
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.scf.levels import frontier_gap
-from pyscf_ipu.scf.run import ORDINARY, Cycling, ScfRun, lower
+from pyscf_ipu.scf.orbitals import similar
+from pyscf_ipu.scf.run import ORDINARY, Cycling, History, ScfRun, lower
 
 LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3
 """After this many cycles, a commutator above this many Hartree is no approach to an end."""
@@ -55,43 +56,69 @@ class Start(NamedTuple):
     aids: Aids | None = None
     cycling: Cycling = ORDINARY
     careful: Flag | bool = False
-    """Whether no cycle may be rough: where the guess is better than a rough matrix."""
+    """Whether the guess is better than a rough matrix: no cycle is rough, no start follows."""
 
 
-class Starts(NamedTuple):
-    """What the loop knows of its starts."""
+class Begin(NamedTuple):
+    """What the loop of one start begins with."""
+
+    guess: FloatNN  # density matrix in the AO basis
+    orthonormal: FloatNN  # the same in the orthonormal basis
+    vectors: FloatNN  # where the eigensolver begins
+    history: History | None
+    earlier: Count  # cycles of the starts before
+    careful: Flag | bool  # no cycle may be rough
+
+
+class _Starts(NamedTuple):
+    """Between two starts."""
 
     lowest: ScfRun  # of the lowest energy so far
-    trial: FloatNN  # this start's guess in the AO basis
-    orthonormal: FloatNN  # the same in the orthonormal basis
-    number: Count  # of this start; 0 for the first
-    earlier: Count  # cycles of the starts before
+    begin: Begin
+    number: Count  # of the next start; 0 for the first
+    more: Flag
 
 
-def first_starts(run: ScfRun, orthonormal: FloatNN) -> Starts:
-    """Before any cycle of a run from its guess, which is also given in the orthonormal basis."""
-    none = jnp.zeros((), jnp.int32)
-    return Starts(run._replace(history=None), run.density, orthonormal, none, none)
+def lowest_of_starts(
+    one_start: Callable[[Begin], tuple[ScfRun, FloatNN]],
+    begin: Begin,
+    none: ScfRun,
+    root: FloatNN,
+    n_occupied: Count,
+    small_gap: float,
+) -> ScfRun:
+    """The lowest run of all starts, with the cycles and the history of them all.
 
+    Args:
+        one_start: the run of a start, and its last vectors.
+        begin: the first start.
+        none: a run that has not begun.
+        root: takes a density into the orthonormal basis, see `similar`.
+        n_occupied: number of occupied orbitals.
+        small_gap: in Hartree; others follow if the first run has converged to a smaller one.
+    """
 
-def with_run(starts: Starts, run: ScfRun) -> Starts:
-    """The same with the run of this start, which has ended, if it is the lowest so far."""
-    better = (starts.number == 0) | lower(run, starts.lowest)
-    run = run._replace(history=None)
-    return starts._replace(lowest=jax.tree.map(partial(jnp.where, better), run, starts.lowest))
+    def next_start(starts: _Starts) -> _Starts:
+        begin, number = starts.begin, starts.number
+        run, vectors = one_start(begin)
+        found = run._replace(history=None)
+        better = (number == 0) | lower(run, starts.lowest)
+        lowest = lax.cond(better, lambda: found, lambda: starts.lowest)
+        has_empty = n_occupied < run.energy.shape[0]
+        small = frontier_gap(run.energy, n_occupied) < small_gap
+        follow = run.converged & has_empty & small & ~begin.careful
+        more = jnp.where(number == 0, follow, number < OTHER_STARTS)
+        guess = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), 0.0)
+        orthonormal, careful = similar(guess, root), jnp.ones((), bool)
+        earlier = begin.earlier + run.cycles
+        following = Begin(guess, orthonormal, vectors, run.history, earlier, careful)
+        return _Starts(lowest, following, number + 1, more)
 
-
-def following(starts: Starts, trial: FloatNN, orthonormal: FloatNN, cycles: Count) -> Starts:
-    """Those with the next start, at this guess, after one of this many cycles."""
-    number, earlier = starts.number + 1, starts.earlier + cycles
-    return Starts(starts.lowest, trial, orthonormal, number, earlier)
-
-
-def another(starts: Starts, run: ScfRun, n_occupied: Count, small_gap: float) -> Flag:
-    """Whether one more start follows a run that has ended."""
-    has_empty = n_occupied < run.energy.shape[0]
-    small = run.converged & has_empty & (frontier_gap(run.energy, n_occupied) < small_gap)
-    return jnp.where(starts.number == 0, small, starts.number < OTHER_STARTS)
+    yes, number = jnp.ones((), bool), jnp.zeros((), jnp.int32)
+    begin = begin._replace(careful=jnp.asarray(begin.careful))
+    first = _Starts(none._replace(history=None), begin, number, yes)
+    ended = lax.while_loop(lambda starts: starts.more, next_start, first)
+    return ended.lowest._replace(cycles=ended.begin.earlier, history=ended.begin.history)
 
 
 def mixed(run: ScfRun, n_occupied: Count, pairs: Count) -> FloatNN:
@@ -111,15 +138,3 @@ def mixed(run: ScfRun, n_occupied: Count, pairs: Count) -> FloatNN:
     both = highest + lowest
     new, old = (product(some * weight, some.T) for some in (both, highest))
     return run.density + (new - 2.0 * old)
-
-
-def other_guess(starts: Starts, n_occupied: Count) -> FloatNN:
-    """The density that the start after this one begins at, in the AO basis."""
-    found = mixed(starts.lowest, n_occupied, starts.number + 1)
-    return jnp.where(starts.number < PAIRS, found, 0.0)
-
-
-def lowest_run(starts: Starts, last: ScfRun) -> ScfRun:
-    """The lowest run of all starts, the last one included, with the cycles of them all."""
-    cycles = starts.earlier + last.cycles
-    return with_run(starts, last).lowest._replace(cycles=cycles, history=last.history)
