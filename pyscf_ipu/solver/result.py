@@ -132,7 +132,8 @@ def from_solution(
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_electrons // 2
     cycles = int(out.cycles)
-    energies = to_float64(out.energies)[:cycles]  # inf beyond the cycles that there were
+    energies = to_float64(out.energies)
+    energies = energies[energies != np.inf]  # inf beyond the cycles that this start had
     finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
     held = bool(settings.numerics.holds(float(out.overlap_smallest)))
     converged = bool(out.converged) and finite and held
@@ -161,7 +162,7 @@ def from_solution(
         converged=np.bool_(converged),
         cycles=np.int64(cycles),
         commutator_norm=np.float64(out.commutator),
-        energy_std=float(np.std(energies)) if cycles else float("nan"),
+        energy_std=float(np.std(energies)) if energies.size else float("nan"),
         overlap_smallest=np.float64(out.overlap_smallest),
         n_dropped=np.int64(out.n_dropped),
         energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),

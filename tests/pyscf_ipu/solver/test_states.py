@@ -60,3 +60,10 @@ def test_no_row_ends_above_the_default_state_of_pyscf(xc, numbers, angstrom):
     assert field.converged
     found = rks(mol, xc=xc, grid_level=0, throw=True)
     assert (found.energy - default) * HARTREE_TO_EV < 0.01
+
+
+def test_a_last_start_of_few_cycles_has_a_spread_of_energies():
+    """Fewer than the five that are looked at, after many of the starts before."""
+    found = rks(torn(H2, 4 * 0.74), grid_level=0, throw=True)
+    assert found.cycles > 50
+    assert np.isfinite(found.energy_std)
