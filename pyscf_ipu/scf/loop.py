@@ -257,10 +257,12 @@ def scf(
             trial=begin.guess,
             orthonormal=begin.orthonormal,
         )
-        last = lax.while_loop(unfinished, partial(cycle, begin), state)
+        goes_on = unfinished if not several else lambda now: begin.wanted & unfinished(now)
+        last = lax.while_loop(goes_on, partial(cycle, begin), state)
         return last.run, last.vectors
 
-    begin = Begin(guess, first.orthonormal, first.vectors, room, first.run.cycles, careful)
+    vectors, none, yes = first.vectors, first.run.cycles, jnp.ones((), bool)
+    begin = Begin(guess, first.orthonormal, vectors, room, none, careful, yes)
     if not several:
         return one_start(begin)[0]
     return lowest_of_starts(one_start, begin, first.run, basis.root, n_occupied, small_gap)

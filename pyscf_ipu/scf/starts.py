@@ -68,6 +68,7 @@ class Begin(NamedTuple):
     history: History | None
     earlier: Count  # cycles of the starts before
     careful: Flag | bool  # no cycle may be rough
+    wanted: Flag  # false where other rows of a batch go on, and this one has ended
 
 
 class _Starts(NamedTuple):
@@ -76,7 +77,6 @@ class _Starts(NamedTuple):
     lowest: ScfRun  # of the lowest energy so far
     begin: Begin
     number: Count  # of the next start; 0 for the first
-    more: Flag
 
 
 def lowest_of_starts(
@@ -107,17 +107,17 @@ def lowest_of_starts(
         has_empty = n_occupied < run.energy.shape[0]
         small = frontier_gap(run.energy, n_occupied) < small_gap
         follow = run.converged & has_empty & small & ~begin.careful
-        more = jnp.where(number == 0, follow, number < OTHER_STARTS)
+        wanted = jnp.where(number == 0, follow, number < OTHER_STARTS)
         guess = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), 0.0)
         orthonormal, careful = similar(guess, root), jnp.ones((), bool)
         earlier = begin.earlier + run.cycles
-        following = Begin(guess, orthonormal, vectors, run.history, earlier, careful)
-        return _Starts(lowest, following, number + 1, more)
+        following = Begin(guess, orthonormal, vectors, run.history, earlier, careful, wanted)
+        return _Starts(lowest, following, number + 1)
 
-    yes, number = jnp.ones((), bool), jnp.zeros((), jnp.int32)
+    number = jnp.zeros((), jnp.int32)
     begin = begin._replace(careful=jnp.asarray(begin.careful))
-    first = _Starts(none._replace(history=None), begin, number, yes)
-    ended = lax.while_loop(lambda starts: starts.more, next_start, first)
+    first = _Starts(none._replace(history=None), begin, number)
+    ended = lax.while_loop(lambda starts: starts.begin.wanted, next_start, first)
     return ended.lowest._replace(cycles=ended.begin.earlier, history=ended.begin.history)
 
 

@@ -202,6 +202,34 @@ def test_the_record_has_the_cycles_of_all_starts():
     np.testing.assert_array_equal(energies[:first], plain.history.energy.hi[:first])
 
 
+def test_rows_of_a_batch_wait_for_the_other_starts_of_one():
+    """Those that have ended make no other guesses of their own in the meantime."""
+    evaluations = []
+
+    def row(hopping):
+        core = jnp.zeros((2, 2)).at[0, 1].set(-hopping).at[1, 0].set(-hopping)
+        fock = fock_of(core, -0.5)
+
+        def counted(density):
+            jax.debug.callback(lambda _: evaluations.append(1), density[0, 0])
+            return fock(density)
+
+        basis = orthonormal(Pair(jnp.eye(2), jnp.zeros((2, 2))))
+        start = Start(jnp.eye(2), jnp.int32(1), cycling=Cycling(small_gap=0.25))
+        return scf(counted, basis, start, 60, FLOAT64)
+
+    def count(*hoppings):
+        evaluations.clear()
+        run = jax.vmap(row)(jnp.asarray(hoppings))
+        jax.effects_barrier()
+        return run, len(evaluations) / len(hoppings)
+
+    (_, ordinary), (run, several) = count(0.3), count(0.1)
+    both, together = count(0.3, 0.1)
+    np.testing.assert_array_equal(both.cycles, [ordinary, run.cycles[0]])
+    assert ordinary < several <= together <= ordinary + several
+
+
 @pytest.mark.parametrize("repulsion", [0.2, 0.6, 1.0, 1.4])
 def test_the_last_evaluation_is_within_the_threshold_too(model, repulsion):
     overlap, core = model
