@@ -95,9 +95,7 @@ def restricted_kohn_sham(
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     gap = small_gap(xc.exchange) if machine.other_starts else 0.0
-    how = Cycling(small_gap=gap)
-    if not stability:
-        how = how._replace(fixed=settings.fixed_cycles > 0, history=settings.history)
+    how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids, how)
     if stability:
         found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.algebra)

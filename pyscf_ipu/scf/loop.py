@@ -42,6 +42,7 @@ from pyscf_ipu.scf.starts import (
     SHIFTED_CYCLES,
     Begin,
     Start,
+    first_start,
     lowest_of_starts,
 )
 
@@ -117,8 +118,6 @@ def scf(
     guess, n_occupied, aids, (fixed, history, small_gap), careful = start
     dtype = guess.dtype.type
     aids = PLAIN.aids(dtype) if aids is None else aids
-
-    first = _start(fock, guess, similar(guess, basis.root), aids)
     several = small_gap > 0 and not fixed
     room = None
     if history:
@@ -251,33 +250,28 @@ def scf(
 
     def one_start(begin: Begin) -> tuple[ScfRun, FloatNN]:
         """The run of a start, and its last vectors."""
-        state = first._replace(
-            run=first.run._replace(history=begin.history),
-            vectors=begin.vectors,
-            trial=begin.guess,
-            orthonormal=begin.orthonormal,
-        )
         goes_on = unfinished if not several else lambda now: begin.wanted & unfinished(now)
-        last = lax.while_loop(goes_on, partial(cycle, begin), state)
+        last = lax.while_loop(goes_on, partial(cycle, begin), _before(fock, begin, aids))
         return last.run, last.vectors
 
-    vectors, none, yes = first.vectors, first.run.cycles, jnp.ones((), bool)
-    begin = Begin(guess, first.orthonormal, vectors, room, none, careful, yes)
+    begin = first_start(guess, similar(guess, basis.root), room, careful)
     if not several:
         return one_start(begin)[0]
-    return lowest_of_starts(one_start, begin, first.run, basis.root, n_occupied, small_gap)
+    none = empty_run(fock, guess)
+    return lowest_of_starts(one_start, begin, none, basis.root, n_occupied, small_gap)
 
 
-def _start(fock: Fock, guess: FloatNN, orthonormal: FloatNN, aids: Aids) -> _State:
-    n, dtype = guess.shape[0], guess.dtype
+def _before(fock: Fock, begin: Begin, aids: Aids) -> _State:
+    """The state before the first cycle of a start."""
+    n, dtype = begin.guess.shape[0], begin.guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
     never = jnp.full((), jnp.inf, dtype)
     count = jnp.zeros((), jnp.int32)
-    vectors = jnp.eye(n, dtype=dtype)
     no = jnp.zeros((), bool)
     free = jnp.asarray(aids.is_plain())
-    run = empty_run(fock, guess)
-    known = (run, vectors, guess, orthonormal, diis, first_stage(fock, guess, diis))
+    run = empty_run(fock, begin.guess)._replace(history=begin.history)
+    stage = first_stage(fock, begin.guess, diis)
+    known = (run, begin.vectors, begin.guess, begin.orthonormal, diis, stage)
     return _State(*known, never, count, free, aids, no, count)
 
 

@@ -67,8 +67,17 @@ class Begin(NamedTuple):
     vectors: FloatNN  # where the eigensolver begins
     history: History | None
     earlier: Count  # cycles of the starts before
-    careful: Flag | bool  # no cycle may be rough
+    careful: Flag  # no cycle may be rough
     wanted: Flag  # false where other rows of a batch go on, and this one has ended
+
+
+def first_start(
+    guess: FloatNN, orthonormal: FloatNN, history: History | None, careful: Flag | bool
+) -> Begin:
+    """From no orbitals."""
+    vectors, none = jnp.eye(guess.shape[0], dtype=guess.dtype), jnp.zeros((), jnp.int32)
+    yes = jnp.ones((), bool)
+    return Begin(guess, orthonormal, vectors, history, none, jnp.asarray(careful), yes)
 
 
 class _Starts(NamedTuple):
@@ -114,9 +123,7 @@ def lowest_of_starts(
         following = Begin(guess, orthonormal, vectors, run.history, earlier, careful, wanted)
         return _Starts(lowest, following, number + 1)
 
-    number = jnp.zeros((), jnp.int32)
-    begin = begin._replace(careful=jnp.asarray(begin.careful))
-    first = _Starts(none._replace(history=None), begin, number)
+    first = _Starts(none, begin, jnp.zeros((), jnp.int32))
     ended = lax.while_loop(lambda starts: starts.begin.wanted, next_start, first)
     return ended.lowest._replace(cycles=ended.begin.earlier, history=ended.begin.history)
 

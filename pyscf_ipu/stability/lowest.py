@@ -18,7 +18,7 @@ from pyscf_ipu.numerics.products import product
 from pyscf_ipu.scf.loop import scf
 from pyscf_ipu.scf.machine import LIBRARY, Algebra
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of
-from pyscf_ipu.scf.run import ScfRun, below, empty_run, lower
+from pyscf_ipu.scf.run import Cycling, ScfRun, below, empty_run, lower
 from pyscf_ipu.scf.starts import Start
 from pyscf_ipu.stability.descent import Problem, descend
 
@@ -60,15 +60,17 @@ def lowest_scf(
 ) -> Lowest:
     """`scf`, followed along its instabilities to a minimum of the energy.
 
-    One that does not converge is led down in the same way, and then tried again.
+    One that does not converge is led down in the same way, and then tried again.  No record of
+    cycles is kept, and each ends by itself.
     """
+    cycling = Cycling(small_gap=start.cycling.small_gap)
 
     def unfinished(state: _State) -> Flag:
         return ~state.done & (state.rounds < ROUNDS + 2 * state.others)
 
     def another(state: _State) -> _State:
         # Later guesses are better than what few points know.
-        now = start._replace(guess=state.guess, careful=state.rounds > 0)
+        now = start._replace(guess=state.guess, cycling=cycling, careful=state.rounds > 0)
         run = scf(problem.cycled, basis, now, max_cycles, tolerance, algebra)
         down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
         # An instability that leads nowhere lower is rounding, of an energy that hardly changes.

@@ -164,12 +164,21 @@ def test_a_second_start_finds_what_plain_diis_cannot():
     np.testing.assert_allclose(jnp.diag(run.density), [1.0, 1.0], atol=1e-3)
 
 
-def attracting_sites(**cycling):
-    """Two equal sites on which electrons attract each other: shared ones are a saddle, gap 0.2."""
-    core = jnp.asarray([[0.0, -0.1], [-0.1, 0.0]])
+def attracting_sites(hopping=0.1, evaluated=lambda _: None, **cycling):
+    """Two equal sites on which electrons attract each other: shared ones are a saddle, gap 0.2.
+
+    `evaluated` is called where a Fock matrix is made.
+    """
+    core = jnp.asarray([[0.0, -hopping], [-hopping, 0.0]])
+    fock = fock_of(core, -0.5)
+
+    def told(density):
+        jax.debug.callback(evaluated, density[0, 0])
+        return fock(density)
+
     basis = orthonormal(Pair(jnp.eye(2), jnp.zeros((2, 2))))
     start = Start(jnp.eye(2), jnp.int32(1), cycling=Cycling(**cycling))
-    return scf(fock_of(core, -0.5), basis, start, 60, FLOAT64)
+    return scf(told, basis, start, 60, FLOAT64)
 
 
 def test_a_small_gap_leads_to_a_lower_state():
@@ -205,18 +214,7 @@ def test_the_record_has_the_cycles_of_all_starts():
 def test_rows_of_a_batch_wait_for_the_other_starts_of_one():
     """Those that have ended make no other guesses of their own in the meantime."""
     evaluations = []
-
-    def row(hopping):
-        core = jnp.zeros((2, 2)).at[0, 1].set(-hopping).at[1, 0].set(-hopping)
-        fock = fock_of(core, -0.5)
-
-        def counted(density):
-            jax.debug.callback(lambda _: evaluations.append(1), density[0, 0])
-            return fock(density)
-
-        basis = orthonormal(Pair(jnp.eye(2), jnp.zeros((2, 2))))
-        start = Start(jnp.eye(2), jnp.int32(1), cycling=Cycling(small_gap=0.25))
-        return scf(counted, basis, start, 60, FLOAT64)
+    row = functools.partial(attracting_sites, evaluated=evaluations.append, small_gap=0.25)
 
     def count(*hoppings):
         evaluations.clear()
