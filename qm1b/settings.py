@@ -22,7 +22,7 @@ PRESETS: Mapping[str, Settings] = MappingProxyType(
 """The level of theory of each name of --preset."""
 
 SUSPECT = "suspect"
-"""Of `stability`: rows that are suspect are computed once more, and followed."""
+"""Of `stability`: rows that are suspect or have a small gap are computed again, and followed."""
 STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 """Words for `stability`, and the share of the rows that is followed at once."""
 
@@ -69,8 +69,9 @@ class RunSettings:
     """Retry what does not converge: with damping, with a level shift, by second-order steps in
     float64."""
     stability: str = "none"
-    """Follow instabilities of the SCF to the lowest state: all (in every row), suspect (in suspect
-    rows, which are computed once more), a share of the rows from 0 to 1, or none."""
+    """Follow instabilities of the SCF to the lowest state: all (in every row), suspect (in those
+    that are suspect or have a small gap, which are computed once more), a share of the rows from 0
+    to 1, or none."""
     forces: bool = False
     """Also compute the force on every atom, -dE/dR; rows that did not converge have none."""
     audit: float = 0.0

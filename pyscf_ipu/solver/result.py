@@ -57,11 +57,12 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """Whether energy and commutator met the precision's thresholds (in float32 a commutator that
     has stopped shrinking counts below 2e-4 Hartree), and the precision can hold the basis."""
     cycles: Whole
-    """SCF cycles used, of all starts; in "mixed" those in float64 where it needed them."""
+    """SCF cycles used, of all starts; with stability=True those of the SCF that counts; in "mixed"
+    those in float64 where it needed them."""
     commutator_norm: Number
     """Largest element of the last commutator [F, D], Hartree."""
     energy_std: Number
-    """Standard deviation of the last five cycle energies, Hartree."""
+    """Standard deviation of the last five cycle energies of the start that counts, Hartree."""
     overlap_smallest: Number
     """Smallest eigenvalue of the overlap matrix, without unit; in float32 to about 1e-6."""
     n_dropped: Whole

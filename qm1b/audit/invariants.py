@@ -8,6 +8,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
@@ -191,18 +192,34 @@ def _net_force(batch: Batch) -> np.ndarray:
 
 
 def _wrong_cycles(batch: Batch) -> np.ndarray:
-    """Rows with a record of other cycles than they had; rows without one are allowed."""
+    """Rows with a record of other cycles than they had; rows without one are allowed.
+
+    The record has the cycles of all starts, one after another; `energy_std` is that of the start
+    that counts, which need not be the last.
+    """
     if "cycle_energy" not in batch:
         return np.zeros(len(batch), bool)
     offsets, energies = batch["cycle_offset"], batch["cycle_energy"]
     kept = np.diff(offsets)
     bad = (kept > 0) & (kept != batch["cycles"])
-    last = np.zeros(len(batch))
+    off = np.zeros(len(batch), bool)
     for row in np.flatnonzero(kept):
         of_row = energies[offsets[row] : offsets[row + 1]]
-        last[row] = np.std(of_row[-LAST_CYCLES:]) if np.isfinite(of_row).all() else np.nan
-    off = np.abs(last - batch["energy_std"]) > ORBITAL_TOLERANCE_HARTREE
-    return bad | (_converged(batch) & (kept > 0) & (off | ~np.isfinite(last)))
+        apart = np.abs(_spreads(of_row) - batch["energy_std"][row])
+        off[row] = not (apart <= ORBITAL_TOLERANCE_HARTREE).any()
+    return bad | (_converged(batch) & off)
+
+
+def _spreads(energies: np.ndarray) -> np.ndarray:
+    """Standard deviations of the last five cycles, had the SCF ended in any of them.
+
+    Fewer than five if a start had no more: so all runs of two to five cycles count.
+    None of a record that has something else than numbers.
+    """
+    if not np.isfinite(energies).all():
+        return np.zeros(0)
+    widths = range(min(2, len(energies)), min(LAST_CYCLES, len(energies)) + 1)
+    return np.concatenate([np.std(sliding_window_view(energies, n), axis=1) for n in widths])
 
 
 ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {

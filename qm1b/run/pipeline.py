@@ -21,12 +21,12 @@ from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
 from qm1b.rows.schema import Conformer, Drop, Row
-from qm1b.rows.unit import Unit
 from qm1b.run.ledger import Ledger
 from qm1b.run.progress import Stats
+from qm1b.run.second_look import unchecked
 from qm1b.run.trace import Trace
 from qm1b.screening.screen import Candidate
-from qm1b.settings import SUSPECT, RunSettings
+from qm1b.settings import RunSettings
 
 MAX_WAITING = 4096
 """About this many conformers may wait for the engine in memory; then no more lines are read."""
@@ -145,9 +145,9 @@ class Pipeline:
         self.stats.pending_programs = len(compute.unmade(self.buckets.fullest()))
 
     def _close(self) -> None:
-        """Write the units that are finished; suspect rows may have to be looked at once more."""
+        """Write the units that are finished; some rows may have to be looked at once more."""
         for unit in [*self.ledger.closed(self.all_read)]:
-            again = self._unchecked(unit)
+            again = unchecked(unit, self.settings)
             if not again:
                 with self.trace.host("write", unit=unit.index, rows=len(unit.rows)):
                     self.write(unit)
@@ -157,13 +157,6 @@ class Pipeline:
                 shape = self.shape_of[_composition(row.conformer)]
                 self.stats.uncount_row(row)
                 self.buckets.add(shape, replace(row.conformer, follow=True))
-
-    def _unchecked(self, unit: Unit) -> list[Row]:
-        """Suspect rows whose stability nobody has looked at, if the run wants it."""
-        if self.settings.stability != SUSPECT:
-            return []
-        suspect = [row for row in unit.rows if row.result.suspect and row.result.stable < 0]
-        return [row for row in suspect if row.place not in unit.before]
 
     def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""

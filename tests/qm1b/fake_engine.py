@@ -2,7 +2,8 @@
 
 Worker processes import it by name. Some molecules are traps: helium kills the process, neon and
 argon raise, chlorine does not converge, sulphur only with damping, silicon only in float64,
-phosphorus is too large for the memory, and boron has a state without a gap, which is unstable.
+phosphorus is too large for the memory, boron has a state without a gap, which is unstable, and
+fluorine one with a small gap, which is not.
 """
 
 import multiprocessing
@@ -92,7 +93,7 @@ class Solver:
         return SimpleNamespace(
             energy=energy,
             homo=-0.3,
-            lumo=0.2 if stability or not boron else -0.3,
+            lumo=-0.3 if boron and not stability else -0.25 if 9 in molecule.numbers else 0.2,
             gap=0.5,
             dipole=molecule.positions.sum(axis=0),
             converged=not stays_out,

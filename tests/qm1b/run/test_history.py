@@ -128,6 +128,19 @@ def test_verify_notices_records_that_do_not_fit(with_cycles):
         assert check(damaged)[good].all(), name
 
 
+def test_verify_knows_that_another_start_may_count(with_cycles):
+    """The record has the cycles of all starts; `energy_std` is that of the first one here."""
+    batch = Batch(shards.read_shard(shards.shards(with_cycles)[0]))
+    energies, offsets, more = batch["cycle_energy"], batch["cycle_offset"], [-1.0, -3.0, 2.0]
+    rows = np.split(energies, offsets[1:-1])
+    longer = {
+        "cycle_energy": np.concatenate([np.append(row, more if len(row) else []) for row in rows]),
+        "cycle_offset": offsets + 3 * np.append(0, np.cumsum(np.diff(offsets) > 0)),
+        "cycles": batch["cycles"] + 3,
+    }
+    assert not ROW_CHECKS["cycles_inconsistent"](Batch(batch.columns | longer)).any()
+
+
 def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
     out, _ = fake_run(tmp_path, "C\nCB(C)C\n", stability="suspect", level=LEVEL)
     batch = Batch(shards.read_shard(shards.shards(out)[0]))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fake_runs import MANY, fake_run
 
+from pyscf_ipu.settings import Settings
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.folder import checksum, same, shards
@@ -33,6 +34,19 @@ def test_suspects_are_computed_once_more(tmp_path):
     assert not summary.interrupted
     assert summary.stats.rows == summary.tally.rows == len(boron)
     assert sum(summary.stats.statuses.values()) == len(boron)
+
+
+@pytest.mark.parametrize(("xc", "looked_at"), [("b3lyp", 1), ("b3lyp-d3bj", 1), ("pbe", -1)])
+def test_so_are_rows_with_a_small_gap(tmp_path, xc, looked_at):
+    """Where the SCF makes other guesses: without exact exchange it makes none."""
+    level = Settings(xc=xc)
+    out, _ = fake_run(tmp_path, "C\nCF\nCCF\n", stability="suspect", level=level)
+    rows = columns(out, "smiles", "stable", "suspect")
+    fluorine = np.array(["F" in text for text in rows["smiles"]])
+    assert fluorine.sum() == 4
+    assert rows["stable"][fluorine].tolist() == [looked_at] * 4
+    assert (rows["stable"][~fluorine] == -1).all()
+    assert (rows["suspect"] == "").all()
 
 
 def test_a_second_look_that_fails_loses_nothing(tmp_path):
