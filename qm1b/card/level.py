@@ -48,7 +48,8 @@ def precision(facts: Facts) -> str:
 def cycles(settings: Json) -> str:
     """How many cycles there are, and whether the rows have each of them."""
     fixed, most = settings.get("fixed_cycles"), settings["max_cycles"]
-    number = f"exactly {fixed}" if fixed else f"at most {most} per attempt"
+    shifted = "as many with a level shift; a small gap has up to four starts"
+    number = f"exactly {fixed}" if fixed else f"at most {most} per start, and {shifted}"
     kept = "; energy, commutator and gap of each are kept" if settings.get("history") else ""
     return number + kept
 

@@ -9,6 +9,7 @@ import tyro
 
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json
 from pyscf_ipu.terminal import say
+from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 
 
@@ -77,4 +78,5 @@ class Info:
                 "and qm1b head read files"
             )
         say(describe(self.folder))
+        warn_if_incomplete(self.folder)
         return 0

@@ -11,6 +11,7 @@ import numpy as np
 from pyscf_ipu.elements.spellings import SYMBOLS
 from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
+from qm1b.folder.completeness import notice
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.rows.batch import Batch, Record
@@ -71,9 +72,10 @@ def describe(folder: Path) -> str:
     """Settings, counts, drop reasons and ranges of a run, from its manifest and shards.
 
     Raises:
-        UserError: the folder holds no run, or a shard is damaged or contradicts the manifest.
+        UserError: the folder holds no run, or a shard is lost, damaged or contradicts the manifest.
     """
     source = ShardFolder(folder)
+    notice(source)  # raises if a shard is lost
     manifest, settings = source.manifest, source.manifest.settings
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()

@@ -302,7 +302,7 @@ DROP_FIELDS: tuple[Field, ...] = (
 DROP_REASONS: dict[str, str] = {
     "empty": "the line holds no SMILES",
     "too_long": "the line is longer than any molecule that could be computed",
-    "unparsable": "RDKit cannot read it: syntax or valence",
+    "unparsable": "it cannot be read: syntax, valence, or a value that is not allowed",
     "unsupported_element": "an element that the basis or the engine does not support",
     "multi_fragment": "more than one molecule (a salt or a mixture)",
     "too_large": "more atomic orbitals than --max-aos, or than fit into this machine's memory",

@@ -17,6 +17,7 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.completeness import notice, ranges
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
 from qm1b.work_units import Share
 
@@ -60,6 +61,7 @@ def test_a_lost_shard_is_noticed_everywhere(copy, tmp_path):
         lambda: export(copy, tmp_path / "a.parquet"),
         lambda: split(copy, tmp_path / "s", Fractions()),
         lambda: write(copy, tmp_path / "card", Statements("x")),
+        lambda: describe(copy),
     ):
         with pytest.raises(UserError, match=r"lost 2 of the shards .*units 3, 9"):
             use()
@@ -85,6 +87,7 @@ def test_an_interrupted_run_may_be_used_and_says_so(copy, tmp_path, capsys):
     for command in (
         ["export", str(copy), str(tmp_path / "a.parquet")],
         ["split", str(copy)],
+        ["info", str(copy)],
         ["card", str(copy), "--parquet", str(tmp_path / "a.parquet")],
     ):
         assert main(command) == 0

@@ -90,9 +90,9 @@ def test_every_command_knows_them(whole, with_cycles, tmp_path, capsys):
     assert (found["min"], found["max"]) == (6, 6)  # 1e-5 Hartree is 0.3 meV
     card = write_card(with_cycles, tmp_path / "card", Statements("d"))[0].read_text()
     assert "| `cycle_energy` | hartree |" in card
-    assert "at most 50 per attempt; energy, commutator and gap of each are kept |" in card
+    assert "up to four starts; energy, commutator and gap of each are kept |" in card
     card = write_card(whole, tmp_path / "other", Statements("d"))[0].read_text()
-    assert "| SCF cycles | at most 50 per attempt |" in card
+    assert "| SCF cycles | at most 50 per start, and as many with a level shift;" in card
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.extxyz.gz"])
