@@ -12,7 +12,12 @@ RUN = ["--max-epochs", "3", "--valid-every", "2", "--learning-rate", "0.01"]
 
 
 def train(out, *more):
-    return main(["train", *BASE, "--out", str(out), "--quiet", *more])
+    """Train as BASE says, but for the options in `more`."""
+    base = [*BASE, "--out", str(out), "--quiet"]
+    for option in set(more) & {"--data", "--split", *SIZE[::2], "--pack-molecules"}:
+        at = base.index(option)
+        del base[at : at + 2]
+    return main(["train", *base, *more])
 
 
 def weights_of(path):
