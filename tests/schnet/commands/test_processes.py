@@ -57,14 +57,14 @@ def test_a_killed_training_resumes_bit_for_bit(tmp_path):
 @pytest.mark.slow
 def test_devices_and_processes_share_an_update(tmp_path):
     """Two devices of one process, and two processes of one device, against one that adds up."""
-    few = ["--max-epochs", "2", "--quiet", "--learning-rate", "1e-3"]
+    few = ["--max-epochs", "2", "--learning-rate", "1e-3"]
     assert train(tmp_path / "one", *few, "--accumulation", "2") == 0
     two = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    process = command("train", *BASE, *few, "--out", str(tmp_path / "two"), **two)
+    process = command("train", *BASE, *few, "--quiet", "--out", str(tmp_path / "two"), **two)
     said = process.communicate(timeout=200)
     assert process.returncode == 0, said
     port = 20_000 + os.getpid() % 20_000
-    shared = ["--coordinator", f"localhost:{port}", "--processes", "2"]
+    shared = ["--quiet", "--coordinator", f"localhost:{port}", "--processes", "2"]
     pair = [
         command("train", *BASE, *few, "--out", str(tmp_path / "pair"), *shared, "--process", str(i))
         for i in (0, 1)
