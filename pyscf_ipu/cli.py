@@ -14,7 +14,7 @@ import pyscf_ipu
 from pyscf_ipu.commands.flag_values import CART, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
-from pyscf_ipu.commands.repeated import given_once
+from pyscf_ipu.commands.repeated import each_option_once
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.errors import ConvergenceError, TileMemoryError, UntrustedCache
@@ -149,7 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
 
     def run() -> int:
-        given = given_once(as_rks(sys.argv[1:] if arguments is None else arguments))
+        words = sys.argv[1:] if arguments is None else arguments
+        given = each_option_once(as_rks(words))
         return subcommand_cli_from_dict(
             with_flowing_help(COMMANDS),
             prog="pyscf-ipu",

@@ -13,7 +13,7 @@ from tyro.extras import subcommand_cli_from_dict
 from pyscf_ipu.commands.flag_values import CART, FLAG, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import with_json_target
-from pyscf_ipu.commands.repeated import given_once
+from pyscf_ipu.commands.repeated import each_option_once
 from pyscf_ipu.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split
@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")  # as its workers, which cannot share a GPU
 
     def run() -> int:
-        given = given_once(sys.argv[1:] if arguments is None else arguments, UserError)
+        words = sys.argv[1:] if arguments is None else arguments
+        given = each_option_once(words, UserError)
         return subcommand_cli_from_dict(
             with_flowing_help(COMMANDS),
             prog="qm1b",

@@ -12,7 +12,7 @@ from tyro.extras import subcommand_cli_from_dict
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import with_json_target
-from pyscf_ipu.commands.repeated import given_once
+from pyscf_ipu.commands.repeated import each_option_once
 from pyscf_ipu.terminal import exit_code
 from schnet.errors import UserError
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: Sequence[str]) -> int:
     """Run the command of these arguments; a missing package of the extra is a UserError."""
     try:
-        return _parsed(given_once(given, UserError))()
+        return _parsed(each_option_once(given, UserError))()
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in EXTRA:
             raise

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def given_once(arguments: Sequence[str], mistake: type[Exception] = ValueError) -> list[str]:
+def each_option_once(arguments: Sequence[str], mistake: type[Exception] = ValueError) -> list[str]:
     """The arguments of a command, each of whose options is given once.
 
     `--grid_level` and `--grid-level` are the same option, and so are `--forces` and `--no-forces`.

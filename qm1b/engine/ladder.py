@@ -186,5 +186,4 @@ def _said(name: str, result: Result) -> str:
 
 def _gap(result: Result) -> float:
     """Hartree; infinite if the attempt gave none."""
-    gap = result.lumo - result.homo
-    return gap if gap == gap else float("inf")
+    return result.gap if result.gap == result.gap else float("inf")

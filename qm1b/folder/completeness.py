@@ -45,9 +45,9 @@ def notice(source: ShardFolder) -> str:
     lost = missing.count if status == COMPLETE else run.counts.units - len(there)
     if lost > 0:
         raise UserError(
-            f"folder {source.path} has lost {lost} of the shards that were written (missing: units "
-            f"{ranges(missing.units)}; unit k is shard-0000k.h5); run the same qm1b generate again "
-            "to compute them"
+            f"folder {source.path} has lost {lost} of the shards that were written (units "
+            f"{ranges(missing.units)} are missing); run the same qm1b generate again to compute "
+            "them"
         )
     if status == COMPLETE:
         return ""

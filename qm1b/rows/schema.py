@@ -108,6 +108,11 @@ class Result:
     reference_forces_error: float = float("nan")
     """The largest component of forces minus PySCF's, if the row was audited, in Hartree/Bohr."""
 
+    @property
+    def gap(self) -> float:
+        """In Hartree; NaN without a LUMO, and so below no limit."""
+        return self.lumo - self.homo
+
 
 @dataclass(frozen=True)
 class Row:

@@ -37,7 +37,7 @@ def by_itself(row: Row) -> str:
     result, who = row.result, row.conformer
     if result.stable == 0:
         return UNSTABLE
-    if result.lumo - result.homo < GAP_HARTREE:  # False without a LUMO, which is NaN
+    if result.gap < GAP_HARTREE:
         return NO_GAP
     centre = who.positions.mean(axis=0) if len(who.positions) else np.zeros(3)
     dipole = np.array(result.dipole) - who.charge * centre

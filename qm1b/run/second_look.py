@@ -19,7 +19,7 @@ def unchecked(unit: Unit, settings: RunSettings) -> list[Row]:
         for row in unit.rows
         if row.result.stable < 0
         and row.place not in unit.before
-        and (row.result.suspect or _has_small_gap(row, limit))
+        and (row.result.suspect or (row.result.status == CONVERGED and row.result.gap < limit))
     ]
 
 
@@ -29,8 +29,3 @@ def _small_gap_hartree(settings: RunSettings) -> float:
     from pyscf_ipu.xc import functional
 
     return small_gap(functional(settings.level.xc).exchange)
-
-
-def _has_small_gap(row: Row, limit: float) -> bool:
-    gap = row.result.lumo - row.result.homo  # NaN without a LUMO
-    return row.result.status == CONVERGED and gap < limit

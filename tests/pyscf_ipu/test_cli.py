@@ -30,7 +30,7 @@ def test_every_target_can_be_chosen():
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(option, value, words, capsys, monkeypatch):
     monkeypatch.setattr("pyscf_ipu.host.disk_cache.enable_disk_cache", lambda: None)
-    given = {"--smiles": "C"} | {option: value}
+    given = {"--smiles": "C", option: value}
     code = main(["profile", *(word for pair in given.items() for word in pair)])
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")

@@ -3,7 +3,7 @@
 import pytest
 
 from pyscf_ipu.cli import main
-from pyscf_ipu.commands.repeated import given_once
+from pyscf_ipu.commands.repeated import each_option_once
 from qm1b.cli import main as qm1b
 from schnet.cli import main as schnet
 
@@ -26,4 +26,4 @@ def test_an_option_given_twice_is_one_sentence(command, line, option, capsys):
 
 def test_values_may_be_alike_and_several():
     line = ["train", "--data", "a", "a", "--rattle", "-1", "--seed", "-1", "--", "--"]
-    assert given_once(line) == line
+    assert each_option_once(line) == line
