@@ -19,6 +19,8 @@ SCHEMA = "qm1b run, version 2"
 COMPLETE = "complete"
 RUNNING = "running"
 """Status of a run that is under way, or that was killed before it could say more."""
+KILLED = "killed"
+"""What is said of a run whose status is RUNNING but whose folder no process holds."""
 STATUSES = (COMPLETE, RUNNING, "interrupted", "failed")
 
 LEVEL_KEYS = ("functional_definition", "settings", "fingerprint", "versions", "input")

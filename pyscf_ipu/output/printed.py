@@ -4,7 +4,7 @@ import numpy as np
 
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from pyscf_ipu.units import E_BOHR_TO_DEBYE, HARTREE_TO_EV
 
 MAX_ROWS = 20
@@ -68,7 +68,7 @@ def _many(values: Values) -> str:
             )
         )
     theory = level(values["settings"])
-    title = f"{len(found)} molecules" + (f", {theory}" if theory else "")
+    title = counted(len(found), "molecule") + (f", {theory}" if theory else "")
     lines = [title, *text_table(rows, ">0 <0 >0 >0 >0 >0 <0", gap="  ")]
     if len(found) > MAX_ROWS:
         lines.append(f"... and {len(found) - MAX_ROWS} more; to_pandas() has all")

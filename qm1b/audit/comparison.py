@@ -37,6 +37,7 @@ class Compared:
 
     line: int
     conformer: int
+    id: str
     smiles: str
     energy_mev: float
     homo_mev: float
@@ -108,6 +109,7 @@ def compare(picked: Picked, found: Reference) -> Compared:
     return Compared(
         line=row["line"],
         conformer=row["conformer"],
+        id=row.get("id", ""),
         smiles=row["smiles"],
         energy_mev=energy,
         homo_mev=homo,

@@ -211,7 +211,8 @@ def as_text(audit: Audit, count: int = 3) -> str:
 
 
 def _place(row: Compared) -> str:
-    return f"line {row.line}, conformer {row.conformer}, {row.smiles}"
+    who = " ".join(filter(None, (row.id, row.smiles)))
+    return f"line {row.line}, conformer {row.conformer}, {who}"
 
 
 def _counts(rows: Sequence[Compared]) -> str:

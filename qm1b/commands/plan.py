@@ -28,7 +28,8 @@ class PlanCommand:
     """Number of molecules in the dataset, for example 1.09e6; with --ipu, if not given, those of
     FILE that can be computed."""
     conformers: int | None = None
-    """Conformers per molecule; if not given 1000, with --ipu the preset's number."""
+    """Conformers per molecule; if not given 1000, with --ipu the preset's number, or 1 for given
+    geometries."""
     ipu: str | None = None
     """Price the dataset on this simulated system instead of measuring: bow-pod4, bow-pod16,
     bow-pod64, bow-pod256, the same of gc200, or one chip."""
@@ -70,7 +71,6 @@ class PlanCommand:
     def _price(self, name: str) -> int:
         """The plan on a simulated system; nothing is timed."""
         from pyscf_ipu.ipu import priced_target
-        from qm1b.commands.choices import of_dataset
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
         from qm1b.costs.pod import accepted, pod_plan
         from qm1b.costs.pod_text import as_text
@@ -86,8 +86,8 @@ class PlanCommand:
         except ValueError as error:
             raise UserError(f"--ipu: {error}") from None
         source = self.file or self.smiles_file or SAMPLE
-        each = self.conformers or of_dataset(self.preset).conformers
         settings = run_settings(Generate(source=source, preset=self.preset))
+        each = self.conformers or settings.conformers
         found = accepted(source, settings)
         molecules = self.molecules or len(found)
         coarse = cheaper(settings.level, round(molecules), each) == COARSE

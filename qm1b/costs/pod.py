@@ -17,6 +17,7 @@ import numpy as np
 
 from pyscf_ipu.ipu.profile.data import Cycles
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import counted
 from qm1b import inputs
 from qm1b.costs.shape_price import ShapePrice, Wanted, check_priced, price, priced, seconds_of
 from qm1b.engine import factory
@@ -45,7 +46,8 @@ class PodPlan:
     rows: float
     shapes: tuple[ShapePrice, ...]
     host_per_second: float
-    """Conformers that the host servers can make; infinite for a chip by itself."""
+    """Conformers that the host servers can make; infinite for a chip by itself, and where the
+    geometries are given."""
 
     @property
     def device_per_second(self) -> Cycles:
@@ -126,8 +128,9 @@ def pod_plan(
 
     check_priced(level)
     solver = Solver(level)
-    counts, samples = Counter[Any](), dict[Any, list[Candidate]]()
+    counts, samples, embeds = Counter[Any](), dict[Any, list[Candidate]](), False
     for candidate in candidates:
+        embeds |= candidate.geometry is None
         shape = solver.shape(_placeholder(candidate), coarse)
         counts[shape] += 1
         samples.setdefault(shape, []).append(candidate)
@@ -143,9 +146,13 @@ def pod_plan(
         for shape, n in counts.most_common()
     ]
     how = partial(price, level=level, target=target, replicas=replicas, coarse=coarse)
-    prices = priced(wanted, how, lambda x: tell(f"pricing {x.label}: {x.molecules} molecules ..."))
+
+    def begun(one: Wanted) -> None:
+        tell(f"pricing {one.label}: {counted(one.molecules, 'molecule')} ...")
+
+    prices = priced(wanted, how, begun)
     cores = target.host_cores
-    host = float(cores) / EMBED_SECONDS if cores.known else float("inf")
+    host = float(cores) / EMBED_SECONDS if embeds and cores.known else float("inf")
     return PodPlan(target.name, replicas, rows, prices, host)
 
 

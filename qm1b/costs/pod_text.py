@@ -1,6 +1,6 @@
 """The price of a dataset on a Pod as tables, beside what was published."""
 
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.terminal import counted, text_table
 from qm1b.costs.pod import PodPlan
 
 PUBLISHED = (
@@ -26,8 +26,9 @@ def as_text(plan: PodPlan) -> str:
         ("conformers/s per IPU", f"{each[0]:,.1f} to {each[1]:,.1f}"),
         ("IPU-hours", f"{hours.low:,.3g} to {hours.high:,.3g}"),
         ("days", f"{days.low:,.3g} to {days.high:,.3g}"),
-        ("the host can feed", f"{plan.host_per_second:,.0f} conformers/s"),
     ]
+    if plan.host_per_second < float("inf"):
+        figures.append(("the host can feed", f"{plan.host_per_second:,.0f} conformers/s"))
     notes = [f"{s.label} does not fit into the tiles' memory" for s in plan.shapes if not s.fits]
     notes += [f"{s.label}: not priced: {', '.join(s.unknown_ops)}" for s in plan.shapes
               if s.unknown_ops]  # fmt: skip
@@ -35,7 +36,8 @@ def as_text(plan: PodPlan) -> str:
         notes.append("the host cannot feed ideal code: its rate counts")
     return "\n".join(
         [
-            f"{plan.rows:,.0f} rows on {plan.target}, {plan.replicas} IPUs, a conformer on each",
+            f"{plan.rows:,.0f} rows on {plan.target}, {counted(plan.replicas, 'IPU')}, "
+            "a conformer on each",
             "",
             *text_table(rows, "< > > >", gap="  "),
             "",

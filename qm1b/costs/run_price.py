@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyscf_ipu.terminal import counted
 from qm1b.costs.shape_price import ShapePrice, Wanted, price, priced, seconds_of
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
@@ -59,14 +60,18 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
             if atoms not in known:
                 molecule = Molecule(found.numbers, found.positions, charge=found.charge)
                 known[atoms] = solver.shape(molecule, coarse)
-                samples.setdefault(known[atoms], (found.smiles, molecule))
+                samples.setdefault(known[atoms], (found.smiles or found.id, molecule))
             rows[known[atoms]] += 1
     wanted = [
         Wanted(shape.label, n, partial(samples.__getitem__, shape))
         for shape, n in rows.most_common()
     ]
     how = partial(price, level=manifest.level, target=target, replicas=1, coarse=coarse)
-    prices = priced(wanted, how, lambda x: tell(f"pricing {x.label}: {x.molecules} rows ..."))
+
+    def begun(one: Wanted) -> None:
+        tell(f"pricing {one.label}: {counted(one.molecules, 'row')} ...")
+
+    prices = priced(wanted, how, begun)
     total = record(target.name, prices)
     path = folder / shards.MANIFEST
     values = json.loads(path.read_text())

@@ -33,7 +33,7 @@ def notice(source: ShardFolder) -> str:
     """
     source.check()
     run, there = source.manifest, [shards.unit_of(path) for path in source.shards]
-    units, status = run.plan.units, run.status
+    units, status = run.plan.units, source.status
     strange = [p.name for p, unit in zip(source.shards, there, strict=True) if unit not in units]
     if strange:
         raise UserError(

@@ -18,7 +18,7 @@ from qm1b.folder.completeness import must_belong, same_software, stranger
 from qm1b.folder.manifest import Manifest
 from qm1b.folder.tally import Tally
 from qm1b.inputs.detect import SMILES
-from qm1b.manifest_schema import RUNNING
+from qm1b.manifest_schema import KILLED, RUNNING
 from qm1b.process import files
 from qm1b.process.lock import locked
 from qm1b.reference import atomisation
@@ -224,7 +224,7 @@ def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
 
 def _ended(run: Json) -> Json:
     """The record of an earlier run, which did not write its end if it was killed."""
-    return run | {"status": "killed"} if run.get("status") == RUNNING else run
+    return run | {"status": KILLED} if run.get("status") == RUNNING else run
 
 
 def _survey(folder: RunFolder, other_versions: bool) -> None:

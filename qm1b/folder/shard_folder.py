@@ -11,6 +11,8 @@ from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
+from qm1b.manifest_schema import KILLED, RUNNING
+from qm1b.process.lock import is_held
 from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
@@ -62,6 +64,12 @@ class ShardFolder(Indexed):
             given = atomisation.of_batch(batch, free_atoms)
             rows["atomisation_energy"] = np.where(unknown, given, rows["atomisation_energy"])
         return batch, drops
+
+    @property
+    def status(self) -> str:
+        """The manifest's, but KILLED for a run under way whose folder no process holds."""
+        found = self.manifest.status
+        return KILLED if found == RUNNING and not is_held(self.path) else found
 
     def check(self) -> None:
         """Compare the manifest with a shard before anything in it is used; `unit` does with all."""

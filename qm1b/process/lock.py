@@ -12,6 +12,9 @@ from qm1b.errors import UserError
 
 NAME = ".lock"
 
+LOOK_SECONDS = 0.05
+"""`is_held` has the lock for much less, so a writer that is refused tries once more after this."""
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
@@ -34,9 +37,33 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process holds the lock of a folder; True also if nobody can tell.
+
+    A file system may not have locks, or may not share them with other machines.
+    """
+    try:
+        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # BlockingIOError if a writer has it
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _take(folder: Path, descriptor: int) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOOK_SECONDS)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
         raise UserError(

@@ -101,6 +101,7 @@ def describe(folder: Path) -> str:
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         ("padding", settings.get("padding", FINE)),
+        ("stability", _stability(settings.get("stability", "none"))),
         *_free_atoms(source.free_atom_energies, elements),
         ("fingerprint", manifest.fingerprint),
         ("molecules", len(molecules)),
@@ -108,7 +109,7 @@ def describe(folder: Path) -> str:
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
-        f"{folder}: {manifest.status}, {counted(len(source.shards), 'shard')}",
+        f"{folder}: {source.status}, {counted(len(source.shards), 'shard')}",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),
@@ -116,6 +117,13 @@ def describe(folder: Path) -> str:
         *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]
     return "\n".join(lines)
+
+
+def _stability(of: str) -> str:
+    """Which rows are looked at, from the setting `stability`."""
+    words = {"none": "not looked at", "all": "of every row"}
+    words["suspect"] = "of rows that are suspect or have a small gap"
+    return words.get(of, f"of a share of the rows, {of}")
 
 
 def _compared_elements(shard: Batch) -> set[int]:

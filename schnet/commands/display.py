@@ -62,8 +62,8 @@ class TrainingReport:
             f"{counted(prepared.devices.size, 'device')}"
         )
         say(
-            f"packs of {shape.atoms} atoms and {shape.pairs} pairs, about {prepared.updates} "
-            "updates per epoch"
+            f"packs of {shape.atoms} atoms and {shape.pairs} pairs, about "
+            f"{counted(prepared.updates, 'update')} per epoch"
         )
         for file, reasons in prepared.dropped.items():
             for why, n in reasons.items():

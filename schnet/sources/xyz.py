@@ -44,7 +44,8 @@ class XyzSource(Source):
     The first frame decides about the key and unit of the target (`lookup`). Frames without the key,
     those that `pyscf_ipu` refuses (periodic, open shells) and those whose target or forces are not
     finite are dropped and counted; in a prediction they stay, with the reason. Frames of free atoms
-    are skipped and do not count.
+    are skipped and do not count. Where a file breaks off or holds something else than frames,
+    nothing is trained on it; a prediction ends there with one row that says so.
     """
 
     def __init__(
@@ -55,44 +56,53 @@ class XyzSource(Source):
         if path.suffix == ".gz":
             self._unpacked = _unpack(path)
             weakref.finalize(self, self._unpacked.close)
-        self._starts, self._n_frames = self._index()
+        self._starts, self._n_frames, self._torn = self._index()
+        if self._torn and (target is not None or not self._n_frames):
+            raise UserError(f"{path}, {self._torn}")
         self._lookup: Lookup | None = None
         if target is not None:
             first = comment_keys(next(self._frames(0)).split("\n", 2)[1])
             self._lookup = lookup(target, first, key, unit, str(path))
 
-    def _index(self) -> tuple[list[int], int]:
-        """Where every PART_FRAMES-th frame begins and the last one ends, and how many there are."""
-        starts, n_frames, at, where = [], 0, 0, f"{self.path}, frame"
+    def _index(self) -> tuple[list[int], int, str]:
+        """Where every PART_FRAMES-th frame begins and the last one ends, how many there are, and
+        why no more can be read, or ""."""
+        starts, n_frames, at, torn = [], 0, 0, ""
         with self._opened() as stream:
             while line := stream.readline():
                 if line.strip():
                     if not line.strip().isdigit():
-                        raise UserError(
-                            f"{where} {n_frames + 1}: {line.strip()[:40]!r} is not a number "
-                            "of atoms; give XYZ or extended XYZ"
+                        shown = line.strip()[:40].decode(errors="replace")
+                        torn = (
+                            f"frame {n_frames + 1}: {shown!r} is not a number of atoms; give XYZ "
+                            "or extended XYZ"
                         )
+                        break
                     rest = list(itertools.islice(stream, int(line) + 1))
                     if len(rest) != int(line) + 1:
-                        raise UserError(
-                            f"{self.path} ends within frame {n_frames + 1}; copy or download it "
+                        torn = (
+                            f"frame {n_frames + 1}: the file ends within it; copy or download it "
                             "again"
                         )
+                        break
                     if not is_free_atom(rest[0].decode(errors="replace")):
                         if n_frames % PART_FRAMES == 0:
                             starts.append(at)
                         n_frames += 1
                     at += sum(map(len, rest))
                 at += len(line)
-        if not n_frames:
+        if not n_frames and not torn:
             raise UserError(f"{self.path} is empty; give a file with frames")
-        return [*starts, at], n_frames
+        return [*starts, at], n_frames, torn
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Frames of each part: PART_FRAMES, or fewer in the last."""
+        """Frames of each part: PART_FRAMES, or fewer in the last, and there a row for the rest of a
+        torn file."""
         starts = range(0, self._n_frames, PART_FRAMES)
-        return [min(PART_FRAMES, self._n_frames - start) for start in starts]
+        found = [min(PART_FRAMES, self._n_frames - start) for start in starts]
+        found[-1] += bool(self._torn)
+        return found
 
     @property
     def units(self) -> dict[str, str]:
@@ -115,6 +125,10 @@ class XyzSource(Source):
             fitted["jk=" in comment and comment_keys(comment).get("jk") == FITTED] += 1
             # A prediction splits nothing, and finding bonds takes longer than reading.
             molecules.append(molecule_of(row) if self._lookup else row.smiles)
+        if self._torn and number == len(self.sizes) - 1:
+            key, reason = self._torn.split(": ", 1)
+            rows.append(without_atoms("", key, f"{reason}; nothing after it was read"))
+            molecules.append("")
         self._fitted[number] = fitted
         samples, others = kept(Samples.of(rows, molecules), {}, self._lookup is not None)
         return samples, reasons + others

@@ -95,6 +95,20 @@ def test_molecules_scale_the_rows(cheap, tmp_path):
     assert json.loads(out.read_text())["rows"] == 1e9
 
 
+def test_given_geometries_are_one_row_each_and_need_no_host(cheap, tmp_path, capsys):
+    file = tmp_path / "water.xyz"
+    file.write_text("3\n\nO 0 0 0\nH 0 0.76 0.59\nH 0 -0.76 0.59\n")
+    assert main(["plan", str(file), "--ipu", "bow-pod16"]) == 0
+    out = capsys.readouterr().out
+    assert "1 rows on bow-pod16, 16 IPUs" in out
+    assert "host" not in out
+    assert "1 molecule ..." in out
+    assert main(["plan", str(file), "--ipu", "bow", "--conformers", "10"]) == 0
+    out = capsys.readouterr().out
+    assert "10 rows on bow, 1 IPU, a conformer" in out
+    assert "inf" not in out
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

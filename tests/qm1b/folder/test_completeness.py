@@ -17,6 +17,7 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.completeness import notice, ranges
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.process.lock import locked
 from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
 from qm1b.work_units import Share
@@ -117,3 +118,12 @@ def test_a_share_has_its_own_units(tmp_path):
 def test_ranges():
     assert ranges([1, 2, 3, 5, 8, 9]) == "1 to 3, 5, 8 to 9"
     assert ranges(range(0, 40, 2)).endswith("14, ...")
+
+
+def test_a_killed_run_is_not_called_running(copy):
+    change(copy, status="running")
+    with locked(copy):
+        assert "is not complete but running" in notice(ShardFolder(copy))
+        assert describe(copy).startswith(f"{copy}: running,")
+    assert "is not complete but killed" in notice(ShardFolder(copy))
+    assert describe(copy).startswith(f"{copy}: killed,")

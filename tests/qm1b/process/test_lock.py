@@ -1,5 +1,6 @@
 """One writer a folder, and a lock that dies with its owner."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +9,8 @@ import sys
 import pytest
 
 from qm1b.errors import UserError
-from qm1b.process.lock import locked
+from qm1b.process import lock
+from qm1b.process.lock import is_held, locked
 
 OWNER = """
 import sys, time
@@ -35,3 +37,22 @@ def test_the_second_is_refused_until_the_first_is_killed(tmp_path):
         pass
     with locked(tmp_path):
         pass
+
+
+def test_a_look_says_who_writes_and_leaves_no_trace(tmp_path):
+    assert not is_held(tmp_path)
+    assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        assert is_held(tmp_path)
+    assert not is_held(tmp_path)
+    assert not is_held(tmp_path / "nowhere")
+
+
+def test_a_look_does_not_keep_a_writer_out(tmp_path, monkeypatch):
+    with locked(tmp_path):
+        pass
+    look = os.open(tmp_path / lock.NAME, os.O_RDONLY)
+    fcntl.flock(look, fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(look))  # the look ends
+    with locked(tmp_path):
+        assert is_held(tmp_path)

@@ -12,6 +12,7 @@ from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.folder import checksum, same, shards
 from qm1b.manifest_schema import SETTINGS
+from qm1b.report.info import describe
 
 BORON = MANY + "\nCB(C)C\nCCB(C)C\nCB(O)O\n"
 
@@ -100,6 +101,7 @@ def test_all(tmp_path):
         chosen = np.array([text.split(":")[0] == status for text in rows["status"]])
         assert chosen.any()
         assert (rows["stable"][chosen] == stable).all()
+    assert "stability    of every row\n" in describe(out)
 
 
 def test_a_share_depends_on_the_row_alone(tmp_path):
@@ -112,6 +114,7 @@ def test_a_share_depends_on_the_row_alone(tmp_path):
     assert all((first[name] == second[name]).all() for name in names)
     share = (first["stable"] >= 0).mean()
     assert 0.1 < share < 0.5
+    assert "stability    of a share of the rows, 0.3\n" in describe(one)
 
 
 def test_a_resumed_run_is_the_same(tmp_path):

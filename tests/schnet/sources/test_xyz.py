@@ -102,9 +102,9 @@ def test_dropped_frames_of_extended_xyz(tmp_path):
     ("text", "message"),
     [
         ("", "is empty"),
-        ("molecules\n", "frame 1: b'molecules' is not a number of atoms"),
-        (WATER.format("gap_au=1") + "x\n", "frame 2: b'x' is not a number of atoms"),
-        (WATER.format("gap_au=1") + "3\n\nO 0 0 0\n", "ends within frame 2"),
+        ("molecules\n", "frame 1: 'molecules' is not a number of atoms"),
+        (WATER.format("gap_au=1") + "x\n", "frame 2: 'x' is not a number of atoms"),
+        (WATER.format("gap_au=1") + "3\n\nO 0 0 0\n", "frame 2: the file ends within it"),
         (WATER.format("gap_au=1").replace("0.76", "zero", 1), "frame 1: atom 2 is 'H 0.0 zero"),
         (WATER.format("gap_au=wide"), "frame 1: gap_au is 'wide'; it must be a number"),
         (WATER.format("gap=1"), "'gap' does not say its unit; give --unit, one of au, hartree"),
@@ -116,6 +116,32 @@ def test_bad_frames_are_named(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(UserError, match=f"bad.extxyz.*{message}"):
         whole(open_source(path, "gap"))
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        ("3\n\nO 0 0 0\n", "the file ends within it"),
+        ("x\n", "'x' is not a number of atoms"),
+    ],
+)
+@pytest.mark.parametrize("frames", [2, 3])
+def test_a_prediction_of_a_torn_file_ends_with_the_reason(
+    rest, reason, frames, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(xyz, "PART_FRAMES", 2)  # three frames have two parts
+    path = tmp_path / "torn.xyz"
+    path.write_text(frames * WATER.format("") + rest)
+    source = open_source(path, None)
+    found = whole(source)
+    assert sum(source.sizes) == len(found) == frames + 1
+    assert [len(row.numbers) for row in found] == frames * [3] + [0]
+    assert [bool(row.reason) for row in found] == frames * [False] + [True]
+    assert reason in found[frames].reason
+    assert found.keys[frames] == f"frame {frames + 1}"
+    path.write_text(rest)
+    with pytest.raises(UserError, match=f"torn.xyz, frame 1: .*{reason}"):
+        open_source(path, None)
 
 
 def test_a_packed_file_that_was_cut(tmp_path):
