@@ -33,6 +33,8 @@ class Facts:
     """What the dataset itself shows."""
 
     manifest: Manifest
+    status: str
+    """Of the run; killed, if it is under way in the manifest alone."""
     stats: Statistics
     drops: Counter[str]
     notice: str
@@ -75,4 +77,4 @@ def gather(folder: Path) -> Facts:
         raise UserError(f"{path} cannot be read ({error}); run qm1b verify again") from None
     if not isinstance(audit, dict | None):
         raise UserError(f"{path} is not what qm1b verify writes; run qm1b verify again")
-    return Facts(source.manifest, collect(folder), drops, unfinished, audit, found)
+    return Facts(source.manifest, source.status, collect(folder), drops, unfinished, audit, found)

@@ -91,7 +91,7 @@ def card(
         first_lines="" if limit is None else f", of which the first {limit}",
         geometries=_geometries(facts),
         dropped=table(("reason", "lines", "meaning"), drops) if drops else "No line was dropped.",
-        status=facts.manifest.status or NOT_STATED,
+        status=facts.status or NOT_STATED,
         all_settings=json_text(dict(settings), indent=1),
         distributions=table(("converged rows", "mean", "std", "min", "max"), distributions),
         figures="\n".join(f"![{Path(name).stem}]({name})" for name in figures),

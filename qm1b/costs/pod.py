@@ -17,7 +17,6 @@ import numpy as np
 
 from pyscf_ipu.ipu.profile.data import Cycles
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import counted
 from qm1b import inputs
 from qm1b.costs.shape_price import ShapePrice, Wanted, check_priced, price, priced, seconds_of
 from qm1b.engine import factory
@@ -128,9 +127,8 @@ def pod_plan(
 
     check_priced(level)
     solver = Solver(level)
-    counts, samples, embeds = Counter[Any](), dict[Any, list[Candidate]](), False
+    counts, samples = Counter[Any](), dict[Any, list[Candidate]]()
     for candidate in candidates:
-        embeds |= candidate.geometry is None
         shape = solver.shape(_placeholder(candidate), coarse)
         counts[shape] += 1
         samples.setdefault(shape, []).append(candidate)
@@ -146,12 +144,9 @@ def pod_plan(
         for shape, n in counts.most_common()
     ]
     how = partial(price, level=level, target=target, replicas=replicas, coarse=coarse)
-
-    def begun(one: Wanted) -> None:
-        tell(f"pricing {one.label}: {counted(one.molecules, 'molecule')} ...")
-
-    prices = priced(wanted, how, begun)
+    prices = priced(wanted, how, lambda shape: tell(shape.begun("molecule")))
     cores = target.host_cores
+    embeds = any(each.geometry is None for found in samples.values() for each in found)
     host = float(cores) / EMBED_SECONDS if embeds and cores.known else float("inf")
     return PodPlan(target.name, replicas, rows, prices, host)
 

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyscf_ipu.terminal import counted
 from qm1b.costs.shape_price import ShapePrice, Wanted, price, priced, seconds_of
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
@@ -67,11 +66,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
         for shape, n in rows.most_common()
     ]
     how = partial(price, level=manifest.level, target=target, replicas=1, coarse=coarse)
-
-    def begun(one: Wanted) -> None:
-        tell(f"pricing {one.label}: {counted(one.molecules, 'row')} ...")
-
-    prices = priced(wanted, how, begun)
+    prices = priced(wanted, how, lambda shape: tell(shape.begun("row")))
     total = record(target.name, prices)
     path = folder / shards.MANIFEST
     values = json.loads(path.read_text())

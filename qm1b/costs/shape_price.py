@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyscf_ipu.host.cores import n_cores
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.terminal import counted
 from qm1b.errors import UserError
 from qm1b.rows.schema import Json
 
@@ -66,6 +67,10 @@ class Wanted:
     """How many have this shape."""
     sample: Callable[[], tuple[str, Molecule]]
     """Name and geometry of one of them."""
+
+    def begun(self, thing: str) -> str:
+        """What is said as its price begins; `thing` has the shape, as a molecule or a row."""
+        return f"pricing {self.label}: {counted(self.molecules, thing)} ..."
 
 
 def seconds_of(shapes: Iterable[ShapePrice]) -> Cycles:

@@ -38,9 +38,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process holds the lock of a folder; True also if nobody can tell.
+    """Whether a process holds the lock of a folder; True also if the lock cannot be looked at.
 
-    A file system may not have locks, or may not share them with other machines.
+    Processes on other machines count if the file system shares locks between machines.
     """
     try:
         descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
@@ -59,11 +59,7 @@ def is_held(folder: Path) -> bool:
 
 def _take(folder: Path, descriptor: int) -> None:
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(LOOK_SECONDS)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
     except BlockingIOError:
         owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
         raise UserError(
@@ -80,6 +76,15 @@ def _take(folder: Path, descriptor: int) -> None:
         os.pwrite(descriptor, owner.encode(), 0)
     except OSError as error:
         raise _unusable(folder, error) from None
+
+
+def _lock(descriptor: int) -> None:
+    """Get the lock at once, or after a moment in which somebody may have looked at it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(LOOK_SECONDS)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _unusable(folder: Path, error: OSError) -> UserError:

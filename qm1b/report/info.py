@@ -17,7 +17,7 @@ from qm1b.formats.load import load
 from qm1b.rows.batch import Batch, Record
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED, DROP_REASONS
-from qm1b.settings import FINE
+from qm1b.settings import FINE, SUSPECT
 
 LONGEST_ID = 24
 """Characters of an id in a table of rows."""
@@ -121,8 +121,11 @@ def describe(folder: Path) -> str:
 
 def _stability(of: str) -> str:
     """Which rows are looked at, from the setting `stability`."""
-    words = {"none": "not looked at", "all": "of every row"}
-    words["suspect"] = "of rows that are suspect or have a small gap"
+    words = {
+        "none": "not looked at",
+        "all": "of every row",
+        SUSPECT: "of rows that are suspect or have a small gap",
+    }
     return words.get(of, f"of a share of the rows, {of}")
 
 

@@ -58,7 +58,7 @@ class XyzSource(Source):
             weakref.finalize(self, self._unpacked.close)
         self._starts, self._n_frames, self._torn = self._index()
         if self._torn and (target is not None or not self._n_frames):
-            raise UserError(f"{path}, {self._torn}")
+            raise UserError(f"{path}, {self._after_last}: {self._torn}")
         self._lookup: Lookup | None = None
         if target is not None:
             first = comment_keys(next(self._frames(0)).split("\n", 2)[1])
@@ -73,17 +73,11 @@ class XyzSource(Source):
                 if line.strip():
                     if not line.strip().isdigit():
                         shown = line.strip()[:40].decode(errors="replace")
-                        torn = (
-                            f"frame {n_frames + 1}: {shown!r} is not a number of atoms; give XYZ "
-                            "or extended XYZ"
-                        )
+                        torn = f"{shown!r} is not a number of atoms; give XYZ or extended XYZ"
                         break
                     rest = list(itertools.islice(stream, int(line) + 1))
                     if len(rest) != int(line) + 1:
-                        torn = (
-                            f"frame {n_frames + 1}: the file ends within it; copy or download it "
-                            "again"
-                        )
+                        torn = "the file ends within it; copy or download it again"
                         break
                     if not is_free_atom(rest[0].decode(errors="replace")):
                         if n_frames % PART_FRAMES == 0:
@@ -94,6 +88,11 @@ class XyzSource(Source):
         if not n_frames and not torn:
             raise UserError(f"{self.path} is empty; give a file with frames")
         return [*starts, at], n_frames, torn
+
+    @property
+    def _after_last(self) -> str:
+        """The name of what follows the last whole frame."""
+        return f"frame {self._n_frames + 1}"
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -126,8 +125,8 @@ class XyzSource(Source):
             # A prediction splits nothing, and finding bonds takes longer than reading.
             molecules.append(molecule_of(row) if self._lookup else row.smiles)
         if self._torn and number == len(self.sizes) - 1:
-            key, reason = self._torn.split(": ", 1)
-            rows.append(without_atoms("", key, f"{reason}; nothing after it was read"))
+            reason = f"{self._torn}; nothing after it was read"
+            rows.append(without_atoms("", self._after_last, reason))
             molecules.append("")
         self._fitted[number] = fitted
         samples, others = kept(Samples.of(rows, molecules), {}, self._lookup is not None)

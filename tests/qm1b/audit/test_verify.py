@@ -316,6 +316,13 @@ def test_the_command(truth, tmp_path, capsys):
     assert "at least 1" in capsys.readouterr().err
 
 
+def test_rows_are_named_by_their_ids(truth, tmp_path, here):
+    named = replace(truth[0], conformer=replace(truth[0].conformer, id="w1", smiles=""))
+    text = as_text(verify(dataset(tmp_path / "d", [named, *truth[1:]]), 99), 99)
+    assert "line 1, conformer 0, w1, same state" in text
+    assert "line 2, conformer 0, FH, same state" in text
+
+
 def test_files_of_an_audit(truth, tmp_path, here):
     audit = verify(dataset(tmp_path / "d", truth), 2)
     paths = write_audit(audit, tmp_path)

@@ -120,10 +120,12 @@ def test_ranges():
     assert ranges(range(0, 40, 2)).endswith("14, ...")
 
 
-def test_a_killed_run_is_not_called_running(copy):
+def test_a_killed_run_is_not_called_running(copy, tmp_path):
     change(copy, status="running")
     with locked(copy):
         assert "is not complete but running" in notice(ShardFolder(copy))
         assert describe(copy).startswith(f"{copy}: running,")
     assert "is not complete but killed" in notice(ShardFolder(copy))
     assert describe(copy).startswith(f"{copy}: killed,")
+    write(copy, tmp_path / "card", Statements("x"))
+    assert "The run's status is killed," in (tmp_path / "card" / "README.md").read_text()
