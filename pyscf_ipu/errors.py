@@ -1,7 +1,11 @@
 """A user's errors: every message says what was wrong, what is allowed and what to do."""
 
 
-class InvalidMolecule(ValueError):
+class UsageError(ValueError):
+    """An argument, an option or a file cannot be used; commands print the message alone."""
+
+
+class InvalidMolecule(UsageError):
     """The molecule cannot be computed by a restricted (closed-shell) calculation."""
 
 
@@ -9,7 +13,7 @@ class TooLarge(InvalidMolecule):
     """The molecule needs more memory than this machine has."""
 
 
-class UnknownBasis(ValueError):
+class UnknownBasis(UsageError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 
 
