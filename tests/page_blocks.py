@@ -1,7 +1,7 @@
 """Code blocks of the documentation, what they print, and how to run them.
 
-A `text` block directly below code shows what the code prints (`notebooks/checks/printed.py` says how
-they are compared).  A comment above a block says that the suite does not run it:
+A `text` block directly below code shows what the code prints (`notebooks/checks/printed.py` says
+how they are compared).  A comment above a block says that the suite does not run it:
 
     <!-- long -->                  only with `-m long`
     <!-- not run: needs a GPU -->  never; `tests/test_pages.py` limits how many there are

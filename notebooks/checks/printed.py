@@ -22,7 +22,9 @@ import re
 ELLIPSIS = "…"
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?(?![\w.]*\d)(?!\w)")
 VERSION = re.compile(r"\d+(?:\\\.\d+){2,}")
-MEASURED = re.compile(r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|(?:\w+ ?)?/s)(?![\w²])")
+MEASURED = re.compile(
+    r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|(?:\w+ ?)?/s)(?![\w²])"
+)
 ERRORS = re.compile(r"(?:m|µ|u|n)(?:eV|Ha)\b|_mev\b")
 PROGRESS = re.compile(r"worker \d|programs: \d|.*conformers/s, ETA")
 
