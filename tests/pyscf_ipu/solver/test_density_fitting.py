@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from oracle import HYDROGEN, small
+from oracle import small
 
 from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import HYDROGEN, METHYL_CHLORIDE, QUICK, WATER, mole_of, molecule
+from oracle import HYDROGEN, QUICK, WATER, mole_of, molecule
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.integrals.strips import pair_strips
@@ -34,7 +34,6 @@ SYSTEMS = {
     "water": (WATER, "sto-3g", False, 0.2, 1471, 1),
     "water on one tile": (WATER, "sto-3g", False, 1.0, 1, 1),
     "empty slots": (AMMONIA, "sto-3g", False, 0.2, 20, 1),
-    "second row": (METHYL_CHLORIDE, "sto-3g", False, 0.2, 30, 1),
     "range separation": (HYDROGEN, "6-31g", False, Interaction(0.2, 0.6, 0.3), 8, 1),
     "without exact exchange": (HYDROGEN, "6-31g", False, 0.0, 8, 1),
     "d shells": (OXYGEN, "6-31g*", False, 0.2, 200, 31),
