@@ -13,15 +13,18 @@ from pyscf_ipu.grid.blocks import KEPT_BYTES
 from pyscf_ipu.interop.optimize import FORCE_LIMIT
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
 from pyscf_ipu.molecule.wrong_unit import ANGSTROM_RATIOS, BOHR_RATIOS, COVALENT_RADII_ANGSTROM
+from pyscf_ipu.settings import PRESETS
 from pyscf_ipu.settings.level import AUTO_AOS
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver import batches, memory, platform, shared
+from pyscf_ipu.xc.registry import FUNCTIONALS
 from qm1b.conformers import embed, embedding, rattle
 from qm1b.convert import hub
 from qm1b.inputs import tables
 from qm1b.screening import geometries, limits
 
 ROOT = Path(__file__).parents[1]
+NOTEBOOKS = [*ROOT.glob("notebooks/*.ipynb")]
 HEAVIEST = SYMBOLS[MAX_ATOMIC_NUMBER]
 LETTERS = "spdfgh"
 SHELLS = ", ".join(LETTERS[: basis_sets.MAX_L]) + " and " + LETTERS[basis_sets.MAX_L]
@@ -89,6 +92,10 @@ STATED = [
     ("docs/inputs.md", "closer than {} of the sum of their covalent radii", [rattle.CLOSEST]),
     ("docs/inputs.md", "is drawn again, at most {} times", [rattle.DRAWS]),
     ("docs/inputs.md", "closed-shell ions, up to ±{} e", [limits.MAX_CHARGE]),
+    ("README.md", "and [{} others](docs/levels.md)", [len(PRESETS) - 1]),
+    ("README.md", "{} [notebooks](notebooks/README.md)", [len(NOTEBOOKS)]),
+    ("notebooks/README.md", "{} tutorials that run", [len(NOTEBOOKS)]),
+    ("docs/library.md", "`wb97x`, and [{} others]", [len(FUNCTIONALS) - 8]),
     ("docs/exports.md", "about {} rows of lines drawn at random", [hub.SAMPLE_ROWS]),
 ]
 """Page, phrase with a place for each limit, and the limits; a call is an estimate."""
@@ -97,6 +104,8 @@ STATED = [
 def number(text):
     """A number as the pages write it."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    words += ("ten", "eleven", "twelve")
+    text = text.lower()
     return float(words.index(text)) if text in words else float(text.replace(",", ""))
 
 

@@ -43,7 +43,7 @@ def with_blocks(long):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """What readers have: molecules, a dataset, its exports, and two trained networks."""
+    """What readers have: molecules, a dataset and its exports."""
     folder = tmp_path_factory.mktemp("prepared")
     lines = "CO 7\nCCO\nC=O\nO\nCC\nCCC\nCN\nCCN\nCOC\nCC=O\nNC=O\nC#N\n"
     level = replace(PRESETS["qm1b"], history=True)
@@ -56,11 +56,16 @@ def prepared(tmp_path_factory):
         patch.chdir(folder)
         assert qm1b_main(["export", "data/mine", "mine.parquet"]) == 0
         assert qm1b_main(["export", "data/mine", "out/qm1b", "--parts", "1"]) == 0
-        small = "--width 8 --filters 8 --interactions 1 --gaussians 8 --max-epochs 1 --quiet"
-        for target, name in (("gap", "gap"), ("forces+energy", "field")):
-            given = ["--data", "data/mine", "--target", target, "--out", f"runs/{name}"]
-            assert schnet_main(["train", *given, *small.split()]) == 0
     return folder
+
+
+@pytest.fixture
+def trained(folder):
+    """Two networks in the folder."""
+    small = "--width 8 --filters 8 --interactions 1 --gaussians 8 --max-epochs 1 --quiet"
+    for target, name in (("gap", "gap"), ("forces+energy", "field")):
+        given = ["--data", "data/mine", "--target", target, "--out", f"runs/{name}"]
+        assert schnet_main(["train", *given, *small.split()]) == 0
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def test_the_code_of_a_page(page, folder):
 
 @pytest.mark.long
 @with_blocks(long=True)
-def test_all_code_of_a_page(page, folder):
+def test_all_code_of_a_page(page, folder, trained):
     for path in re.findall(r"--out ([\w/]+)", "".join(block.code for block in runnable(page))):
         shutil.rmtree(folder / path, ignore_errors=True)  # the page makes its own
     namespace = {}
