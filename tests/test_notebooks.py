@@ -73,7 +73,7 @@ def test_the_index_names_every_notebook():
 
 
 def test_the_folder_can_be_copied_alone():
-    """`notebooks/run.py` executes such a copy; a link to another folder would lead nowhere there."""
+    """`notebooks/run.py` executes a copy; a link to another folder would lead nowhere there."""
     assert not [path for path in FOLDER.rglob("*") if path.is_symlink()]
     for script in SCRIPTS:
         assert "benchmarks." not in "".join(

@@ -76,6 +76,7 @@ def folder(prepared, tmp_path, monkeypatch):
         copy.mkdir() if path.is_dir() else copy.write_bytes(path.read_bytes())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
+    return tmp_path
 
 
 @with_blocks(long=False)
