@@ -33,7 +33,7 @@ from pyscf_ipu.interop.rks_checks import (
 )
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
-from pyscf_ipu.settings import Settings, plain_integer
+from pyscf_ipu.settings import Settings
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc import FUNCTIONALS, functional
@@ -102,10 +102,10 @@ class RKS(dft.rks.RKS):
         level = Settings(
             basis=basis_name(self.mol),
             xc=functional_name(self.xc),
-            grid_level=plain_integer(self.grids.level),
+            grid_level=self.grids.level,
             precision=self.precision,
             cart=bool(self.mol.cart),
-            max_cycles=plain_integer(self.max_cycle),
+            max_cycles=self.max_cycle,
             jk=self.jk,
         ).check()
         check_grids(self.grids, self.mol)

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -73,30 +74,24 @@ _ALL = (
 
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
 
-FUNCTIONALS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names accepted by :func:`functional`, without suffixes for dispersion."""
-
 DISPERSION_MARK = "; dispersion: "
 """In a definition, between the functional and its correction."""
 
 
 def functional(name: str) -> Functional:
-    """The functional called ``name``; upper and lower case are the same.
+    """The functional called ``name``, in any spelling that `suffixes.names` knows.
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
     "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
-        ValueError: if there is no functional of that name, or no such correction for it.
+        UsageError: there is no functional of that name, or no such correction for it.
     """
-    whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
-    if known is None:
-        raise ValueError(
-            f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
-            f"one of these stands behind the name: {HOW}"
-        )
-    added = dispersion_of(name)
+    if wrong := mistake(name):
+        raise UsageError(wrong)
+    whole = one_spelling(name)
+    known, added = _BY_NAME[without_suffix(whole)], dispersion_of(whole)
     if added is None:
         return known
     definition = f"{known.definition}{DISPERSION_MARK}{added.definition}"
