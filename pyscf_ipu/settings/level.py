@@ -274,3 +274,17 @@ class Settings:
 
         found = for_accuracy(PRECISIONS[self.precision], self.accuracy)
         return replace(found, fits=self.jk != "exact")
+
+
+def usable(settings: Settings | None) -> Settings:
+    """Settings that can be computed with (`Settings.check`); the default ones for None.
+
+    Raises:
+        TypeError: this is something else; the message says what makes Settings.
+    """
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(
+            f"Settings are needed, not a {type(settings).__name__}: pi.Settings(basis=..., xc=...) "
+            "makes them"
+        )
+    return (settings or Settings()).check()

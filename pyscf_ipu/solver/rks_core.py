@@ -7,13 +7,14 @@ from functools import partial
 import jax
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.scf.machine import HOST, Machine
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.shape import Shape
@@ -45,9 +46,9 @@ def rks_core(
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
-        ValueError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
+        UsageError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
     """
-    settings = (settings or Settings()).check()
+    settings = usable(settings)
     numerics = settings.numerics
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol, coarse)
@@ -57,7 +58,7 @@ def rks_core(
     if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:
         return _with_fit(mol, shape, settings, how)
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
+        raise UsageError(
             f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
             "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )

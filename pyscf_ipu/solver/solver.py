@@ -15,13 +15,13 @@ from jaxtyping import PyTree
 
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
-from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.host.backend import backend
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.auxiliary import check_auxiliary
@@ -49,11 +49,12 @@ class Solver:
     Cheap to make: nothing is compiled before `compile` or `run`.  Threads may share one.
 
     Raises:
-        ValueError: a setting cannot be used.
+        TypeError: these are not Settings.
+        UsageError: the basis cannot be used.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings.check()
+        self.settings = usable(settings)
         self._computed = self.settings.without_dispersion()  # what programs depend on
         self._programs: Programs = {}
         self._lowest: Programs = {}
@@ -74,7 +75,7 @@ class Solver:
         """A solver of a level that differs in dispersion alone; both use the same programs.
 
         Raises:
-            ValueError: the level differs in more than that, or cannot be used.
+            UsageError: the level differs in more than that, or cannot be used.
         """
         new = Solver(settings)
         if new._computed != self._computed:
@@ -148,10 +149,10 @@ class Solver:
                 calls on a CPU.
 
         Raises:
-            ValueError: `stability` goes with `fixed_cycles`.
+            UsageError: `stability` goes with `fixed_cycles`.
         """
         if stability and self.settings.fixed_cycles:
-            raise ValueError(
+            raise UsageError(
                 f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
                 "makes several of as many cycles as they need: leave one"
             )
@@ -167,7 +168,7 @@ class Solver:
         """Make the program that forces need besides ready; None if it is already.
 
         Raises:
-            ValueError: the settings' accuracy does not reach forces.
+            UsageError: the settings' accuracy does not reach forces.
         """
         self.settings.check_forces()
         size = self._call_size(shape, count)
@@ -227,12 +228,12 @@ class Solver:
             stability: follow instabilities to the lowest state, and say whether it is stable.
 
         Raises:
-            ValueError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
+            UsageError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
                 settings' accuracy does not reach `forces`.
         """
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
-            raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
+            raise UsageError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
         size = self._call_size(shape, len(mols))
         if forces:
             self.compile_gradient(shape, len(mols))

@@ -152,7 +152,9 @@ def test_a_guess_and_a_precision_that_are_not_offered():
     with pytest.raises(ValueError, match="dm0: the SCF starts from atomic densities"):
         RKS(mole()).kernel(dm0=np.eye(7))
     for make in (lambda: RKS(mole(), precision="float16"), lambda: changed(precision="float16")):
-        with pytest.raises(ValueError, match="'float16': use one of float32, mixed, float64"):
+        with pytest.raises(
+            ValueError, match="precision is 'float16': give one of float32, mixed, float64"
+        ):
             make()
 
 
