@@ -75,14 +75,17 @@ DROP_BELOW = 1e-6
 """PySCF's own limit, `scf.hf.overlap_zero_eigenvalue_threshold`.  In float32 nothing is left out:
 PySCF without the vectors up to 3e-4 gets charges 0.2 e, energies 2 meV and gaps 50 meV off."""
 
+_SINGLE = {"commutator": 1e-4, "rounding_floor": 2e-4, "energy_change": 1e-4}
+_DOUBLE = {"commutator": 1e-6, "rounding_floor": 1e-6, "energy_change": 1e-9}
+_DROPS = {"least_overlap": LEAST_OVERLAP_MIXED, "drop_below": DROP_BELOW}
 PRECISIONS: dict[str, Precision] = {
     p.name: p
     for p in (
-        Precision("float32", np.float32, np.float32, 1e-4, 2e-4, 1e-4, LEAST_OVERLAP_FLOAT32),
         Precision(
-            "mixed", np.float32, np.float64, 1e-4, 2e-4, 1e-4, LEAST_OVERLAP_MIXED, DROP_BELOW
+            "float32", np.float32, np.float32, **_SINGLE, least_overlap=LEAST_OVERLAP_FLOAT32
         ),
-        Precision("float64", np.float64, np.float64, 1e-6, 1e-6, 1e-9, 0.0, DROP_BELOW),
+        Precision("mixed", np.float32, np.float64, **_SINGLE, **_DROPS),
+        Precision("float64", np.float64, np.float64, **_DOUBLE, drop_below=DROP_BELOW),
     )
 }
 

@@ -21,7 +21,8 @@ class Column:
     name: str
     arrow: str
     unit: str
-    description: str
+    text: str
+    """What it holds."""
     only_with: str = ""
     """As of a `Field`."""
 
@@ -149,7 +150,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     found = [(c.name, _type_named(c.arrow), c) for c in columns]
     found += [(name, arrow_type(f), f) for f, name in exact_columns(fields_of(settings)) if exact]
     fields = [
-        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.description})
+        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.text})
         for name, arrow, of in found
     ]
     if settings["max_aos"] > np.iinfo(np.uint8).max:

@@ -145,7 +145,8 @@ class Field:
     name: str
     dtype: str
     unit: str
-    description: str
+    text: str
+    """What it holds."""
     ragged: Ragged = ""
     """Set if the field is flat over all rows: the values of row r are between `<ragged>_offset[r]`
     and `<ragged>_offset[r + 1]`."""
