@@ -111,7 +111,7 @@ def energy_function(
     @jax.jit
     def solve(positions: Positions) -> tuple[Energy, _Converged]:
         found = restricted_kohn_sham(
-            shape, level, jax.tree.map(jnp.asarray, table), placed(positions)
+            shape, level, jax.tree.map(jnp.asarray, table), mol=placed(positions)
         )
         total = found.terms.total()
         sound = found.converged & numerics.holds(found.overlap_smallest) & jnp.isfinite(total.hi)
@@ -120,13 +120,15 @@ def energy_function(
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
         density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
         levels = found.orbital_energy.astype(dtype)
-        return energy, _Converged(positions, density, orbitals, levels, sound)
+        return energy, _Converged(positions, density, orbitals, levels=levels, sound=sound)
 
     @sequential_vmap
     @jax.jit
     def slope(found: _Converged) -> Positions:
-        state = State(placed(found.positions), found.density, found.orbitals, found.levels)
-        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state)[atoms]
+        state = State(placed(found.positions), found.density, found.orbitals, levels=found.levels)
+        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state=state)[
+            atoms
+        ]
         return jnp.where(found.sound, gradient, jnp.nan).astype(found.positions.dtype)
 
     solve_once, slope_once = _only_once(solve), _only_once(slope)

@@ -35,32 +35,33 @@ class Call(NamedTuple):
 def calls(modules):
     """All calls of the project's own functions in some modules."""
     for module in modules:
-        local, known = definitions(module), imports(module)
         for node in ast.walk(tree(MODULES[module])):
             if isinstance(node, ast.Call) and node.args:
-                for callee, names in callees(node.func, module, local, known):
+                for callee, names in callees(node.func, module):
                     yield Call(module, node, callee, names)
 
 
-def callees(func, module, local, known):
+def callees(func, module):
     """What a call may call: its name, and its parameters for positions."""
     if isinstance(func, ast.Name):
-        if func.id in local:
-            yield f"{module}.{func.id}", positional(module, local[func.id])
-        elif func.id in known:
-            yield from found(known[func.id])
+        yield from found(home_of(func.id, module))
     elif isinstance(func, ast.Attribute):
-        owner = func.value
-        if isinstance(owner, ast.Name) and owner.id in known and owner.id not in local:
-            target = resolved(known[owner.id])
-            if target in MODULES:
-                yield from found(f"{target}.{func.attr}")
-                return
-            if not defined(target):
-                return  # of another project
-        for home, method in methods()[func.attr]:
-            static = any(ast.unparse(d) == "staticmethod" for d in method.decorator_list)
-            yield f"{home}.{func.attr}", positional(home, method)[0 if static else 1 :]
+        target = home_of(func.value.id, module) if isinstance(func.value, ast.Name) else ""
+        if target in MODULES:
+            yield from found(f"{target}.{func.attr}")
+        elif not target or defined(target):
+            for home, owner, method in methods()[func.attr]:
+                if target in ("", f"{home}.{owner}"):
+                    static = any(ast.unparse(d) == "staticmethod" for d in method.decorator_list)
+                    names = positional(home, method)[0 if static else 1 :]
+                    yield f"{home}.{owner}.{func.attr}", names
+
+
+def home_of(name, module):
+    """The dotted name that a name stands for in a module; "" for a variable."""
+    if name in definitions(module):
+        return f"{module}.{name}"
+    return resolved(imports(module).get(name, ""))
 
 
 def found(dotted):
@@ -113,14 +114,14 @@ def imports(module):
 
 @functools.cache
 def methods():
-    """Method name -> (module, definition) of each class of the project that has one."""
+    """Method name -> module, class and definition of each that the project has."""
     homes = defaultdict(list)
     for module, path in MODULES.items():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef):
                 for part in node.body:
                     if isinstance(part, ast.FunctionDef):
-                        homes[part.name].append((module, part))
+                        homes[part.name].append((module, node.name, part))
     return homes
 
 
@@ -137,9 +138,8 @@ def positional(module, node):
     for base in node.bases:
         base = base.value if isinstance(base, ast.Subscript) else base
         if isinstance(base, ast.Name):
-            home = definitions(module).get(base.id)
-            target = f"{module}.{base.id}" if home else imports(module).get(base.id, "")
-            names += [name for _, of_base in found(target) for name in of_base]
+            of_base = found(home_of(base.id, module))
+            names += [name for _, names_of_base in of_base for name in names_of_base]
     fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
     return names + [
         part.target.id

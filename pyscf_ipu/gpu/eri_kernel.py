@@ -69,8 +69,8 @@ def eri_class_pair(
         functools.partial(_kernel, orders, step, same, of),
         f"eri_{orders[0]}_{orders[1]}",
         (n_bra, n_ket // LANES, f // step),
-        (n_bra, f, g, n_ket),
-        side.p.dtype,
+        shape=(n_bra, f, g, n_ket),
+        dtype=side.p.dtype,
         warps=LANES // 32,
     )(side.p, side.centre_hi, side.centre_lo, side.hermite, *lanes)
     n = ket.p.shape[0] * ket.p.shape[1]
@@ -132,7 +132,7 @@ def _block(
             p = p_ref[bra, b]
             both = p + q
             r = [(high_ref[bra, b, d] - high[d]) + (low_ref[bra, b, d] - low[d]) for d in range(3)]
-            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r, of)
+            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r=r, of=of)
             out = list(half)
             for f in range(step):
                 for h in range(n_bra):
@@ -162,7 +162,9 @@ def hermite_rows(
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
     square = x * x + y * y + z * z
-    seeds = coulomb_seeds(order, alpha, prefactor, square, of, Arithmetic(divided, inverse_root))
+    seeds = coulomb_seeds(
+        order, alpha, prefactor, square=square, of=of, arithmetic=Arithmetic(divided, inverse_root)
+    )
     rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
         above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}

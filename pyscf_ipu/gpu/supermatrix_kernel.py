@@ -32,7 +32,7 @@ def full_supermatrix(
     n = len(i)
     kernel = functools.partial(_kernel, fraction)
     programs = n, -(-n // COLUMNS)
-    run = launch(kernel, "supermatrix", programs, (n, n), coulomb.dtype, warps=4)
+    run = launch(kernel, "supermatrix", programs, shape=(n, n), dtype=coulomb.dtype, warps=4)
     return run(coulomb, exchange, *tables)
 
 

@@ -75,7 +75,7 @@ def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:
         sum_to_pairs(plan, overlap, 1).ravel(),
         data.kinetic,
         sum_to_pairs(plan, nuclear, 1).ravel(),
-        sum_to_pairs(plan, dipole, 2).reshape(3, -1),
+        dipole=sum_to_pairs(plan, dipole, 2).reshape(3, -1),
     )
 
 
@@ -85,7 +85,9 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
 
     def portable(*operands: Array) -> FloatSnf:
         p, hi, lo, e, own, charges, *nuclei = operands
-        potential = potential_of(order, p, Pair(hi, lo), own, (charges, Pair(*nuclei))).value()
+        potential = potential_of(
+            order, p, Pair(hi, lo), own=own, nuclei=(charges, Pair(*nuclei))
+        ).value()
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)

@@ -93,7 +93,7 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
     classes = with_segments(sides, [s.segment for s in plan.strips])
 
     def portable(*operands: Array) -> Half:
-        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange)
+        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange=exchange)
         return half_of(plan, *matrices)
 
     if exchange.long_range:
@@ -109,7 +109,7 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
 
 def half_of(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
     """L from both matrices M of all integrals, which may be one; see `supermatrix_vertex`."""
-    full = supermatrix_vertex(plan, coulomb, exchange, fraction)
+    full = supermatrix_vertex(plan, coulomb, exchange, fraction=fraction)
     return packed_rows(full - jnp.diag(0.5 * jnp.diagonal(full)), pair_order(plan))
 
 

@@ -152,7 +152,7 @@ class _Walk:
         )
         self.stepper.step()
         mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM
-        self.here = Molecule(mol.numbers, positions, mol.charge, mol.name, mol.smiles)
+        self.here = Molecule(mol.numbers, positions, mol.charge, name=mol.name, smiles=mol.smiles)
 
     def result(self) -> Optimized:
         last = self.rows[-1]
@@ -161,8 +161,8 @@ class _Walk:
             self.here,
             last.energy,
             last.forces,
-            np.array(self.trajectory),
-            np.array([row.energy for row in self.rows]),
-            self.converged,
-            self.message,
+            trajectory=np.array(self.trajectory),
+            energies=np.array([row.energy for row in self.rows]),
+            converged=self.converged,
+            message=self.message,
         )

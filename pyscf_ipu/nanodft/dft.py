@@ -110,7 +110,15 @@ def scf(
             largest = float(np.abs(commutator).max())
             gap = float(np.diff(levels)[occupied - 1]) if occupied < len(s) else math.nan
             result = Result(
-                float(total), parts, levels, x @ orbitals, density, fock, gap, cycle, largest
+                float(total),
+                parts,
+                levels,
+                mo_coeff=x @ orbitals,
+                density=density,
+                fock=fock,
+                gap=gap,
+                cycles=cycle,
+                commutator=largest,
             )
             if on_cycle:
                 on_cycle(result)

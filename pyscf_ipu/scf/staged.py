@@ -126,7 +126,13 @@ def evaluate(
         matrix = basis.matrix(found, products)
         error = commutator_of(matrix, orthonormal)
         return Evaluated(
-            matrix, error, terms, jnp.max(jnp.abs(error)), jnp.ones((), bool), diis, None
+            matrix,
+            error,
+            terms,
+            near=jnp.max(jnp.abs(error)),
+            whole=jnp.ones((), bool),
+            diis=diis,
+            stage=None,
         )
     assert isinstance(fock, Staged)
     stage: Stage = known
@@ -169,4 +175,6 @@ def evaluate(
         densities=after.densities.at[place].set(orthonormal),
         rough=after.rough.at[place].set(~whole),
     )
-    return Evaluated(matrix, error, fock.joined(terms, energy), near, whole, diis, after)
+    return Evaluated(
+        matrix, error, fock.joined(terms, energy), near=near, whole=whole, diis=diis, stage=after
+    )

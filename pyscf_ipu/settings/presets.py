@@ -65,7 +65,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             unit_rows=1024,
         ),
         "qm9": Preset(
-            _level("6-31g(2df,p)", "b3lyp", (75, 302), MIXED, prune=False, grid_kind="gaussian"),
+            _level(
+                "6-31g(2df,p)", "b3lyp", (75, 302), cart=MIXED, prune=False, grid_kind="gaussian"
+            ),
             dataset="QM9",
             rows="133,885",
             made_with="Gaussian 09: B3LYP/6-31G(2df,p), 6D 7F",

@@ -39,7 +39,7 @@ def conformer(
     numbers = np.where(taken, mol.numbers[order], 0)
     rows, first = [], 0
     for kind, count in zip(shape.classes, shape.counts, strict=True):
-        members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
+        members = class_members(kind.family, kind.kinds, settings.basis, cart=settings.cart)
         here = slice(first, first + count)
         found = np.searchsorted(members, numbers[here])
         rows.append(np.where(taken[here], found, len(members)))
@@ -52,7 +52,9 @@ def conformer(
     axes = None
     if settings.grid.turns:
         axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
-    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids, axes)
+    return Conformer(
+        on_device(element), split(positions, dtype), on_device(occupied), aids=aids, axes=axes
+    )
 
 
 def batch(
@@ -63,7 +65,7 @@ def batch(
     convergence: Convergence = PLAIN,
 ) -> Conformer:
     """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
-    rows = [conformer(mol, shape, settings, convergence) for mol in mols]
+    rows = [conformer(mol, shape, settings, convergence=convergence) for mol in mols]
     rows += [rows[0]] * (size - len(rows))
     return jax.tree.map(lambda *x: np.stack(x), *rows)
 
@@ -77,7 +79,9 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     axes = None
     if settings.grid.turns:
         axes = split(np.zeros((size, 3, 3)), dtype)
-    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids, axes)
+    return Conformer(
+        on_device(element), Pair(words, words), on_device(occupied), aids=aids, axes=axes
+    )
 
 
 def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " A"]:

@@ -129,7 +129,7 @@ def tile_plan(shape: Shape, n_tiles: int = 1, strip_primitives: int = STRIP_PRIM
     strips: list[Strips] = []
     for pair_class in layout.classes:
         first_row = strips[-1].first_row + strips[-1].n_rows if strips else 0
-        strips.append(_cut(layout, pair_class, strip_primitives, first_row))
+        strips.append(_cut(layout, pair_class, strip_primitives, first_row=first_row))
     rows = _rows(layout, strips)
     return TilePlan(layout, tuple(strips), _place(strips, n_tiles), *rows, n_tiles)
 
@@ -222,7 +222,7 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
             heapq.heappush(heap, (load + found[i][4], tile))
         tiles[i] = tuple(chosen)
     return tuple(
-        Block(a, b, first, second, cost, tiles[i])
+        Block(a, b, first, ket_strip=second, cost=cost, tiles=tiles[i])
         for i, (a, b, first, second, cost) in enumerate(found)
     )
 

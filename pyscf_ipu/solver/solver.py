@@ -103,7 +103,7 @@ class Solver:
                 f"of {self.settings.basis} hold at most {2 * room}: check the charge"
             )
         level = self.settings
-        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid, coarse=coarse)
+        shape = shape_of(mol.numbers, level.basis, level.cart, grid=level.grid, coarse=coarse)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
         elif level.numerics.scf_dtype == np.float32 and shape.n_ao > MOST_AOS:
@@ -162,7 +162,9 @@ class Solver:
             programs, name, make = self._programs, "energies", energies
         program = partial(make, machine=platform().machine)
         size = self._call_size(shape, count)
-        return self._compile(shape, size, programs, name, program, conformer.empty_batch)
+        return self._compile(
+            shape, size, programs, name=name, make=program, empty=conformer.empty_batch
+        )
 
     def compile_gradient(self, shape: Shape, count: int | None = None) -> CompileEvent | None:
         """Make the program that forces need besides ready; None if it is already.
@@ -172,7 +174,9 @@ class Solver:
         """
         self.settings.check_forces()
         size = self._call_size(shape, count)
-        return self._compile(shape, size, self._gradients, "gradients", gradients, empty_states)
+        return self._compile(
+            shape, size, self._gradients, name="gradients", make=gradients, empty=empty_states
+        )
 
     def _call_size(self, shape: Shape, count: int | None) -> int:
         size = self.batch_size(shape)
@@ -200,7 +204,7 @@ class Solver:
                 example = empty(shape, self._computed, size)
                 key = f"{name} {shape!r} {self._computed!r} batch of {size}"
                 arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
-                program, cached = kept.compiled(driver, key, arguments, quick)
+                program, cached = kept.compiled(driver, key, arguments, quick=quick)
                 if shape not in self._tables:
                     self._tables[shape] = jax.device_put(tables)
             programs[shape, size] = program
@@ -238,14 +242,14 @@ class Solver:
         if forces:
             self.compile_gradient(shape, len(mols))
         self.compile(shape, stability, len(mols))
-        batch = conformer.batch(mols, shape, self.settings, size, convergence)
+        batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
         with self.settings.numerics.scope():
             count = np.int32(len(mols))
             programs = self._lowest if stability else self._programs
             out = programs[shape, size](self._tables[shape], batch, count)
             gradient = None
             if forces:
-                state = State(batch, out.density, out.orbitals, out.orbital_energy)
+                state = State(batch, out.density, out.orbitals, levels=out.orbital_energy)
                 gradient = jax.device_get(
                     self._gradients[shape, size](self._tables[shape], state, count)
                 )
@@ -258,6 +262,8 @@ class Solver:
             return jax.tree.map(itemgetter(b), (out, gradient))
 
         return [
-            from_solution(row(b), mol, shape, self.settings, orbitals, stability)
+            from_solution(
+                row(b), mol, shape, settings=self.settings, orbitals=orbitals, stability=stability
+            )
             for b, mol in enumerate(mols)
         ]

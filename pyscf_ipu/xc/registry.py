@@ -36,11 +36,15 @@ def _pure(name: str, pyscf_name: str, libxc: str, *energies: Energy) -> Function
     """A functional without exact exchange, of energies that all have weight one."""
     kind = "lda" if name == "lda" else "gga"
     terms = tuple(Term(1.0, energy) for energy in energies)
-    return Functional(name, kind, 0.0, f"{libxc} of libxc", pyscf_name, terms)
+    return Functional(
+        name, kind, 0.0, definition=f"{libxc} of libxc", pyscf_name=pyscf_name, terms=terms
+    )
 
 
 _ALL = (
-    Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
+    Functional(
+        "hf", "hf", 1.0, definition="1.00 HF, no density functional", pyscf_name="hf", terms=()
+    ),
     _pure("lda", "lda,vwn", "LDA_X(1) + LDA_C_VWN(7)", slater, vwn5),
     _pure("pbe", "pbe,pbe", "GGA_X_PBE(101) + GGA_C_PBE(130)", pbe_exchange, pbe_correlation),
     _pure(
@@ -48,8 +52,8 @@ _ALL = (
     ),
     _pure("bp86", "b88,p86", "GGA_X_B88(106) + GGA_C_P86(132)", b88, p86),
     _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
-    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
-    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
+    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), local_name="LDA_C_VWN_RPA(8)"),
+    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), local_name="LDA_C_VWN(7)"),
     # C. Adamo, V. Barone, J. Chem. Phys. 110, 6158 (1999), doi:10.1063/1.478522.
     Functional(
         name="pbe0",

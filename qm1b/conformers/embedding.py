@@ -98,7 +98,7 @@ def embeddings(
             if clock.is_over:
                 break
             chunk_seed = _seed_of_chunk(seed, first // CHUNK)
-            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock)
+            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock=clock)
             relaxation += _relaxed(graph, relax) if found else []
             angstrom += [conformer.GetPositions() for conformer in graph.GetConformers()]
             how += found
@@ -161,7 +161,7 @@ def _times() -> tuple[float, float]:
 
 def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:
     """Embed up to `count` conformers into `graph`; how each was found."""
-    found = etkdg(graph, count, seed, clock.embed)
+    found = etkdg(graph, count, seed, embed=clock.embed)
     return [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
 
 

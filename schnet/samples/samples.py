@@ -110,10 +110,10 @@ class Samples:
             self.numbers[atoms],
             self.positions_bohr[atoms],
             target,
-            self.smiles[at],
-            self.keys[at],
-            self.reasons[at],
-            None if self.forces is None else self.forces[atoms],
+            smiles=self.smiles[at],
+            key=self.keys[at],
+            reason=self.reasons[at],
+            forces=None if self.forces is None else self.forces[atoms],
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -141,7 +141,9 @@ def _joined(
 def without_atoms(smiles: str, key: str, reason: str) -> Sample:
     """A row of which nothing can be predicted, and why, in one line of text."""
     none, nowhere = np.zeros(0, np.uint8), np.zeros((0, 3), np.float32)
-    return Sample(none, nowhere, float("nan"), smiles, key, " ".join(reason.split()))
+    return Sample(
+        none, nowhere, float("nan"), smiles=smiles, key=key, reason=" ".join(reason.split())
+    )
 
 
 def texts(values: Iterable[str]) -> Shaped[np.ndarray, " _"]:

@@ -189,8 +189,10 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     )
     each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
     work = Work(cost.flops * len(tiles), loaded + stored, *each)
-    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
-    _note_memory(p, eqn, cost, ins)
+    p.vertices().add_vertices(
+        eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
+    )
+    _note_memory(p, eqn, cost, ins=ins)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
