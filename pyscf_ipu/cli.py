@@ -97,7 +97,10 @@ class ProfileCommand:
             strict=self.strict,
             replicas=self.replicas,
         )
-        other = profile_rks(mol, settings, *second, self.strict) if second else None
+        other = None
+        if second:
+            target, number = second
+            other = profile_rks(mol, settings, target, num_ipus=number, strict=self.strict)
         if self.json:
             put_json(profile.to_json(), self.json)
         if self.html:

@@ -84,7 +84,7 @@ def eri_class_pair(
 
 def _flat(side: EriSide) -> EriSide:
     """Without strips: [n, c, ...]."""
-    return EriSide(*(x.reshape(-1, *x.shape[2:]) for x in side))
+    return EriSide._make(x.reshape(-1, *x.shape[2:]) for x in side)
 
 
 def _lanes(order: int, side: EriSide) -> Ket:
@@ -103,9 +103,11 @@ def _kernel(orders: tuple[int, int], step: int, same: bool, of: Interaction, *re
     """One bra pair, `step` of its products, against LANES ket pairs."""
     place = pl.program_id(0), pl.program_id(1) * LANES, pl.program_id(2) * step
     if same:
-        pl.when(place[1] + LANES > place[0])(lambda: _block(orders, step, of, place, *refs))
+        pl.when(place[1] + LANES > place[0])(
+            lambda: _block(orders, step, of, place=place, refs=refs)
+        )
     else:
-        _block(orders, step, of, place, *refs)
+        _block(orders, step, of, place=place, refs=refs)
 
 
 def _block(
@@ -113,7 +115,7 @@ def _block(
     step: int,
     of: Interaction,
     place: tuple[Array, Array, Array],
-    *refs: Ref,
+    refs: tuple[Ref, ...],
 ) -> None:
     """The same; `place`: bra pair, first ket pair, first product."""
     p_ref, high_ref, low_ref, e_ref, q_ref, centre_ref, ket_ref, out_ref = refs

@@ -49,7 +49,7 @@ def _square(plan: TilePlan, block: Block, sides: list[EriSide], of: Interaction)
 def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
     """All of G as one array."""
     matrices = eri_matrices(eri_matrix, atoms.plan, strips, exchange=exchange)
-    full = full_supermatrix(atoms.plan, *matrices)
+    full = full_supermatrix(atoms.plan, matrices)
     return lambda d: full_repulsion(full, d)
 
 

@@ -24,9 +24,10 @@ COLUMNS = 512
 
 
 def full_supermatrix(
-    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
+    plan: TilePlan, matrices: tuple[FloatRR, FloatRR, float]
 ) -> Float[Array, "P P"]:
     """G from the matrices M of all ERIs; see `integrals.supermatrix.supermatrix`."""
+    coulomb, exchange, fraction = matrices
     i, j = packed_indices(plan.layout.shape.n_ao)
     tables = (jnp.asarray(plan.row_of), jnp.asarray(i), jnp.asarray(j))
     n = len(i)

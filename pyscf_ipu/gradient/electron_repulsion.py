@@ -126,7 +126,7 @@ def _add_class_pair(
 
     def step(carry: Both, index: tuple[Count, Count]) -> tuple[Both, None]:
         i, j = index
-        a, b = (EriSide(*(x[k] for x in sides[c])) for c, k in ((bra, i), (ket, j)))
+        a, b = (EriSide._make(x[k] for x in sides[c]) for c, k in ((bra, i), (ket, j)))
         g = two_particle(block, i, j)
         # A block beside the diagonal stands for its mirror image too.
         times = jnp.where(i == j, 1.0, 2.0) if bra == ket else jnp.asarray(2.0)

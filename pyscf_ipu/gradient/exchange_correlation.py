@@ -88,7 +88,9 @@ def points_gradient(
         factors: the energy's derivatives by the moments.
         density: the density matrix.
     """
-    operands, _, attributes = ao_operands(atoms, *places, functional.needs_gradient)
+    operands, _, attributes = ao_operands(
+        atoms, places.local, places.owner, gradient=functional.needs_gradient
+    )
 
     def portable(*operands: Array) -> FloatA3:
         *at, values, aos, count, factors, density = operands
@@ -115,7 +117,7 @@ def gradient_of_blocks(
     density: FloatNN,
 ) -> FloatA3:
     """The portable form of the codelet "xc_gradient": a reverse pass, one block after another."""
-    local, owner, high, low, *shells = at
+    local, owner, high, low, exponents, coefficients = at
     order = np.argsort(ao_rows(layout))  # the AO of every row of `stacked_ao_values`
 
     def add(total: FloatA3, block: tuple[Array, ...]) -> tuple[FloatA3, None]:
@@ -123,7 +125,7 @@ def gradient_of_blocks(
 
         def moved(nuclei: FloatA3) -> FloatDNG:
             centres = Pair(nuclei, low)
-            parts = split_shells(layout, centres, *shells)
+            parts = split_shells(layout, centres, exponents, coefficients=coefficients)
             at_owner = centres.at(owner)
             return stacked_ao_values(
                 layout, parts, local, owner=at_owner, gradient=functional.needs_gradient

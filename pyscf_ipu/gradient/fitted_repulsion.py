@@ -198,12 +198,12 @@ def _blocks(
             orders = group.kind.l, ket.order
             own = mine[..., group.first : group.first + group.n_functions]
             own = own.reshape(*own.shape[:3], group.n_shells, -1)  # [S, members, g, n, f]
-            bra = EriSide(*(x[0] for x in side))
+            bra = EriSide._make(x[0] for x in side)
 
             def strip(sums: Array, one: tuple) -> tuple[Array, PairGradient]:
                 segment, own, *given = one
                 g = own[segment].transpose(2, 3, 0, 1)  # [n, f, chunks, g]
-                first, second = eri_gradient_vertex(orders, of, bra, ket=EriSide(*given), g=g)  # noqa: B023
+                first, second = eri_gradient_vertex(orders, of, bra, ket=EriSide._make(given), g=g)  # noqa: B023
                 return sums + first.centre, second
 
             zero = jnp.zeros_like(bra.centre_hi)

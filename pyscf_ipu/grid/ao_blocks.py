@@ -176,9 +176,9 @@ def _words(parts: list[Pair]) -> Float[Array, "2 numbers"]:
 
 def _portable(layout: Layout, gradient: bool, *operands: Array) -> FloatTDNG:
     """The portable form of the codelet "ao_values"."""
-    local, owner, hi, lo, *shells = operands
+    local, owner, hi, lo, exponents, coefficients = operands
     centres = Pair(hi, lo)
-    parts = split_shells(layout, centres, *shells)
+    parts = split_shells(layout, centres, exponents, coefficients=coefficients)
     return ao_blocks_vertex(layout, parts, local, owner=centres.at(owner), gradient=gradient)
 
 

@@ -57,7 +57,7 @@ def with_segments(
 
 def without_segments(operands: Sequence[Array]) -> list[EriSide]:
     """The sides in what `with_segments` gives."""
-    return [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
+    return [EriSide._make(operands[i : i + 4]) for i in range(0, len(operands), 5)]
 
 
 def eri_blocks(
@@ -97,7 +97,7 @@ def eri_vertex(
         of: the interaction.
         words: a strip's `EriSide` of the bra, then one of the ket.
     """
-    ket = EriSide(*words[4:])
+    ket = EriSide._make(words[4:])
     n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
     q = ket.p.T.ravel()

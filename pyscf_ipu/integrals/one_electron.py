@@ -58,7 +58,7 @@ def one_electron(
     """All one-electron integrals; a machine may have its own way to the attraction by nuclei."""
     nuclear = attracted(atoms, strips)
     parts = [_of_class(*x) for x in zip(atoms.plan.strips, strips, nuclear, strict=True)]
-    return OneElectron(*(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))
+    return OneElectron._make(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
 
 def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:

@@ -108,7 +108,8 @@ def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: S
         both, group_a, group_b, coeff_a=a.coefficients, coeff_b=b.coefficients, charge=g.charge
     )
     both = both.transpose(2, 3, 0, 1)
-    return PairData(*g.flat(), both[..., :-1], both[..., -1].sum(1))
+    p, centre = g.flat()
+    return PairData(p, centre, both[..., :-1], kinetic=both[..., -1].sum(1))
 
 
 class PairGeometry(NamedTuple):

@@ -148,10 +148,10 @@ def hamiltonian(
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
-        cut = machine.grid_tiles, machine.grid_parts
-        grid = grid_blocks(atoms, functional, *cut)
+        cut = {"blocks": machine.grid_tiles, "parts": machine.grid_parts}
+        grid = grid_blocks(atoms, functional, **cut)
         few = atoms.on_rough_grid() if rough else None
-        few_points = None if few is None else grid_blocks(few, functional, *cut)
+        few_points = None if few is None else grid_blocks(few, functional, **cut)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
     return Hamiltonian(
         functional,
@@ -179,7 +179,7 @@ def _padded(atoms: Atoms) -> Bool[Array, " N"]:
 def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
     """Computed integrals over AO pairs, with the one-centre blocks from the tables."""
     i, j = packed_indices(atoms.layout.shape.n_ao)
-    found = OneElectron(*(x[..., atoms.plan.row_of[i, j]] for x in computed))
+    found = OneElectron._make(x[..., atoms.plan.row_of[i, j]] for x in computed)
     zero = jnp.zeros_like(found.overlap)
     exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
     one_centre = np.zeros(len(i), bool)

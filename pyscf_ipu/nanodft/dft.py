@@ -106,7 +106,7 @@ def scf(
             fock = np.asarray(gradient)  # F = dE/dD (N, N)
             commutator = x @ (fock @ density @ s - s @ density @ fock) @ x  # 0 at the minimum
             levels, orbitals = np.linalg.eigh(x @ fock @ x)  # (N,) Ha, (N, N)
-            parts = EnergyParts(*map(float, terms))
+            parts = EnergyParts._make(map(float, terms))
             largest = float(np.abs(commutator).max())
             gap = float(np.diff(levels)[occupied - 1]) if occupied < len(s) else math.nan
             result = Result(

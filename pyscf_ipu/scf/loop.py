@@ -269,14 +269,22 @@ def _before(fock: Fock, begin: Begin, aids: Aids) -> _State:
     """The state before the first cycle of a start."""
     n, dtype = begin.guess.shape[0], begin.guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
-    never = jnp.full((), jnp.inf, dtype)
-    count = jnp.zeros((), jnp.int32)
-    no = jnp.zeros((), bool)
-    free = jnp.asarray(aids.is_plain())
-    run = empty_run(fock, begin.guess)._replace(history=begin.history)
-    stage = first_stage(fock, begin.guess, diis)
-    known = (run, begin.vectors, begin.guess, begin.orthonormal, diis, stage)
-    return _State(*known, never, count, free, aids, no, count)
+    never, count = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32)
+    no, free = jnp.zeros((), bool), jnp.asarray(aids.is_plain())
+    return _State(
+        run=empty_run(fock, begin.guess)._replace(history=begin.history),
+        vectors=begin.vectors,
+        trial=begin.guess,
+        orthonormal=begin.orthonormal,
+        diis=diis,
+        stage=first_stage(fock, begin.guess, diis),
+        best=never,
+        stalled=count,
+        free=free,
+        aids=aids,
+        final=no,
+        second=count,
+    )
 
 
 def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:

@@ -92,12 +92,17 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
     if not isinstance(fock, Staged):
         return None
     depth, dtype = diis.norm.shape[0], guess.dtype
-    zero, count = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
-    rough = jnp.zeros(depth, bool)
-    goal = jnp.asarray(FIRST_GOAL, dtype)
-    nothing = Pair(zero, zero), jnp.zeros_like(guess)
-    never, no = jnp.asarray(jnp.inf, dtype), jnp.zeros((), bool)
-    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, never, no)
+    zero = jnp.zeros((), dtype)
+    return Stage(
+        energy=Pair(zero, zero),
+        matrix=jnp.zeros_like(guess),
+        densities=jnp.zeros_like(diis.fock),
+        rough=jnp.zeros(depth, bool),
+        goal=jnp.asarray(FIRST_GOAL, dtype),
+        since=jnp.zeros((), jnp.int32),
+        last=jnp.asarray(jnp.inf, dtype),
+        poor=jnp.zeros((), bool),
+    )
 
 
 def evaluate(

@@ -105,8 +105,8 @@ def _geometries(
     given = candidate.geometry
     if given is not None:
         copies = np.repeat(given.positions[None], settings.conformers, axis=0)
-        labels = (GIVEN,) * settings.conformers, (NOT_RELAXED,) * settings.conformers
-        found = Embeddings(given.numbers.astype(np.int64), copies, *labels)
+        how, relaxation = ((name,) * settings.conformers for name in (GIVEN, NOT_RELAXED))
+        found = Embeddings(given.numbers.astype(np.int64), copies, how, relaxation=relaxation)
         return found, given.input_atom
     graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
     seconds = RDKIT_SHARE * time_limit(settings)

@@ -107,8 +107,14 @@ def embeddings(
     whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
     positions = whole[:, order] / BOHR_TO_ANGSTROM
     timed_out = len(how) < count and clock.has_struck
-    found = tuple(how), tuple(relaxation), timed_out, clock.starved
-    return Embeddings(numbers[order], positions, *found)
+    return Embeddings(
+        numbers[order],
+        positions,
+        tuple(how),
+        relaxation=tuple(relaxation),
+        timed_out=timed_out,
+        starved=clock.starved,
+    )
 
 
 class _Clock:

@@ -196,7 +196,8 @@ FIELDS: tuple[Field, ...] = (
         "stable",
         "int8",
         "1",
-        text="1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody looked",
+        text="1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody "
+        "looked",
         earlier=-1,
     ),
     Field(

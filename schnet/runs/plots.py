@@ -80,8 +80,8 @@ def parity(
     panels[0].set_title(title, fontsize=10)
     if errors.forces is not None and known.forces is not None and predicted.forces is not None:
         factor = UNITS["force"][FORCE_FILE_UNIT]
-        components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
-        _against(panels[1], *components, "forces", "eV/Angstrom")
+        truth, components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
+        _against(panels[1], truth, components, what="forces", unit="eV/Angstrom")
         panels[1].set_title(f"MAE {errors.forces.mae:.1f} {FORCE_DISPLAY_UNIT}", fontsize=10)
     figure.savefig(path)
 

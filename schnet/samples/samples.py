@@ -7,7 +7,7 @@ Shape legend: R rows (molecules, or conformers of them), `atoms` all their atoms
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -123,11 +123,14 @@ class Samples:
     def take(self, rows: Int[np.ndarray, " _"]) -> Samples:
         """The rows of these numbers, in this order."""
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
-        by_row = (self.targets, self.smiles, self.keys, self.molecules, self.reasons)
-        chosen = [column[rows] for column in by_row]
-        forces = None if self.forces is None else self.forces[index]
-        found = Samples(self.numbers[index], self.positions_bohr[index], offset, *chosen)
-        return replace(found, forces=forces)
+        by_row = ("targets", "smiles", "keys", "molecules", "reasons")
+        return Samples(
+            self.numbers[index],
+            self.positions_bohr[index],
+            offset,
+            **{name: getattr(self, name)[rows] for name in by_row},
+            forces=None if self.forces is None else self.forces[index],
+        )
 
 
 def _joined(

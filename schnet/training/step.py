@@ -200,7 +200,7 @@ def _summed_gradient(
         found = jax.grad(objective, has_aux=True)(model, pack)
         return jax.tree.map(jnp.add, total, found), None
 
-    zero = Sums(*[jnp.zeros((), jnp.float32)] * len(Sums._fields))
+    zero = Sums._make([jnp.zeros((), jnp.float32)] * len(Sums._fields))
     total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)
     return total
 

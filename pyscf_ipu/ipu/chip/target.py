@@ -118,8 +118,12 @@ class Target:
         )
 
 
+_OF_A_FIGURE = ("value", "unit", "how", "source")
 _FIGURES = {
-    chip: {name: Quantity(*figure) for name, figure in figures.items()}
+    chip: {
+        name: Quantity(**dict(zip(_OF_A_FIGURE, figure, strict=True)))
+        for name, figure in figures.items()
+    }
     for chip, figures in tomllib.loads(
         files("pyscf_ipu").joinpath("ipu", "chip", "targets.toml").read_text(encoding="utf-8")
     ).items()

@@ -70,8 +70,8 @@ def _letters(group: ShellGroup) -> str:
 
 def _vertex(a: ShellGroup, b: ShellGroup, one: Array, two: Array) -> tuple[Array, ...]:
     """Vertex: rows of primitives [e, width] of both sides."""
-    shells = unpack_rows(a, a.kind.n_prim, one), unpack_rows(b, b.kind.n_prim, two)
-    data = shell_pairs_vertex(a, b, *shells)
+    of_a, of_b = unpack_rows(a, a.kind.n_prim, one), unpack_rows(b, b.kind.n_prim, two)
+    data = shell_pairs_vertex(a, b, of_a, b=of_b)
     return data.p, *data.centre, data.hermite, data.kinetic
 
 

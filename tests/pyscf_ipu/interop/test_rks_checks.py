@@ -153,7 +153,7 @@ def test_a_guess_and_a_precision_that_are_not_offered():
         RKS(mole()).kernel(dm0=np.eye(7))
     for make in (lambda: RKS(mole(), precision="float16"), lambda: changed(precision="float16")):
         with pytest.raises(
-            ValueError, match="precision is 'float16'.*: give one of float32, mixed, float64"
+            ValueError, match=r"precision is 'float16'.*: give one of float32, mixed, float64"
         ):
             make()
 
