@@ -119,11 +119,9 @@ def restricted_kohn_sham(
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
-        wide = (
-            machine
-            if machine.has_float64
-            else fitted(HOST, shape, settings, reference=guess_density)
-        )
+        wide = machine
+        if not machine.has_float64:
+            wide = fitted(HOST, shape, settings, reference=guess_density)
         atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
         problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
@@ -222,13 +220,9 @@ def _padding_last(
 
 def energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The program of a shape: (tables, one conformer) -> Solution."""
-    return lambda tables, mol: restricted_kohn_sham(
-        shape, settings, tables, mol=mol, machine=machine
-    )
+    return partial(restricted_kohn_sham, shape, settings, machine=machine)
 
 
 def lowest_energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The same, of states whose instabilities are followed."""
-    return lambda tables, mol: restricted_kohn_sham(
-        shape, settings, tables, mol=mol, machine=machine, stability=True
-    )
+    return partial(restricted_kohn_sham, shape, settings, machine=machine, stability=True)

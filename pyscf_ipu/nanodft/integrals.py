@@ -69,9 +69,8 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         local, owner, weights = becke_grid(molecule, settings.grid, positions)
         slot = np.argsort(atoms).astype(np.int32)[owner]
         # Not `ao_blocks`: its vertices hold the shells, by which JAX is to differentiate here.
-        chi = ao_values(plan.layout, found.shells, local, owner=centres.at(slot), gradient=True)[
-            :, ao
-        ]
+        owner = centres.at(slot)
+        chi = ao_values(plan.layout, found.shells, local, owner=owner, gradient=True)[:, ao]
         return Integrals(
             overlap=one.overlap[row],
             kinetic=one.kinetic[row],

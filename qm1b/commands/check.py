@@ -144,9 +144,8 @@ class Card:
             contact=self.contact,
             url=self.url,
         )
-        for path in write(
-            self.folder, self.out or self.folder / "card", said, parquet=self.parquet
-        ):
+        out = self.out or self.folder / "card"
+        for path in write(self.folder, out, said, parquet=self.parquet):
             say(path)
         warn_if_incomplete(self.folder)
         return 0

@@ -52,13 +52,8 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
                 found = climb(run, molecules, ladder)
                 results |= dict(zip(members, found, strict=True))
             in_order = [results[i] for i in range(len(job.conformers))]
-            conn.send(
-                Done(
-                    audited(
-                        job.conformers, in_order, level, share=settings.audit, seed=settings.seed
-                    )
-                )
-            )
+            share, seed = settings.audit, settings.seed
+            conn.send(Done(audited(job.conformers, in_order, level, share=share, seed=seed)))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:

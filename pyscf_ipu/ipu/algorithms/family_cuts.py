@@ -131,11 +131,8 @@ def best_cuts(
         smaller = finer(kinds[c], best.cuts[c], scratch)
         if smaller is not None and not best.is_even:
             cuts = (*best.cuts[:c], smaller, *best.cuts[c + 1 :])
-            best = min(
-                best,
-                deal(kinds, counts, cuts, n_tiles=n_tiles, workers=workers),
-                key=lambda s: s.slowest,
-            )
+            other = deal(kinds, counts, cuts, n_tiles=n_tiles, workers=workers)
+            best = min(best, other, key=lambda s: s.slowest)
     return best
 
 

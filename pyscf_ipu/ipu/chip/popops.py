@@ -70,6 +70,7 @@ _SHIFTS = "shift_left shift_right_logical shift_right_arithmetic"
 _TWO_PRODUCTS = "two vector multiplications, which give powers up to 4; a reciprocal is not in it"
 _ONE_MINUS_SQUARE = "(1 + x) (1 - x): a sum, a difference and a product of PopLibs's table"
 _CONVERSION = "one conversion instruction for each element"
+_CLAMP = "a maximum and a minimum of PopLibs's table"
 _RANDOM = "a random number and a store for each 64-bit vector, by the tile's own generator"
 _ERF_INV = (
     "M. Giles, GPU Computing Gems 2, 109 (2012): a logarithm, a root, two sums of nine products, a "
@@ -105,9 +106,7 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         "not": _logical(17, 1, UNARY_LOOP),
         **_alike(_SHIFTS, _binary(7, 1, of="int")),
         "select_n": OpCost(5, 1, 0, how="formula", source="PopLibs Select vertex"),
-        "clamp": OpCost(
-            6, 2, 0, how="derived", source="a maximum and a minimum of PopLibs's table"
-        ),
+        "clamp": OpCost(6, 2, 0, how="derived", source=_CLAMP),
         "nextafter": _binary(7, 1, of="int"),
         "random_bits": OpCost(1, 2, 1, how="estimated", source=_RANDOM),
         "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, how="derived", source=_ERF_INV),
@@ -155,9 +154,7 @@ _HALF: Mapping[str, OpCost] = MappingProxyType(
         "one_minus_square": OpCost(
             3, HALF_VECTOR, BINARY_LOOP, how="derived", source=_ONE_MINUS_SQUARE
         ),
-        "clamp": OpCost(
-            8, 4, 0, how="derived", source="a maximum and a minimum of PopLibs's table"
-        ),
+        "clamp": OpCost(8, 4, 0, how="derived", source=_CLAMP),
     }
 )
 

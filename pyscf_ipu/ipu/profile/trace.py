@@ -102,19 +102,10 @@ def _events(spans: tuple[_Span, ...], start: float, scale: float) -> Iterator[Ev
 
 def _loop_events(loop: Repeat, span: _Span, start: float, scale: float) -> Iterator[Event]:
     length = span.cycles * scale
+    counted = {"iterations" if span.opened else "repeats": loop.count}
+    yield _event("X", loop.name, "loops", start=start * scale, length=length, args=counted)
     if not span.opened:
-        yield _event(
-            "X",
-            loop.name,
-            "loops",
-            start=start * scale,
-            length=length,
-            args={"repeats": loop.count},
-        )
         return
-    yield _event(
-        "X", loop.name, "loops", start=start * scale, length=length, args={"iterations": loop.count}
-    )
     turn = sum(s.cycles for s in span.body)
     whole_turns = int(loop.count)
     for k in range(whole_turns):
@@ -122,15 +113,8 @@ def _loop_events(loop: Repeat, span: _Span, start: float, scale: float) -> Itera
     if part := loop.count - whole_turns:
         # A mean count leaves a part of a turn; which part is not known.
         start += whole_turns * turn
-        name = f"{loop.name}, part of a turn"
-        yield _event(
-            "X",
-            name,
-            "loops",
-            start=start * scale,
-            length=part * turn * scale,
-            args={"repeats": part},
-        )
+        name, length = f"{loop.name}, part of a turn", part * turn * scale
+        yield _event("X", name, "loops", start=start * scale, length=length, args={"repeats": part})
 
 
 def _step_event(step: Step, start: float, scale: float) -> Event:
