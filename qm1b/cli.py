@@ -14,6 +14,7 @@ from pyscf_ipu.commands.flag_values import CART, FLAG, with_values
 from pyscf_ipu.commands.help_text import with_flowing_help
 from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.commands.repeated import each_option_once
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             config=(OmitArgPrefixes,),
         )()
 
-    return exit_code("qm1b", run, UserError)
+    return exit_code("qm1b", run, UserError, UsageError)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,9 @@ class OneMolecule:
         """Energy, and what the options ask for."""
         from pyscf_ipu.commands.report import single_point
 
-        single_point(molecule, solver, report, self.forces, self.compare, self.molden)
+        single_point(
+            molecule, solver, report, forces=self.forces, compare=self.compare, molden=self.molden
+        )
 
 
 def changes(usual: Settings, level: Settings) -> dict[str, Any]:
@@ -137,7 +139,7 @@ class RksCommand(OneMolecule):
         if self.ipu is not None:
             from pyscf_ipu.commands.simulated import simulated
 
-            simulated(molecule, solver.settings, self.ipu, report)
+            simulated(molecule, solver.settings, self.ipu, report=report)
         return 0
 
 

@@ -96,7 +96,7 @@ class Molecule(Conversions):
         if self.n_atoms == 0:
             raise InvalidMolecule(f"{label} has no atoms; give at least one atom.")
         check_elements(self.numbers, label)
-        check_positions(self.numbers, self.positions, label, precision)
+        check_positions(self.numbers, self.positions, label, precision=precision)
         check_electrons(self.n_electrons, self.charge, label)
 
     @classmethod

@@ -117,7 +117,7 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
         )
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
     charge = Chem.GetFormalCharge(graph)
-    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name, smiles)
+    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name=name, smiles=smiles)
 
 
 def parts_of_sdf(path: Path) -> Parts:

@@ -65,7 +65,7 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
         )
     order = heavy_first(numbers)
     positions = graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM
-    _check_fragments(graph, numbers[order], positions, smiles)
+    _check_fragments(graph, numbers[order], positions, smiles=smiles)
     return numbers[order], positions, charge
 
 

@@ -106,7 +106,9 @@ def parse_frame(block: str, vectors: str | None = None) -> Frame:
         moments += fields[columns[MOMENTS]] if MOMENTS in columns else []
     angstrom = np.array(positions, dtype=float).reshape(-1, 3) * unit
     found = _vectors(atoms, columns[vectors]) if vectors in columns else None
-    return Frame(np.array(numbers, dtype=np.int64), angstrom, keys, tuple(moments), found)
+    return Frame(
+        np.array(numbers, dtype=np.int64), angstrom, keys, moments=tuple(moments), vectors=found
+    )
 
 
 def comment_keys(comment: str) -> dict[str, str]:
@@ -141,7 +143,7 @@ def first_frame(path: Path) -> Frame:
         lines, skipped = lines[3:], skipped + 3
     first = lines[0].strip() if lines else ""
     if not first.isdecimal() or int(first) < 1:
-        raise _not_xyz(path, skipped + 1, f"is {first[:40]!r}", "the number of atoms")
+        raise _not_xyz(path, skipped + 1, f"is {first[:40]!r}", needed="the number of atoms")
     n_atoms = int(first)
     rows = lines[2 : 2 + n_atoms]
     try:
@@ -153,10 +155,10 @@ def first_frame(path: Path) -> Frame:
     except Unreadable as error:
         needed = "an element symbol and x, y, z in Angstrom"
         line = rows[error.atom].strip()[:60]
-        raise _not_xyz(path, skipped + error.atom + 3, f"is {line!r}", needed) from error
+        raise _not_xyz(path, skipped + error.atom + 3, f"is {line!r}", needed=needed) from error
     if len(rows) < n_atoms:
         what = f"is missing: the file ends after {len(rows)} of {n_atoms} atoms"
-        raise _not_xyz(path, skipped + len(rows) + 3, what, "an atom")
+        raise _not_xyz(path, skipped + len(rows) + 3, what, needed="an atom")
     return frame
 
 

@@ -135,7 +135,7 @@ class Generate(RunSettings):
             source,
             out,
             settings,
-            self.workers,
+            workers=self.workers,
             share=share,
             other_versions=versions,
             cluster=self.cluster,
