@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 CHARGE_ROUNDING = 0.1
 """Partial charges, which files round, may miss the total charge by less than this many e."""
+
+CLOSEST = 0.5
+"""Atoms of two fragments are no closer than this, in units of the sum of covalent radii."""
 
 
 class Parts(NamedTuple):
@@ -116,28 +118,29 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
             "rdDistGeom.EmbedMolecule(graph), or use Molecule.from_smiles"
         )
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
+    _check_fragments(graph, place.GetPositions(), label)
     charge = Chem.GetFormalCharge(graph)
     return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name, smiles)
 
 
-def parts_of_sdf(path: Path) -> Parts:
-    """See `Molecule.from_sdf`."""
-    from rdkit import Chem, rdBase
+def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str) -> None:
+    """Raise InvalidMolecule if an atom of one fragment lies within one of another."""
+    from rdkit import Chem
 
-    if not path.is_file():
-        raise FileNotFoundError(f"SDF file {path} does not exist or is not a file; check the path")
-    block = path.read_text(encoding="utf-8", errors="replace")
-    supplier = Chem.SDMolSupplier()
-    with rdBase.BlockLogs():
-        supplier.SetData(block, removeHs=False)
-        graph = next(iter(supplier), None)
-    if graph is None:
-        raise InvalidMolecule(
-            f"{path}: RDKit cannot read its first record: a MOL block with normal valences is "
-            "needed; check the counts line and the valences"
-        )
-    title = graph.GetProp("_Name").strip() if graph.HasProp("_Name") else ""
-    return parts_of_rdkit(graph, name=title or path.stem)
+    table = Chem.GetPeriodicTable()
+    radii = np.array([table.GetRcovalent(atom.GetAtomicNum()) for atom in graph.GetAtoms()])
+    fragments = Chem.GetMolFrags(graph)
+    for n, one in enumerate(fragments[1:], 1):
+        rest = [i for fragment in fragments[:n] for i in fragment]
+        distance = np.linalg.norm(angstrom[list(one), None] - angstrom[rest], axis=-1)
+        close = distance < CLOSEST * (radii[list(one), None] + radii[rest])
+        if close.any():
+            i, j = np.argwhere(close)[0]
+            raise InvalidMolecule(
+                f"{label} has atoms {rest[j]} and {one[i]} of two fragments only "
+                f"{distance[i, j]:.2f} Angstrom apart, less than half a bond: move the fragments "
+                "apart, or compute one at a time"
+            )
 
 
 def perceived(

@@ -1,28 +1,41 @@
 """What the comment of a frame states about the molecule: charge, spin, unit, periodicity.
 
-The engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use
-one word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
+A comment of two integers alone states charge and multiplicity, as QCElemental writes it.  The
+engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use one
+word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
 2S + 1, as here.  Only what is a closed shell in both meanings passes.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Literal
 
+from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
-Reason = Literal["periodic", "radical", "mismatch", "unparsable"]
+Reason = Literal[
+    "periodic", "radical", "mismatch", "unparsable", "ghost", "ambiguous", "too_large", "too_long"
+]
+"""Keys of qm1b's table of reasons."""
 
-CHARGES = ("charge", "total_charge")
-MULTIPLICITIES = ("multiplicity", "spin_multiplicity", "spin", "total_spin")
+CHARGES = ("charge", "total_charge", "molecular_charge", "net_charge", "q")
+MULTIPLICITIES = (
+    *("multiplicity", "spin_multiplicity", "molecular_multiplicity", "mult"),
+    *("spin", "total_spin"),
+)
 """Keys that state 2S + 1."""
 
-UNITS = ("units", "unit")
+TOTAL_SPIN = "s"
+"""The key that states S."""
+
+UNITS = ("units", "unit", "coordinates_units", "coordinates_unit")
 """Keys that state the unit of the positions."""
 
-MOMENTS = "initial_magmoms"
-"""ASE's magnetic moments, in the comment or as a column of the atoms."""
+MOMENTS = ("initial_magmoms", "initial_magmom", "magmoms", "magmom")
+"""ASE's magnetic moments, given or computed, in the comment or as a column of the atoms."""
 
-STATED = (*CHARGES, *MULTIPLICITIES, *UNITS, MOMENTS, "pbc", "lattice")
+STATED = (*CHARGES, *MULTIPLICITIES, TOTAL_SPIN, *UNITS, *MOMENTS, "pbc", "lattice")
 """Keys that are read here; one that a comment has twice must have one value."""
 
 ANGSTROM_PER_UNIT = {
@@ -34,8 +47,16 @@ ANGSTROM_PER_UNIT = {
 
 MAX_STATED_CHARGE = 1000
 
+MAX_PAIR_CHARGE = 8
+"""Two integers of which the first is larger are no charge and multiplicity."""
 
-class Refused(ValueError):
+MOMENT_ROUNDING = 0.01
+"""Smaller moments, in Bohr magnetons, are noise of the program that computed them."""
+
+_TWO_INTEGERS = re.compile(r"([-+]?\d{1,9})[\s,]+([-+]?\d{1,9})")
+
+
+class Refused(InvalidMolecule):
     """A frame states what cannot be computed or understood; `short` is why, in a few words."""
 
     def __init__(self, reason: Reason, short: str, message: str) -> None:
@@ -96,7 +117,45 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
     for key in MULTIPLICITIES:
         if key in keys:
             _check_multiplicity(key, keys[key])
-    _check_moments([*keys.get(MOMENTS, "").replace(",", " ").split(), *moments])
+    if TOTAL_SPIN in keys:
+        _check_total_spin(keys[TOTAL_SPIN].strip())
+    stated = [word for key in MOMENTS for word in keys.get(key, "").replace(",", " ").split()]
+    _check_moments([*stated, *moments])
+
+
+def charge_and_multiplicity(
+    text: str, keys: Mapping[str, str], protons: int, charge: int | None
+) -> dict[str, str]:
+    """What a comment of two integers states, as keys; nothing for any other comment.
+
+    Args:
+        text: the comment without its keys.
+        keys: those keys, in lower case.
+        protons: the sum of the atomic numbers.
+        charge: the charge that was given otherwise, which makes another one here meaningless.
+
+    Raises:
+        Refused: there are two integers, which cannot be these, and no charge is given.
+    """
+    pair = _TWO_INTEGERS.fullmatch(text.strip())
+    if pair is None:
+        return {}
+    given = charge_of(keys) if charge is None else charge
+    stated, multiplicity = map(int, pair.groups())
+    electrons, unpaired = protons - stated, multiplicity - 1
+    fit = 0 <= unpaired <= electrons and (electrons - unpaired) % 2 == 0
+    if fit and abs(stated) <= MAX_PAIR_CHARGE and given in (None, stated):
+        of_spin = any(key in keys for key in (*MULTIPLICITIES, TOTAL_SPIN))
+        spin = {} if of_spin else {"multiplicity": str(multiplicity)}
+        return {"charge": str(stated)} | spin
+    if given is None:
+        raise Refused(
+            "ambiguous",
+            "ambiguous comment",
+            f"the comment {text.strip()!r} might be charge and multiplicity, which do not fit "
+            f"nuclei of {protons} protons: state the charge as charge=, such as charge=0",
+        )
+    return {}
 
 
 def angstrom_per_unit(keys: Mapping[str, str]) -> float:
@@ -159,17 +218,33 @@ def _check_multiplicity(key: str, text: str) -> None:
     )
 
 
+def _check_total_spin(text: str) -> None:
+    try:
+        spin = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        what = f"S={text[:40]}: it must be the spin, such as 0 or 1/2"
+        raise Refused("unparsable", "unreadable spin", what) from None
+    if spin != 0:
+        raise Refused(
+            "radical",
+            "open shell",
+            f"S={text[:40]} is the spin of an open shell, of multiplicity 2S + 1 = {2 * spin + 1}: "
+            "the calculation is restricted (closed shell); leave this molecule out",
+        )
+
+
 def _check_moments(words: Sequence[str]) -> None:
     for word in words:
         try:
             moment = float(word)
         except ValueError:
-            what = f"{MOMENTS} has {word[:40]!r}: magnetic moments must be numbers"
+            what = f"magnetic moment {word[:40]!r}: magnetic moments must be numbers"
             raise Refused("unparsable", "unreadable magnetic moments", what) from None
-        if moment != 0:
+        if abs(moment) >= MOMENT_ROUNDING or moment != moment:
             raise Refused(
                 "radical",
                 "magnetic moments",
-                f"{MOMENTS} are not zero ({word[:40]}), which means an open shell: the calculation "
-                "is restricted (closed shell); if a singlet is meant, remove them",
+                f"magnetic moments (magmoms) are not zero ({word[:40]}), which means an open "
+                "shell: the calculation is restricted (closed shell); if a singlet is meant, "
+                "remove them",
             )
