@@ -129,18 +129,16 @@ def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str)
 
     table = Chem.GetPeriodicTable()
     radii = np.array([table.GetRcovalent(atom.GetAtomicNum()) for atom in graph.GetAtoms()])
-    fragments = Chem.GetMolFrags(graph)
-    for n, one in enumerate(fragments[1:], 1):
-        rest = [i for fragment in fragments[:n] for i in fragment]
-        distance = np.linalg.norm(angstrom[list(one), None] - angstrom[rest], axis=-1)
-        close = distance < CLOSEST * (radii[list(one), None] + radii[rest])
-        if close.any():
-            i, j = np.argwhere(close)[0]
-            raise InvalidMolecule(
-                f"{label} has atoms {rest[j]} and {one[i]} of two fragments only "
-                f"{distance[i, j]:.2f} Angstrom apart, less than half a bond: move the fragments "
-                "apart, or compute one at a time"
-            )
+    fragment = np.zeros(len(radii), int)
+    for number, atoms in enumerate(Chem.GetMolFrags(graph)):
+        fragment[list(atoms)] = number
+    distance = np.linalg.norm(angstrom[:, None] - angstrom, axis=-1)
+    close = (distance < CLOSEST * (radii[:, None] + radii)) & (fragment[:, None] != fragment)
+    for i, j in np.argwhere(close)[:1]:
+        raise InvalidMolecule(
+            f"{label} has atoms {i} and {j} of two fragments only {distance[i, j]:.2f} Angstrom "
+            "apart, less than half a bond: move them apart, or compute one fragment at a time"
+        )
 
 
 def perceived(

@@ -13,6 +13,6 @@ def entries(text: io.TextIOWrapper, id_key: str | None = None) -> Iterator[Recor
     for piece in frames_of(text):
         name = ids.of_comment(piece.comment, id_key)
         if piece.trouble:
-            yield Record(reason=piece.reason, detail=piece.trouble, id=name)
+            yield Record(reason=piece.trouble.reason, detail=str(piece.trouble), id=name)
         else:
             yield Record(block=piece.block, id=name)

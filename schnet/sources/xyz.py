@@ -127,7 +127,7 @@ class XyzSource(Source):
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
             if piece.trouble:
-                raise Refused(piece.reason, piece.trouble, piece.trouble)
+                raise piece.trouble
             found = frame_of(
                 piece.comment, piece.atoms, self._lookup.forces_column if self._lookup else None
             )

@@ -12,38 +12,37 @@ from itertools import islice
 from typing import NamedTuple
 
 from pyscf_ipu.molecule.files.opening import bounded_lines
-from pyscf_ipu.molecule.files.stated import Reason
+from pyscf_ipu.molecule.files.stated import Reason, Refused
 from pyscf_ipu.molecule.files.xyz import is_free_atom, number_of
 
 MAX_ATOMS = 2000
 """Larger frames are not kept in memory, and no engine here computes them."""
 
-MAX_CHARACTERS = 1 << 20
-"""Of a frame; a comment has at most MAX_LINE."""
+CHARACTERS_PER_ATOM = 128
+"""At most, in a frame of MAX_ATOMS; smaller ones may have longer lines."""
 
-MAX_LINE = 1 << 16
 LONGEST_COUNT = 24
 """Lines of this length, with all blanks, are no number of atoms."""
 
-CHUNK = 4096
-SHOWN = 40
 BLANK = " \t\r\n\v\f"
 """Not other spaces: bytes must mean the same in every encoding."""
+
+CHUNK = 256
+SHOWN = 40
 
 
 class Piece(NamedTuple):
     """A frame, or what stands where one should: then `trouble` says why it is none."""
 
     line: int
-    """Number of its first line, from 1."""
+    """Number of its first line, from 1, with the title."""
     at: int
-    """Characters before its first line."""
-    first_atom: int = 0
-    """Number of the line of its first atom."""
+    """Characters before that line."""
+    count_line: int = 0
+    """Number of the line that states the number of atoms."""
     comment: str = ""
-    atoms: tuple[str, ...] = ()
-    trouble: str = ""
-    reason: Reason = "unparsable"
+    atoms: Sequence[str] = ()
+    trouble: Refused | None = None
 
     @property
     def block(self) -> str:
@@ -53,7 +52,7 @@ class Piece(NamedTuple):
 
 def frames_of(text: io.TextIOBase) -> Iterator[Piece]:
     """The frames of a text, one at a time in memory, however long its lines are."""
-    return frames(bounded_lines(text, MAX_LINE))
+    return frames(bounded_lines(text, MAX_ATOMS * CHARACTERS_PER_ATOM))
 
 
 def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> Iterator[Piece]:
@@ -70,17 +69,29 @@ def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> I
         if not is_count(first):
             if reader.pass_over() or not reader.ahead:
                 shown = f"{first.strip()[:SHOWN]!r} stands where a number of atoms should"
-                yield Piece(start, at, trouble=f"line {start}: {shown}")
+                yield Piece(start, at, trouble=_refused(start, shown))
                 continue
-            title, first = first.strip(), "".join(reader.take(1))
-        first_atom = reader.line + 1
+            title, first = first.strip(), reader.take(1)[0]
+        count_line, count = reader.line - 1, int(first)
         comment = "".join(reader.take(1)).rstrip("\r\n")
-        said = f"{comment} {title}" if "=" in title else comment
-        atoms, (trouble, reason) = _atoms(reader, int(first), len(comment), max_atoms)
-        if not is_free_atom(said):
-            if trouble:
-                trouble = trouble.replace("the frame", f"line {first_atom - 2}: the frame", 1)
-            yield Piece(start, at, first_atom, said, tuple(atoms), trouble, reason)
+        if "=" in title:
+            comment = f"{comment} {title}"
+        atoms, there = _atoms(reader, count, max_atoms)
+        trouble = None
+        if there < count or not count:
+            end = f"ends after {there} of {count} atoms" if count else "has no atoms"
+            trouble = _refused(count_line, f"the frame {end}")
+        elif left := _left_over(reader):
+            above = f"line {count_line + 2} ({atoms[0].strip()[:SHOWN]!r}) is no atom, or " * bool(
+                atoms and not is_atom(atoms[0])
+            )
+            trouble = _refused(count_line, f"{above}the number {count} is too small: {left}")
+        elif count > max_atoms:
+            trouble = _refused(count_line, f"{count} atoms: {max_atoms} at most", "too_large")
+        elif reader.at - at >= max_atoms * CHARACTERS_PER_ATOM:
+            trouble = _refused(count_line, "the frame has endless lines", "too_long")
+        if not is_free_atom(comment):
+            yield Piece(start, at, count_line, comment, () if trouble else atoms, trouble)
 
 
 def is_count(line: str) -> bool:
@@ -91,8 +102,7 @@ def is_count(line: str) -> bool:
 
 def is_atom(line: str) -> bool:
     """Whether a line holds the coordinates of an atom, perhaps between other columns."""
-    words = line.split()[:5]
-    numbers = 0
+    words, numbers = line.split()[:5], 0
     for word in words:
         with suppress(ValueError):
             number_of(word)
@@ -142,33 +152,14 @@ class _Lines:
         return passed
 
 
-Trouble = tuple[str, Reason]
-_NONE: Trouble = ("", "unparsable")
+def _refused(line: int, what: str, reason: Reason = "unparsable") -> Refused:
+    return Refused(reason, what, f"line {line}: {what}")
 
 
-def _atoms(lines: _Lines, count: int, of_comment: int, kept: int) -> tuple[list[str], Trouble]:
-    """The atoms of a frame, and why it is none if so; takes what belongs to it below them."""
-    atoms, there = _taken(lines, count, kept)
-    if there < count:
-        return [], (f"the frame ends after {there} of {count} atoms", "unparsable")
-    left = _left_over(lines)
-    if left:
-        what = "the number of atoms is too small, or a line too many stands above them"
-        return [], (f"the frame has {count} atoms, and {left} is left over: {what}", "unparsable")
-    if count > kept:
-        return [], (f"the frame has {count} atoms: at most {kept} are read", "too_large")
-    if not count:
-        return [], ("the frame has no atoms", "unparsable")
-    if kept == MAX_ATOMS and max(of_comment - MAX_LINE, sum(map(len, atoms)) - MAX_CHARACTERS) >= 0:
-        return [], ("the frame has lines that are too long", "too_long")
-    return atoms, _NONE
-
-
-def _taken(lines: _Lines, count: int, kept: int) -> tuple[list[str], int]:
+def _atoms(lines: _Lines, count: int, kept: int) -> tuple[list[str], int]:
     """The lines of the atoms, if they are no more than `kept`, and how many are there."""
     atoms: list[str] = []
-    there = 0
-    is_torn = False
+    there, start, is_torn = 0, lines.at, False
     while there < count and not is_torn and (chunk := lines.take(min(CHUNK, count - there))):
         if min(map(len, chunk)) < LONGEST_COUNT:  # there may be blank lines, and another frame
             end = next((i for i, line in enumerate(chunk) if is_count(line)), len(chunk))
@@ -176,13 +167,13 @@ def _taken(lines: _Lines, count: int, kept: int) -> tuple[list[str], int]:
             lines.give_back(chunk[end:])
             chunk = [line for line in chunk[:end] if line.strip(BLANK)]
         there += len(chunk)
-        if count <= kept:
+        if count <= kept and lines.at - start < kept * CHARACTERS_PER_ATOM:
             atoms += chunk
     return atoms, there
 
 
 def _left_over(lines: _Lines) -> str:
-    """The line and text of an atom beyond the last, "" if there is none.
+    """The atom beyond the last, as the end of a sentence; "" if there is none.
 
     QM9's three lines below a frame are passed over: frequencies, SMILES, InChI.
     """
@@ -197,4 +188,4 @@ def _left_over(lines: _Lines) -> str:
     if not is_atom(below):
         return ""
     lines.pass_over()
-    return f"line {line} ({below.strip()[:SHOWN]!r})"
+    return f"line {line} ({below.strip()[:SHOWN]!r}) is left over"

@@ -64,9 +64,7 @@ def _number(label: str) -> int:
     if label.isdecimal() and len(label) < 4 and 1 <= int(label) < len(ATOMIC_NUMBERS):
         return int(label)
     if _GHOST.fullmatch(label):
-        what = (
-            f"{label[:40]!r} is a ghost or dummy atom: leave it out, or compute a real atom there"
-        )
+        what = f"{label[:40]!r} is a ghost or dummy atom: leave it out, or give a real atom"
         raise Refused("ghost", "ghost atoms", what)
     letters = _letters(label)
     symbol = letters.capitalize()
@@ -91,13 +89,18 @@ def _check_names(
 ) -> None:
     """Raise Refused unless labels such as CA, in a frame all in capitals, must be elements.
 
-    They must if other atoms are further away than an atom of the first letter would have them.
+    They must if all other atoms are further away than an atom of the first letter would have them.
     """
     places = [i for i, label in enumerate(labels) if label in names]
     one_case = all(map(str.isupper, labels)) or all(map(str.islower, labels))
-    plain = one_case and all(map(str.isalpha, names))
-    alone = len(places) == len(labels) > 1
-    if numbers.all() and plain and not alone and _are_far(places, labels, numbers, angstrom):
+    plain = one_case and all(map(str.isalpha, names)) and numbers.all()
+    radii = np.array([COVALENT_RADII_ANGSTROM.get(z, 1.2) for z in numbers.tolist()])
+    are_far = len(places) < len(labels) or len(labels) == 1
+    for i in places:
+        own = COVALENT_RADII_ANGSTROM[_KNOWN[labels[i][0].upper()]]
+        distance = np.linalg.norm(angstrom - angstrom[i], axis=1)
+        are_far &= bool((np.delete(distance, i) > BOND * np.delete(radii + own, i)).all())
+    if plain and are_far:
         return
     name = names[0]
     what = f"the element {_letters(name).capitalize()}, or" if numbers[places[0]] else "no element:"
@@ -107,20 +110,3 @@ def _check_names(
         f"{name!r} may be {what} a name of {name[0].upper()} atoms as in PDB files: write symbols "
         "of elements, such as C and Ca",
     )
-
-
-def _are_far(
-    places: Sequence[int],
-    labels: Sequence[str],
-    numbers: Int[np.ndarray, " A"],
-    angstrom: Float[np.ndarray, "A 3"],
-) -> bool:
-    """Whether atoms are further from all others than if their labels' first letters were they."""
-    radii = np.array([COVALENT_RADII_ANGSTROM.get(z, 1.2) for z in numbers.tolist()])
-    for i in places:
-        own = COVALENT_RADII_ANGSTROM[_KNOWN[labels[i][0].upper()]]
-        distance = np.linalg.norm(angstrom - angstrom[i], axis=1)
-        distance[i] = np.inf
-        if not (distance > BOND * (radii + own)).all():
-            return False
-    return True

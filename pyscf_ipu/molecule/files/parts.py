@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.files import sdf
@@ -16,18 +16,13 @@ from pyscf_ipu.molecule.objects import Parts, parts_of_rdkit
 from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
-SDF = (".sdf", ".mol", ".sd")
 Which = int | Literal["all"] | None
 """Number of a record from 0, or from the end if it is negative; None for the first."""
 
+Read = tuple[list[Parts], list[str]]
+"""The molecules that were asked for, and sentences about them."""
+
 Item = TypeVar("Item", Piece, sdf.Entry)
-
-
-class Read(NamedTuple):
-    """What was asked for, and sentences about it."""
-
-    molecules: list[Parts]
-    remarks: list[str]
 
 
 def is_sdf(path: Path) -> bool:
@@ -35,14 +30,14 @@ def is_sdf(path: Path) -> bool:
     name = path.name.lower()
     for packed in PACKED:
         name = name.removesuffix(packed)
-    return name.endswith(SDF)
+    return name.endswith((".sdf", ".mol", ".sd"))
 
 
 def read_xyz(path: Path, which: Which, charge: int | None = None) -> Read:
     """Frames of an XYZ file; see `Molecule.from_xyz`."""
     with opened(path) as text:
         pieces, remarks = _chosen(path, frames_of(text), which)
-    return Read([_of_piece(path, piece, charge, remarks) for piece in pieces], remarks)
+    return [_of_piece(path, piece, charge, remarks) for piece in pieces], remarks
 
 
 def read_sdf(path: Path, which: Which) -> Read:
@@ -50,24 +45,25 @@ def read_sdf(path: Path, which: Which) -> Read:
     with opened(path) as text:
         entries = sdf.entries(bounded_lines(text, sdf.MAX_LINE))
         chosen, remarks = _chosen(path, entries, which)
-    return Read([_of_entry(path, entry) for entry in chosen], remarks)
+    return [_of_entry(path, entry) for entry in chosen], remarks
 
 
 def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Item], list[str]]:
     """The records that are asked for; a remark if others are passed over unasked."""
+    more: list[Item] = []
     if which == "all":
-        chosen, more = list(records), False
+        chosen = list(records)
     elif which is not None and which < 0:
         last = deque(records, maxlen=-which)
-        chosen, more = list(last)[:1] if len(last) == -which else [], False
+        chosen = list(last)[:1] if len(last) == -which else []
     else:
-        there = list(islice(records, which or 0, (which or 0) + 2))
-        chosen, more = there[:1], which is None and len(there) > 1
+        chosen = list(islice(records, which or 0, (which or 0) + 2))
+        chosen, more = chosen[:1], chosen[1:] if which is None else []
     if not chosen:
-        missing = "no molecule" if which in (None, 0, "all") else f"no molecule of index={which}"
+        index = "" if which in (None, 0, "all") else f" of index={which}"
         raise InvalidMolecule(
-            f"{path}, line 1: the file has {missing}; an XYZ file has frames of a number of "
-            "atoms, a comment and one line per atom, an SDF file entries that end with $$$$"
+            f"{path}, line 1: the file has no molecule{index}; an XYZ file has frames of a number "
+            "of atoms, a comment and one line per atom, an SDF file entries that end with $$$$"
         )
     what = f"{path} holds more than the first molecule, which is read: index=0 says that it is "
     return chosen, [f"{what}meant, pi.read_molecules(path) reads all"] if more else []
@@ -77,14 +73,13 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
     """The molecule of a frame; adds to the remarks."""
     if piece.trouble:
         raise InvalidMolecule(f"{path}, {piece.trouble}")
-    line = piece.first_atom - 1
+    line = piece.count_line + 1
     try:
         frame = frame_of(piece.comment, piece.atoms, charge=charge)
         frame.check()
         stated = frame.charge
-    except Unreadable as error:
-        raise InvalidMolecule(f"{path}, line {line + 1 + error.atom}: {error}") from error
     except Refused as error:
+        line += 1 + error.atom if isinstance(error, Unreadable) else 0
         raise InvalidMolecule(f"{path}, line {line}: {error}") from error
     if stated is not None and charge is not None and stated != charge:
         raise InvalidMolecule(
@@ -104,25 +99,23 @@ def _of_entry(path: Path, entry: sdf.Entry) -> Parts:
     """The molecule of an SDF entry."""
     from rdkit import Chem, rdBase
 
-    if entry.is_cut:
-        raise InvalidMolecule(f"{path} has an entry of more than {sdf.MAX_CHARACTERS} characters")
-    title = "".join(entry.lines[:1]).strip()
+    where = f"{path}, line {entry.line}"
     supplier = Chem.SDMolSupplier()
     with rdBase.BlockLogs():
         supplier.SetData(entry.block, removeHs=False)
-        graph = next(iter(supplier), None)
+        graph = None if entry.is_cut else next(iter(supplier), None)
     if graph is None:
         raise InvalidMolecule(
-            f"{path}: RDKit cannot read the entry {title!r}: a MOL block with normal valences is "
-            "needed; check the counts line and the valences"
+            f"{where}: RDKit cannot read the entry that begins here: a MOL block with normal "
+            "valences is needed; check the counts line and the valences"
         )
-    parts = parts_of_rdkit(graph, name=title or path.stem)
     try:
+        parts = parts_of_rdkit(graph, name=entry.lines[0].strip() or path.stem)
         stated = sdf.stated_charge(entry.block)
-    except Refused as error:
-        raise InvalidMolecule(f"{path}, {parts.name}: {error}") from error
+    except InvalidMolecule as error:
+        raise InvalidMolecule(f"{where}: {error}") from error
     if stated not in (None, parts.charge):
         raise InvalidMolecule(
-            f"{path}, {parts.name}: charge {stated:+d} is given, the atoms have {parts.charge:+d}"
+            f"{where}: charge {stated:+d} is given, the atoms have {parts.charge:+d}"
         )
     return parts

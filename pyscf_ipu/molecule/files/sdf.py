@@ -23,6 +23,8 @@ class Entry(NamedTuple):
 
     lines: list[str]
     is_cut: bool
+    line: int
+    """Number of its first line, from 1."""
 
     @property
     def block(self) -> str:
@@ -33,17 +35,17 @@ class Entry(NamedTuple):
 def entries(lines: Iterable[str]) -> Iterator[Entry]:
     """The entries of some lines; blank lines after the last one do not count as an entry."""
     kept: list[str] = []
-    size = 0
-    for line in lines:
+    size, first = 0, 1
+    for number, line in enumerate(lines, 1):
         if line.startswith(END):
-            yield Entry(kept, size > MAX_CHARACTERS)
-            kept, size = [], 0
+            yield Entry(kept, size > MAX_CHARACTERS, first)
+            kept, size, first = [], 0, number + 1
             continue
         size += len(line) + 1
         if size <= MAX_CHARACTERS:
             kept.append(line)
     if any(line.strip() for line in kept):
-        yield Entry(kept, size > MAX_CHARACTERS)
+        yield Entry(kept, size > MAX_CHARACTERS, first)
 
 
 def stated_charge(block: str) -> int | None:

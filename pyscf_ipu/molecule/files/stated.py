@@ -1,16 +1,16 @@
 """What the comment of a frame states about the molecule: charge, spin, unit, periodicity.
 
-A comment of two integers alone states charge and multiplicity, as QCElemental writes it.  The
-engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use one
-word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
+A comment of two integers, perhaps with the formula behind them, states charge and multiplicity.
+The engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use
+one word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
 2S + 1, as here.  Only what is a closed shell in both meanings passes.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Literal
 
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -53,7 +53,10 @@ MAX_PAIR_CHARGE = 8
 MOMENT_ROUNDING = 0.01
 """Smaller moments, in Bohr magnetons, are noise of the program that computed them."""
 
-_TWO_INTEGERS = re.compile(r"([-+]?\d{1,9})[\s,]+([-+]?\d{1,9})")
+_TWO_INTEGERS = re.compile(
+    r"([-+]?\d{1,9})[\s,]+([-+]?\d{1,9})(?:\s+((?:[A-Z][a-z]?\d{0,4}){1,40}))?"
+)
+_OF_FORMULA = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
 class Refused(InvalidMolecule):
@@ -118,7 +121,7 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
         if key in keys:
             _check_multiplicity(key, keys[key])
     if TOTAL_SPIN in keys:
-        _check_total_spin(keys[TOTAL_SPIN].strip())
+        _check_multiplicity("S", keys[TOTAL_SPIN])
     stated = [word for key in MOMENTS for word in keys.get(key, "").replace(",", " ").split()]
     _check_moments([*stated, *moments])
 
@@ -138,10 +141,10 @@ def charge_and_multiplicity(
         Refused: there are two integers, which cannot be these, and no charge is given.
     """
     pair = _TWO_INTEGERS.fullmatch(text.strip())
-    if pair is None:
+    if pair is None or (pair[3] and _protons(pair[3]) != protons):
         return {}
     given = charge_of(keys) if charge is None else charge
-    stated, multiplicity = map(int, pair.groups())
+    stated, multiplicity = int(pair[1]), int(pair[2])
     electrons, unpaired = protons - stated, multiplicity - 1
     fit = 0 <= unpaired <= electrons and (electrons - unpaired) % 2 == 0
     if fit and abs(stated) <= MAX_PAIR_CHARGE and given in (None, stated):
@@ -195,11 +198,17 @@ def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
             raise Refused("mismatch", f"contradictory {key}", what)
 
 
+def _protons(formula: str) -> int:
+    parts = _OF_FORMULA.findall(formula)
+    return sum(ATOMIC_NUMBERS.get(symbol, 0) * int(count or 1) for symbol, count in parts)
+
+
 def _check_multiplicity(key: str, text: str) -> None:
-    multiplicity = whole_number(text)
+    """Refuse another multiplicity than 1; the key S states the spin, from which it follows."""
+    shown, singlet = f"{key}={text.strip()[:40]}", f"{key}={0 if key == 'S' else 1}"
+    multiplicity = _from_spin(text.strip()) if key == "S" else whole_number(text)
     if multiplicity == 1:
         return
-    shown = f"{key}={text.strip()[:40]}"
     if multiplicity is None:
         what = f"{shown}: it must be a whole number, the multiplicity 2S + 1"
         raise Refused("unparsable", "unreadable multiplicity", what)
@@ -208,29 +217,23 @@ def _check_multiplicity(key: str, text: str) -> None:
             "radical",
             f"{key} below 1",
             f"{shown}: it means the multiplicity 2S + 1, which is 1 for a closed shell, and not "
-            f"the number of unpaired electrons as in PySCF; write {key}=1 or leave it out",
+            f"the number of unpaired electrons as in PySCF; write {singlet} or leave it out",
         )
     raise Refused(
         "radical",
         "open shell",
-        f"{shown} is an open shell (it means the multiplicity 2S + 1): the calculation is "
-        f"restricted (closed shell) and computes only {key}=1; leave this molecule out",
+        f"{shown} is an open shell (the multiplicity 2S + 1 is {multiplicity}): the calculation is "
+        f"restricted (closed shell) and computes only {singlet}; leave this molecule out",
     )
 
 
-def _check_total_spin(text: str) -> None:
+def _from_spin(text: str) -> int | None:
+    """The multiplicity of a spin such as 0, 0.5 or 1/2; None if it is none."""
     try:
-        spin = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        what = f"S={text[:40]}: it must be the spin, such as 0 or 1/2"
-        raise Refused("unparsable", "unreadable spin", what) from None
-    if spin != 0:
-        raise Refused(
-            "radical",
-            "open shell",
-            f"S={text[:40]} is the spin of an open shell, of multiplicity 2S + 1 = {2 * spin + 1}: "
-            "the calculation is restricted (closed shell); leave this molecule out",
-        )
+        doubled = float(text.removesuffix("/2")) if text.endswith("/2") else 2 * float(text)
+    except ValueError:
+        return None
+    return whole_number(str(doubled + 1))
 
 
 def _check_moments(words: Sequence[str]) -> None:
