@@ -271,15 +271,17 @@ def test_a_given_charge_settles_two_integers(comment, charge, words, tmp_path):
 def test_smiles_that_rdkit_embeds_badly_get_a_reason_within_seconds(monkeypatch):
     """Every conformer is one stereoisomer, that of its SMILES where the SMILES states it."""
     monkeypatch.setattr(embedder, "MAX_SECONDS", 2)
-    kept = {"CC(=O)N1C[C@@H]2CC[C@H]1c1ccccc12", "CC(=O)N1C[C@H]2CC[C@@H]1c1ccccc12"}
-    kept |= set(ANSWERS["29_rdkit_hard.smi"][6:])
-    for candidate in screened(CASES / "29_rdkit_hard.smi"):
+    for number, candidate in enumerate(screened(CASES / "29_rdkit_hard.smi")):
         found = embed(candidate, settings(conformers=1, embed_timeout=4.0))
-        assert bool(found.conformers) == (candidate.smiles in kept)
+        assert bool(found.conformers) == (number >= 4)
         assert found.conformers or found.drop.reason in ("embed_failed", "embed_timeout")
     rows = [row for part in open_source(CASES / "29_rdkit_hard.smi", None).parts() for row in part]
     assert [bool(row.reason) for row in rows] == [True] * 4 + [False] * 5
     assert all("within 4 seconds" in row.reason for row in rows[:4])
+    for row in (rows[4], rows[5], rows[8]):  # their SMILES state every centre
+        graph = pi.Molecule(row.numbers, row.positions_bohr).to_rdkit()
+        Chem.AssignStereochemistryFrom3D(graph)
+        assert Chem.MolToSmiles(Chem.RemoveHs(graph)) == Chem.CanonSmiles(row.smiles)
 
 
 @pytest.mark.long
@@ -301,11 +303,11 @@ def test_energies(name, level, energy, tolerance):
 
 
 @pytest.mark.long
-def test_the_way_down_from_a_saddle():
-    """pyscf issue 1774: square H4 converges to a state that is not the lowest."""
+@pytest.mark.parametrize("stability", [False, True])
+def test_square_h4_ends_at_its_lowest_state(stability):
+    """pyscf issue 1774: one start alone ends at a saddle, -1.67708182 Hartree."""
     mol = pi.Molecule.from_xyz(CASES / "06_h4_square.xyz")
     level = {"xc": "hf", "basis": "sto-3g", "precision": "float64"}
-    assert pi.rks(mol, **level).energy == pytest.approx(-1.67708182, abs=1e-6)
-    found = pi.rks(mol, **level, stability=True)
+    found = pi.rks(mol, **level, stability=stability)
     assert found.energy == pytest.approx(-1.75914707, abs=1e-6)
-    assert found.followed
+    assert bool(found.stable) is stability

@@ -79,7 +79,8 @@ class XyzSource(Source):
                 n_frames += 1
                 n_good += not piece.trouble
                 if piece.trouble and not trouble:
-                    trouble = f"frame {n_frames}: {piece.trouble}"
+                    shown = str(piece.trouble).encode("latin-1").decode(errors="replace")
+                    trouble = f"frame {n_frames}: {shown}"
             text.detach()
         if not n_frames:
             raise UserError(f"{self.path} is empty; give a file with frames")
