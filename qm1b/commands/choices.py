@@ -7,7 +7,7 @@ from pyscf_ipu.settings import Preset, Settings, preset
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.inputs import GEOMETRIES, ID_FIRST
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST
 from qm1b.settings import STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0

@@ -12,21 +12,12 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.inputs import lines, tables, xyz
 from qm1b.inputs.container import Source, decoded
-from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, ID_FIRST_REMARK, resolve
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, resolve
 from qm1b.inputs.records import Record
 from qm1b.inputs.unit_checks import InputSummary, UnitChecks, checked
 from qm1b.settings import RunSettings
 
-__all__ = [
-    "GEOMETRIES",
-    "ID_FIRST",
-    "ID_FIRST_REMARK",
-    "InputSummary",
-    "Record",
-    "read",
-    "resolve",
-    "summarise",
-]
+__all__ = ["GEOMETRIES", "REMARKS", "InputSummary", "Record", "read", "resolve", "summarise"]
 
 
 def summarise(path: Path, settings: RunSettings) -> InputSummary:

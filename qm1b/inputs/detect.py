@@ -14,7 +14,8 @@ AUTO = "auto"
 ID_FIRST = "id_smiles"
 """Lines of an id, a tab and a SMILES without a header, as PubChem's."""
 
-ID_FIRST_REMARK = "the second column is read as SMILES, the first as id"
+REMARKS = {ID_FIRST: "the second column is read as SMILES, the first as id"}
+"""What a user is told of some formats."""
 
 SMILES = ("smiles", ID_FIRST, "table")
 """Formats in which no two records become conformers of one molecule: the second is a duplicate."""

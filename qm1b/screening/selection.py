@@ -150,8 +150,8 @@ def _records(files: Sequence[Path], remarks: list[str]) -> Iterator[Record]:
     for path in files:
         if (kind := inputs.resolve(path)) in inputs.GEOMETRIES:
             raise UserError(f"{path} looks like {kind}; qm1b select reads SMILES")
-        if kind == inputs.ID_FIRST:
-            remarks.append(f"{path}: {inputs.ID_FIRST_REMARK}")
+        if kind in inputs.REMARKS:
+            remarks.append(f"{path}: {inputs.REMARKS[kind]}")
         yield from inputs.read(path, settings)
 
 

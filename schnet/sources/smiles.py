@@ -31,8 +31,8 @@ class SmilesSource(Source):
         kind = inputs.resolve(path)
         if kind in inputs.GEOMETRIES:
             raise UserError(f"{path} looks like {kind}; give SMILES, or .xyz for geometries")
-        if kind == inputs.ID_FIRST:
-            self.remarks = (f"{path}: {inputs.ID_FIRST_REMARK}",)
+        if kind in inputs.REMARKS:
+            self.remarks = (f"{path}: {inputs.REMARKS[kind]}",)
         try:
             entries = list(inputs.read(path, RunSettings(PRESETS["qm1b"], 1, input_format=kind)))
         except UserError as error:

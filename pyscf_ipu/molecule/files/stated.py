@@ -1,16 +1,13 @@
 """What the comment of a frame states about the molecule: charge, spin, unit, periodicity.
 
-A comment of two integers, perhaps with the formula behind them, states charge and multiplicity.
 The engine is restricted (closed shell), so a spin can only be agreed to or refused.  Programs use
 one word for several things: PySCF's `spin` is the number of unpaired electrons, others mean by it
 2S + 1, as here.  Only what is a closed shell in both meanings passes.
 """
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
-from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -18,6 +15,8 @@ Reason = Literal[
     "periodic", "radical", "mismatch", "unparsable", "ghost", "ambiguous", "too_large", "too_long"
 ]
 """Keys of qm1b's table of reasons."""
+
+Value = TypeVar("Value", int, float)
 
 CHARGES = ("charge", "total_charge", "molecular_charge", "net_charge", "q")
 MULTIPLICITIES = (
@@ -47,16 +46,8 @@ ANGSTROM_PER_UNIT = {
 
 MAX_STATED_CHARGE = 1000
 
-MAX_PAIR_CHARGE = 8
-"""Two integers of which the first is larger are no charge and multiplicity."""
-
 MOMENT_ROUNDING = 0.01
 """Smaller moments, in Bohr magnetons, are noise of the program that computed them."""
-
-_TWO_INTEGERS = re.compile(
-    r"([-+]?\d{1,9})[\s,]+([-+]?\d{1,9})(?:\s+((?:[A-Z][a-z]?\d{0,4}){1,40}))?"
-)
-_OF_FORMULA = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
 class Refused(InvalidMolecule):
@@ -90,21 +81,15 @@ def charge_of(keys: Mapping[str, str]) -> int | None:
     Raises:
         Refused: it is not a whole number, or two keys disagree.
     """
-    found: dict[str, int] = {}
-    for key in CHARGES:
-        if key not in keys:
-            continue
+
+    def value_of(key: str) -> int:
         charge = whole_number(keys[key])
-        if charge is None or abs(charge) > MAX_STATED_CHARGE:
-            what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
-            raise Refused("unparsable", "unreadable charge", what)
-        found[key] = charge
-    if len(set(found.values())) > 1:
-        both = " and ".join(f"{key}={charge:+d}" for key, charge in found.items())
-        raise Refused(
-            "mismatch", "contradictory charges", f"{both} contradict each other: keep one"
-        )
-    return next(iter(found.values()), None)
+        if charge is not None and abs(charge) <= MAX_STATED_CHARGE:
+            return charge
+        what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
+        raise Refused("unparsable", "unreadable charge", what)
+
+    return _agreed(keys, CHARGES, value_of, "charges")
 
 
 def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> None:
@@ -126,60 +111,33 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
     _check_moments([*stated, *moments])
 
 
-def charge_and_multiplicity(
-    text: str, keys: Mapping[str, str], protons: int, charge: int | None
-) -> dict[str, str]:
-    """What a comment of two integers states, as keys; nothing for any other comment.
-
-    Args:
-        text: the comment without its keys.
-        keys: those keys, in lower case.
-        protons: the sum of the atomic numbers.
-        charge: the charge that was given otherwise, which makes another one here meaningless.
-
-    Raises:
-        Refused: there are two integers, which cannot be these, and no charge is given.
-    """
-    pair = _TWO_INTEGERS.fullmatch(text.strip())
-    if pair is None or (pair[3] and _protons(pair[3]) != protons):
-        return {}
-    given = charge_of(keys) if charge is None else charge
-    stated, multiplicity = int(pair[1]), int(pair[2])
-    electrons, unpaired = protons - stated, multiplicity - 1
-    fit = 0 <= unpaired <= electrons and (electrons - unpaired) % 2 == 0
-    if fit and abs(stated) <= MAX_PAIR_CHARGE and given in (None, stated):
-        of_spin = any(key in keys for key in (*MULTIPLICITIES, TOTAL_SPIN))
-        spin = {} if of_spin else {"multiplicity": str(multiplicity)}
-        return {"charge": str(stated)} | spin
-    if given is None:
-        raise Refused(
-            "ambiguous",
-            "ambiguous comment",
-            f"the comment {text.strip()!r} might be charge and multiplicity, which do not fit "
-            f"nuclei of {protons} protons: state the charge as charge=, such as charge=0",
-        )
-    return {}
-
-
 def angstrom_per_unit(keys: Mapping[str, str]) -> float:
     """The unit of the positions in Angstrom; 1 if the keys (in lower case) do not state it.
 
     Raises:
         Refused: it is no known unit, or two keys disagree.
     """
-    found: dict[str, float] = {}
-    for key in UNITS:
-        if key not in keys:
-            continue
-        text = keys[key].strip()
-        if text.lower() not in ANGSTROM_PER_UNIT:
-            what = f"{key}={text[:40]!r}: the positions must be in Angstrom or Bohr"
-            raise Refused("unparsable", "unknown unit", what)
-        found[key] = ANGSTROM_PER_UNIT[text.lower()]
-    if len(set(found.values())) > 1:
-        both = " and ".join(f"{key}={keys[key].strip()}" for key in found)
-        raise Refused("mismatch", "contradictory units", f"{both} contradict each other: keep one")
-    return next(iter(found.values()), 1.0)
+
+    def value_of(key: str) -> float:
+        unit = keys[key].strip()
+        if unit.lower() in ANGSTROM_PER_UNIT:
+            return ANGSTROM_PER_UNIT[unit.lower()]
+        what = f"{key}={unit[:40]!r}: the positions must be in Angstrom or Bohr"
+        raise Refused("unparsable", "unknown unit", what)
+
+    return _agreed(keys, UNITS, value_of, "units") or 1.0
+
+
+def _agreed(
+    keys: Mapping[str, str], names: Sequence[str], value_of: Callable[[str], Value], what: str
+) -> Value | None:
+    """The one value that these keys state; None if there is none of them."""
+    values = {key: value_of(key) for key in names if key in keys}
+    if len(set(values.values())) > 1:
+        all_of_them = " and ".join(f"{key}={keys[key].strip()}" for key in values)
+        message = f"{all_of_them} contradict each other: keep one"
+        raise Refused("mismatch", f"contradictory {what}", message)
+    return next(iter(values.values()), None)
 
 
 def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
@@ -196,11 +154,6 @@ def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
         if key in STATED and first.setdefault(key, value) != value:
             what = f"{key} is stated twice, as {first[key][:40]!r} and {value[:40]!r}: keep one"
             raise Refused("mismatch", f"contradictory {key}", what)
-
-
-def _protons(formula: str) -> int:
-    parts = _OF_FORMULA.findall(formula)
-    return sum(ATOMIC_NUMBERS.get(symbol, 0) * int(count or 1) for symbol, count in parts)
 
 
 def _check_multiplicity(key: str, text: str) -> None:

@@ -19,12 +19,12 @@ from pyscf_ipu.molecule.files.stated import (
     MOMENTS,
     Refused,
     angstrom_per_unit,
-    charge_and_multiplicity,
     charge_of,
     check_closed_shell,
     check_stated_once,
     is_periodic,
 )
+from pyscf_ipu.molecule.files.two_integers import charge_and_multiplicity
 
 FREE_ATOM = "IsolatedAtom"
 """The `config_type` of a frame that gives the energy of a free atom, and is not a molecule."""

@@ -48,7 +48,7 @@ def screened(path):
         ('initial_magmoms="_JSON [0.0, -1.5]"', OXYGEN, "radical", r"not zero \(-1.5\)"),
         ("initial_magmoms=up", OXYGEN, "unparsable", "magnetic moments must be numbers"),
         (MOMENTS, "O 0 0 0 0.0\nO 0 0 1.2 1.0\n", "radical", "magmoms. are not zero"),
-        ("charge=2 total_charge=0", WATER, "mismatch", r"charge=\+2 and total_charge=\+0"),
+        ("charge=2 total_charge=0", WATER, "mismatch", r"charge=2 and total_charge=0"),
         ("charge=0 charge=2", WATER, "mismatch", "charge is stated twice, as '0' and '2'"),
         ("total_charge=half", WATER, "unparsable", "total_charge='half': it must be a whole"),
         ("units=nm", WATER, "unparsable", "units='nm': .* in Angstrom or Bohr"),
