@@ -126,7 +126,7 @@ def frame_of(
 
 
 def _without_keys(comment: str) -> str:
-    """What a comment says besides its keys, if that begins or ends with an integer."""
+    """What a comment says besides its keys."""
     return _PAIR.sub(" ", comment) if "=" in comment else comment
 
 
