@@ -133,7 +133,9 @@ class RksCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
-        if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):
+        from pyscf_ipu.molecule.files.parts import is_sdf
+
+        if molecule.smiles and not is_sdf(Path(self.molecule)):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
         self.single_point(molecule, solver, report)
         if self.ipu is not None:
