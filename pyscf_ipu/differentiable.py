@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.advice.nearest import as_molecule
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
@@ -63,7 +64,7 @@ def energy_function(
 
     Raises:
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
-        ValueError: A setting cannot be used, the accuracy does not reach forces, the level has a
+        UsageError: A setting cannot be used, the accuracy does not reach forces, the level has a
             correction for dispersion, which is computed outside JAX, its grid turns with the
             molecule, or float64 is asked for without JAX's 64-bit mode.
         TypeError: These are not one Molecule and its Settings.
@@ -74,17 +75,17 @@ def energy_function(
     level.check_forces()
     numerics = level.numerics
     if level.dispersion is not None:
-        raise ValueError(
+        raise UsageError(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
             "leave out its suffix, or use pi.forces"
         )
     if level.grid.turns:
-        raise ValueError(
+        raise UsageError(
             f"grid_kind={level.grid_kind!r} has a grid that turns with the molecule, whose turning "
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
+        raise UsageError(
             f"precision={numerics.name!r} with jk={level.jk!r} computes in float64: make and call "
             "the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
@@ -139,7 +140,7 @@ def energy_function(
         """The energy in Hartree at positions [A, 3] in Bohr."""
         given = jnp.asarray(positions)
         if given.shape != (molecule.n_atoms, 3):
-            raise ValueError(
+            raise UsageError(
                 f"positions have the shape {given.shape}: this molecule needs "
                 f"({molecule.n_atoms}, 3), in Bohr"
             )

@@ -18,6 +18,7 @@ from pyscf.dft import gen_grid, radi
 from pyscf.dft.LebedevGrid import MakeAngularGrid
 
 from pyscf_ipu.elements.gaussian_grid import radial_points
+from pyscf_ipu.errors import UsageError
 
 LEVELS = range(10)
 """Grid levels of PySCF, coarse to fine."""
@@ -58,15 +59,15 @@ def check_size(size: object) -> None:
     """Check a `Grid.size`.
 
     Raises:
-        ValueError: it is neither a level nor a pair of sensible numbers.
+        UsageError: it is neither a level nor a pair of sensible numbers.
     """
     if type(size) is int and size in LEVELS:
         return
     if type(size) is not tuple:
-        raise ValueError(f"grid_level {size!r} is not an integer from 0 to 9")
+        raise UsageError(f"grid_level {size!r} is not an integer from 0 to 9")
     numbers = [n for n in size if type(n) is int and n > 0]
     if len(size) != 2 or len(numbers) != 2 or numbers[1] not in SPHERES:
-        raise ValueError(
+        raise UsageError(
             f"grid_level {size!r}: give a level, 0 to 9, or radial points and points of a Lebedev "
             f"sphere, for example (75, 302); spheres have {', '.join(map(str, SPHERES))} points"
         )
@@ -97,7 +98,7 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
         grid: its size; a level, 0 (coarse) to 9 (fine), is PySCF's default grid of that level.
 
     Raises:
-        ValueError: there is no grid of that size, or the atomic number is out of range.
+        UsageError: there is no grid of that size, or the atomic number is out of range.
     """
     size, pruned, kind = grid if isinstance(grid, Grid) else Grid(grid)
     check_size(size)
@@ -175,7 +176,7 @@ def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
         numbers: atomic numbers; 0 is an empty (padded) slot and gets the harmless value 1.
 
     Raises:
-        ValueError: if an atomic number is negative or above 103.
+        UsageError: if an atomic number is negative or above 103.
     """
     numbers = np.asarray(numbers)
     _check_numbers(numbers, lowest=0)
@@ -191,4 +192,4 @@ def _check_numbers(numbers: np.ndarray, lowest: int) -> None:
     """Refuse atomic numbers without a grid."""
     bad = numbers[(numbers < lowest) | (numbers > HEAVIEST)]
     if bad.size:
-        raise ValueError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")
+        raise UsageError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")

@@ -105,7 +105,7 @@ class Molecule(Conversions):
 
         Raises:
             InvalidMolecule: the SMILES cannot be read, is open-shell, or could not be embedded.
-            ImportError: RDKit is not installed.
+            MissingPackage: RDKit is not installed.
         """
         from pyscf_ipu.molecule.smiles import embedded
 

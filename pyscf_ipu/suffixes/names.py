@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4, METHODS, Parameters
 
 SUFFIXES: Mapping[str, str] = MappingProxyType({"-d3bj": D3BJ, "-d3": D3ZERO, "-d4": D4})
@@ -72,7 +73,7 @@ def dispersion_of(name: str) -> Dispersion | None:
     """The correction that a functional's name asks for; None if it asks for none.
 
     Raises:
-        ValueError: nobody has published such parameters; the message lists who has them.
+        UsageError: nobody has published such parameters; the message lists who has them.
     """
     functional, method = _split(name)
     if not method:
@@ -81,7 +82,7 @@ def dispersion_of(name: str) -> Dispersion | None:
     known = METHODS[method].parameters
     if fitted not in known or functional in OWN:
         offered = [*known, *(alias for alias, of in SAME_PARAMETERS.items() if of in known)]
-        raise ValueError(
+        raise UsageError(
             f"{name!r}: there are no {METHODS[method].words} parameters of {functional!r}, only of "
             f"{', '.join(sorted(set(offered) - set(OWN)))}"
         )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from pyscf_ipu.elements.cartesian import MIXED, Cart
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.settings import Settings, preset
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
-from qm1b.commands.choices import conformers, forces_need, of_dataset, size_limit, stability
+from qm1b.commands.choices import conformers, forces_need, size_limit, stability
 from qm1b.commands.ending import (
     how_to_go_on,
     outcome,
@@ -199,7 +200,7 @@ def _chip(name: str | None) -> "Target | None":
 
     try:
         return priced_target(name)
-    except ValueError as error:
+    except UsageError as error:
         raise UserError(f"--price: {error}") from None
 
 
@@ -243,7 +244,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
-    dataset = of_dataset(command.preset or DEFAULT_PRESET)
+    dataset = preset(command.preset or DEFAULT_PRESET)
     level = {
         "basis": command.basis,
         "xc": command.xc and command.xc.lower(),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.suffixes import dispersion_of
 
 VERSION = 7
@@ -291,7 +292,7 @@ def has(settings: Mapping[str, object], what: str) -> bool:
     """
     if what != DISPERSION:
         return not what or bool(settings.get(what))
-    with suppress(ValueError):  # there is no such level
+    with suppress(UsageError):  # there is no such level
         return dispersion_of(str(settings.get("xc", ""))) is not None
     return False
 

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import tyro
-
+from pyscf_ipu.command_line import command
 from pyscf_ipu.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
@@ -98,9 +97,7 @@ def from_command_line(arguments: Sequence[str]) -> Train:
     Raises:
         UserError: there is no data, or the file or --init cannot be used.
     """
-    parse = partial(
-        tyro.cli, Train, prog="schnet train", args=arguments, config=(tyro.conf.OmitArgPrefixes,)
-    )
+    parse = partial(command, Train, "schnet train", arguments)
     train = parse()
     file, sizes = train.config, None
     if file is None and not train.rows.data:
