@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import FlagCreatePairsOff, arg
 
@@ -32,6 +32,12 @@ class Info:
 @dataclass(frozen=True)
 class ProfileCommand:
     """Price one SCF on a simulated IPU."""
+
+    groups: ClassVar = {
+        "level of theory": ("How the molecule is computed.", "basis xc grid_level max_cycles"),
+        "chip": ("What is simulated.", "target num_ipus replicas compare strict"),
+        "files": ("What is written.", "html json trace"),
+    }
 
     smiles: str
     """SMILES of the molecule; RDKit makes its geometry."""

@@ -8,7 +8,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass, replace
+from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -21,7 +21,6 @@ from tyro.constructors import (
     StructConstructorSpec,
     StructFieldSpec,
     StructTypeInfo,
-    UnsupportedTypeAnnotationError,
 )
 
 NUMBERS = {int: "a whole number", float: "a number"}
@@ -32,7 +31,7 @@ def registry() -> ConstructorRegistry:
     rules = ConstructorRegistry()
     rules.struct_rule(_dataclass)
     rules.primitive_rule(_number)
-    rules.primitive_rule(_optional)
+    rules.primitive_rule(_union)
     return rules
 
 
@@ -142,19 +141,35 @@ def _number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
     )
 
 
-def _optional(
-    info: PrimitiveTypeInfo,
-) -> PrimitiveConstructorSpec | UnsupportedTypeAnnotationError | None:
-    """What may be None is read and shown as if it might not: None is not to be typed."""
-    members = get_args(info.type)
-    if get_origin(info.type) not in (Union, UnionType) or NoneType not in members:
+def _union(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+    """One of several types, which choices and the number of words decide; nobody types None."""
+    if get_origin(info.type) not in (Union, UnionType):
         return None
-    rest = Union[tuple(member for member in members if member is not NoneType)]  # noqa: UP007
-    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(rest, info.markers))
-    if isinstance(spec, UnsupportedTypeAnnotationError):
-        return spec
-    return replace(
-        spec,
-        is_instance=lambda value: value is None or spec.is_instance(value),
-        str_from_instance=lambda value: [] if value is None else spec.str_from_instance(value),
+    members = [
+        PrimitiveTypeInfo.make(t, info.markers) for t in get_args(info.type) if t != NoneType
+    ]
+    specs = [ConstructorRegistry.get_primitive_spec(member) for member in members]
+    known = [spec for spec in specs if isinstance(spec, PrimitiveConstructorSpec)]
+    if len(known) < len(specs):
+        return None
+    choices = [word for spec in known for word in spec.choices or ()]
+    metavar = f"{{{','.join(choices)}}}" if choices else " or ".join(s.metavar for s in known)
+
+    def read(words: list[str]) -> object:
+        for spec in known:
+            if len(words) == spec.nargs and (spec.choices is None or words[0] in spec.choices):
+                return spec.instance_from_str(words)
+        raise ValueError(f"{' '.join(words)!r} is not {metavar}")
+
+    def words_of(value: Any) -> list[str]:
+        return next((s.str_from_instance(value) for s in known if s.is_instance(value)), [])
+
+    lengths = sorted({spec.nargs for spec in known if isinstance(spec.nargs, int)})
+    return PrimitiveConstructorSpec(
+        nargs=lengths[0] if len(lengths) == 1 else tuple(lengths),
+        metavar=metavar,
+        instance_from_str=read,
+        is_instance=lambda value: value is None or any(s.is_instance(value) for s in known),
+        str_from_instance=words_of,
+        choices=tuple(choices) or None,
     )

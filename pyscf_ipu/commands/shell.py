@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.solver.solver import Solver
 
 Flag = Annotated[bool, FlagCreatePairsOff]
-Level = Annotated[Settings, FlagCreatePairsOff]
+Level = Annotated[Settings, FlagCreatePairsOff, arg(name="level of theory")]
 DEFAULT_LEVEL = Settings()
 FREQUENCIES_LEVEL = Settings(precision="float64")
 """As in `pyscf_ipu.frequencies`: float32 forces are too noisy for differences."""
@@ -30,6 +30,8 @@ FileName = Annotated[Path | None, arg(metavar="FILE")]
 @dataclass(frozen=True)
 class OneMolecule:
     """The options that all three commands have."""
+
+    groups: ClassVar = {"files": ("What is written besides.", "molden json")}
 
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
     """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
@@ -142,6 +144,8 @@ class RksCommand(OneMolecule):
 @dataclass(frozen=True)
 class OptimizeCommand(OneMolecule):
     """Find the geometry of least energy next to the given one; exit code 1 if it is not found."""
+
+    groups: ClassVar = {"files": ("What is written besides.", "xyz molden json")}
 
     max_steps: int = 200
     """Steps at most."""

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import tyro
 
@@ -22,6 +22,13 @@ MOLECULE = (
 @dataclass(frozen=True)
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
+
+    groups: ClassVar = {
+        "level of theory": (
+            "How the molecule is computed.",
+            "basis xc grid_level precision integrals max_cycles",
+        )
+    }
 
     molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"

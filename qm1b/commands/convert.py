@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import tyro
 
@@ -17,6 +17,8 @@ FormatName = Literal["parquet", "extxyz", "aselmdb", "schnetpack", "ace", "spice
 @dataclass(frozen=True)
 class Merge:
     """Join the folders of qm1b generate --shard into one, as if a single run had filled it."""
+
+    stdout_is_log: ClassVar = True
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
     """Folders of the parts."""
@@ -43,6 +45,8 @@ class Merge:
 @dataclass(frozen=True)
 class Export:
     """Write a dataset in another format: one file for a reader, or a folder for a dataset hub."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -107,6 +111,8 @@ class Export:
 class Import:
     """Restore a dataset folder from a file of qm1b export --all."""
 
+    stdout_is_log: ClassVar = True
+
     file: tyro.conf.Positional[Path]
     """A .parquet, .extxyz or .extxyz.gz file; the files exported with it must be beside it."""
     out: Path
@@ -127,6 +133,8 @@ class Import:
 @dataclass(frozen=True)
 class Split:
     """Split a dataset by molecule: all conformers of a molecule go into the same set."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import tyro
 
@@ -24,6 +24,8 @@ class Select:
 
     Duplicates stay, and so do molecules that cannot be computed: qm1b generate drops them.
     """
+
+    stdout_is_log: ClassVar = True
 
     files: tyro.conf.Positional[tuple[Path, ...]]
     """SMILES: files as for qm1b generate, compressed or in archives too; read one after another."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pyscf_ipu.command_line import command
 from pyscf_ipu.terminal import EXIT_INTERRUPTED
@@ -60,6 +60,8 @@ class Processes:
 @dataclass(frozen=True, kw_only=True)
 class Train(TrainSettings):
     """Train SchNet, or resume a training that was stopped."""
+
+    stdout_is_log: ClassVar = True
 
     out: Path
     """Folder of the run; a training in it is resumed."""
