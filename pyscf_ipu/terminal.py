@@ -1,12 +1,12 @@
 """What the commands share at a terminal: how they end, what they show, tables of aligned text."""
 
 import errno
-import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOBase, TextIOWrapper
 from typing import TextIO, cast
 
 from pyscf_ipu.errors import MISTAKES
@@ -34,7 +34,7 @@ class Stream:
         failed: is told of the failure, and may raise.
     """
 
-    def __init__(self, stream: TextIO, failed: Callable[[OSError], None]) -> None:
+    def __init__(self, stream: TextIOBase, failed: Callable[[OSError], None]) -> None:
         self._stream = stream
         self._failed = failed
 
@@ -125,16 +125,16 @@ def _standard_streams(failed: Callable[[OSError], None]) -> Iterator[None]:
         sys.stdout, sys.stderr = usual
 
 
-def _opened(stream: TextIO | None, number: int) -> TextIO:
+def _opened(stream: object, number: int) -> TextIOBase:
     """A stream that shows every text; one that was closed from the start fails like a broken one.
 
     Its number is taken at once: otherwise the next file that is opened would have it, and would
     receive what others print.
     """
-    if isinstance(stream, io.TextIOWrapper):  # a file name need not be valid text
+    if isinstance(stream, TextIOWrapper):  # a file name need not be valid text
         stream.reconfigure(errors="backslashreplace")
     if stream is not None:
-        return stream
+        return cast("TextIOBase", stream)
     descriptor = os.open(os.devnull, os.O_RDONLY)
     while descriptor < number:
         descriptor = os.open(os.devnull, os.O_RDONLY)

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import tyro
 
+from pyscf_ipu.command_line.given_words import prepared
 from pyscf_ipu.command_line.options import registry
-from pyscf_ipu.command_line.words import prepared
 
 Command = TypeVar("Command")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pyscf_ipu.errors import UsageError
-from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
+from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_parameters, without_suffix
 from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -97,6 +97,8 @@ def functional(name: str) -> Functional:
             f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
             f"one of these stands behind the name: {HOW}"
         )
+    if problem := without_parameters(name):
+        raise UsageError(problem)
     added = dispersion_of(name)
     if added is None:
         return known

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import tyro
 
+from pyscf_ipu.command_line.targets import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
@@ -20,7 +21,7 @@ class Merge:
 
     stdout_is_log: ClassVar = True
 
-    folders: tyro.conf.Positional[tuple[Path, ...]]
+    folders: SeveralPaths
     """Folders of the parts."""
     out: Path
     """Folder for the whole; it may contain the parts' folders."""

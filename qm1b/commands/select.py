@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import tyro
-
+from pyscf_ipu.command_line.targets import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.errors import UserError
 
@@ -27,7 +26,7 @@ class Select:
 
     stdout_is_log: ClassVar = True
 
-    files: tyro.conf.Positional[tuple[Path, ...]]
+    files: SeveralPaths
     """SMILES: files as for qm1b generate, compressed or in archives too; read one after another."""
     out: Path
     """File for the lines that are chosen; ends in .smi, .smiles or .txt."""

@@ -14,7 +14,6 @@ import pyscf_ipu as pi
 import pyscf_ipu.interop.frequencies  # before the fixture below replaces the Solver
 import pyscf_ipu.interop.optimize
 from pyscf_ipu.cli import main
-from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 
@@ -172,21 +171,6 @@ def test_frequencies_have_the_same_level_everywhere(monkeypatch):
         pi.frequencies(molecule_from_text("water"))
     assert made[0][3:5] == (None, FREQUENCIES_LEVEL.precision)
     assert FREQUENCIES_LEVEL.grid_level == pi.Settings().grid_level
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (["--json"], ["--json", "-"]),
-        (["--json", "water"], ["--json", "-", "water"]),
-        (["water", "--json", "a.json"], ["water", "--json", "a.json"]),
-        (["--json", "-", "water"], ["--json", "-", "water"]),
-        (["--json", "--forces"], ["--json", "-", "--forces"]),
-        (["water"], ["water"]),
-    ],
-)
-def test_a_json_option_that_stands_alone(given, expected):
-    assert with_json_target(given) == expected
 
 
 @pytest.mark.slow
