@@ -17,6 +17,10 @@ class UnknownBasis(UsageError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 
 
+class UnknownEquation(UsageError):
+    """This version of JAX writes programs in a way that the simulated IPU does not know."""
+
+
 class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, became non-finite, or is ill-conditioned."""
 

@@ -7,6 +7,7 @@ take their steps at the same time, so that their forces come from batches.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -14,9 +15,9 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
 from pyscf_ipu.solver.result import MoleculeResult
 from pyscf_ipu.solver.solver import Solver
@@ -64,16 +65,11 @@ class Optimized:
 @explains_keywords
 def optimize(
     molecules: Molecule | Sequence[Molecule],
-    basis: str | None = None,
-    xc: str | None = None,
-    grid_level: int | tuple[int, int] | None = None,
-    precision: str | None = None,
     *,
-    cart: Cart | None = None,
-    max_cycles: int | None = None,
     max_steps: int = 200,
     max_force_hartree_per_bohr: float = FORCE_LIMIT,
     solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
 ) -> Optimized | list[Optimized]:
     """The nearest minimum of the energy: one Optimized, or a list of them for a list.
 
@@ -98,7 +94,7 @@ def optimize(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
             "give 0 steps or more, and a force above 0"
         )
-    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
+    solver = solver_for(solver, **level)
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
     rows = results(mols, solver, Wanted(forces=True), strict=alone)

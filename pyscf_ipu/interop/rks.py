@@ -19,6 +19,7 @@ from pyscf.dft import libxc
 from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
+from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import rks
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
@@ -55,10 +56,12 @@ class RKS(dft.rks.RKS):
 
     small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
 
+    @explains_keywords
     def __init__(
         self,
         mol: gto.Mole,
         xc: str = "LDA,VWN",
+        *,
         precision: str = "float64",
         jk: Literal["exact", "ri", "auto"] = "exact",
     ) -> None:

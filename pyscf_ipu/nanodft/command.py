@@ -65,7 +65,11 @@ class Nanodft:
         start = time.perf_counter()
         molecule = find_molecule(self.molecule, self.charge)
         settings = Settings(
-            self.basis, self.xc, self.grid_level, self.precision, max_cycles=self.max_cycles
+            basis=self.basis,
+            xc=self.xc,
+            grid_level=self.grid_level,
+            precision=self.precision,
+            max_cycles=self.max_cycles,
         )
         dft.check(molecule, settings, self.integrals)
         enable_disk_cache()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.settings.presets import preset
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ KINDS = {"pyscf": "", "gaussian": "Gaussian's "}
 """The same of `Settings.grid_kind`."""
 
 
-@dataclass(frozen=True)
+@explains_keywords
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
 
@@ -87,7 +89,7 @@ class Settings:
             object.__setattr__(self, name, plain_integer(getattr(self, name)))
         if isinstance(self.cart, np.bool_):
             object.__setattr__(self, "cart", bool(self.cart))
-        if isinstance(self.grid_level, tuple):
+        if isinstance(self.grid_level, list | tuple):
             object.__setattr__(self, "grid_level", tuple(map(plain_integer, self.grid_level)))
 
     @classmethod
@@ -103,10 +105,7 @@ class Settings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
         """The settings of `to_dict`, also after JSON; fields that are left out are the defaults."""
-        given = dict(values)
-        if isinstance(given.get("grid_level"), list):
-            given["grid_level"] = tuple(given["grid_level"])
-        return cls(**given)
+        return cls(**values)
 
     def check(self) -> Settings:
         """The same settings, known to be usable.

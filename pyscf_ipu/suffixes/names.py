@@ -72,28 +72,20 @@ def dispersion_of(name: str) -> Dispersion | None:
     """The correction that a functional's name asks for; None if it asks for none.
 
     Raises:
-        ValueError: it is one `without_parameters`.
+        ValueError: nobody has published such parameters; the message lists who has them.
     """
-    if problem := without_parameters(name):
-        raise ValueError(problem)
     functional, method = _split(name)
     if not method:
         return OWN.get(functional)
-    return Dispersion(method, SAME_PARAMETERS.get(functional, functional))
-
-
-def without_parameters(name: str) -> str:
-    """Why a name asks for a correction that nobody has fitted, and who has one; "" otherwise."""
-    functional, method = _split(name)
-    known = METHODS[method].parameters if method else {}
     fitted = SAME_PARAMETERS.get(functional, functional)
-    if not method or (fitted in known and functional not in OWN):
-        return ""
-    offered = [*known, *(alias for alias, of in SAME_PARAMETERS.items() if of in known)]
-    return (
-        f"{name!r}: there are no {METHODS[method].words} parameters of {functional!r}, only of "
-        f"{', '.join(sorted(set(offered) - set(OWN)))}"
-    )
+    known = METHODS[method].parameters
+    if fitted not in known or functional in OWN:
+        offered = [*known, *(alias for alias, of in SAME_PARAMETERS.items() if of in known)]
+        raise ValueError(
+            f"{name!r}: there are no {METHODS[method].words} parameters of {functional!r}, only of "
+            f"{', '.join(sorted(set(offered) - set(OWN)))}"
+        )
+    return Dispersion(method, fitted)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.errors import UsageError
-from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_parameters, without_suffix
+from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
 from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -89,16 +88,14 @@ def functional(name: str) -> Functional:
     "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
-        UsageError: if there is no functional of that name, or no such correction for it.
+        ValueError: if there is no functional of that name, or no such correction for it.
     """
     whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
     if known is None:
-        raise UsageError(
+        raise ValueError(
             f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
             f"one of these stands behind the name: {HOW}"
         )
-    if problem := without_parameters(name):
-        raise UsageError(problem)
     added = dispersion_of(name)
     if added is None:
         return known

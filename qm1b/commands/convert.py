@@ -13,6 +13,8 @@ from qm1b.errors import UserError
 
 FormatName = Literal["parquet", "extxyz", "aselmdb", "schnetpack", "ace", "spice", "hub"]
 """Names of `qm1b.convert.kinds.KINDS`, which is not imported for the help."""
+SplitFormat = Literal[FormatName, "extxyz.gz"]
+"""Names of `qm1b.convert.split.FILES`."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,8 @@ class Split:
     """Fraction for testing."""
     seed: int = 0
     """Seed of the split; the same seed gives the same split."""
-    format: Literal["parquet", "extxyz", "extxyz.gz"] = "parquet"
-    """Format of the files. Others are for programs that split by themselves, and qm1b export writes
-    them of a whole run."""
+    format: SplitFormat = "parquet"
+    """Format of the files; hub makes one folder, whose card names the three sets."""
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
@@ -159,7 +160,7 @@ class Split:
 
         out = self.out or self.folder / "split"
         fractions = Fractions(self.train, self.valid, self.test)
-        parts = split(self.folder, out, fractions, self.seed, f".{self.format}")
+        parts = split(self.folder, out, fractions, seed=self.seed, form=self.format)
         for part in parts.values():
             rows = f"{counted(part.rows, 'row')} of {counted(part.molecules, 'molecule')}"
             say(f"{out / part.file}: {rows}")

@@ -64,6 +64,7 @@ def _alike(names: str, cost: OpCost) -> dict[str, OpCost]:
 
 _SHIFTS = "shift_left shift_right_logical shift_right_arithmetic"
 _TWO_PRODUCTS = "two vector multiplications, which give powers up to 4; a reciprocal is not in it"
+_ONE_MINUS_SQUARE = "(1 + x) (1 - x): a sum, a difference and a product of PopLibs's table"
 _CONVERSION = "one conversion instruction for each element"
 _RANDOM = "a random number and a store for each 64-bit vector, by the tile's own generator"
 _ERF_INV = (
@@ -105,6 +106,7 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         "random_bits": OpCost(1, 2, 1, "estimated", _RANDOM),
         "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, "derived", _ERF_INV),
         "integer_pow": OpCost(2, 2, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
+        "one_minus_square": OpCost(3, VECTOR, BINARY_LOOP, "derived", _ONE_MINUS_SQUARE),
         "convert_element_type": OpCost(2, 2, BINARY_LOOP, "estimated", _CONVERSION),
     }
 )
@@ -144,6 +146,7 @@ _HALF: Mapping[str, OpCost] = MappingProxyType(
         **_alike("lt le gt ge eq", _half(9, 4)),
         "ne": _half(11, 4),
         "integer_pow": OpCost(2, HALF_VECTOR, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
+        "one_minus_square": OpCost(3, HALF_VECTOR, BINARY_LOOP, "derived", _ONE_MINUS_SQUARE),
         "clamp": OpCost(8, 4, 0, "derived", "a maximum and a minimum of PopLibs's table"),
     }
 )

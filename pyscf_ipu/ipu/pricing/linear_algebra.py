@@ -4,6 +4,7 @@ import functools
 import math
 
 import numpy as np
+from jax import lax
 from jax.extend.core import JaxprEqn
 
 from pyscf_ipu.ipu.chip.amp import matmul_cycles
@@ -13,6 +14,7 @@ from pyscf_ipu.ipu.pricing.pricer import Pricer
 from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
+from pyscf_ipu.ipu.vertices.jax_equations import parameter
 
 REFERENCE_SWEEPS = 12  # PySCF-IPU calls ipu_jacobi_eigh with num_iters=12
 MOST_RESULT = 0.75
@@ -22,7 +24,7 @@ SCALAR_CYCLES = 4  # estimated: load, multiply, add and store of a dependent sca
 
 def dot(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """A block of the product on every tile, the sum over the inner axis perhaps split."""
-    (contract, _), (batch, _) = eqn.params["dimension_numbers"]
+    (contract, _), (batch, _) = parameter(eqn, tuple, "dimension_numbers")
     left = aval(eqn.invars[0]).shape
     b = math.prod(left[d] for d in batch)
     inner = math.prod(left[d] for d in contract)
@@ -34,9 +36,9 @@ def dot(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 
 def convolution(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """As the product of all windows with the filters, which is how PopLibs's vertex does it."""
-    numbers = eqn.params["dimension_numbers"]
+    numbers = parameter(eqn, lax.ConvDimensionNumbers, "dimension_numbers")
     kernel, out = aval(eqn.invars[1]).shape, aval(eqn.outvars[0]).shape
-    groups = int(eqn.params["feature_group_count"]) * int(eqn.params["batch_group_count"])
+    groups = math.prod(parameter(eqn, int, f"{of}_group_count") for of in ("feature", "batch"))
     columns = kernel[numbers.rhs_spec[0]]
     inner = math.prod(kernel) // max(1, columns)
     rows = math.prod(out) // max(1, columns)
@@ -188,7 +190,7 @@ def dense(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 
 def sort(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """A bitonic network over the tiles that hold the array."""
-    n = max(2, aval(eqn.invars[0]).shape[eqn.params["dimension"]])
+    n = max(2, aval(eqn.invars[0]).shape[parameter(eqn, int, "dimension")])
     stages = math.ceil(math.log2(n)) * (math.ceil(math.log2(n)) + 1) / 2
     out = p.results(eqn)
     _network(p, "sort", ins, stages, out[0].place.elements * len(out))
@@ -197,7 +199,7 @@ def sort(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 
 def top_k(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """A bitonic network that keeps the k largest: sorts runs of k, then halves their number."""
-    shape, k = aval(eqn.invars[0]).shape, max(2, int(eqn.params["k"]))
+    shape, k = aval(eqn.invars[0]).shape, max(2, parameter(eqn, int, "k"))
     n, of_k = max(2, shape[-1]), math.ceil(math.log2(k))
     stages = of_k * (of_k + 1) / 2 + max(0, math.ceil(math.log2(n)) - of_k) * (1 + of_k)
     # A value travels with its index.

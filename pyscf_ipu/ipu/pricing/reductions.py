@@ -16,6 +16,7 @@ from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.equation import size
+from pyscf_ipu.ipu.vertices.jax_equations import axes_of
 
 SOURCE = "PopLibs ReductionPlan: a vector a cycle per worker, and a vertex around it"
 
@@ -25,7 +26,7 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     value = ins[0]
     name = eqn.primitive.name
     m = max(1, size(eqn.outvars[0]))
-    axes = eqn.params.get("axes", (eqn.params.get("axis", 0),))
+    axes = axes_of(eqn)
     rows = value.place.key[0] == "tiles" and not value.view
     held = value.place.elements
     if value.view or value.constant is not None:

@@ -19,7 +19,7 @@ MOLECULE = molecule("C 0.1 -0.2 0.3; O 0.3 0.4 1.2")
 def found(request):
     """Ours, PySCF's molecule, and the AOs in terms of its functions."""
     basis, cart = request.param
-    settings = Settings(basis, "hf", 0, "float64", cart)
+    settings = Settings(basis=basis, xc="hf", grid_level=0, precision="float64", cart=cart)
     mole = mole_of(MOLECULE, settings)
     with jax.enable_x64(True):
         positions = jax.numpy.asarray(MOLECULE.positions)

@@ -174,7 +174,7 @@ def test_what_pyscf_leaves_behind_is_no_setting():
     field.get_veff(dm=np.eye(7))
     assert field.grids.coords is not None
     assert field._eri is not None
-    assert field.settings() == Settings("sto-3g", "lda", 0, "float64")
+    assert field.settings() == Settings(basis="sto-3g", xc="lda", grid_level=0, precision="float64")
     field.mol.set_geom_(np.array([[0, 0, 0], [0, 0, 1.1], [0, 1, 0]]))
     with pytest.raises(ValueError, match=r"call grids.reset\(\)"):
         field.settings()

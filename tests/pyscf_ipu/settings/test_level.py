@@ -117,7 +117,9 @@ def test_radial_points_and_points_of_a_sphere():
 
 
 def test_such_a_grid_is_that_of_pyscf():
-    level = Settings("sto-3g", "lda", (20, 50), "float64", prune=False)
+    level = Settings(
+        basis="sto-3g", xc="lda", grid_level=(20, 50), precision="float64", prune=False
+    )
     field = dft.RKS(mole_of(WATER, "sto-3g"), xc="lda,vwn")
     field.grids.atom_grid, field.grids.prune = (20, 50), None
     found = rks(WATER, solver=Solver(level))

@@ -43,12 +43,15 @@ def test_float32(solver_of):
 def test_an_element_without_auxiliary_functions_is_refused():
     mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
     with pytest.raises(InvalidMolecule, match="shells beyond g: use jk='exact'"):
-        Solver(Settings("def2-svp", jk="ri")).shape(mol)
-    assert Solver(Settings("def2-svp", jk="auto")).shape(mol).n_ao < 128
+        Solver(Settings(basis="def2-svp", jk="ri")).shape(mol)
+    assert Solver(Settings(basis="def2-svp", jk="auto")).shape(mol).n_ao < 128
 
 
 def test_memory_grows_with_the_third_power():
-    fit, exact = Settings("6-31g*", grid_level=0, jk="ri"), Settings("6-31g*", grid_level=0)
+    fit, exact = (
+        Settings(basis="6-31g*", grid_level=0, jk="ri"),
+        Settings(basis="6-31g*", grid_level=0),
+    )
     alkanes = [[6] * n + [1] * (2 * n + 2) for n in (8, 16, 48)]
     small_, large, huge = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
     assert 6.5 < fitting_bytes(large, fit) / fitting_bytes(small_, fit) < 9

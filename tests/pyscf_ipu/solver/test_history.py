@@ -60,7 +60,7 @@ def test_lists_and_what_does_not_go_together(both):
     rows = pi.rks([mol, mol], **LEVEL, history=True)
     np.testing.assert_array_equal(rows.history[1]["energy"], found.history["energy"])
     assert "history" in found.to_dict()
-    with pytest.raises(ValueError, match="stability=True makes several"):
+    with pytest.raises(ValueError, match="stability=True runs several"):
         pi.rks(mol, history=True, stability=True)
 
 
