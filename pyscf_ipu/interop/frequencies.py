@@ -16,7 +16,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
@@ -166,9 +166,9 @@ def frequencies(
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
     if not (temperature_kelvin > 0 and pressure_pascal > 0 and step_bohr > 0):
-        raise ValueError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
+        raise UsageError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
     if symmetry_number < 1:
-        raise ValueError(f"symmetry_number is {symmetry_number}: it must be at least 1")
+        raise UsageError(f"symmetry_number is {symmetry_number}: it must be at least 1")
     if solver is None:
         level["precision"] = level.get("precision") or "float64"
     solver = solver_for(solver, **level)

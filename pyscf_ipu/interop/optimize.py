@@ -15,7 +15,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
@@ -90,7 +90,7 @@ def optimize(
             result says why.
     """
     if max_steps < 0 or not max_force_hartree_per_bohr > 0:
-        raise ValueError(
+        raise UsageError(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
             "give 0 steps or more, and a force above 0"
         )

@@ -23,7 +23,7 @@ from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import rks
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.errors import UnknownBasis, UsageError
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
     check_grids,
@@ -79,7 +79,7 @@ class RKS(dft.rks.RKS):
     @precision.setter
     def precision(self, name: str) -> None:
         if not isinstance(name, str) or name not in PRECISIONS:
-            raise ValueError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
+            raise UsageError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
         self._precision = name
 
     @property
@@ -122,7 +122,7 @@ class RKS(dft.rks.RKS):
             )
         if dm0 is not None or kwargs:
             what = ", ".join(["dm0"] * (dm0 is not None) + list(kwargs))
-            raise ValueError(
+            raise UsageError(
                 f"kernel() got {what}: the SCF starts from atomic densities; call kernel() without "
                 "arguments, or use pyscf.dft.RKS"
             )
@@ -235,23 +235,23 @@ def functional_name(xc: object) -> str:
     try:
         asked = libxc.parse_xc(xc)
     except (KeyError, ValueError) as error:
-        raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
+        raise UsageError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
             if functional(name).without_vv10:
-                raise ValueError(
+                raise UsageError(
                     f"{xc!r} is the functional of {name!r}, which has D3(BJ) in place of VV10, and "
                     f"this class adds neither: use pyscf_ipu.rks(..., xc={name!r}) for D3(BJ), or "
                     "pyscf.dft.RKS for VV10"
                 )
             if functional(name).dispersion is not None:  # PySCF computes it without
-                raise ValueError(
+                raise UsageError(
                     f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
                     f"leaves to others: use pyscf_ipu.rks(..., xc={name!r}), or pyscf.dft.RKS"
                 )
             return name
     names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
-    raise ValueError(f"functional {xc!r} is not offered: use one of {names}")
+    raise UsageError(f"functional {xc!r} is not offered: use one of {names}")
 
 
 def basis_name(mole: gto.Mole) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from pyscf_ipu.advice.nearest import explains_keywords
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings.presets import preset
 
 if TYPE_CHECKING:
@@ -123,40 +124,40 @@ class Settings:
 
         for name in ("basis", "xc", "precision"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
+                raise UsageError(f"{name} is {getattr(self, name)!r}: give a name")
         if not isinstance(self.cart, bool) and self.cart != MIXED:
-            raise ValueError(
+            raise UsageError(
                 f"cart is {self.cart!r}: give True (6 d and 10 f functions), False (5 and 7) or "
                 f"{MIXED!r}"
             )
         supported_basis(self.basis)
         check_installed(functional(self.xc).dispersion)
         if self.precision not in PRECISIONS:
-            raise ValueError(
+            raise UsageError(
                 f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
             )
         check_size(self.grid_level)
         if self.jk not in FORMS:
-            raise ValueError(f"jk is {self.jk!r}: give one of {', '.join(FORMS)}")
+            raise UsageError(f"jk is {self.jk!r}: give one of {', '.join(FORMS)}")
         if not isinstance(self.prune, bool | np.bool_):
-            raise ValueError(f"prune is {self.prune!r}: give True or False")
+            raise UsageError(f"prune is {self.prune!r}: give True or False")
         self._check_grid_kind()
         if type(self.max_cycles) is not int or self.max_cycles < 1:
-            raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
+            raise UsageError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
         if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
-            raise ValueError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
+            raise UsageError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
         if self.accuracy not in ACCURACIES:
-            raise ValueError(f"accuracy is {self.accuracy!r}: give one of {', '.join(ACCURACIES)}")
+            raise UsageError(f"accuracy is {self.accuracy!r}: give one of {', '.join(ACCURACIES)}")
         if self.first_cycles not in ("coarse", "full"):
-            raise ValueError(f"first_cycles is {self.first_cycles!r}: give coarse or full")
+            raise UsageError(f"first_cycles is {self.first_cycles!r}: give coarse or full")
         if not isinstance(self.history, bool | np.bool_):
-            raise ValueError(f"history is {self.history!r}: give True or False")
+            raise UsageError(f"history is {self.history!r}: give True or False")
         return self
 
     def check_forces(self) -> None:
         """Raise ValueError where an SCF ends before forces are right."""
         if self.accuracy != "properties":
-            raise ValueError(
+            raise UsageError(
                 f'accuracy="{self.accuracy}" ends the SCF before forces are right: take '
                 'accuracy="properties", the default, or leave out forces'
             )
@@ -164,9 +165,9 @@ class Settings:
     def _check_grid_kind(self) -> None:
         """Refuse a kind that there is not, or not with this size."""
         if self.grid_kind not in KINDS:
-            raise ValueError(f"grid_kind is {self.grid_kind!r}: give one of {', '.join(KINDS)}")
+            raise UsageError(f"grid_kind is {self.grid_kind!r}: give one of {', '.join(KINDS)}")
         if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
-            raise ValueError(
+            raise UsageError(
                 f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
                 "Gaussian's levels and pruning are not published; give radial points and points of "
                 "each sphere, for example grid_level=(75, 302), and prune=False"

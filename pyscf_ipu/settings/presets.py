@@ -14,6 +14,7 @@ from typing import Any
 
 from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.elements.spellings import plain_name
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 
@@ -152,12 +153,12 @@ def preset(name: str) -> Preset:
         ValueError: no preset has the name; for a known dataset without one the message says why.
     """
     if not isinstance(name, str):
-        raise ValueError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
+        raise UsageError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
     plain = plain_name(name)
     if plain in PRESETS:
         return PRESETS[plain]
     if plain in WITHOUT_PRESET:
-        raise ValueError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
+        raise UsageError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
     near = difflib.get_close_matches(plain, PRESETS, 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
-    raise ValueError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")
+    raise UsageError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")

@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
@@ -57,7 +58,7 @@ def rks_core(
     if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:
         return _with_fit(mol, shape, settings, how)
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
+        raise UsageError(
             f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
             "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )

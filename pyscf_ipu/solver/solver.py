@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
-from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.host.backend import backend
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
@@ -78,7 +78,7 @@ class Solver:
         """
         new = Solver(settings)
         if new._computed != self._computed:
-            raise ValueError(f"{settings} has other programs than {self.settings}")
+            raise UsageError(f"{settings} has other programs than {self.settings}")
         vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
         return new
 
@@ -151,7 +151,7 @@ class Solver:
             ValueError: `stability` goes with `fixed_cycles`.
         """
         if stability and self.settings.fixed_cycles:
-            raise ValueError(
+            raise UsageError(
                 f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
                 "makes several of as many cycles as they need: leave one"
             )
@@ -232,7 +232,7 @@ class Solver:
         """
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
-            raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
+            raise UsageError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
         size = self._call_size(shape, len(mols))
         if forces:
             self.compile_gradient(shape, len(mols))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import MappingProxyType
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
 from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
@@ -92,7 +93,7 @@ def functional(name: str) -> Functional:
     """
     whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
     if known is None:
-        raise ValueError(
+        raise UsageError(
             f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
             f"one of these stands behind the name: {HOW}"
         )
