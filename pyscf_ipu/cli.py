@@ -11,7 +11,7 @@ from tyro.conf import FlagCreatePairsOff, arg
 
 import pyscf_ipu
 from pyscf_ipu.command_line import subcommand
-from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json, writing
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.nanodft.published_flags import is_published, translated
@@ -94,9 +94,11 @@ class ProfileCommand:
         if self.json:
             put_json(profile.to_json(), self.json)
         if self.html:
-            profile.to_html(self.html, other)
+            with writing(self.html):
+                profile.to_html(self.html, other)
         if self.trace:
-            profile.to_trace(self.trace)
+            with writing(self.trace):
+                profile.to_trace(self.trace)
         if self.json != TO_STDOUT:
             print(profile.summary() + (f"\n\n{diff(profile, other)}" if other else ""))
         return 0

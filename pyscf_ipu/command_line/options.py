@@ -7,9 +7,11 @@ that no group has come first.
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from functools import cache, partial
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -23,14 +25,14 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
-NUMBERS = {int: "a whole number", float: "a number"}
+PLAIN = {int: "a whole number", float: "a number", Path: "a path"}
 
 
 def registry() -> ConstructorRegistry:
     """The rules for tyro."""
     rules = ConstructorRegistry()
     rules.struct_rule(_dataclass)
-    rules.primitive_rule(_number)
+    rules.primitive_rule(_plain)
     rules.primitive_rule(_union)
     return rules
 
@@ -120,23 +122,23 @@ def _same(value: object) -> object:
     return value
 
 
-def _number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
-    """A number, whose mistakes are told without words of Python."""
-    kind: Callable[[str], int | float] = info.type
-    if kind not in NUMBERS:
+def _plain(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+    """A number or a path, whose mistakes are told without words of Python."""
+    kind: Any = info.type
+    if kind not in PLAIN:
         return None
 
-    def read(words: list[str]) -> int | float:
-        try:
-            return kind(words[0])
-        except ValueError:
-            raise ValueError(f"{words[0]!r} is not {NUMBERS[info.type]}") from None
+    def read(words: list[str]) -> object:
+        with suppress(ValueError):
+            if words[0]:  # an empty path would be the folder of the shell
+                return kind(words[0])
+        raise ValueError(f"{words[0]!r} is not {PLAIN[kind]}")
 
     return PrimitiveConstructorSpec(
         nargs=1,
-        metavar=info.type.__name__.upper(),
+        metavar=kind.__name__.upper(),
         instance_from_str=read,
-        is_instance=lambda value: type(value) is kind or (kind is float and type(value) is int),
+        is_instance=lambda value: isinstance(value, (kind, int) if kind is float else kind),
         str_from_instance=lambda value: [str(value)],
     )
 

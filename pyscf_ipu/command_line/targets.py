@@ -1,6 +1,7 @@
 """Where a command puts its results: standard output, or files that the user names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -42,12 +43,14 @@ def put_json(text: str, target: Path) -> None:
     if target == TO_STDOUT:
         print(text, flush=True)
     else:
-        put_text(text, target)
+        with writing(target):
+            target.write_text(f"{text}\n", encoding="utf-8")
 
 
-def put_text(text: str, target: Path) -> None:
-    """Write text and the end of its last line; raises UsageError if the file cannot be written."""
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Write a file of the user's; raises UsageError if the system refuses."""
     try:
-        target.write_text(f"{text}\n", encoding="utf-8")
+        yield
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}; give another file") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_text
+from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import say
 
@@ -168,7 +168,7 @@ class OptimizeCommand(OneMolecule):
         report.add(f"{best.message}; {gain}", optimization=record)
         text = xyz_text(best.molecule, best.energy)
         if self.xyz is not None:
-            put_text(text, self.xyz)
+            put_json(text, self.xyz)
         report.add(text if self.xyz is None else f"geometry in {self.xyz}")
         self.single_point(best.molecule, solver, report)
         return 0 if best.converged else 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json
+from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json, writing
 from pyscf_ipu.errors import UsageError
 from schnet.errors import UserError
 
@@ -60,7 +60,8 @@ class Price:
         packs = packs_of(self._sizes(), model, self.pack_molecules)
         found = price_training(model, Optimizer(), packs, system, self.accumulation, self.precision)
         if self.html:
-            found.profile.to_html(self.html)
+            with writing(self.html):
+                found.profile.to_html(self.html)
         if self.json:
             put_json(json.dumps(found.to_dict(), indent=1), self.json)
         if self.json is None or self.json != Path("-"):

@@ -44,6 +44,7 @@ class Outer(Base):
     size: int | tuple[int, int] = 5
     kind: bool | Literal["mixed"] | None = None
     flag: bool | None = None
+    file: Path | None = None
     paths: tuple[Path, ...] = ()
     names: list[str] = field(default_factory=list)
 
@@ -88,6 +89,7 @@ def test_help_has_groups_and_no_none(capsys):
         ("--two 1.5", "--two: '1.5' is not a whole number"),
         ("--size x", "--size: 'x' is not a whole number"),
         ("--size 1 2 3", "--size: '1 2 3' is not INT or INT INT"),
+        ("--file=", "--file: '' is not a path"),
         ("--kind none", "invalid choice 'none'"),
     ],
 )

@@ -15,6 +15,7 @@ import pyscf_ipu.interop.frequencies  # before the fixture below replaces the So
 import pyscf_ipu.interop.optimize
 from pyscf_ipu.cli import main
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
@@ -126,6 +127,30 @@ def test_a_mistake_is_one_sentence(arguments, words, capsys):
     assert words in err
     assert err.count("\n") == 1
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("bug", [ValueError, ImportError, TypeError, OSError])
+def test_a_bug_keeps_its_traceback_and_a_mistake_has_none(bug, capsys, monkeypatch):
+    def broken(error):
+        def shape(*_, **__):
+            raise error
+
+        return shape
+
+    monkeypatch.setattr(pi.Solver, "shape", broken(bug("zip() argument 2 is longer")))
+    with pytest.raises(bug, match="zip"):
+        main(["rks", "water", *LEVEL])
+    monkeypatch.setattr(pi.Solver, "shape", broken(UsageError("give fewer")))
+    assert main(["rks", "water", *LEVEL]) == 2
+    assert capsys.readouterr().err == "pyscf-ipu: give fewer\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(capsys):
+    for command, option in (("rks", "--molden"), ("rks", "--json"), ("optimize", "--xyz")):
+        code = main([command, "water", *LEVEL, "--grid-level", "0", option, "/proc/a.json"])
+        err = capsys.readouterr().err
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.startswith("pyscf-ipu: cannot write /proc/a.json: ")
 
 
 def test_a_doubt_about_the_unit_is_one_sentence(capsys, tmp_path):
