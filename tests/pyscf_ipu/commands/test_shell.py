@@ -17,6 +17,7 @@ from pyscf_ipu.cli import main
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
 from pyscf_ipu.errors import UsageError
 from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.solver.solver import Solver
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
 
@@ -137,10 +138,10 @@ def test_a_bug_keeps_its_traceback_and_a_mistake_has_none(bug, capsys, monkeypat
 
         return shape
 
-    monkeypatch.setattr(pi.Solver, "shape", broken(bug("zip() argument 2 is longer")))
+    monkeypatch.setattr(Solver, "shape", broken(bug("zip() argument 2 is longer")))
     with pytest.raises(bug, match="zip"):
         main(["rks", "water", *LEVEL])
-    monkeypatch.setattr(pi.Solver, "shape", broken(UsageError("give fewer")))
+    monkeypatch.setattr(Solver, "shape", broken(UsageError("give fewer")))
     assert main(["rks", "water", *LEVEL]) == 2
     assert capsys.readouterr().err == "pyscf-ipu: give fewer\n"
 
