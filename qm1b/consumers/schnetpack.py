@@ -64,7 +64,8 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
     def write(stream: IO[bytes]) -> None:
         try:
             database = SQLite3Database(stream.name, use_lock_file=False)
-            database.metadata = metadata(source)
+            with database:  # outside it, ASE leaves closing a connection to the garbage collector
+                database.metadata = metadata(source)
             for batch in batches:
                 with database:
                     for row in ase_rows(batch):

@@ -12,6 +12,11 @@ from pyscf_ipu.numerics.hermite import n_hermite
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
+# JAX from 0.11 on: the kernels stay until there are others.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The Pallas Triton backend is deprecated:DeprecationWarning"
+)
+
 H100 = AbstractDevice("NVIDIA H100 80GB HBM3", 132, "cuda")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from oracle import HYDROGEN, small
+from oracle import small
 
 from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule
@@ -76,7 +76,7 @@ def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
 
 def test_mixed_has_the_energy_of_float64(solver_of):
     narrow, wide = (
-        rks(HYDROGEN, solver=solver_of(precision=p, xc="hf", jk="ri")) for p in ("mixed", "float64")
+        rks(MOL, solver=solver_of(precision=p, xc="hf", jk="ri")) for p in ("mixed", "float64")
     )
     assert narrow.converged
     assert narrow.energy == pytest.approx(wide.energy, abs=1e-7)
