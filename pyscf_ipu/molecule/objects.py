@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -158,6 +158,6 @@ def perceived(
     with rdBase.BlockLogs():
         graph = Chem.MolFromXYZBlock("\n".join([*lines, ""]))
         if graph is None:
-            raise ValueError("RDKit cannot read the atoms")
+            raise UsageError("RDKit cannot read the atoms")
         rdDetermineBonds.DetermineBonds(graph, charge=charge)
     return graph
