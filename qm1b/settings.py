@@ -58,7 +58,7 @@ class RunSettings:
     rattle_angstrom: float = 0.0
     """Displace every coordinate by a Gaussian step of this standard deviation, in Angstrom."""
     input_format: str = "auto"
-    """smiles, table, sdf or xyz; auto detects it from the content, then from the name."""
+    """smiles, id_smiles, table, sdf or xyz; auto: by the content, then by the name."""
     smiles_column: str | None = None
     """Column of SMILES in a table: its name, or its number if there is no header."""
     id_column: str | None = None

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.network.forces import predict_with_forces
@@ -23,7 +24,7 @@ from schnet.samples.targets import UNITS
 try:
     from ase.calculators.calculator import Calculator, all_changes
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackage(
         f"schnet.calculator needs ASE, which is not installed: run {how_to_install('ase')}"
     ) from error
 

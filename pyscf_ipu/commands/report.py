@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyscf_ipu.commands.json_option import TO_STDOUT, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, put_json, writing
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain, without_nan
 from pyscf_ipu.terminal import say, text_table
@@ -71,7 +71,8 @@ def single_point(
     if compare:
         compare_with_pyscf(molecule, solver, found, report=report)
     if molden is not None:
-        found.to_molden(molden)
+        with writing(molden):
+            found.to_molden(molden)
         report.add(f"orbitals in {molden}", molden=str(molden))
 
 

@@ -18,6 +18,7 @@ from pyscf.dft import gen_grid, radi
 from pyscf.dft.LebedevGrid import MakeAngularGrid
 
 from pyscf_ipu.elements.gaussian_grid import radial_points
+from pyscf_ipu.errors import UsageError
 
 HEAVIEST = 103
 """Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""
@@ -150,7 +151,7 @@ def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
         numbers: atomic numbers; 0 is an empty (padded) slot and gets the harmless value 1.
 
     Raises:
-        ValueError: if an atomic number is negative or above 103.
+        UsageError: if an atomic number is negative or above 103.
     """
     numbers = np.asarray(numbers)
     _check_numbers(numbers, lowest=0)
@@ -166,4 +167,4 @@ def _check_numbers(numbers: np.ndarray, lowest: int) -> None:
     """Refuse atomic numbers without a grid."""
     bad = numbers[(numbers < lowest) | (numbers > HEAVIEST)]
     if bad.size:
-        raise ValueError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")
+        raise UsageError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")

@@ -12,7 +12,7 @@ import numpy as np
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords, nearest_keyword
 from pyscf_ipu.api import ill_conditioned, rks, solver_for
-from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.errors import ConvergenceError, MissingPackage
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import LevelKeywords
@@ -25,7 +25,7 @@ try:
     from ase import Atoms
     from ase.calculators import calculator
 except ImportError as error:
-    raise ImportError(f"the calculator is ASE's: run {how_to_install('ase')}") from error
+    raise MissingPackage(f"the calculator is ASE's: run {how_to_install('ase')}") from error
 
 
 class Calculator(calculator.Calculator):

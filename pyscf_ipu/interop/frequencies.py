@@ -16,7 +16,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
@@ -32,7 +32,7 @@ try:
 
     from pyscf_ipu.interop.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackage(
         f"frequencies takes its displacements from ASE: run {how_to_install('ase')}"
     ) from error
 
@@ -157,7 +157,7 @@ def frequencies(
         solver: compiled programs to use, at its settings.
 
     Raises:
-        ImportError: ASE is not installed.
+        MissingPackage: ASE is not installed.
         TypeError: this is not one Molecule.
         UsageError: a setting or a number cannot be used.
         InvalidMolecule: the molecule cannot be computed.

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
@@ -28,7 +28,9 @@ try:
     from ase.calculators.singlepoint import SinglePointCalculator
     from ase.optimize import BFGS
 except ImportError as error:
-    raise ImportError(f"optimize takes its steps from ASE: run {how_to_install('ase')}") from error
+    raise MissingPackage(
+        f"optimize takes its steps from ASE: run {how_to_install('ase')}"
+    ) from error
 
 
 FORCE_LIMIT = 1e-4
@@ -81,7 +83,7 @@ def optimize(
         max_force_hartree_per_bohr: largest length of the force on an atom at a minimum.
 
     Raises:
-        ImportError: ASE is not installed.
+        MissingPackage: ASE is not installed.
         UsageError: a setting or a limit cannot be used.
         TypeError: an entry is not a Molecule.
         InvalidMolecule: a single molecule cannot be computed; in a list, the `message` of its

@@ -11,7 +11,7 @@ The class is a subclass, so that defaults and names are PySCF's: functional "LDA
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pyscf import dft, gto, lib
@@ -55,6 +55,7 @@ class RKS(dft.rks.RKS):
         jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
     """
 
+    _keys: ClassVar = {"jk"}  # attributes of which PySCF's check does not warn
     small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
 
     @explains_keywords

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
@@ -75,13 +76,13 @@ def simulate(
         BFloat16OnIpuError: The same of bfloat16.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        ValueError: `available_memory_proportion` is not above 0 and at most 1, there is less than
+        UsageError: `available_memory_proportion` is not above 0 and at most 1, there is less than
             one IPU or replica, more than the system has, `resident`
             names an argument that is not there, or the program uses a tile that the target does
             not have.
     """
     if not 0.0 < available_memory_proportion <= 1.0:
-        raise ValueError(
+        raise UsageError(
             f"available_memory_proportion={available_memory_proportion}: give a share of a tile's "
             "memory above 0 and at most 1"
         )
@@ -162,7 +163,7 @@ class _Priced:
         self._closed, self._quick = closed, how.quick
         stages = 1 + last_mark(closed.jaxpr)
         if stages > num_ipus:
-            raise ValueError(
+            raise UsageError(
                 f"the program has a stage on IPU {stages - 1}, and a replica has num_ipus="
                 f"{num_ipus}: give at least {stages}"
             )

@@ -39,7 +39,7 @@ from pyscf.scf.hf import init_guess_by_minao
 
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.elements.cartesian import MIXED
-from pyscf_ipu.errors import ConvergenceError, TooLarge
+from pyscf_ipu.errors import ConvergenceError, TooLarge, UsageError
 from pyscf_ipu.nanodft.integrals import INTEGRALS, Integrals, mole_of
 from pyscf_ipu.solver.memory import available_bytes
 from pyscf_ipu.xc import functional
@@ -86,7 +86,7 @@ def scf(
     """Restricted Kohn-Sham energy of a molecule; `on_cycle` sees every cycle.
 
     Raises:
-        ValueError: the molecule or a setting cannot be used.
+        UsageError: the molecule or a setting cannot be used.
         ConvergenceError: the loop does not end within settings.max_cycles.
     """
     check(molecule, settings, integrals)
@@ -287,12 +287,12 @@ FUNCTIONALS: dict[str, tuple[Callable | None, float, str]] = {
 def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, for what nanoDFT cannot use."""
     if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
-        raise ValueError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
+        raise UsageError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
     if settings.check().cart == MIXED:
-        raise ValueError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
+        raise UsageError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
     molecule.check(settings.precision)
     if integrals not in INTEGRALS:
-        raise ValueError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
+        raise UsageError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
     solver = Solver(settings)
     solver.shape(molecule)  # refuses elements that the basis lacks, and too many electrons
     n = solver.n_ao(molecule.numbers)

@@ -79,7 +79,7 @@ class Solver:
         """
         new = Solver(settings)
         if new._computed != self._computed:
-            raise ValueError(f"{settings} has other programs than {self.settings}")
+            raise UsageError(f"{settings} has other programs than {self.settings}")
         vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
         return new
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import jax
 from jaxtyping import PyTree
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.numerics.arrays import HostArray
 
 Shapes = tuple[jax.ShapeDtypeStruct, ...]
@@ -96,14 +97,14 @@ class Declared:
         """Lowest and highest cycles of a worker; None if they are to be counted.
 
         Raises:
-            ValueError: the estimate is negative, not finite, or the wrong way round.
+            UsageError: the estimate is negative, not finite, or the wrong way round.
         """
         if self.primitive.perf_estimate is None:
             return None
         found = self.primitive.perf_estimate(target, *self.rows)
         low, high = found if isinstance(found, tuple) else (found, found)
         if not 0.0 <= low <= high < float("inf"):
-            raise ValueError(
+            raise UsageError(
                 f"vertex {self.primitive.name!r} estimates {found} cycles for rows "
                 f"{[r.shape for r in self.rows]}: give one number >= 0, or (lowest, highest)"
             )

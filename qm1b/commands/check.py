@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import ClassVar
 
 import tyro
 
@@ -19,6 +20,16 @@ class Verify:
     Exits with 1 if an invariant is broken or a bound is exceeded. Bounds not given here are those
     of the precision and basis.
     """
+
+    stdout_is_log: ClassVar = True
+    groups: ClassVar = {
+        "bound": (
+            "What may differ at most, where it is not as for the precision and basis.",
+            "energy_mae_mev energy_max_mev gap_mae_mev dipole_max_e_bohr charge_max_e homo_mae_mev "
+            "homo_max_mev lumo_mae_mev lumo_max_mev force_max_mev_angstrom higher_percent "
+            "lower_percent not_compared_percent",
+        )
+    }
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -110,6 +121,8 @@ class Card:
 
     Run qm1b verify first, so that the card can state the measured errors.
     """
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""

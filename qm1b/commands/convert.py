@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import tyro
 
+from pyscf_ipu.command_line.targets import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
@@ -20,7 +21,9 @@ SplitFormat = Literal[FormatName, "extxyz.gz"]
 class Merge:
     """Join the folders of qm1b generate --shard into one, as if a single run had filled it."""
 
-    folders: tyro.conf.Positional[tuple[Path, ...]]
+    stdout_is_log: ClassVar = True
+
+    folders: SeveralPaths
     """Folders of the parts."""
     out: Path
     """Folder for the whole; it may contain the parts' folders."""
@@ -45,6 +48,8 @@ class Merge:
 @dataclass(frozen=True)
 class Export:
     """Write a dataset in another format: one file for a reader, or a folder for a dataset hub."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -109,6 +114,8 @@ class Export:
 class Import:
     """Restore a dataset folder from a file of qm1b export --all."""
 
+    stdout_is_log: ClassVar = True
+
     file: tyro.conf.Positional[Path]
     """A .parquet, .extxyz or .extxyz.gz file; the files exported with it must be beside it."""
     out: Path
@@ -129,6 +136,8 @@ class Import:
 @dataclass(frozen=True)
 class Split:
     """Split a dataset by molecule: all conformers of a molecule go into the same set."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""

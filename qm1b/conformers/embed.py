@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Integer
 
+from pyscf_ipu.errors import InvalidMolecule
 from qm1b.conformers.embedding import (
     GIVEN,
     NOT_RELAXED,
@@ -65,7 +66,7 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
             positions = _finished(
                 found.numbers, xyz, candidate, settings=settings, seed=seed, copy=copy
             )
-        except ValueError as error:
+        except InvalidMolecule as error:
             problem = f"; {error}"
             continue
         kept.append(
@@ -125,14 +126,14 @@ def _finished(
     """Displaced, rounded and checked positions.
 
     Raises:
-        ValueError: they cannot be computed.
+        InvalidMolecule: they cannot be computed.
     """
     from pyscf_ipu.molecule.molecule import Molecule
 
     if settings.rattle_angstrom:
         moved = rattled(numbers, positions, settings.rattle_angstrom, seed=seed, copy=copy)
         if moved is None:
-            raise ValueError("displaced atoms came too close in every try")
+            raise InvalidMolecule("displaced atoms came too close in every try")
         positions = moved
     positions = rounded(positions)
     molecule = Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles)

@@ -144,10 +144,10 @@ def read_metadata(folder: Path) -> Json:
     except FileNotFoundError:
         what = "does not exist" if not folder.exists() else f"holds no run (no {MANIFEST})"
         raise UserError(f"folder {folder} {what}; give the --out of a qm1b generate") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{folder / MANIFEST} cannot be read ({error}). {MEND}") from None
     except UserError as error:
         raise UserError(f"folder {folder}: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{folder / MANIFEST} cannot be read ({error}). {MEND}") from None
 
 
 def write_drops(path: Path, drops: Iterable[Drop]) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.inputs import lines, tables, xyz
 from qm1b.inputs.container import Source, decoded
-from qm1b.inputs.detect import GEOMETRIES, resolve
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, resolve
 from qm1b.inputs.records import Record
 from qm1b.inputs.unit_checks import InputSummary, UnitChecks, checked
 from qm1b.settings import RunSettings
 
-__all__ = ["GEOMETRIES", "InputSummary", "Record", "read", "resolve", "summarise"]
+__all__ = ["GEOMETRIES", "REMARKS", "InputSummary", "Record", "read", "resolve", "summarise"]
 
 
 def summarise(path: Path, settings: RunSettings) -> InputSummary:
@@ -81,6 +81,7 @@ def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Reco
     name = settings.id_column
     readers: dict[str, Callable[..., Iterator[Record]]] = {
         "smiles": lines.entries,
+        ID_FIRST: lines.id_entries,
         "table": lambda text: tables.entries(text, settings.smiles_column, name),
         "sdf": lambda text: lines.sdf_entries(text, name),
         "xyz": lambda text: xyz.entries(text, name),

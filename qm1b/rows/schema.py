@@ -334,6 +334,8 @@ DROP_REASONS: dict[str, str] = {
     "too_long": "the line is longer than any molecule that could be computed",
     "unparsable": "it cannot be read: syntax, valence, or a value that is not allowed",
     "unsupported_element": "an element that the basis or the engine does not support",
+    "ghost": "a ghost or dummy atom, which has functions but no nucleus",
+    "ambiguous": "a label or a comment that may mean several things",
     "multi_fragment": "more than one molecule (a salt or a mixture)",
     "too_large": "more atomic orbitals than --max-aos, or than fit into this machine's memory",
     "radical": "unpaired electrons",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.messages import ProgramEvent
@@ -185,7 +186,7 @@ def _connected(address: str) -> Ray:
     try:
         import ray
     except ImportError:
-        raise UserError(f"--cluster needs Ray: run {how_to_install('cluster')}") from None
+        raise MissingPackage(f"--cluster needs Ray: run {how_to_install('cluster')}") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         _must_answer(address)

@@ -87,17 +87,15 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     the same, row by row, as if one run had filled it.
 
     Raises:
-        UserError: the input, the output folder or the settings cannot be used, the folder is in use
-            or holds another run, the input changes during the run, the disk is full, or the compute
-            processes cannot start or keep dying.
+        UsageError: the input, the output folder or the settings cannot be used, the folder is in
+            use or holds another run, the input changes during the run, the disk is full, or the
+            compute processes cannot start or keep dying.
+        MissingPackage: the package of a dispersion correction is not installed.
     """
     _check_retry(run)
     source = inputs.summarise(run.source, run.settings)
-    try:
-        engine = engine_factory.build(run.factory, run.settings.level)
-        definition = engine_factory.definition(run.settings.level.xc)
-    except (ValueError, ImportError) as error:  # a package of a dispersion correction
-        raise UserError(str(error)) from None
+    engine = engine_factory.build(run.factory, run.settings.level)
+    definition = engine_factory.definition(run.settings.level.xc)
     run = replace(run, settings=with_padding(run.settings, run.out, source.n_lines))
     identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped

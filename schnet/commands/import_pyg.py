@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import tyro
 
@@ -12,6 +12,8 @@ from schnet.network.config import Readout
 @dataclass(frozen=True)
 class ImportPyg:
     """Make a run folder from a SchNet that was trained with PyTorch-Geometric."""
+
+    stdout_is_log: ClassVar = True
 
     weights: tyro.conf.Positional[Path]
     """The network's state_dict: .npz, or .pt if torch is installed."""

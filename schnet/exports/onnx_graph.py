@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.process.files import atomic_write
 from schnet.errors import UserError
@@ -89,7 +90,9 @@ def model(predictor: Predictor) -> Any:
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
-        raise UserError(f"--onnx needs the package onnx: run {how_to_install('onnx')}") from None
+        raise MissingPackage(
+            f"--onnx needs the package onnx: run {how_to_install('onnx')}"
+        ) from None
     if predictor.config.readout == "dipole":
         raise UserError("--onnx is for energies and gaps; --pyg takes dipoles, too")
     g = _Graph(helper, numpy_helper)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from jax import Array
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.strips import StripData, paired
 from pyscf_ipu.ipu.algorithms.families import family_plan
@@ -50,12 +51,12 @@ def machine_of(
             each. Needs two IPUs.
 
     Raises:
-        ValueError: There is less than one IPU.
+        UsageError: There is less than one IPU.
     """
     if num_ipus < 1:
-        raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
+        raise UsageError(f"num_ipus={num_ipus}: give 1 or more")
     if pipelined and num_ipus != 2:
-        raise ValueError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
+        raise UsageError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
     n_tiles = (1 if pipelined else num_ipus) * int(target.tiles_per_ipu)
     left = room(target, shape, n_tiles)
     workers = int(target.num_worker_contexts)

@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
@@ -167,7 +168,7 @@ class Pricer(Steps):
         """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""
         devices = math.prod(mesh_of(eqn).shape.values())
         if devices not in (1, self.replicas):
-            raise ValueError(
+            raise UsageError(
                 f"the program is spread over {devices} devices: simulate it with "
                 f"replicas={devices}, or make its mesh of one device for any number"
             )

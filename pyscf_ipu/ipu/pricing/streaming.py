@@ -10,6 +10,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.pricing.pricer import Pricer
 from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.steps import Value
@@ -43,7 +44,7 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     (value,) = ins
     store = eqn.params["store"]
     if store == is_streamed(value):
-        raise ValueError(
+        raise UsageError(
             "streaming_store of an array that is in streaming memory already: leave it out"
             if store
             else "streaming_load of an array that is on the tiles: store it first, or leave it out"

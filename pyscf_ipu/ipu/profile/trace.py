@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.findings.totals import title
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 
@@ -32,7 +33,7 @@ class _Span:
 
 
 def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
-    """The trace as JSON has it; raises ValueError if `max_events` is less than 1."""
+    """The trace as JSON has it; raises UsageError if `max_events` is less than 1."""
     return {
         "traceEvents": [*_lane_names(profile), *trace_events(profile, max_events)],
         "displayTimeUnit": "ns",
@@ -43,7 +44,7 @@ def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
 def trace_events(profile: ProfileData, max_events: int = 200_000) -> list[Event]:
     """The events of the program in the order of their start, without the names of the lanes."""
     if max_events < 1:
-        raise ValueError(f"max_events is {max_events}; a trace needs room for at least 1 event")
+        raise UsageError(f"max_events is {max_events}; a trace needs room for at least 1 event")
     spans = _spans(profile.program, _opened_loops(profile.program, max_events))
     microseconds = 1e6 / profile.clock_hz
     events = list(islice(_events(spans, 0.0, microseconds), max_events))

@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 from jax.core import AbstractValue, ShapedArray
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import collective_cycles
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
@@ -125,7 +126,7 @@ class Steps:
         if value.constant is not None:
             return
         if value.place.key[0] == "streaming":
-            raise ValueError(
+            raise UsageError(
                 "the program reads an array that is in streaming memory: bring it back with "
                 "streaming_load first"
             )

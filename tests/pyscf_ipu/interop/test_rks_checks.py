@@ -217,3 +217,10 @@ def test_what_pyscf_computes_of_a_fitted_state_is_fitted(xc):
     gradient = reference.nuc_grad_method().kernel()
     np.testing.assert_allclose(field.nuc_grad_method().kernel(), gradient, atol=1e-9)
     np.testing.assert_allclose(field.Gradients().kernel(), gradient, atol=1e-9)
+
+
+def test_pyscf_knows_the_attributes(monkeypatch, capsys):
+    """Its own check, which runs with the kernel, would name unknown ones on the screen."""
+    monkeypatch.setattr("pyscf.lib.misc._warn_once_registry", {})
+    RKS(mole(), jk="ri").check_sanity()
+    assert capsys.readouterr() == ("", "")
