@@ -34,9 +34,9 @@ class ProfileCommand:
     """Price one SCF on a simulated IPU."""
 
     groups: ClassVar = {
-        "level of theory": ("How the molecule is computed.", "basis xc grid_level max_cycles"),
-        "chip": ("What is simulated.", "target num_ipus replicas compare strict"),
-        "files": ("What is written.", "html json trace"),
+        "level of theory": "basis xc grid_level max_cycles",
+        "chip": "target num_ipus replicas compare strict",
+        "files": "html json trace",
     }
 
     smiles: str

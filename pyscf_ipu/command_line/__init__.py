@@ -17,14 +17,7 @@ HELP = ["--help"]
 def command(
     kind: type[Command], name: str, words: Sequence[str], default: Command | None = None
 ) -> Command:
-    """The command of these words.
-
-    Args:
-        kind: a dataclass.
-        name: what the help calls the command.
-        words: the command line without the name.
-        default: has the values that the words leave open.
-    """
+    """The command of these words; `default` has the values that they leave open."""
     return tyro.cli(
         kind,
         prog=name,
@@ -38,14 +31,7 @@ def command(
 def subcommand(
     script: str, commands: Mapping[str, type], words: Sequence[str], description: str
 ) -> Callable[[], int]:
-    """The subcommand that a command line asks for; no words at all ask for the help.
-
-    Args:
-        script: its name.
-        commands: a dataclass per subcommand.
-        words: the command line without the name.
-        description: what the script is for.
-    """
+    """The subcommand of a script that these words ask for; no words at all ask for the help."""
     return tyro.extras.subcommand_cli_from_dict(
         dict(commands),
         prog=script,

@@ -31,7 +31,7 @@ FileName = Annotated[Path | None, arg(metavar="FILE")]
 class OneMolecule:
     """The options that all three commands have."""
 
-    groups: ClassVar = {"files": ("What is written besides.", "molden json")}
+    groups: ClassVar = {"files": "molden json"}
 
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
     """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
@@ -145,7 +145,7 @@ class RksCommand(OneMolecule):
 class OptimizeCommand(OneMolecule):
     """Find the geometry of least energy next to the given one; exit code 1 if it is not found."""
 
-    groups: ClassVar = {"files": ("What is written besides.", "xyz molden json")}
+    groups: ClassVar = {"files": "xyz molden json"}
 
     max_steps: int = 200
     """Steps at most."""

@@ -43,27 +43,12 @@ class Generate(RunSettings):
     """Compute a dataset from a file of molecules."""
 
     groups: ClassVar = {
-        "level of theory": (
-            "How molecules are computed, where it is not as the preset has it.",
-            "preset basis xc grid_level unpruned grid_kind precision cart jk accuracy fixed_cycles "
-            "history forces",
-        ),
-        "conformers": (
-            "Geometries of a molecule.",
-            "conformers seed embed_timeout relax rattle_angstrom",
-        ),
-        "quality": (
-            "What becomes of doubtful rows, and how rows are checked.",
-            "retry stability audit retry_dropped",
-        ),
-        "computing": (
-            "On which machines, and in which way.",
-            "workers shard cluster padding allow_other_versions",
-        ),
-        "files": (
-            "What is read and written.",
-            "out input_format smiles_column id_column limit max_aos keep_charged price trace",
-        ),
+        "level of theory": "preset basis xc grid_level unpruned grid_kind precision cart jk "
+        "accuracy fixed_cycles history forces",
+        "conformers": "conformers seed embed_timeout relax rattle_angstrom",
+        "quality": "retry stability audit retry_dropped",
+        "computing": "workers shard cluster padding allow_other_versions",
+        "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",
     }
     stdout_is_log: ClassVar = True
 
