@@ -89,8 +89,18 @@ class ProfileCommand:
         )
         enable_disk_cache()
         mol = Molecule.from_smiles(self.smiles, seed=self.seed)
-        profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict, self.replicas)
-        other = profile_rks(mol, settings, *second, self.strict) if second else None
+        profile = profile_rks(
+            mol,
+            settings,
+            self.target,
+            num_ipus=self.num_ipus,
+            strict=self.strict,
+            replicas=self.replicas,
+        )
+        other = None
+        if second:
+            target, number = second
+            other = profile_rks(mol, settings, target, num_ipus=number, strict=self.strict)
         if self.json:
             put_json(profile.to_json(), self.json)
         if self.html:
@@ -153,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     description = "Kohn-Sham DFT in one compiled function per molecular shape."
     return exit_code(
-        "pyscf-ipu", lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description)
+        "pyscf-ipu",
+        lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description=description),
     )
 
 

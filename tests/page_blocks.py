@@ -7,11 +7,11 @@ how they are compared).  A comment above a block says that the suite does not ru
     <!-- not run: needs a GPU -->  never; `tests/test_pages.py` limits how many there are
 """
 
-import contextlib
 import io
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Block:
 
     def run(self, namespace: dict) -> None:
         """Run it in the current folder, and compare what it prints with what the page shows."""
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
             if self.language == "python":
                 lines = "\n" * self.line + self.code  # so that a traceback names the page's lines
                 exec(compile(lines, str(self.page), "exec"), namespace)

@@ -69,7 +69,7 @@ def single_point(
     if found.forces is not None:
         report.add(force_table(molecule, np.asarray(found.forces)))
     if compare:
-        compare_with_pyscf(molecule, solver, found, report)
+        compare_with_pyscf(molecule, solver, found, report=report)
     if molden is not None:
         with writing(molden):
             found.to_molden(molden)
@@ -89,7 +89,9 @@ def compare_with_pyscf(
     start = time.perf_counter()
     level = solver.settings
     field = pyscf_field(molecule, level.without_dispersion())
-    added = correction(level.dispersion, molecule.numbers, molecule.positions, molecule.charge)
+    added = correction(
+        level.dispersion, molecule.numbers, molecule.positions, charge=molecule.charge
+    )
     occupied = molecule.n_electrons // 2
     levels = np.append(np.asarray(field.mo_energy), np.nan)
     dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))

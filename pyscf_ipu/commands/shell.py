@@ -105,7 +105,9 @@ class OneMolecule:
         """Energy, and what the options ask for."""
         from pyscf_ipu.commands.report import single_point
 
-        single_point(molecule, solver, report, self.forces, self.compare, self.molden)
+        single_point(
+            molecule, solver, report, forces=self.forces, compare=self.compare, molden=self.molden
+        )
 
 
 def changes(usual: Settings, level: Settings) -> dict[str, Any]:
@@ -131,13 +133,15 @@ class RksCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
-        if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):
+        from pyscf_ipu.molecule.files.parts import is_sdf
+
+        if molecule.smiles and not is_sdf(Path(self.molecule)):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
         self.single_point(molecule, solver, report)
         if self.ipu is not None:
             from pyscf_ipu.commands.simulated import simulated
 
-            simulated(molecule, solver.settings, self.ipu, report)
+            simulated(molecule, solver.settings, self.ipu, report=report)
         return 0
 
 

@@ -53,7 +53,7 @@ def simulated(molecule: Molecule, settings: Settings, text: str, report: Report)
     from pyscf_ipu.ipu.command import profile_rks
 
     name, number = checked_target(text)
-    profile = profile_rks(molecule, replace(settings, precision="float32"), name, number)
+    profile = profile_rks(molecule, replace(settings, precision="float32"), name, num_ipus=number)
     cycles, seconds, memory = profile.cycles, profile.seconds, profile.memory
     fullest, over = int(memory.per_tile.max()), len(memory.overflowing)
     what = f"{over} tiles need more than they have" if over else "it fits"

@@ -67,7 +67,7 @@ def correction(
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
     with ONE_AT_A_TIME:
-        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind)
+        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
     return Correction(float(found["energy"]), -np.asarray(found["gradient"]))
 
 

@@ -46,7 +46,7 @@ class Calculator(calculator.Calculator):
         level: basis, xc and the others, as for `rks`.
 
     Raises:
-        ValueError: a setting or the charge cannot be used.
+        UsageError: a setting or the charge cannot be used.
         InvalidMolecule: on calculation: the atoms are periodic, or have initial magnetic moments,
             or initial charges that contradict `charge`.
         ConvergenceError: on calculation: the SCF does not converge.
@@ -86,7 +86,7 @@ class Calculator(calculator.Calculator):
 
         Raises:
             TypeError: a name is not a parameter; nothing is changed.
-            ValueError: a value cannot be used; nothing is changed.
+            UsageError: a value cannot be used; nothing is changed.
         """
         if not changes:  # as ASE calls it on construction
             return changes

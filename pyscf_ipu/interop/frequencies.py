@@ -159,7 +159,7 @@ def frequencies(
     Raises:
         MissingPackage: ASE is not installed.
         TypeError: this is not one Molecule.
-        ValueError: a setting or a number cannot be used.
+        UsageError: a setting or a number cannot be used.
         InvalidMolecule: the molecule cannot be computed.
         ConvergenceError: an SCF does not converge.
     """

@@ -84,7 +84,7 @@ def optimize(
 
     Raises:
         MissingPackage: ASE is not installed.
-        ValueError: a setting or a limit cannot be used.
+        UsageError: a setting or a limit cannot be used.
         TypeError: an entry is not a Molecule.
         InvalidMolecule: a single molecule cannot be computed; in a list, the `message` of its
             result says why.
@@ -154,7 +154,7 @@ class _Walk:
         )
         self.stepper.step()
         mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM
-        self.here = Molecule(mol.numbers, positions, mol.charge, mol.name, mol.smiles)
+        self.here = Molecule(mol.numbers, positions, mol.charge, name=mol.name, smiles=mol.smiles)
 
     def result(self) -> Optimized:
         last = self.rows[-1]
@@ -163,8 +163,8 @@ class _Walk:
             self.here,
             last.energy,
             last.forces,
-            np.array(self.trajectory),
-            np.array([row.energy for row in self.rows]),
-            self.converged,
-            self.message,
+            trajectory=np.array(self.trajectory),
+            energies=np.array([row.energy for row in self.rows]),
+            converged=self.converged,
+            message=self.message,
         )

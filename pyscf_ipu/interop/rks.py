@@ -11,7 +11,7 @@ The class is a subclass, so that defaults and names are PySCF's: functional "LDA
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pyscf import dft, gto, lib
@@ -33,7 +33,8 @@ from pyscf_ipu.interop.rks_checks import (
 )
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
-from pyscf_ipu.settings import Settings, plain_integer
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc import FUNCTIONALS, functional
@@ -54,6 +55,7 @@ class RKS(dft.rks.RKS):
         jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
     """
 
+    _keys: ClassVar = {"jk"}  # attributes of which PySCF's check does not warn
     small_rho_cutoff = 0  # the engine drops no points; older PySCF does, with 1e-7
 
     @explains_keywords
@@ -73,13 +75,12 @@ class RKS(dft.rks.RKS):
 
     @property
     def precision(self) -> str:
-        """ "float64", "mixed" or "float32"; ValueError on setting another."""
+        """ "float64", "mixed" or "float32"; UsageError on setting another."""
         return self._precision
 
     @precision.setter
     def precision(self, name: str) -> None:
-        if not isinstance(name, str) or name not in PRECISIONS:
-            raise UsageError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
+        check_field("precision", name)
         self._precision = name
 
     @property
@@ -95,17 +96,17 @@ class RKS(dft.rks.RKS):
         """The level of theory in this package's words.
 
         Raises:
-            ValueError: this package does not have it; UnknownBasis if that is the basis set.
+            UsageError: this package does not have it; UnknownBasis if that is the basis set.
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
         level = Settings(
             basis=basis_name(self.mol),
             xc=functional_name(self.xc),
-            grid_level=plain_integer(self.grids.level),
+            grid_level=self.grids.level,
             precision=self.precision,
             cart=bool(self.mol.cart),
-            max_cycles=plain_integer(self.max_cycle),
+            max_cycles=self.max_cycle,
             jk=self.jk,
         ).check()
         check_grids(self.grids, self.mol)
@@ -228,7 +229,7 @@ def functional_name(xc: object) -> str:
     """This package's name of a PySCF functional, found by its libxc numbers.
 
     Raises:
-        ValueError: there is none; the message lists the names.
+        UsageError: there is none; the message lists the names.
     """
     check_functional(xc)
     known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in FUNCTIONALS}

@@ -92,7 +92,7 @@ OURS = "pyscf_ipu.interop.rks"
 
 
 def check_options(field: Any) -> None:
-    """Raise ValueError for a setting of an `RKS` that its SCF would ignore."""
+    """Raise UsageError for a setting of an `RKS` that its SCF would ignore."""
     for name, allowed in UNSUPPORTED.items():
         value = getattr(field, name, allowed[0])
         if np.ndim(value) or value not in allowed:
@@ -120,7 +120,7 @@ def check_options(field: Any) -> None:
 
 
 def check_functional(xc: object) -> None:
-    """Raise ValueError unless this is a name, without a dispersion correction."""
+    """Raise UsageError unless this is a name, without a dispersion correction."""
     if not isinstance(xc, str):
         raise UsageError(
             f"xc is {xc!r}: give the name of a functional; custom functionals are not offered"
@@ -137,7 +137,7 @@ def check_functional(xc: object) -> None:
 
 
 def check_grids(grids: Any, mole: gto.Mole) -> None:
-    """Raise ValueError unless the grid is one of PySCF's levels with its defaults.
+    """Raise UsageError unless the grid is one of PySCF's levels with its defaults.
 
     Points that exist already, as PySCF's post-processing leaves them, must be those of the
     molecule: the grid is built once more to compare.
@@ -168,7 +168,7 @@ def check_grids(grids: Any, mole: gto.Mole) -> None:
 
 
 def check_integrals(field: Any) -> None:
-    """Raise ValueError for electron repulsion integrals that are not the molecule's.
+    """Raise UsageError for electron repulsion integrals that are not the molecule's.
 
     PySCF's post-processing leaves such integrals too; they are computed once more to compare.
     """
@@ -182,7 +182,7 @@ def check_integrals(field: Any) -> None:
 
 
 def _check_integrator(integrator: object) -> None:
-    """Raise ValueError for a NumInt with a functional or methods of its own."""
+    """Raise UsageError for a NumInt with a functional or methods of its own."""
     extra = sorted(set(vars(integrator)) - _NUMINT_ATTRIBUTES)
     if type(integrator) is not numint.NumInt or extra:
         what = ", ".join(extra) or f"is a {type(integrator).__name__}"

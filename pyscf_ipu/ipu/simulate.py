@@ -98,7 +98,7 @@ def simulate(
         if key not in programs:
             closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
             moved = streams.bytes_of(args, out)
-            programs[key] = _Priced(closed, target, num_ipus, how, moved)
+            programs[key] = _Priced(closed, target, num_ipus, how=how, moved=moved)
         found = programs[key].profile(leaves)
         if strict:
             found.memory.check()
@@ -133,7 +133,7 @@ def profile_of(
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
     how = Pricing(RULES, replicas, quick=True)
-    return _Priced(closed, target, num_ipus, how, moved).profile(jax.tree.leaves(args))
+    return _Priced(closed, target, num_ipus, how=how, moved=moved).profile(jax.tree.leaves(args))
 
 
 def memory_of(
@@ -144,7 +144,7 @@ def memory_of(
     rules: Mapping[str, Rule] = RULES,
 ) -> Memory:
     """The memory of `fn(*args)` on every tile; nothing is compiled or run."""
-    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, Pricing(rules)).memory
+    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, how=Pricing(rules)).memory
 
 
 class _Priced:
@@ -173,13 +173,13 @@ class _Priced:
         if stages:
             p.stages(num_ipus)
         ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
-        outs = p.block(closed.jaxpr, closed.consts, ins, ())
+        outs = p.block(closed.jaxpr, closed.consts, ins, path=())
         p.flush()
         if moved is None:
             into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
             moved = Moved(into, outof)
-        self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus)
-        self.streams = host_steps(target, moved, how.replicas, num_ipus)
+        self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus=num_ipus)
+        self.streams = host_steps(target, moved, how.replicas, num_ipus=num_ipus)
         dram = target.streaming_memory_bytes
         self.memory = dataclasses.replace(
             p.memory.report(target),
@@ -198,7 +198,7 @@ class _Priced:
         for name, loops in self.pricer.unknown:
             unknown[name] += round(_entries(loops, counts))
         load = np.zeros(self.n_tiles)
-        program = self._resolved(self.pricer.steps, counts, 1.0, [], load)
+        program = self._resolved(self.pricer.steps, counts, 1.0, outer=[], load=load)
         before, after = self.streams
         program = (*before, *program, *after)
         return Profile(
@@ -231,7 +231,7 @@ class _Priced:
             if isinstance(step, Loop):
                 n = _times(step.trips, counts, outer)
                 inner = [*outer, step.trips]
-                body = self._resolved(step.body, counts, times * n, inner, load)
+                body = self._resolved(step.body, counts, times * n, outer=inner, load=load)
                 if n and body:
                     out.append(Repeat(n, body, step.name))
             else:

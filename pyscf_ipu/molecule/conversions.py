@@ -5,6 +5,7 @@ The readers of XYZ, SMILES, PySCF and ASE stand in `Molecule` itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,8 @@ from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
-from pyscf_ipu.molecule.stated import ANGSTROM_PER_UNIT
+from pyscf_ipu.molecule.files.parts import read_sdf
+from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
@@ -97,14 +99,24 @@ class Conversions:
         return cls(*objects.parts_of_rdkit(graph, conformer))
 
     @classmethod
-    def from_sdf(cls: type[Made], path: str | Path) -> Made:
-        """The first record of an SDF or MOL file; positions there are in Angstrom.
+    def from_sdf(cls: type[Made], path: str | Path, index: int | None = None) -> Made:
+        """An entry of an SDF or MOL file; positions there are in Angstrom.
+
+        A warning says when there are more entries although no index is given.
+
+        Args:
+            path: the file, packed or not.
+            index: number of the entry, from 0, or from the end: -1 is the last; None for the first.
 
         Raises:
             FileNotFoundError: there is no such file.
-            InvalidMolecule: the record cannot be read, or as for `from_rdkit`.
+            InvalidMolecule: the entry cannot be read, a data field states another charge than its
+                atoms, or as for `from_rdkit`.
         """
-        return cls(*objects.parts_of_sdf(Path(path)))
+        (parts,), remarks = read_sdf(Path(path), index)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=2)
+        return cls(*parts)
 
     def to_ase(self) -> Atoms:
         """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.

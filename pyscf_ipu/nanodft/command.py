@@ -71,7 +71,7 @@ class Nanodft:
         console = table.wide_console()
         reference = table.pyscf_result(molecule, settings) if self.compare else None
         with table.growing_table(console, reference) as on_cycle:
-            found = dft.scf(molecule, settings, self.integrals, on_cycle)
+            found = dft.scf(molecule, settings, self.integrals, on_cycle=on_cycle)
         console.print(
             f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
             f"{self.precision}, integrals: {self.integrals}\n"
@@ -84,7 +84,7 @@ class Nanodft:
         if reference:
             table.print_difference(console, found, reference)
         if self.forces:
-            values = dft.forces(molecule, found, settings, self.integrals)
+            values = dft.forces(molecule, found, settings, integrals=self.integrals)
             console.print(table.force_table(molecule, values, reference))
         return 0
 

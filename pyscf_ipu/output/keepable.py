@@ -94,7 +94,7 @@ class Keepable:
         Raises:
             UsageError: as for `to_molden`, or there is no such orbital.
         """
-        orbital_files.write_cube(self._entry(index), Path(path), what, points)
+        orbital_files.write_cube(self._entry(index), Path(path), what, points=points)
 
     def _values(self) -> Values:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -80,7 +80,7 @@ def results(
 
     Raises:
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
-        ValueError: workers is not a whole number from 1 on.
+        UsageError: workers is not a whole number from 1 on.
     """
     found: dict[int, MoleculeResult] = {}
     groups: dict[Shape, list[int]] = {}

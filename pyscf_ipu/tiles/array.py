@@ -73,12 +73,12 @@ def tile_put_sharded(array: Array, tiles: Sequence[int]) -> TileShardedArray:
             f"an array of {array.shape[0]} rows cannot be sharded over {len(tiles)} tiles: "
             "give one row per entry of `tiles`"
         )
-    return _bind(array, "sharded", None, tiles)
+    return _bind(array, "sharded", None, tiles=tiles)
 
 
 def tile_put_replicated(array: Array, tiles: Sequence[int]) -> TileShardedArray:
     """One copy of `array` on each of `tiles`."""
-    return _bind(array, "replicated", None, tiles)
+    return _bind(array, "replicated", None, tiles=tiles)
 
 
 def tile_gather(
@@ -95,7 +95,7 @@ def tile_gather(
     index = np.asarray(indices, np.int32)
     if len(index) != len(tiles):
         raise UsageError(f"{len(index)} indices for {len(tiles)} tiles: give one index per tile")
-    return _bind(rows, "gather", Frozen(index), tiles)
+    return _bind(rows, "gather", Frozen(index), tiles=tiles)
 
 
 def tile_data_barrier(*args: TileShardedArray) -> tuple[TileShardedArray, ...]:

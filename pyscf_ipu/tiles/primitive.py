@@ -82,7 +82,7 @@ def create_ipu_tile_primitive(
                 f"{what}={price!r}: give a function of the shapes, because the same vertex runs "
                 "on rows of different lengths"
             )
-    return TilePrimitive(name, vertex, perf_estimate, tmp_space)
+    return TilePrimitive(name, vertex, perf_estimate, tmp_space=tmp_space)
 
 
 @dataclass(frozen=True)

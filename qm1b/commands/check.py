@@ -92,7 +92,7 @@ class Verify:
             effort = Effort(
                 self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
             )
-            audit = verify(self.folder, self.sample, self.seed, bounds, effort)
+            audit = verify(self.folder, self.sample, self.seed, bounds=bounds, effort=effort)
         say(as_text(audit, self.worst))
         for path in write(audit, out):
             say(path)
@@ -146,8 +146,16 @@ class Card:
         from qm1b.card.write import write
 
         name = self.name or self.folder.resolve().name
-        said = Statements(name, self.license, self.purpose, self.creators, self.contact, self.url)
-        for path in write(self.folder, self.out or self.folder / "card", said, self.parquet):
+        said = Statements(
+            name,
+            self.license,
+            self.purpose,
+            creators=self.creators,
+            contact=self.contact,
+            url=self.url,
+        )
+        out = self.out or self.folder / "card"
+        for path in write(self.folder, out, said, parquet=self.parquet):
             say(path)
         warn_if_incomplete(self.folder)
         return 0

@@ -8,7 +8,7 @@ from pyscf_ipu.settings import Settings
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.inputs import GEOMETRIES
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST
 from qm1b.settings import STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0
@@ -98,7 +98,7 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
             f"--smiles-column is for tables, but the input looks like {input_format}; "
             "leave it out, or add --input-format table if the input is a table"
         )
-    if chosen.id_column is not None and input_format == "smiles":
+    if chosen.id_column is not None and input_format in ("smiles", ID_FIRST):
         raise UserError(
             "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
             "follows; leave it out, or add --input-format table if the input is a table"

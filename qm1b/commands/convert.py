@@ -77,7 +77,7 @@ class Export:
         if self.valid_rows:
             raise UserError("--valid-rows is for --parts; qm1b split makes a validation set else")
 
-        done = export(self.folder, self.out, self.all, self.format)
+        done = export(self.folder, self.out, self.all, kind=self.format)
         why = ""
         if done.left_out:
             why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
@@ -98,7 +98,7 @@ class Export:
             raise UserError("--parts writes QM1B's own layout: leave --all and --format out")
         if not (0 <= self.valid_rows < 2**63 and self.valid_rows == int(self.valid_rows)):
             raise UserError(f"--valid-rows is {self.valid_rows}: give a whole number of rows")
-        done = export_parts(self.folder, self.out, parts, int(self.valid_rows))
+        done = export_parts(self.folder, self.out, parts, valid_rows=int(self.valid_rows))
         why = f"; left out {done.left_out} not converged or not finite" if done.left_out else ""
         say(
             f"{self.out}: {counted(done.train_rows, 'row')} in {counted(parts, 'part')}, "

@@ -146,7 +146,7 @@ class Generate(RunSettings):
             source,
             out,
             settings,
-            self.workers,
+            workers=self.workers,
             share=share,
             other_versions=versions,
             cluster=self.cluster,
@@ -270,6 +270,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
+    if input_format in inputs.REMARKS:
+        say(f"qm1b: {source or command.source}: {inputs.REMARKS[input_format]}", to_stderr=True)
     settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
     settings["level"] = Settings.preset(command.preset or DEFAULT_PRESET).changed(**given)
     settings["conformers"] = conformers(

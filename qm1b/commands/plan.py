@@ -93,7 +93,9 @@ class PlanCommand:
         coarse = cheaper(settings.level, round(molecules), each) == COARSE
         quiet = self.json == TO_STDOUT
         tell = (lambda _: None) if quiet else say
-        plan = pod_plan(found, settings.level, system, float(molecules * each), coarse, tell)
+        plan = pod_plan(
+            found, settings.level, system, rows=float(molecules * each), coarse=coarse, tell=tell
+        )
         if self.json is not None:
             put_json(json.dumps(plan.to_dict(), indent=1), self.json)
         if not quiet:

@@ -75,4 +75,6 @@ class Select:
         if self.fewest_hydrogens and count is None:
             raise UserError("--fewest-hydrogens needs --molecules: else all that fit are taken")
         wanted = None if count is None else int(count)
-        return Criteria((low, high), self.max_hydrogens, wanted, self.fewest_hydrogens)
+        return Criteria(
+            (low, high), self.max_hydrogens, wanted, fewest_hydrogens=self.fewest_hydrogens
+        )

@@ -62,7 +62,7 @@ def write_aselmdb(out: Path, batches: Iterator[Batch], source: Dataset) -> list[
             with lmdb.open(
                 stream.name, subdir=False, map_size=MOST_BYTES, lock=False, sync=False
             ) as database:
-                _fill(database, batches, source, atoms)
+                _fill(database, batches, source, atoms=atoms)
         except lmdb.Error as error:
             raise OSError(str(error)) from error
 

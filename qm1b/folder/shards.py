@@ -187,7 +187,7 @@ def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[st
             shape = (-1, f.width) if f.width > 1 else (-1,)
             data = group.create_dataset(f.name, data=array.reshape(shape))
         data.attrs["units"] = f.unit
-        data.attrs["description"] = f.description
+        data.attrs["description"] = f.text
 
 
 def _text(value: str) -> str:

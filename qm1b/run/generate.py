@@ -97,10 +97,10 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     engine = engine_factory.build(run.factory, run.settings.level)
     definition = engine_factory.definition(run.settings.level.xc)
     run = replace(run, settings=with_padding(run.settings, run.out, source.n_lines))
-    identity = Manifest.of(run.settings, run.source, source, definition, run.share)
+    identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped
-    with run_folder.opened(run.out, identity, run.other_versions, retry) as out:
-        return _Generation(run, source, out, engine, display or Display()).execute()
+    with run_folder.opened(run.out, identity, run.other_versions, retry=retry) as out:
+        return _Generation(run, source, out, engine=engine, display=display or Display()).execute()
 
 
 def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettings:
@@ -178,14 +178,18 @@ class _Generation:
         run = self.run
         reports = Reports(self.stats, self.display, self._write)
         if run.cluster:
-            job = cluster.ClusterJob(run.settings, run.factory, self.out.plan, run.other_versions)
-            cluster.compute(run.cluster, job, self._lines(), reports, interrupt)
+            job = cluster.ClusterJob(
+                run.settings, run.factory, self.out.plan, other_versions=run.other_versions
+            )
+            cluster.compute(run.cluster, job, self._lines(), reports=reports, interrupt=interrupt)
             return
         with Trace(run.trace) as trace:
             log = run.out / shards.LOG
-            pools = Pools(self.workers, run.factory, run.settings, self.engine, log)
+            pools = Pools(self.workers, run.factory, run.settings, engine=self.engine, log=log)
             try:
-                pipeline = Pipeline(run.settings, self.engine, self._lines(), reports, trace)
+                pipeline = Pipeline(
+                    run.settings, self.engine, self._lines(), reports=reports, trace=trace
+                )
                 pipeline.run(pools, interrupt)
             finally:
                 pools.stop()
@@ -202,7 +206,7 @@ class _Generation:
         settings, wanted = self.run.settings, self.out.wanted()
         screen = Screen(self.limits, settings.conformers)
         last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
-        for line in inputs.read(self.run.source, settings, last, self.source):
+        for line in inputs.read(self.run.source, settings, last, expected=self.source):
             found = screen(line)
             yield found if wanted(line.number) else None
         for doubt in screen.doubts:

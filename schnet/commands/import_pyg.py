@@ -38,8 +38,8 @@ class ImportPyg:
         from schnet.network import pyg
 
         weights = pyg.read(self.weights)
-        found = pyg.convert(weights, self.readout, self.neighbours, self.mean, self.std)
-        import_pyg(found, self.out, self.target, self.unit, self.weights.name)
+        found = pyg.convert(weights, self.readout, self.neighbours, mean=self.mean, std=self.std)
+        import_pyg(found, self.out, self.target, unit=self.unit, origin=self.weights.name)
         sizes = ", ".join(f"{name} {value}" for name, value in asdict(found.config).items())
         print(f"{self.out}: {sizes}")
         return 0

@@ -40,6 +40,8 @@ class Predict:
             check_folder_of(self.out)
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)
+        for remark in source.remarks:
+            print(f"schnet: {remark}", file=sys.stderr)
         tally = Tally()
         if self.out is None:
             sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))

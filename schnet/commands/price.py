@@ -58,7 +58,14 @@ class Price:
             raise UserError(f"--ipu: {error}") from None
         model = readout_for(PRESETS[self.preset], target_of("gap"))
         packs = packs_of(self._sizes(), model, self.pack_molecules)
-        found = price_training(model, Optimizer(), packs, system, self.accumulation, self.precision)
+        found = price_training(
+            model,
+            Optimizer(),
+            packs,
+            target=system,
+            accumulation=self.accumulation,
+            precision=self.precision,
+        )
         if self.html:
             with writing(self.html):
                 found.profile.to_html(self.html)

@@ -138,9 +138,9 @@ def _prediction(g: _Graph, predictor: Predictor) -> str:
     gaussians = g("Exp", g("Mul", g("Mul", off, off), g.constant(-0.5 / width**2)))
     x = g("Gather", g.constant(net.embedding), "numbers")
     for block in net.interactions:
-        x = g("Add", x, _block(g, block, x, gaussians, fade, neighbour))
+        x = g("Add", x, _block(g, block, x, gaussians=gaussians, fade=fade, neighbour=neighbour))
     atomwise = g.linear(g.activated(g.linear(x, net.out_1)), net.out_2)  # [A, 1]
-    return _readout(g, g("Squeeze", atomwise, g.constant([1], np.int64)), references, config)
+    return _readout(g, g("Squeeze", atomwise, g.constant([1], np.int64)), references, config=config)
 
 
 def _neighbours(g: _Graph, cutoff: float, most: int) -> Sequence[str]:

@@ -82,7 +82,7 @@ def converted(predictor: Predictor) -> PygNetwork:
         "dipole": is_dipole,
     }
     left = constant if config.readout == "sum" else 0.0
-    return PygNetwork(state, arguments, unit, left, predictor.target.name)
+    return PygNetwork(state, arguments, unit, constant=left, target=predictor.target.name)
 
 
 def write(path: Path, found: PygNetwork) -> None:

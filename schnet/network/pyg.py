@@ -80,7 +80,7 @@ def convert(
         UserError: the names or shapes do not belong to such a network.
     """
     try:
-        return _convert(weights, readout, neighbours, mean, std)
+        return _convert(weights, readout, neighbours, mean=mean, std=std)
     except KeyError as error:
         raise UserError(
             f"the weights have no {error}: they must be the state_dict of a SchNet of "

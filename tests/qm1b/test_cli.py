@@ -68,7 +68,7 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         (["generate", str(empty), "--out", out], "is empty"),
         (["generate", "--out", out, "--conformers", "0"], "at least 1"),
         (["generate", "--out", out, "--preset", "qm2b"], "did you mean 'qm1b'"),
-        (["generate", "--out", out, "--precision", "half"], "use one of float32"),
+        (["generate", "--out", out, "--precision", "half"], "give one of float32"),
         (["generate", "--out", out, "--basis", "sto-3"], "unknown basis"),
         (["generate", "--out", out, "--xc", "b3"], "unknown functional"),
         (["generate", "--out", out, "--grid-level", "10"], "0 to 9"),

@@ -92,7 +92,7 @@ def test_shards_are_smaller_where_rows_take_longer():
     [
         ("--xc wb97", "unknown functional"),
         ("--basis nonsense", "unknown basis"),
-        ("--precision half", "unknown precision"),
+        ("--precision half", "'half': give one of float32"),
         ("--grid-level 12", "0 to 9"),
         ("--grid-level 75 303", "303"),
     ],

@@ -60,7 +60,7 @@ def machine_of(
     n_tiles = (1 if pipelined else num_ipus) * int(target.tiles_per_ipu)
     left = room(target, shape, n_tiles)
     workers = int(target.num_worker_contexts)
-    families = in_turns(family_plan(shape, n_tiles - 1, workers, left.scratch), left)
+    families = in_turns(family_plan(shape, n_tiles - 1, workers, scratch=left.scratch), left)
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
@@ -85,7 +85,7 @@ def machine_of(
     tiles = range(1, n_tiles)  # tile 0 holds loop control
 
     def eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
-        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles)
+        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles=tiles)
         return values, vectors
 
     def either(host: Callable[..., Out], vertices: Callable[..., Out]) -> Callable[..., Out]:

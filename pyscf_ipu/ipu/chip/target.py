@@ -119,8 +119,12 @@ class Target:
         )
 
 
+_OF_A_FIGURE = ("value", "unit", "how", "source")
 _FIGURES = {
-    chip: {name: Quantity(*figure) for name, figure in figures.items()}
+    chip: {
+        name: Quantity(**dict(zip(_OF_A_FIGURE, figure, strict=True)))
+        for name, figure in figures.items()
+    }
     for chip, figures in tomllib.loads(
         files("pyscf_ipu").joinpath("ipu", "chip", "targets.toml").read_text(encoding="utf-8")
     ).items()
@@ -140,7 +144,7 @@ GC200 = Target(
     name="gc200",
     ipu_version="ipu2",
     num_worker_contexts=Quantity(
-        WORKERS, "workers", "vendor", "docs.graphcore.ai, assembly programming, 4.2.1"
+        WORKERS, "workers", "vendor", source="docs.graphcore.ai, assembly programming, 4.2.1"
     ),
     ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
     **_FIGURES["gc200"],
@@ -184,7 +188,7 @@ def _system(chip: Target, ipus: int) -> Target:
     return replace(
         chip,
         name=f"{chip.name}-pod{ipus}",
-        ipus_per_system=Quantity(ipus, "IPUs", "vendor", of["ipus_per_system"].source),
+        ipus_per_system=Quantity(ipus, "IPUs", "vendor", source=of["ipus_per_system"].source),
         host_link_bytes_per_second=of["host_link_bytes_per_second"],
         host_cores=replace(cores, value=SERVERS[ipus] * int(cores)),
     )

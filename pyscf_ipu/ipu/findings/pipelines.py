@@ -75,7 +75,7 @@ class Pipeline:
             for ipu, stage in enumerate(self.stages):
                 begun[ipu] = max(ready, free[ipu], before[ipu + 1])
                 ready = free[ipu] = begun[ipu] + stage.low
-                found.append(Bar(ipu, batch, begun[ipu], ready))
+                found.append(Bar(ipu, batch, begun[ipu], end=ready))
         return tuple(found)
 
     def to_dict(self) -> dict[str, object]:

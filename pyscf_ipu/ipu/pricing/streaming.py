@@ -56,7 +56,7 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     rate = p.target.streaming_bytes_per_second
     cycles = sharing * nbytes / float(rate) * float(p.target.tile_clock_frequency)
     name = "store to streaming memory" if store else "load from streaming memory"
-    p.other("exchange", name, cycles, (rate.how, rate.source), moved=nbytes)
+    p.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
     if not store:
         return p.results(eqn, value.home)
     p.streamed_bytes += sharing * nbytes

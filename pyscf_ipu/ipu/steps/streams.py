@@ -63,7 +63,7 @@ def host_steps(
     """The streams before and after a program; their cycles are not the device's."""
 
     def step(name: str, nbytes: float) -> tuple[Step, ...]:
-        low, _, high = host_seconds(target, nbytes, replicas, num_ipus)
+        low, _, high = host_seconds(target, nbytes, replicas, num_ipus=num_ipus)
         found = Step(
             kind="host",
             name=name,
