@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import FlagCreatePairsOff, arg
 
 import pyscf_ipu
-from pyscf_ipu.command_line import subcommand
-from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json, writing
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.parse import subcommand
+from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json, writing
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.nanodft.published_flags import is_published, translated

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.terminal import exit_code
 

@@ -25,6 +25,15 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
+JsonTarget = Annotated[Path | None, tyro.conf.arg(metavar="[FILE.json]")]
+"""The type of --json, which alone prints JSON and before a file name writes it there."""
+
+SeveralPaths = Annotated[
+    tyro.conf.Positional[tuple[Path, ...]],
+    tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
+]
+"""The type of files that stand one after another; the command refuses none at all."""
+
 PLAIN = {int: "a whole number", float: "a number", Path: "a path"}
 
 

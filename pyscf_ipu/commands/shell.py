@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import check_folders, put_json
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import say
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from pyscf_ipu.command_line import HELP, command
+from pyscf_ipu.command_line.parse import HELP, command
 from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json, writing
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import check_folders, put_json, writing
 from schnet.errors import UserError
 
 if TYPE_CHECKING:

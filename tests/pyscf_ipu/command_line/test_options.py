@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from pyscf_ipu.command_line import command
 from pyscf_ipu.command_line.options import field_texts
+from pyscf_ipu.command_line.parse import command
 
 
 @dataclass(frozen=True)
