@@ -75,7 +75,7 @@ def _struct(info: StructTypeInfo) -> StructConstructorSpec | None:
     kind: Any = info.type
     if kind is Group:
         return StructConstructorSpec(dict, info.default.options)
-    if not is_dataclass(kind) or kind.__module__.startswith("tyro."):
+    if not is_dataclass(info.type) or kind.__module__.startswith("tyro."):
         return None
     given = info.default if isinstance(info.default, kind) else None
     hints = get_type_hints(kind, include_extras=True)

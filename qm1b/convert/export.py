@@ -115,7 +115,7 @@ class _Told:
 def check_target(out: Path, kind: str | None = None) -> FileKind:
     """The format of a file; refuses one that cannot be written or is of an unknown kind."""
     found = kind_of(out, kind)
-    check_folders([out])
+    check_folders([] if out.is_dir() else [out])  # a folder may be wanted
     return found
 
 
