@@ -68,7 +68,6 @@ def _alike(names: str, cost: OpCost) -> dict[str, OpCost]:
 
 _SHIFTS = "shift_left shift_right_logical shift_right_arithmetic"
 _TWO_PRODUCTS = "two vector multiplications, which give powers up to 4; a reciprocal is not in it"
-_ONE_MINUS_SQUARE = "(1 + x) (1 - x): a sum, a difference and a product of PopLibs's table"
 _CONVERSION = "one conversion instruction for each element"
 _CLAMP = "a maximum and a minimum of PopLibs's table"
 _RANDOM = "a random number and a store for each 64-bit vector, by the tile's own generator"
@@ -111,7 +110,6 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         "random_bits": OpCost(1, 2, 1, how="estimated", source=_RANDOM),
         "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, how="derived", source=_ERF_INV),
         "integer_pow": OpCost(2, 2, BINARY_LOOP, how="estimated", source=_TWO_PRODUCTS),
-        "one_minus_square": OpCost(3, VECTOR, BINARY_LOOP, how="derived", source=_ONE_MINUS_SQUARE),
         "convert_element_type": OpCost(2, 2, BINARY_LOOP, how="estimated", source=_CONVERSION),
     }
 )
@@ -151,9 +149,6 @@ _HALF: Mapping[str, OpCost] = MappingProxyType(
         **_alike("lt le gt ge eq", _half(9, 4)),
         "ne": _half(11, 4),
         "integer_pow": OpCost(2, HALF_VECTOR, BINARY_LOOP, how="estimated", source=_TWO_PRODUCTS),
-        "one_minus_square": OpCost(
-            3, HALF_VECTOR, BINARY_LOOP, how="derived", source=_ONE_MINUS_SQUARE
-        ),
         "clamp": OpCost(8, 4, 0, how="derived", source=_CLAMP),
     }
 )

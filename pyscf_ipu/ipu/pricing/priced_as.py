@@ -14,7 +14,7 @@ from jax.interpreters import mlir
 
 from pyscf_ipu.codelets.call import Portable
 from pyscf_ipu.errors import UsageError
-from pyscf_ipu.ipu.vertices.equation import aval
+from pyscf_ipu.ipu.vertices.equation import traced
 from pyscf_ipu.ipu.vertices.trip_counts import sites
 
 Out = TypeVar("Out")
@@ -43,9 +43,7 @@ def priced_as(run: Callable[..., Out], priced: Callable[..., Out], *operands: ob
 
 def priced_form(eqn: JaxprEqn) -> ClosedJaxpr:
     """The program that is priced in the place of an equation of `codelet` or `priced_as`."""
-    closed = jax.make_jaxpr(eqn.params["portable"])(
-        *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
-    )
+    closed = traced(eqn.params["portable"], eqn)
     if any(sites(closed.jaxpr)):
         raise UsageError(
             "the program to be priced has loops or branches that depend on data: let them depend "

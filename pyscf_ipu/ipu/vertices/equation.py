@@ -1,11 +1,13 @@
 """The arrays of an equation, and whether an IPU can compute with them."""
 
+from collections.abc import Callable
 from typing import cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
 from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError
 
@@ -13,6 +15,12 @@ from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError
 def aval(x: Var | Literal) -> ShapedArray:
     """Shape and dtype of an operand or a result, which is an array."""
     return cast(ShapedArray, x.aval)
+
+
+def traced(fn: Callable[..., object], eqn: JaxprEqn) -> ClosedJaxpr:
+    """The program of a function of an equation's operands."""
+    rows = (jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
+    return jax.make_jaxpr(fn)(*rows)
 
 
 def size(x: Var | Literal) -> int:

@@ -5,13 +5,21 @@ renames them: in 0.11 `scan` lost `num_consts` and `num_carry`, `closed_call` be
 and `ClosedJaxpr` became a name of `Jaxpr`.  The tests run on both sides of that change.
 """
 
+import functools
+import math
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast
 
 import jax
+import jax.numpy as jnp
+from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from jax.sharding import AbstractMesh, Mesh
 
 from pyscf_ipu.errors import UnknownEquation
+from pyscf_ipu.ipu.vertices.equation import traced
 
 KNOWN = "0.10.1 to 0.12"
 """Versions of JAX whose equations this module knows."""
@@ -22,6 +30,23 @@ CALLS = frozenset(
 )
 """Primitives that do nothing but call a program."""
 
+
+def _horner(x: Array, *coefficients: Array) -> Array:
+    return functools.reduce(lambda total, c: total * x + c, coefficients[::-1])
+
+
+MEANT: Mapping[str, Callable[..., Array]] = MappingProxyType(
+    {
+        "one_minus_square": lambda x: (1 + x) * (1 - x),
+        "log2": lambda x: jnp.log(x) / math.log(2.0),
+        "polynomial": _horner,
+        "jax exp_neg_sq": lambda x: jnp.exp(-jnp.square(x)),
+    }
+)
+"""Operations that newer versions have, by those that all have; the cycles are the same.
+
+`exp_neg_sq` is JAX's function in the derivative of erf since 0.12; it adds digits by a series.
+"""
 
 Kind = TypeVar("Kind")
 
@@ -105,11 +130,23 @@ def axes_of(eqn: JaxprEqn) -> tuple[int, ...]:
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The jaxpr that an equation calls, if it does nothing else."""
+    """The jaxpr that an equation calls, if it does nothing else, or that it means (`MEANT`)."""
+    meant = MEANT.get(_name(eqn))
+    if meant is not None:
+        return traced(meant, eqn)
     if eqn.primitive.name not in CALLS:
         return None
     body = parameter(eqn, object, "jaxpr", "call_jaxpr", "fun_jaxpr")
     return body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(cast(Jaxpr, body), ())
+
+
+def _name(eqn: JaxprEqn) -> str:
+    """The name of an operation: of its primitive, or of a function of JAX with a derivative."""
+    if eqn.primitive.name != "custom_jvp_call":
+        return eqn.primitive.name
+    about = parameter(eqn, ClosedJaxpr, "call_jaxpr").jaxpr.debug_info
+    own = str(about.func_filename).startswith(os.path.dirname(jax.__file__))
+    return f"jax {about.func_name}" if own else eqn.primitive.name
 
 
 def refuse_program(eqn: JaxprEqn) -> None:

@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.sharding import PartitionSpec
 
-from pyscf_ipu.ipu.vertices.equation import aval
+from pyscf_ipu.ipu.vertices.equation import traced
 from pyscf_ipu.ipu.vertices.jax_equations import (
     branches_of,
     called,
@@ -39,8 +39,7 @@ def opened(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The jaxpr that an equation calls; of a codelet its portable form, which a vertex runs."""
     if eqn.primitive.name != "codelet":
         return called(eqn)
-    rows = (jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
-    return jax.make_jaxpr(eqn.params["portable"])(*rows)
+    return traced(eqn.params["portable"], eqn)
 
 
 def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:

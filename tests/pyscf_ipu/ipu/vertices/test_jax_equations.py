@@ -181,8 +181,38 @@ def test_the_function_of_a_reduction_is_no_program():
     refuse_program(closed.jaxpr.eqns[-1])
 
 
-def test_the_derivative_of_tanh_costs_the_same_in_every_form():
-    """Four operations until 0.10, and two with a new one of three since."""
-    cost = count(jax.make_jaxpr(lambda x, t: jax.jvp(jnp.tanh, (x,), (t,)))(X, X).jaxpr)
+@pytest.mark.parametrize(
+    ("fn", "cycles"),
+    [
+        # 16 elements: eight vectors; four operations until 0.10, and two with a new one since
+        (jnp.tanh, 8 * (12 + 4)),
+        # two products, and e^-x^2, which is a function of fifteen operations since 0.12
+        (lax.erf, 16 * 41 + 8 * (1 + 1 + 2 + 2 + 6)),
+    ],
+)
+def test_a_derivative_costs_the_same_in_every_form(fn, cycles):
+    cost = count(jax.make_jaxpr(lambda x, t: jax.jvp(fn, (x,), (t,)))(X, X).jaxpr)
     assert not cost.unknown
-    assert cost.vector_cycles == 8 * (12 + 4)
+    assert cost.vector_cycles == cycles
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "cycles"),
+    [("polynomial", (X, (1.0, 2.0, 3.0)), 8 * 4), ("log2", (X,), 8 * (12 + 10))],
+)
+def test_newer_operations_cost_what_they_mean(name, operands, cycles):
+    if not hasattr(lax, f"{name}_p"):
+        pytest.skip(f"JAX {jax.__version__} has no {name}")
+    fn = {"polynomial": lambda *a: lax.polynomial(*a), "log2": jnp.log2}[name]
+    closed = jax.make_jaxpr(lambda x: fn(x, *operands[1:]))(X)
+    assert count(closed.jaxpr).vector_cycles == cycles
+    assert priced(closed).unknown == []
+
+
+def test_a_function_of_a_users_own_means_what_it_says():
+    @jax.custom_jvp
+    def exp_neg_sq(x):
+        return x + 1.0
+
+    exp_neg_sq.defjvps(lambda t, ans, x: t)
+    assert count(jax.make_jaxpr(exp_neg_sq)(X).jaxpr).vector_cycles == 8
