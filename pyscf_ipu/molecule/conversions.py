@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.molecule import objects
 from pyscf_ipu.molecule.files.parts import read_sdf
 from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
@@ -67,18 +67,18 @@ class Conversions:
             ValueError: an unknown symbol or unit, or positions of another shape.
         """
         if isinstance(symbols, str):
-            raise ValueError(f"symbols is {symbols!r}: give a list such as ['O', 'H', 'H']")
+            raise UsageError(f"symbols is {symbols!r}: give a list such as ['O', 'H', 'H']")
         factor = ANGSTROM_PER_UNIT.get(unit.lower()) if isinstance(unit, str) else None
         if factor is None:
-            raise ValueError(f"unit is {unit!r}: give 'angstrom' or 'bohr'")
+            raise UsageError(f"unit is {unit!r}: give 'angstrom' or 'bohr'")
         unknown = [s for s in symbols if str(s).capitalize() not in ATOMIC_NUMBERS]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no element symbol: give symbols such as 'C', 'Cl'")
+            raise UsageError(f"{unknown[0]!r} is no element symbol: give symbols such as 'C', 'Cl'")
         numbers = [ATOMIC_NUMBERS[str(s).capitalize()] for s in symbols]
         try:
             bohr = np.asarray(positions, np.float64) * (factor / BOHR_TO_ANGSTROM)
         except (TypeError, ValueError) as error:
-            raise ValueError("positions is not an array of numbers: give [A, 3]") from error
+            raise UsageError("positions is not an array of numbers: give [A, 3]") from error
         return cls(numbers, bohr, charge)
 
     @classmethod
@@ -141,10 +141,5 @@ class Conversions:
         Raises:
             InvalidMolecule: no bonds can be found that fit elements, charge and distances.
         """
-        try:
-            return objects.perceived(self.numbers, self.positions * BOHR_TO_ANGSTROM, self.charge)
-        except ValueError as error:
-            raise InvalidMolecule(
-                f"{self!r}: RDKit finds no bonds that fit its geometry and charge ({error}); check "
-                "both, or make the graph from a SMILES"
-            ) from error
+        angstrom = self.positions * BOHR_TO_ANGSTROM
+        return objects.perceived(self.numbers, angstrom, self.charge, label=repr(self))

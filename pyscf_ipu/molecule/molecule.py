@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
 from pyscf_ipu.molecule.conversions import Conversions
 from pyscf_ipu.molecule.files.parts import read_xyz
@@ -180,7 +180,7 @@ def _numbers(numbers: object) -> Int[np.ndarray, " A"]:
         )
     )
     if array.ndim != 1 or not whole:
-        raise ValueError(
+        raise UsageError(
             f"numbers has shape {array.shape} and type {array.dtype}: "
             "it must be a list of whole atomic numbers, one per atom, such as [8, 1, 1]."
         )
@@ -193,13 +193,13 @@ def _positions(positions: object, n_atoms: int) -> Float[np.ndarray, "A 3"]:
     try:
         copy = np.array(positions, np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UsageError(
             "positions is not an array of numbers: it must be [A, 3] in Bohr, one row per atom."
         ) from error
     if copy.size == 0 and n_atoms == 0:
         copy = copy.reshape(0, 3)
     if copy.shape != (n_atoms, 3):
-        raise ValueError(
+        raise UsageError(
             f"positions has shape {copy.shape}: with {n_atoms} atomic numbers it must be "
             f"({n_atoms}, 3), one row of x, y, z in Bohr per atom."
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -64,7 +64,7 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
     check_elements(numbers, f"molecule {smiles}")
     check_electrons(int(numbers.sum()) - charge, charge, f"molecule {smiles}")
     if not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise ValueError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
+        raise UsageError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
     with rdBase.BlockLogs():
         etkdg(graph, 1, seed)
     if not graph.GetNumConformers():

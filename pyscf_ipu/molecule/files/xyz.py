@@ -122,8 +122,9 @@ def frame_of(
     more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge)
     pair = comment.strip() if int(more.get("charge", 0)) else ""
     moments = [w for name in MOMENTS if name in columns for row in rows for w in row[columns[name]]]
-    found = _numbers(atoms, rows, columns[vectors]) if vectors in columns else None
-    return Frame(numbers, positions, keys | more, tuple(moments), found, pair)
+    asked = columns.get(vectors) if vectors else None
+    others = _numbers(atoms, rows, asked) if asked else None
+    return Frame(numbers, positions, keys | more, tuple(moments), others, pair)
 
 
 def _without_keys(comment: str) -> str:
