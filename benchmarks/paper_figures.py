@@ -17,8 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, as its name says
 
-from benchmarks.paper import dataset, errors, ladder, operations, speed, training
-from benchmarks.paper.drawing import Job
+from benchmarks.paper import ladder, speed, training
+from paper import dataset, errors, operations
+from paper.drawing import Job
 
 FIGURES: dict[str, Callable[[Job], None]] = {
     "error_histograms": errors.histograms,

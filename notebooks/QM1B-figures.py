@@ -15,7 +15,7 @@
 #
 # **What you will learn.** How good float32 labels are, how an SCF comes down to them, what is in a dataset of conformers, and how much a gap varies within one molecule.
 #
-# **What you need.** The checkout: the figures are a benchmark, `benchmarks/paper_figures.py`. A few minutes of computing on two cores.
+# **What you need.** The folder `paper` beside this notebook, which makes the figures. A few minutes of computing on two cores.
 #
 # ```sh
 # pip install ".[notebooks]"                        # in the checkout
@@ -26,23 +26,14 @@
 
 # %%
 import csv
-import os
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from IPython.display import Image, display
 
-ROOT = next(
-    path
-    for path in (Path(os.environ.get("PYSCF_IPU_CHECKOUT", ".")), *Path.cwd().parents, Path.cwd())
-    if (path / "benchmarks" / "paper_figures.py").exists()
-)
-sys.path.insert(0, str(ROOT.resolve()))
-
-from benchmarks.paper import conformers, dataset, errors, operations
-from benchmarks.paper.drawing import Job
+from paper import conformers, dataset, errors, operations
+from paper.drawing import Job
 
 job = Job(Path(tempfile.mkdtemp()), quick=True, molecules=40, each=10, dpi=80)
 
@@ -116,6 +107,6 @@ show("coulomb_exchange_errors")
 # %% [markdown]
 # ## Where to go from here
 #
-# * All figures, also those that train SchNet: `python benchmarks/paper_figures.py --quick --out figures`.
+# * All figures, also those that train SchNet, in a checkout: `python benchmarks/paper_figures.py --quick --out figures`.
 # * A dataset of your own, step by step: [QM1B as a recipe](../docs/qm1b.md).
 # * The training of the paper: `schnet train --preset qm1b-paper`, [SchNet](../docs/schnet.md).

@@ -1,12 +1,14 @@
-"""Execute the notebooks as a first reader would: a fresh kernel, an empty folder, nothing cached.
+"""Execute the notebooks as a first reader would: a fresh kernel, nothing compiled, no checkout.
 
-Nor is there a network: Python refuses connections to other computers (offline/sitecustomize.py).
+They run in a copy of this folder that lies alone in an empty one, with the packages installed. Nor
+is there a network: Python refuses connections to other computers (offline/sitecustomize.py).
 
     notebooks/run.py                           # all of them: what .ci/run does
     notebooks/run.py --write SchNet-training   # one, and keep its outputs in the .ipynb
 
 A notebook is a pair: the .py is written by hand and is what runs, the .ipynb is the same text with
-outputs.  Exits with 1 if a cell fails, warns, or takes too long.  That pairs agree is a test's
+outputs.  Exits with 1 if a cell fails, warns, takes too long, or prints something else than the
+.ipynb shows (checks/printed.py says how outputs are compared).  That pairs agree is a test's
 business (tests/test_notebooks.py).
 """
 
@@ -26,12 +28,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from checks.printed import difference
+
 HERE = Path(__file__).parent
 LIMIT_SECONDS = 300
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",  # XLA's remarks about programs from a cache
     "PYTHONWARNINGS": "error::DeprecationWarning:__main__",
-    "PYSCF_IPU_CHECKOUT": str(HERE.parent),  # of the notebook that draws a benchmark's figures
 }
 
 
@@ -64,7 +67,8 @@ def execute(name: str, limit_seconds: float, write: bool, programs: Path | None)
 
     faults = []
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(HERE / "data", Path(folder) / "data")
+        # Symbolic links stay: one that leads elsewhere leads nowhere in the copy.
+        copy = shutil.copytree(HERE, Path(folder) / HERE.name, symlinks=True)
         environment = os.environ | ENVIRONMENT | offline()
         environment["PYSCF_IPU_CACHE"] = str(programs or f"{folder}/programs")
         client = NotebookClient(
@@ -72,7 +76,7 @@ def execute(name: str, limit_seconds: float, write: bool, programs: Path | None)
             kernel_name="python3",
             timeout_func=seconds_left,
             extra_arguments=["--log-level=ERROR"],
-            resources={"metadata": {"path": folder}},
+            resources={"metadata": {"path": str(copy)}},
         )
         try:
             client.execute(env=environment)
@@ -85,6 +89,8 @@ def execute(name: str, limit_seconds: float, write: bool, programs: Path | None)
     faults += output_faults(notebook)
     if write and not faults:
         write_pair(name, notebook)
+    elif not faults:
+        faults += stale_outputs(notebook, jupytext.read(HERE / f"{name}.ipynb"))
     return faults
 
 
@@ -112,6 +118,21 @@ def output_faults(notebook: NotebookNode) -> list[str]:
         if texts:
             faults.append(f"cell {number} writes to stderr: {texts[0][:200]}")
     return faults
+
+
+def stale_outputs(notebook: NotebookNode, committed: NotebookNode) -> list[str]:
+    """Cells that print something else than the committed notebook shows."""
+    faults = []
+    for number, (now, then) in enumerate(zip(notebook.cells, committed.cells, strict=False)):
+        if fault := difference(printed(then), printed(now), loose=True):
+            faults.append(f"cell {number} (keep new outputs with --write):\n{fault}")
+    return faults
+
+
+def printed(cell: NotebookNode) -> str:
+    """The text of a cell's outputs."""
+    outputs = cell.get("outputs", ())  # a stream may come in pieces
+    return "".join(o.get("text") or f"{o.get('data', {}).get('text/plain', '')}\n" for o in outputs)
 
 
 def children_cpu_seconds() -> float:

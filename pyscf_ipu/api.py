@@ -1,15 +1,15 @@
 """`rks`: energies and orbitals of one molecule or of a mixed list, in one call."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
 from pyscf_ipu.advice.nearest import explains_keywords
-from pyscf_ipu.elements.cartesian import Cart
-from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.errors import ConvergenceError, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import LevelKeywords, Settings
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
 from pyscf_ipu.solver.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
 from pyscf_ipu.solver.shared import shared_solver
@@ -19,25 +19,21 @@ from pyscf_ipu.solver.solver import Solver
 @explains_keywords
 def rks(
     molecules: Molecule | Sequence[Molecule],
-    basis: str | None = None,
-    xc: str | None = None,
-    grid_level: int | tuple[int, int] | None = None,
-    precision: str | None = None,
-    cart: Cart | None = None,
-    max_cycles: int | None = None,
+    *,
     throw: bool = False,
     orbitals: bool = False,
-    solver: Solver | None = None,
     forces: bool = False,
     stability: bool = False,
-    workers: int | None = None,
-    jk: str | None = None,
     history: bool = False,
+    workers: int | None = None,
+    solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
 ) -> RKSResult:
     """Restricted Kohn-Sham (or Hartree-Fock) energies.
 
     One program is compiled per shape of molecule, and kept: in this process until `clear`, and on
-    disk (see `enable_disk_cache`).
+    disk (see `enable_disk_cache`).  The level of theory is given by name; what is left out, or
+    None, is the solver's, or the default.
 
     Args:
         molecules: one Molecule, or a list that may mix molecules of any shape.
@@ -52,22 +48,28 @@ def rks(
         cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
         max_cycles: SCF cycles at most, and as many more after a second start; the same for each of
             the other starts that follow where the gap is small; default 50.
+        prune: leave out grid points as PySCF does (default True), or keep all.
+        grid_kind: "pyscf" (default), or "gaussian" for Gaussian's grid before its pruning.
+        jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for
+            shapes of more than 128 AOs.
+        fixed_cycles: do exactly this many cycles; default 0, to end when converged.
+        accuracy: what is to be right: "energy" alone, "orbitals" too, or all "properties"
+            (default), which forces need.
+        first_cycles: integrate on few grid points in most cycles, "coarse" (default), or on all of
+            them, "full".
         throw: raise on the first molecule that is invalid or does not converge.
         orbitals: also return mo_coeff and density_matrix.
-        solver: a `Solver` of your own; default: the one that all calls at these settings share.
         forces: also return forces; a second program per shape.
         stability: follow instabilities of the orbitals to the lowest state and also return `stable`
             and `followed`; another program per shape.  Its calls take up to twice as long, and
             several times as long where there is an instability to follow.
+        history: also return energy, commutator and gap of every SCF cycle, by another program.
         workers: batches of a list that are computed at the same time; default: one per core that
             this process may use.  Results do not depend on it.
-        jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for
-            shapes of more than 128 AOs.
-        history: also return energy, commutator and gap of every SCF cycle, by another program; a
-            solver of your own needs `Settings(history=True)`.
+        solver: a `Solver` of your own; default: the one that all calls at these settings share.
 
     Raises:
-        ValueError: a setting cannot be used, or `history` goes with `stability`.
+        UsageError: (a ValueError) a setting cannot be used, or `history` goes with `stability`.
         InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
@@ -76,36 +78,31 @@ def rks(
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
-    solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles, None, jk)
+    solver = solver_for(solver, **level)
     if history and not solver.settings.history:
         solver = shared_solver(replace(solver.settings, history=True))
     if stability and (solver.settings.history or solver.settings.fixed_cycles):
-        raise ValueError(
-            "history=True and fixed_cycles are of one SCF, and stability=True makes several: leave "
-            "one"
+        raise UsageError(
+            "stability=True runs several SCFs, so it cannot be combined with history=True or "
+            "fixed_cycles: leave one out"
         )
     if forces:
         solver.settings.check_forces()
     wanted = Wanted(orbitals, forces, stability)
-    found = results(mols, solver, wanted, throw or alone, workers)
+    rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
     if throw:
-        _throw_unconverged(found, mols, solver.settings)
-    return found[0] if alone else stacked(found, orbitals, forces, stability)
+        _throw_unconverged(rows, mols, solver.settings)
+    return rows[0] if alone else stacked(rows, orbitals, forces, stability=stability)
 
 
 @explains_keywords
 def forces(
     molecules: Molecule | Sequence[Molecule],
-    basis: str | None = None,
-    xc: str | None = None,
-    grid_level: int | tuple[int, int] | None = None,
-    precision: str | None = None,
-    cart: Cart | None = None,
-    max_cycles: int | None = None,
+    *,
     throw: bool = False,
-    solver: Solver | None = None,
     workers: int | None = None,
-    jk: str | None = None,
+    solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
 ) -> np.ndarray | list[np.ndarray]:
     """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
 
@@ -115,47 +112,34 @@ def forces(
     doi:10.1080/00268976900100941).  Forces are NaN for a molecule that did not converge, and for
     an invalid one in a list.
     """
-    found = rks(
-        molecules,
-        basis=basis,
-        xc=xc,
-        grid_level=grid_level,
-        precision=precision,
-        cart=cart,
-        max_cycles=max_cycles,
-        throw=throw,
-        solver=solver,
-        forces=True,
-        workers=workers,
-        jk=jk,
-    )
-    return found.forces  # type: ignore[return-value]
+    row = rks(molecules, throw=throw, forces=True, workers=workers, solver=solver, **level)
+    return row.forces  # type: ignore[return-value]
 
 
-def solver_for(solver: Solver | None, *level: object) -> Solver:
+@explains_keywords
+def solver_for(solver: Solver | None, **level: Unpack[LevelKeywords]) -> Solver:
     """The given solver, or the shared one of a level of theory.
 
     Args:
         solver: None for the shared one.
-        level: the first fields of `Settings` in their order; None for the solver's, or the default.
+        level: what is given of it, by the names of `Settings`.
 
     Raises:
-        TypeError: the solver is not a Solver, or a Settings stands where a basis does.
-        ValueError: a setting contradicts the solver, or cannot be used.
+        TypeError: the solver is not a Solver.
+        UsageError: a setting contradicts the solver, or cannot be used.
     """
-    names = [field.name for field in fields(Settings)][: len(level)]
-    given = {n: value for n, value in zip(names, level, strict=True) if value is not None}
-    if isinstance(given.get("basis"), Settings):
-        raise TypeError("basis is a Settings: give it as solver=pyscf_ipu.Solver(settings)")
+    given = {name: value for name, value in level.items() if value is not None}
     if solver is None:
-        return shared_solver(replace(Settings(), **given))
+        return shared_solver(Settings.from_dict(given))
     if not isinstance(solver, Solver):
         raise TypeError(f"solver is a {type(solver).__name__}: give a pyscf_ipu.Solver, or none")
-    for name, value in given.items():
-        if getattr(solver.settings, name) != value:
-            raise ValueError(
-                f"{name}={value!r} contradicts the solver, which was made with "
-                f"{name}={getattr(solver.settings, name)!r}: leave one of them out"
+    asked = replace(solver.settings, **given)
+    for name in given:
+        made_with = getattr(solver.settings, name)
+        if getattr(asked, name) != made_with:
+            raise UsageError(
+                f"{name}={getattr(asked, name)!r} contradicts the solver, which was made with "
+                f"{name}={made_with!r}: leave one of them out"
             )
     return solver
 

@@ -17,6 +17,10 @@ class UnknownBasis(UsageError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 
 
+class UnknownEquation(UsageError):
+    """This version of JAX writes programs in a way that the simulated IPU does not know."""
+
+
 class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, became non-finite, or is ill-conditioned."""
 
@@ -35,3 +39,11 @@ class TileMemoryError(MemoryError):
 
 class UntrustedCache(PermissionError):
     """The folder for compiled programs belongs to others, or others may write to it."""
+
+
+class MissingPackage(ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+MISTAKES = (UsageError, ConvergenceError, TileMemoryError, UntrustedCache, MissingPackage)
+"""What a command prints as one sentence; all else is a bug and keeps its traceback."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from pyscf_ipu.settings import Settings, presets
-from pyscf_ipu.settings.level import AUTO_AOS
+from pyscf_ipu.settings.choices import AUTO_AOS
 from qm1b.rows import schema
 from qm1b.rows.schema import Json
 

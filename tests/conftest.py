@@ -30,7 +30,7 @@ def pytest_configure(config):
     compile_quickly()
     if config.pluginmanager.hasplugin("cacheprovider"):  # not with -p no:cacheprovider
         keep_compiled_programs(config.cache.mkdir("programs"))
-    let_pyscf_warn(config)
+    let_others_warn(config)
 
 
 def compile_quickly():
@@ -68,10 +68,12 @@ def keep_compiled_programs(folder):
         jax.config.update(name, value)
 
 
-def let_pyscf_warn(config):
-    """Let PySCF's own warnings pass; those of the project and of JAX stay errors."""
+def let_others_warn(config):
+    """Let warnings of PySCF and ASE about themselves pass; those of the project stay errors."""
     for passed in (
-        # Its SCF objects leave their temporary checkpoint file to the garbage collector.
+        # NumPy 2.5 says so: ASE and PySCF reshape in place.
+        r"ignore:Setting the shape on a NumPy array:DeprecationWarning:(ase|pyscf)\.",
+        # PySCF's SCF objects leave their temporary checkpoint file to the garbage collector.
         "ignore:unclosed file.*:ResourceWarning",
         # Its guess from atomic densities calls a function that it has deprecated itself.
         r"ignore:\s*remove_linear_dep_:DeprecationWarning",

@@ -1,4 +1,7 @@
-"""Links of the pages, and how far a reader of the README has to go.  `.ci/run` builds the site."""
+"""Links and flags of the pages, and how far a reader of the README has to go.
+
+`.ci/run` builds the site.
+"""
 
 import re
 from collections import deque
@@ -9,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from markdown_it import MarkdownIt  # comes with rich
+from page_flags import FLAG, Use, alone, commands_in, flags_of, uses
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -159,3 +163,59 @@ def test_the_index_leads_to_every_page():
     there = {aim(index, target)[0] for _, target in read(index).links}
     assert there >= set(ROOT.glob("docs/*.md")) - {index}
     assert clicks(README)[index] == 1
+
+
+WRITTEN = [*PAGES, *ROOT.glob("notebooks/*.py")]
+"""Where flags stand; of a notebook, the whole script is read as one text."""
+
+
+@cache
+def every_flag():
+    """All flags of the commands and scripts that are named somewhere."""
+    names = {name for path in PAGES for name in commands_in(path.read_text())}
+    return frozenset().union(*map(flags_of, names)) | {"--E0s"}  # of MACE
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_flag_exists(path):
+    """With its command it is a flag of that one; by itself, of one that is named somewhere.
+
+    Our flags have hyphens: those with underscores are of other programs.
+    """
+    text = path.read_text()
+    for use in uses(text) if path.suffix == ".md" else map(alone, set(FLAG.findall(text))):
+        known = flags_of(use.command) if use.command else every_flag()
+        assert use.flag in known or (not use.command and "_" in use.flag), use
+
+
+@pytest.mark.parametrize(
+    ("text", "use"),
+    [
+        ("`pyscf-ipu rks water --ipu bow --level.jk ri`", Use("--level.jk", "pyscf-ipu rks")),
+        (
+            "```sh\nsrun .venv/bin/qm1b generate a.smi --jk-fit\n```",
+            Use("--jk-fit", "qm1b generate"),
+        ),
+        ("`./generate.sh --audits 3`", Use("--audits", "qm1b generate")),
+        (
+            "`taskset -c 0 python -m benchmarks.engine.stages --jj`",
+            Use("--jj", "benchmarks.engine.stages"),
+        ),
+        ("`nanoDFT --mol_string benzene`", Use("--mol_string", "nanodft")),
+        ("Give `--nothing`.", Use("--nothing", "")),
+        ("`qm1b info data | head --lines 3`", None),
+        ("`pip install --editable .`", None),
+        ("`qm1b generate --jk ri # --nothing`", None),
+    ],
+)
+def test_a_wrong_flag_is_noticed(text, use):
+    wrong = [
+        u for u in uses(text) if u.flag not in (flags_of(u.command) if u.command else every_flag())
+    ]
+    assert wrong == ([use] if use else [])
+
+
+@pytest.mark.parametrize("command", ["qm1b generated", "schnet learn", "pyscf-ipu rs"])
+def test_a_wrong_command_is_noticed(command):
+    with pytest.raises(KeyError):
+        flags_of(command)

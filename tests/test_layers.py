@@ -17,6 +17,7 @@ ORDER = {
         "units",
         "errors",
         "terminal",
+        "command_line",
         "host",
         "suffixes",
         "dispersion",
@@ -108,7 +109,7 @@ MIRRORS = {
 }
 """Module names that stand twice in a package on purpose."""
 
-MAX_LONG_SIGNATURES = 6
+MAX_LONG_SIGNATURES = 2
 LONG = 7
 MAX_ANY = 150
 

@@ -70,3 +70,12 @@ def test_the_index_names_every_notebook():
     assert SCRIPTS
     for path in SCRIPTS:
         assert f"({path.stem}.ipynb)" in index
+
+
+def test_the_folder_can_be_copied_alone():
+    """`notebooks/run.py` executes a copy; a link to another folder would lead nowhere there."""
+    assert not [path for path in FOLDER.rglob("*") if path.is_symlink()]
+    for script in SCRIPTS:
+        assert "benchmarks." not in "".join(
+            line for line in script.read_text().splitlines() if line.startswith(("import", "from"))
+        )

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.paper import errors, speed
-from benchmarks.paper.drawing import Job, canvas, keep, plain
+from benchmarks.paper import speed
 from benchmarks.paper.ladder import apart
 from benchmarks.paper_figures import FIGURES, main
+from paper import errors
+from paper.drawing import Job, canvas, keep, plain
 
 DOCS = Path(__file__).parents[1] / "docs"
 

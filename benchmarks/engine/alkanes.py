@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from benchmarks import harness
 from benchmarks.engine.sides import peak_memory
 from benchmarks.engine.stages import Stages
-from benchmarks.paper.drawing import BLUE, GREEN, GREY, ORANGE, RED, Job, canvas, keep, plain
+from paper.drawing import BLUE, GREEN, GREY, ORANGE, RED, Job, canvas, keep, plain
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 

@@ -54,7 +54,11 @@ def energies(args: argparse.Namespace) -> tuple[Any, list[str]]:
     rows: list[dict[str, Any]] = []
     with Pool(args.workers) as pool:
         tasks = [
-            (Settings(basis, xc, 0, "float64", jk="ri"), mols, args.cache)
+            (
+                Settings(basis=basis, xc=xc, grid_level=0, precision="float64", jk="ri"),
+                mols,
+                args.cache,
+            )
             for basis in args.basis
             for xc in args.xc
         ]
@@ -68,7 +72,10 @@ def energies(args: argparse.Namespace) -> tuple[Any, list[str]]:
 def forces(args: argparse.Namespace) -> tuple[Any, list[str]]:
     """Against PySCF in float64: the response of grid and auxiliary functions is in both."""
     mols = molecules.embed(molecules.FEW[: args.limit])
-    levels = [Settings("6-31g*", xc, 0, "float64", jk="ri") for xc in ("b3lyp", "cam-b3lyp")]
+    levels = [
+        Settings(basis="6-31g*", xc=xc, grid_level=0, precision="float64", jk="ri")
+        for xc in ("b3lyp", "cam-b3lyp")
+    ]
     rows: list[dict[str, Any]] = []
     with Pool(args.workers) as pool:
         for _, found in pool.each(compare_forces, [(level, mols) for level in levels]):

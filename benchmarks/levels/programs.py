@@ -45,10 +45,10 @@ def programs(limit: int | None) -> tuple[Any, list[str]]:
 def compared(entry: dict[str, Any]) -> dict[str, Any]:
     """Differences of one entry."""
     level = Settings(
-        entry["basis"],
-        entry["xc"],
-        tuple(entry["grid"]),
-        "float64",
+        basis=entry["basis"],
+        xc=entry["xc"],
+        grid_level=tuple(entry["grid"]),
+        precision="float64",
         cart=entry["cart"],
         prune=False,
     )

@@ -130,7 +130,9 @@ def dimer(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     rows = []
     for basis, functionals in INTERACTION.items():
         for xc, theirs in list(functionals.items())[:limit]:
-            settings = Settings(basis, xc, (99, 590), "float64", prune=False)
+            settings = Settings(
+                basis=basis, xc=xc, grid_level=(99, 590), precision="float64", prune=False
+            )
             if grid:
                 settings = replace(settings, grid_level=size_of(grid))
             pair, *single = rks([both, *waters], solver=Solver(settings), throw=True).energy

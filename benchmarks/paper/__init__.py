@@ -1,1 +1,1 @@
-"""The figures of the QM1B paper (arXiv:2311.01135), made again from conformers computed here."""
+"""The figures of the QM1B paper that train or take long; others are in notebooks/paper."""

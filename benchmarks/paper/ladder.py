@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.paper import conformers
-from benchmarks.paper.drawing import BLUE, GREEN, GREY, ORANGE, Job, canvas, keep, legend, plain
 from benchmarks.paper.training import QM9, error_of, small_training
+from paper import conformers
+from paper.drawing import BLUE, GREEN, GREY, ORANGE, Job, canvas, keep, legend, plain
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b import load

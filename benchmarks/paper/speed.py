@@ -10,7 +10,8 @@ from dataclasses import replace
 from math import isnan, nan
 from typing import NamedTuple
 
-from benchmarks.paper.drawing import (
+from benchmarks.reference import build
+from paper.drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -22,7 +23,6 @@ from benchmarks.paper.drawing import (
     legend,
     plain,
 )
-from benchmarks.reference import build
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.ipu.command import profile_rks
 from pyscf_ipu.nanodft.molecule_argument import find_molecule

@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.paper import conformers
-from benchmarks.paper.drawing import (
+from benchmarks.training.fitting import joined
+from paper import conformers
+from paper.drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -22,7 +23,6 @@ from benchmarks.paper.drawing import (
     legend,
     plain,
 )
-from benchmarks.training.fitting import joined
 from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.process.interrupts import Interrupt
 from schnet.network.config import PAPER_OPTIMIZER, ModelConfig, Optimizer, Schedule

@@ -1,13 +1,12 @@
 """What is not there, and what is nearest to it: public names, keywords, kinds of molecules."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, cast, get_args, get_type_hints
 
-Parameters = ParamSpec("Parameters")
-Returned = TypeVar("Returned")
+Explained = TypeVar("Explained", bound=Callable)
 
 _OPEN_SHELL = "only closed shells are computed; pyscf.dft.UKS computes open ones"
 _FORCES = "pi.forces(molecule) gives -dE/dR, rks(..., forces=True) energies and forces"
@@ -53,6 +52,11 @@ KEYWORDS = {
     **dict.fromkeys(("conv_tol", "tol", "threshold", "conv_tol_grad"), _THRESHOLD),
     **dict.fromkeys(("auxbasis", "density_fit", "df", "ri"), _FITTED),
     **dict.fromkeys(("dtype", "double"), "give precision=: 'float32', 'mixed' or 'float64'"),
+    **dict.fromkeys(
+        ("fmax", "force_limit"),
+        "pi.optimize takes max_force_hartree_per_bohr=; 0.05 eV/Angstrom are 1e-3 of it",
+    ),
+    **dict.fromkeys(("steps", "nsteps"), "pi.optimize takes max_steps="),
     "cartesian": "give cart=True",
     "preset": "give solver=pi.Solver(pi.Settings.preset('qm9'))",
     **dict.fromkeys(("gradient", "grad", "gradients"), _FORCES),
@@ -74,23 +78,38 @@ READERS: Mapping[str, str] = {
 """The package of an object that is not a Molecule, and what makes one of it."""
 
 
-def explains_keywords(
-    function: Callable[Parameters, Returned],
-) -> Callable[Parameters, Returned]:
-    """A function whose TypeError for an unknown keyword names the nearest thing that exists."""
-    known = list(inspect.signature(function).parameters)
+def explains_keywords(function: Explained) -> Explained:
+    """A function, or a class, whose TypeError for a wrong argument says what to give.
+
+    In its signature, as `help` shows it, the keys of a TypedDict stand for a `**` of that type.
+    """
+    if isinstance(function, type):
+        function.__init__ = explains_keywords(function.__init__)
+        return cast(Explained, function)
+    signature = _spelt_out(inspect.signature(function))
+    name = function.__qualname__.removesuffix(".__init__")
+    known = list(signature.parameters)
+    by_name = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    n_positional = len(known) - len(by_name)
 
     @wraps(function)
-    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
-        for name in kwargs:
-            if name not in known:
+    def checked(*args: object, **kwargs: object) -> object:
+        if len(args) > n_positional:
+            extra = zip(by_name, args[n_positional:], strict=False)
+            raise TypeError(
+                f"{name}() takes the level and other options by name: give "
+                f"{', '.join(_by_name(extra))}"
+            )
+        for given in kwargs:
+            if given not in known:
                 raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}: "
-                    f"{_keyword(name, known)}"
+                    f"{name}() got an unexpected keyword argument {given!r}: "
+                    f"{nearest_keyword(given, known)}"
                 )
         return function(*args, **kwargs)
 
-    return checked
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(Explained, checked)
 
 
 def as_molecule(value: object) -> str:
@@ -105,8 +124,41 @@ def as_molecule(value: object) -> str:
     return f"{READERS.get(package, 'pi.Molecule(numbers, positions_bohr)')} makes one"
 
 
-def _keyword(name: str, known: list[str]) -> str:
+def nearest_keyword(name: str, known: Iterable[str]) -> str:
+    """What to give in place of a keyword that there is not, as the end of a sentence."""
     if name in KEYWORDS:
         return KEYWORDS[name]
     near = get_close_matches(name, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " (did you mean 'mixed'?)" for the nearest of some names; "" if none is near."""
+    near = get_close_matches(name.lower(), known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _spelt_out(signature: inspect.Signature) -> inspect.Signature:
+    """A signature with keyword-only parameters for the keys of `**level: Unpack[Keywords]`."""
+    *others, last = signature.parameters.values()
+    if last.kind is not last.VAR_KEYWORD:
+        return signature
+    (keywords,) = get_args(last.annotation)
+    spelt_out = [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+        for key, hint in get_type_hints(keywords).items()
+    ]
+    at = sum(p.kind is not p.KEYWORD_ONLY for p in others)
+    return signature.replace(parameters=[*others[:at], *spelt_out, *others[at:]])
+
+
+def _by_name(given: Iterable[tuple[str, object]]) -> Iterable[str]:
+    """Arguments as they have to be written: `basis="6-31g*"`."""
+    for name, value in given:
+        kind = type(value).__name__
+        if kind == "Settings":
+            yield "solver=pyscf_ipu.Solver(settings)"
+        elif kind == "Solver":
+            yield "solver=..."
+        else:
+            yield f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"

@@ -5,16 +5,17 @@ Positions, energies and forces are in ASE's units here: Angstrom, eV, eV/Angstro
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.advice.nearest import explains_keywords, nearest_keyword
 from pyscf_ipu.api import ill_conditioned, rks, solver_for
-from pyscf_ipu.elements.cartesian import Cart
-from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.errors import ConvergenceError, MissingPackage
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.result import ILL_CONDITIONED
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
@@ -24,7 +25,7 @@ try:
     from ase import Atoms
     from ase.calculators import calculator
 except ImportError as error:
-    raise ImportError(f"the calculator is ASE's: run {how_to_install('ase')}") from error
+    raise MissingPackage(f"the calculator is ASE's: run {how_to_install('ase')}") from error
 
 
 class Calculator(calculator.Calculator):
@@ -40,12 +41,12 @@ class Calculator(calculator.Calculator):
     programs; a pickled calculator compiles its own.
 
     Args:
-        basis, xc, grid_level, precision, cart, max_cycles: as for `rks`.
         charge: of the molecule, in units of e.
         solver: compiled programs to use, perhaps shared with others; default: its own.
+        level: basis, xc and the others, as for `rks`.
 
     Raises:
-        ValueError: a setting or the charge cannot be used.
+        UsageError: a setting or the charge cannot be used.
         InvalidMolecule: on calculation: the atoms are periodic, or have initial magnetic moments,
             or initial charges that contradict `charge`.
         ConvergenceError: on calculation: the SCF does not converge.
@@ -55,20 +56,12 @@ class Calculator(calculator.Calculator):
     parameters: dict[str, Any]  # ASE's may be None while it constructs
     implemented_properties: ClassVar = ["energy", "free_energy", "forces", "dipole", "charges"]
 
+    @explains_keywords
     def __init__(
-        self,
-        basis: str | None = None,
-        xc: str | None = None,
-        grid_level: int | tuple[int, int] | None = None,
-        precision: str | None = None,
-        *,
-        cart: Cart | None = None,
-        max_cycles: int | None = None,
-        charge: int = 0,
-        solver: Solver | None = None,
+        self, *, charge: int = 0, solver: Solver | None = None, **level: Unpack[LevelKeywords]
     ) -> None:
         super().__init__()
-        self._solver = solver_for(solver, basis, xc, grid_level, precision, cart, max_cycles)
+        self._solver = solver_for(solver, **level)
         self._with_forces = False
         self.parameters = {**asdict(self._solver.settings), "charge": whole_charge(charge)}
 
@@ -93,24 +86,26 @@ class Calculator(calculator.Calculator):
 
         Raises:
             TypeError: a name is not a parameter; nothing is changed.
-            ValueError: a value cannot be used; nothing is changed.
+            UsageError: a value cannot be used; nothing is changed.
         """
+        if not changes:  # as ASE calls it on construction
+            return changes
         for name in changes:
             if name not in self.parameters:
                 raise TypeError(
-                    f"Calculator.set() got an unexpected keyword argument {name!r}: use one of "
-                    f"{', '.join(self.parameters)}"
+                    f"Calculator.set() got an unexpected keyword argument {name!r}: "
+                    f"{nearest_keyword(name, self.parameters)}"
                 )
-        changed = {k: v for k, v in changes.items() if v != self.parameters[k]}
+        level = {**changes}
+        charge = whole_charge(level.pop("charge", self.charge))
+        settings = replace(self._solver.settings, **level)
+        new = {**asdict(settings), "charge": charge}
+        changed = {k: new[k] for k in changes if new[k] != self.parameters[k]}
         if not changed:
             return changed
-        charge = whole_charge(changed.get("charge", self.charge))
-        settings = replace(
-            self._solver.settings, **{k: v for k, v in changed.items() if k != "charge"}
-        )
         if settings != self._solver.settings:
             self._solver = shared_solver(settings)
-        self.parameters = {**asdict(settings), "charge": charge}
+        self.parameters = new
         self.reset()
         return changed
 

@@ -8,6 +8,7 @@ wavenumber than a soft torsion.
 
 from dataclasses import dataclass, fields
 from tempfile import TemporaryDirectory
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +16,11 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
+from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.terminal import text_table
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
@@ -29,7 +32,7 @@ try:
 
     from pyscf_ipu.interop.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackage(
         f"frequencies takes its displacements from ASE: run {how_to_install('ase')}"
     ) from error
 
@@ -133,24 +136,20 @@ class Frequencies:
 @explains_keywords
 def frequencies(
     molecule: Molecule,
-    basis: str | None = None,
-    xc: str | None = None,
-    grid_level: int | tuple[int, int] | None = None,
-    precision: str | None = None,
     *,
     temperature_kelvin: float = 298.15,
     pressure_pascal: float = 101325.0,
     symmetry_number: int = 1,
     step_bohr: float = 0.01,
     solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
 ) -> Frequencies:
     """Harmonic frequencies at a geometry, which should be a minimum: `optimize` finds one.
 
     Args:
         molecule: one Molecule.
-        basis, xc: as for `rks`.
-        grid_level: as for `rks`; on level 0 the stretches of water are off by 150 cm^-1.
-        precision: "float64" unless given; float32 forces are too noisy for differences.
+        level: as for `rks`, but precision is "float64" unless given: float32 forces are too noisy
+            for differences.  On grid level 0 the stretches of water are off by 150 cm^-1.
         temperature_kelvin: of the thermochemistry.
         pressure_pascal: of the thermochemistry.
         symmetry_number: of rotation, 2 for water and 12 for methane.
@@ -158,21 +157,21 @@ def frequencies(
         solver: compiled programs to use, at its settings.
 
     Raises:
-        ImportError: ASE is not installed.
+        MissingPackage: ASE is not installed.
         TypeError: this is not one Molecule.
-        ValueError: a setting or a number cannot be used.
+        UsageError: a setting or a number cannot be used.
         InvalidMolecule: the molecule cannot be computed.
         ConvergenceError: an SCF does not converge.
     """
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
     if not (temperature_kelvin > 0 and pressure_pascal > 0 and step_bohr > 0):
-        raise ValueError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
+        raise UsageError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
     if symmetry_number < 1:
-        raise ValueError(f"symmetry_number is {symmetry_number}: it must be at least 1")
+        raise UsageError(f"symmetry_number is {symmetry_number}: it must be at least 1")
     if solver is None:
-        precision = precision or "float64"
-    solver = solver_for(solver, basis, xc, grid_level, precision, None, None)
+        level["precision"] = level.get("precision") or "float64"
+    solver = solver_for(solver, **level)
     molecule.check(solver.settings.precision)
     atoms = molecule.to_ase()
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)

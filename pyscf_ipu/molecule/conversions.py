@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
 from pyscf_ipu.molecule.files.parts import read_sdf
 from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
@@ -124,12 +124,12 @@ class Conversions:
         ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it.
 
         Raises:
-            ImportError: ASE is not installed.
+            MissingPackage: ASE is not installed.
         """
         try:
             from ase import Atoms
         except ImportError as error:
-            raise ImportError(f"to_ase needs ASE: run {how_to_install('ase')}") from error
+            raise MissingPackage(f"to_ase needs ASE: run {how_to_install('ase')}") from error
         info = {"charge": self.charge} if self.charge else {}
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 

@@ -94,7 +94,7 @@ class Molecule(Conversions):
         if self.n_atoms == 0:
             raise InvalidMolecule(f"{label} has no atoms; give at least one atom.")
         check_elements(self.numbers, label)
-        check_positions(self.numbers, self.positions, label, precision)
+        check_positions(self.numbers, self.positions, label, precision=precision)
         check_electrons(self.n_electrons, self.charge, label)
 
     @classmethod
@@ -103,7 +103,7 @@ class Molecule(Conversions):
 
         Raises:
             InvalidMolecule: the SMILES cannot be read, is open-shell, or could not be embedded.
-            ImportError: RDKit is not installed.
+            MissingPackage: RDKit is not installed.
         """
         from pyscf_ipu.molecule.smiles import embedded
 

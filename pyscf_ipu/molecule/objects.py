@@ -120,7 +120,7 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
     _check_fragments(graph, place.GetPositions(), label)
     charge = Chem.GetFormalCharge(graph)
-    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name, smiles)
+    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name=name, smiles=smiles)
 
 
 def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import InvalidMolecule, UsageError
+from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -32,7 +32,7 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
     try:
         from rdkit import Chem, rdBase
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackage(
             "Molecule.from_smiles needs RDKit, which is not installed: `pip install rdkit`, or "
             "give numbers and positions to Molecule(...) yourself."
         ) from error

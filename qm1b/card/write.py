@@ -4,6 +4,7 @@ These are one Parquet file, or the parts and the sample in a folder for a datase
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from qm1b.card.croissant import croissant, described
@@ -22,14 +23,8 @@ DATA, SAMPLE = "data", "sample"
 
 SAMPLE_FILE = f"{SAMPLE}/{SAMPLE}.parquet"
 
-CONFIGS = f"""configs:
-- config_name: default
-  default: true
-  data_files: {DATA}/*.parquet
-- config_name: {SAMPLE}
-  data_files: {SAMPLE_FILE}
-"""
-"""Front matter of the card: what `datasets.load_dataset` reads by default, and by name."""
+SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+"""What a dataset hub calls the parts of `qm1b split`."""
 
 
 def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None) -> list[Path]:
@@ -58,7 +53,7 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
     else:
         published, root = tables, out
     if published:
-        about = croissant(published, root, said, summary(facts))
+        about = croissant(published, root, said, description=summary(facts))
         texts[CROISSANT] = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     figures = [plots.overview(facts.stats.distributions, out / FIGURES)]
     if facts.audit and (folder / VERIFY_PNG).exists():
@@ -66,17 +61,28 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
         figures.append(out / FIGURES / VERIFY_PNG)
         files.atomic_write(figures[-1], lambda stream: stream.write(picture))
     names = [f"{FIGURES}/{path.name}" for path in figures]
-    configs = CONFIGS if tables else ""
+    configs = _configs(tables) if tables else ""
     columns = described(next(iter(tables.values()))) if tables else ()
-    texts[CARD] = card(facts, said, names, configs, columns) + "\n"
+    texts[CARD] = card(facts, said, names, configs=configs, columns=columns) + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]
 
 
-def part_name(number: int) -> str:
+def part_name(number: int, split: str = "") -> str:
     """The file of a part, from 0, relative to the folder."""
-    return f"{DATA}/part-{number:05d}.parquet"
+    return f"{DATA}/part-{split}{'-' if split else ''}{number:05d}.parquet"
+
+
+def _configs(names: Iterable[str]) -> str:
+    """Front matter of the card: what `datasets.load_dataset` reads by default, and by name."""
+    splits = [split for split in SPLITS if any(n.startswith(f"part-{split}-") for n in names)]
+    files_of = [f"\n  - split: {SPLITS[s]}\n    path: {DATA}/part-{s}-*.parquet" for s in splits]
+    return (
+        f"configs:\n- config_name: default\n  default: true\n"
+        f"  data_files:{''.join(files_of) or f' {DATA}/*.parquet'}\n"
+        f"- config_name: {SAMPLE}\n  data_files: {SAMPLE_FILE}\n"
+    )
 
 
 def tables_in(folder: Path) -> dict[str, Path]:

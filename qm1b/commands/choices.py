@@ -3,7 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
-from pyscf_ipu.settings import Preset, Settings, preset
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.settings import Settings
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
 from qm1b.folder import shards
@@ -50,21 +51,13 @@ def forces_need(level: Settings, preset: str | None) -> None:
     """
     try:
         level.check_forces()
-    except ValueError:
+    except UsageError:
         asked = "--forces" if preset is None else f"--preset {preset}, which has forces,"
         without = "--forces" if preset is None else "give --no-forces"
         raise UserError(
             f"{asked} and --accuracy {level.accuracy} do not fit, because the SCF ends before "
             f"forces are right: leave out --accuracy, or {without}"
         ) from None
-
-
-def of_dataset(name: str) -> Preset:
-    """The preset of a name; raises UserError."""
-    try:
-        return preset(name)
-    except ValueError as error:
-        raise UserError(str(error)) from None
 
 
 def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
@@ -84,10 +77,7 @@ def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
         return int(there["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
-    try:
-        limit = of_memory(level.check())
-    except (ValueError, ImportError) as error:  # a package of a dispersion correction
-        raise UserError(str(error)) from None
+    limit = of_memory(level.check())
     if is_share:
         raise UserError(
             f"--shard with this preset needs --max-aos: otherwise it comes from a machine's memory "

@@ -6,7 +6,7 @@ to which configuration (`qm1b.card.write`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -35,8 +35,6 @@ def write_hub(
 ) -> list[Path]:
     """Write the rows of a run as a folder; returns the files in it besides the data.
 
-    The card is written last, so a folder with a `README.md` is whole.
-
     Args:
         out: an empty folder, or one that does not exist yet.
         batches: the rows.
@@ -46,6 +44,19 @@ def write_hub(
     Raises:
         UserError: the folder is not empty or cannot be written, or there are no rows.
     """
+    return write_splits(out, {"": batches}, source, rows_per_part=rows_per_part)
+
+
+def write_splits(
+    out: Path,
+    splits: Mapping[str, Iterator[Batch]],
+    source: ShardFolder,
+    rows_per_part: int = ROWS_PER_PART,
+) -> list[Path]:
+    """Write the rows of each split, by its name, as `write_hub` does.
+
+    The card is written last, so a folder with a `README.md` is whole.
+    """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
     for name in (card.DATA, card.SAMPLE):
@@ -53,9 +64,11 @@ def write_hub(
     schema = arrow_schema(source.metadata)
     share = min(1.0, SAMPLE_ROWS / max(1, sum(source.sizes)))
     sample: list[Batch] = []
-    stream = _drawing(batches, share, sample)
-    for number, first in enumerate(stream):
-        _write(out / card.part_name(number), _until(rows_per_part, first, stream), schema)
+    for split, batches in splits.items():
+        stream = _drawing(batches, share, sample)
+        for number, first in enumerate(stream):
+            part = out / card.part_name(number, split)
+            _write(part, _until(rows_per_part, first, stream), schema)
     if not sample:
         raise UserError(f"{source.path} has no row that converged; there is nothing to publish")
     _write(out / card.SAMPLE_FILE, sample, schema)

@@ -8,24 +8,30 @@ keeps its side when the dataset grows.
 import hashlib
 import json
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
+from qm1b.convert import hub
 from qm1b.convert.export import check_target, is_good
-from qm1b.convert.kinds import kind_of
+from qm1b.convert.kinds import KINDS
 from qm1b.errors import UserError
 from qm1b.folder import completeness
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.formats import extxyz
 from qm1b.process import files
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
 
 NAMES = ("train", "valid", "test")
 SPLIT_JSON = "split.json"
-ENDINGS = (".parquet", *extxyz.ENDINGS)
+HUB = "hub"
+FILES = {name: "{0}" + kind.endings[0] for name, kind in KINDS.items() if kind.endings}
+FILES |= {"aselmdb": "{0}/{0}.aselmdb", HUB: "data/part-{0}-*.parquet"}
+FILES["extxyz.gz"] = "{0}.extxyz.gz"
+"""The file of a part, in each format. A database for fairchem has a folder of its own."""
+
 METHOD = (
     "SHA-256 of seed and SMILES (without one, of the rows' seed, which stands for the bonds); all "
     "conformers of a molecule on one side"
@@ -71,35 +77,41 @@ def side(molecule: str, seed: int, fractions: Fractions) -> str:
 
 
 def split(
-    folder: Path, out: Path, fractions: Fractions, seed: int = 0, ending: str = ".parquet"
+    folder: Path, out: Path, fractions: Fractions, seed: int = 0, form: str = "parquet"
 ) -> dict[str, Part]:
     """Write the converged rows of a run as up to three files and `split.json`.
 
     Files of an earlier split that this one does not write are removed, because their rows would be
-    on two sides.
+    on two sides. Of extended XYZ only the training set has frames of free atoms, which MACE takes
+    for rows elsewhere.
 
     Args:
         folder: the `--out` of a run.
         out: folder for the files; it is made, or the files of an earlier split are replaced.
         fractions: expected shares of the molecules.
         seed: another seed gives another division.
-        ending: `.parquet`, `.extxyz` or `.extxyz.gz`.
+        form: one of FILES.
 
     Raises:
-        UserError: no run there, a lost shard, wrong fractions or ending, or `out` cannot be
-            written.
+        UserError: no run there, a lost shard, wrong fractions or format, a run without what the
+            format must have, or `out` cannot be written.
     """
     fractions.check()
-    if ending not in ENDINGS:
-        raise UserError(f"{ending} is of an unknown kind for a split: use {', '.join(ENDINGS)}")
+    if form not in FILES:
+        raise UserError(f"unknown format {form!r} for a split: use one of {', '.join(FILES)}")
     source = ShardFolder(folder)
     completeness.notice(source)  # raises if a shard is lost
     files.make_folder(out)
-    paths = {name: out / f"{name}{ending}" for name in NAMES if getattr(fractions, name)}
-    for path in paths.values():
-        check_target(path)
-    _remove_earlier(out, keep=set(paths.values()))
-    parts = {name: _write(path, source, name, seed, fractions) for name, path in paths.items()}
+    names = [name for name in NAMES if getattr(fractions, name)]
+    parts = {name: Part(FILES[form].format(name)) for name in names}
+    rows = {
+        name: _rows(source, part, name, seed=seed, fractions=fractions)
+        for name, part in parts.items()
+    }
+    if form == HUB:
+        hub.write_splits(out, rows, source)
+    else:
+        _write(out, form, parts, rows=rows, source=source)
     report = {
         "method": METHOD,
         "seed": seed,
@@ -118,7 +130,8 @@ def _remove_earlier(out: Path, keep: set[Path]) -> None:
         named = {out / str(part["file"]) for part in parts.values()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return  # there is no split, or it is not ours
-    for path in named & {out / f"{name}{ending}" for name in NAMES for ending in ENDINGS} - keep:
+    ours = {out / form.format(name) for name in NAMES for form in FILES.values()}
+    for path in named & ours - keep:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -127,19 +140,36 @@ def _remove_earlier(out: Path, keep: set[Path]) -> None:
             ) from None
 
 
-def _write(path: Path, source: ShardFolder, name: str, seed: int, fractions: Fractions) -> Part:
-    part = Part(path.name)
+def _write(
+    out: Path,
+    form: str,
+    parts: dict[str, Part],
+    rows: dict[str, Iterator[Batch]],
+    source: ShardFolder,
+) -> None:
+    """Write a file per part."""
+    kind = form.removesuffix(".gz")
+    paths = {name: out / part.file for name, part in parts.items()}
+    for path in paths.values():
+        files.make_folder(path.parent)
+        check_target(path, kind)
+    _remove_earlier(out, keep=set(paths.values()))
+    without_atoms = copy(source)
+    without_atoms.free_atoms_of_rows = {}
+    for name, path in paths.items():
+        KINDS[kind].write(path, rows[name], source if name == "train" else without_atoms)
+
+
+def _rows(
+    source: ShardFolder, part: Part, name: str, seed: int, fractions: Fractions
+) -> Iterator[Batch]:
+    """The converged rows of a side, which are counted in `part` as they are read."""
     seen = set[str]()  # frames of one molecule may be in several shards
-
-    def batches() -> Iterator[Batch]:
-        for batch in source.batches():
-            who, inverse = np.unique(identity.names(batch).astype(str), return_inverse=True)
-            ours = np.array([side(one, seed, fractions) == name for one in who], dtype=bool)
-            keep = np.flatnonzero(ours[inverse] & is_good(batch))
-            seen.update(who[np.unique(inverse[keep])].tolist())
-            part.rows += len(keep)
-            yield batch.take(keep)
-
-    kind_of(path).write(path, batches(), source)
-    part.molecules = len(seen)
-    return part
+    for batch in source.batches():
+        who, inverse = np.unique(identity.names(batch).astype(str), return_inverse=True)
+        ours = np.array([side(one, seed, fractions) == name for one in who], dtype=bool)
+        keep = np.flatnonzero(ours[inverse] & is_good(batch))
+        seen.update(who[np.unique(inverse[keep])].tolist())
+        part.rows += len(keep)
+        part.molecules = len(seen)
+        yield batch.take(keep)

@@ -35,7 +35,7 @@ def summarise(path: Path, settings: RunSettings) -> InputSummary:
             named |= record.id != ""
         checks.close()
         skipped = tuple(source.skipped)
-        summary = InputSummary(checks.n, source.sha256, found, skipped, checks.done)
+        summary = InputSummary(checks.n, source.sha256, found, skipped=skipped, checks=checks.done)
     if checks.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule")
     if settings.id_column is not None and not named:
@@ -70,7 +70,9 @@ def read(
     with Source(path) as source:
         records = _records(source, found, settings)
         if expected is not None:
-            records = checked(records, settings, expected, limit or expected.n_lines, path)
+            records = checked(
+                records, settings, expected, limit=limit or expected.n_lines, path=path
+            )
         yield from itertools.islice(records, limit)
 
 

@@ -123,7 +123,7 @@ class Source:
         return self._member(name, self._read_head(content), content)
 
     def _member(self, name: str, head: bytes, rest: Bytes) -> Member:
-        stream = _Joined(self, head, rest, self._digest.update)
+        stream = _Joined(self, head, rest, seen=self._digest.update)
         return Member(name, head, io.BufferedReader(stream, HEAD_BYTES))
 
     def _read_head(self, stream: Bytes) -> bytes:

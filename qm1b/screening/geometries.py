@@ -103,7 +103,9 @@ def _geometry(
     """A geometry from atoms in any order and positions in Angstrom."""
     order = heavy_first(numbers)
     positions = rounded(angstrom[order] / BOHR_TO_ANGSTROM)
-    return Geometry(numbers[order].astype(np.uint8), positions, tuple(order.tolist()), identity)
+    return Geometry(
+        numbers[order].astype(np.uint8), positions, tuple(order.tolist()), identity=identity
+    )
 
 
 def _sdf(block: str, limits: Limits) -> Given:

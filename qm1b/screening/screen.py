@@ -69,7 +69,7 @@ class Screen:
         except Dropped as dropped:
             text = (record.smiles or dropped.smiles)[:SHOWN].replace("\0", "\\0")
             detail = " ".join(dropped.detail.split())
-            return Drop(record.number, text, dropped.reason, detail, record.id)
+            return Drop(record.number, text, dropped.reason, detail=detail, id=record.id)
 
     @property
     def doubts(self) -> list[str]:
@@ -100,7 +100,7 @@ class Screen:
             again = Dropped("duplicate", f"same molecule and positions as line {first}")
             again.smiles = smiles
             raise again
-        found = Candidate(record.number, smiles, charge, geometry, id=record.id)
+        found = Candidate(record.number, smiles, charge, geometry=geometry, id=record.id)
         mistake = geometries.looks_like(geometry)
         for remark in (PAIR if pair else "", mistake and in_words(mistake)):
             if remark:

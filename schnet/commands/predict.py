@@ -23,6 +23,11 @@ class Predict:
     out: Path | None = None
     """CSV file to write; if not given, the CSV is printed."""
 
+    @property
+    def stdout_is_log(self) -> bool:
+        """Whether the predictions go to a file."""
+        return self.out is not None
+
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
         from pyscf_ipu.terminal import counted

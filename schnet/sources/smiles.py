@@ -66,4 +66,4 @@ class SmilesSource(Source):
             return without_atoms(smiles, f"line {line}", str(error))
         numbers = found.numbers.astype(np.uint8)
         positions = found.positions.astype(np.float32)
-        return Sample(numbers, positions, float("nan"), smiles, f"line {line}")
+        return Sample(numbers, positions, float("nan"), smiles=smiles, key=f"line {line}")

@@ -64,7 +64,7 @@ class XyzSource(Source):
         self._lookup: Lookup | None = None
         if target is not None:
             first = comment_keys(next(self._frames(0)).comment)
-            self._lookup = lookup(target, first, key, unit, str(path))
+            self._lookup = lookup(target, first, key, unit=unit, where=str(path))
 
     def _index(self) -> tuple[list[tuple[int, int]], int, str, int]:
         """The bytes and lines before every PART_FRAMES-th frame, how many frames there are, what is
@@ -141,7 +141,7 @@ class XyzSource(Source):
         if missing:
             return without_atoms(smiles, key, f"no {' and '.join(missing)}")
         bohr = (found.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
-        row = Sample(found.numbers.astype(np.uint8), bohr, float("nan"), smiles, key)
+        row = Sample(found.numbers.astype(np.uint8), bohr, float("nan"), smiles=smiles, key=key)
         if self._lookup is None:
             return row
         forces = self._lookup.atomic_forces(found.vectors)

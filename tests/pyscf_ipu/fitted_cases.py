@@ -65,7 +65,11 @@ class Case:
 
 
 def case(basis, cart=False, strip=10**6, mol=MOL):
-    return Case(Settings(basis, "hf", 0, "float64", cart, jk="ri"), strip, mol)
+    return Case(
+        Settings(basis=basis, xc="hf", grid_level=0, precision="float64", cart=cart, jk="ri"),
+        strip,
+        mol,
+    )
 
 
 PORTABLE = [

@@ -197,7 +197,7 @@ def test_forces_of_an_scf_for_energies():
 
 def test_settings_where_a_basis_belongs():
     with pytest.raises(TypeError, match=r"solver=pyscf_ipu\.Solver\(settings\)"):
-        pi.api.solver_for(None, pi.Settings())
+        rks(HYDROGEN, pi.Settings())
 
 
 def test_a_solver_makes_the_level_of_theory(solver):
@@ -208,3 +208,11 @@ def test_a_solver_makes_the_level_of_theory(solver):
 
 def test_the_package_is_the_api():
     assert pi.rks is rks
+
+
+def test_density_fitting_as_its_page_begins():
+    """The first call of docs/density-fitting.md, which gives the level to `rks` itself."""
+    level = {"xc": "hf", "grid_level": 0}
+    exact, fitted = rks(HYDROGEN, **level), rks(HYDROGEN, **level, jk="ri")
+    assert (exact.jk, fitted.jk) == ("exact", "ri")
+    assert 1e-6 < abs(fitted.energy - exact.energy) < 1e-3

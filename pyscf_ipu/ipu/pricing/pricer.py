@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jax.core import AbstractValue
-from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
@@ -23,7 +24,15 @@ from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
 from pyscf_ipu.ipu.steps.tile_memory import Trackers
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
-from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, called
+from pyscf_ipu.ipu.vertices.jax_equations import (
+    branches_of,
+    called,
+    mesh_of,
+    refuse_program,
+    scan_of,
+    while_of,
+)
+from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path
 
 AVAILABLE = 0.6
 """Share of a tile's memory for the operands of one product: the default of PopLibs's option
@@ -86,7 +95,7 @@ class Pricer(Steps):
                     env[var] = value
                 else:
                     self.let_go(value)
-            for var in {x for x in eqn.invars if not isinstance(x, Literal) and last[x] == i}:
+            for var in dict.fromkeys(x for x in eqn.invars if isinstance(x, Var) and last[x] == i):
                 self.let_go(env.pop(var))
         self.stage = outer
         results = [self._value(x, env) for x in jaxpr.outvars]
@@ -112,23 +121,24 @@ class Pricer(Steps):
         name = eqn.primitive.name
         if self.collecting and name not in COLLECTIVES:
             self.flush()
-        if name == "shard_map":
-            ins = self._own_parts(eqn, ins)
         inner = called(eqn)
+        if inner is not None and name == "shard_map":
+            ins = self._own_parts(eqn, inner, ins)
         if inner is not None:
-            return self.block(inner.jaxpr, inner.consts, ins, path)
+            return self.block(inner.jaxpr, inner.consts, ins, path=path)
         control = {"while": self._while, "scan": self._scan, "cond": self._cond}.get(name)
         if control is not None:
             return control(eqn, ins, path)
         if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
-            return self.block(closed.jaxpr, closed.consts, ins, path)
+            return self.block(closed.jaxpr, closed.consts, ins, path=path)
         folded = fold(eqn, ins)
         if folded is not None:
             different = math.prod(v.distinct for v in ins)
             return [self.constant(x, min(different, np.size(x))) for x in folded]
         if name in self.rules:
             return self.rules[name](self, eqn, ins)
+        refuse_program(eqn)
         self.note_unknown(name)
         return self.results(eqn)
 
@@ -154,34 +164,33 @@ class Pricer(Steps):
                 self.flush()
                 self.cross(v)
 
-    def _own_parts(self, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    def _own_parts(self, eqn: JaxprEqn, body: ClosedJaxpr, ins: list[Value]) -> list[Value]:
         """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""
-        devices = math.prod(eqn.params["mesh"].shape.values())
+        devices = math.prod(mesh_of(eqn).shape.values())
         if devices not in (1, self.replicas):
-            raise ValueError(
+            raise UsageError(
                 f"the program is spread over {devices} devices: simulate it with "
                 f"replicas={devices}, or make its mesh of one device for any number"
             )
-        inner = eqn.params["jaxpr"].invars
+        inner = body.jaxpr.invars
         return [
             v if v.size == aval(x).size else self.new(x.aval, "shard_map")
             for v, x in zip(ins, inner, strict=True)
         ]
 
     def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
-        n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-        test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+        test, body, n_cond, n_body = while_of(eqn)
         of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
 
         def once(state: list[Value]) -> list[Value]:
             asked = (*path, TEST)
-            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], asked))
-            return self.block(body.jaxpr, body.consts, [*of_body, *state], path)
+            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path=asked))
+            return self.block(body.jaxpr, body.consts, [*of_body, *state], path=path)
 
-        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once)
+        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once=once)
 
     def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
-        body, n_consts, n_carry = (eqn.params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+        body, n_consts, n_carry, length, _ = scan_of(eqn)
         n = n_consts + n_carry
         consts, carry = ins[:n_consts], ins[n_consts:n]
         avals = [v.aval for v in eqn.outvars]
@@ -189,7 +198,7 @@ class Pricer(Steps):
         stacked = [self.new(a, "scan") for a in avals[n_carry:]]
 
         def once(state: list[Value]) -> list[Value]:
-            outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
+            outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path=path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
                     arriving = value.size * value.itemsize * share(whole.place)
@@ -197,7 +206,7 @@ class Pricer(Steps):
                 self.let_go(value)
             return outs[:n_carry]
 
-        found = self._loop(eqn.params["length"], carry, avals[:n_carry], once)
+        found = self._loop(length, carry, avals[:n_carry], once=once)
         self._release(rows)
         return [*found, *stacked]
 
@@ -239,10 +248,10 @@ class Pricer(Steps):
     def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
         outs = self.results(eqn)
-        for k, branch in enumerate(eqn.params["branches"]):
+        for k, branch in enumerate(branches_of(eqn)):
             outer, self.steps = self.steps, []
             self._loops.append((*path, k))
-            results = self.block(branch.jaxpr, branch.consts, ins[1:], (*path, k))
+            results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
             self._copy(results, outs)
             self._release(results)
             self.flush()

@@ -16,6 +16,7 @@ from pyscf_ipu.ipu.steps.compute_sets import Work
 from pyscf_ipu.ipu.steps.places import on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
 from pyscf_ipu.ipu.vertices.equation import size
+from pyscf_ipu.ipu.vertices.jax_equations import axes_of
 
 SOURCE = "PopLibs ReductionPlan: a vector a cycle per worker, and a vertex around it"
 
@@ -25,7 +26,7 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     value = ins[0]
     name = eqn.primitive.name
     m = max(1, size(eqn.outvars[0]))
-    axes = eqn.params.get("axes", (eqn.params.get("axis", 0),))
+    axes = axes_of(eqn)
     rows = value.place.key[0] == "tiles" and not value.view
     held = value.place.elements
     if value.view or value.constant is not None:
@@ -36,14 +37,14 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
     if name.startswith("cum"):
         # Sums of the tiles before, and another pass to add them.
-        _combine(p, name, np.where(held > 0, 1.0, 0.0), p.n_tiles, value.itemsize)
+        _combine(p, name, np.where(held > 0, 1.0, 0.0), m=p.n_tiles, itemsize=value.itemsize)
         p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
         return p.results(eqn)
     if rows and 0 not in axes:
         tiles = value.place.key[1]
         return p.results(eqn, on_tiles(tiles, m // len(tiles), p.n_tiles))
     partials = np.minimum(held, m)
-    _combine(p, name, partials, m, value.itemsize)
+    _combine(p, name, partials, m=m, itemsize=value.itemsize)
     return p.results(eqn, spread(m, p.n_tiles))
 
 

@@ -29,6 +29,14 @@ from pyscf_ipu.ipu.chip.popops import (
 )
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
+from pyscf_ipu.ipu.vertices.jax_equations import (
+    branches_of,
+    parameter,
+    refuse_program,
+    scan_of,
+    solver_of,
+    while_of,
+)
 from pyscf_ipu.ipu.vertices.trip_counts import opened
 from pyscf_ipu.tiles.primitive import SUBROUTINE
 
@@ -76,10 +84,10 @@ class VertexCost:
             self.vector_cycles + other.vector_cycles,
             self.multiply_adds + other.multiply_adds,
             self.equations + other.equations,
-            self.unknown + other.unknown,
-            self.half_multiply_adds + other.half_multiply_adds,
-            self.flops + other.flops,
-            {**self.routines, **other.routines},
+            unknown=self.unknown + other.unknown,
+            half_multiply_adds=self.half_multiply_adds + other.half_multiply_adds,
+            flops=self.flops + other.flops,
+            routines={**self.routines, **other.routines},
         )
 
     def times(self, n: int) -> VertexCost:
@@ -87,10 +95,10 @@ class VertexCost:
             self.vector_cycles * n,
             self.multiply_adds * n,
             self.equations,
-            self.unknown,
-            self.half_multiply_adds * n,
-            self.flops * n,
-            self.routines,
+            unknown=self.unknown,
+            half_multiply_adds=self.half_multiply_adds * n,
+            flops=self.flops * n,
+            routines=self.routines,
         )
 
     def low(self, target: Target) -> float:
@@ -133,7 +141,7 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     inner = opened(eqn)
     if inner is not None:
         found = count(inner.jaxpr, known)
-        label = str(eqn.params.get("name", ""))
+        label = str(eqn.params.get("name", ""))  # of `jit`; other calls have none
         if not label.startswith(SUBROUTINE):
             return found
         routine = label, _operations(inner.jaxpr)
@@ -141,15 +149,15 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         routines = {routine: found.equations, **found.routines}
         return replace(found, equations=call, routines=routines)
     if name == "scan":
-        fixed = known[: eqn.params["num_consts"]]
-        return count(eqn.params["jaxpr"].jaxpr, fixed).times(eqn.params["length"])
+        loop = scan_of(eqn)
+        return count(loop.body.jaxpr, known[: loop.n_consts]).times(loop.length)
     if name == "cond":
-        branches = [count(b.jaxpr, known[1:]) for b in eqn.params["branches"]]
+        branches = [count(b.jaxpr, known[1:]) for b in branches_of(eqn)]
         return max(branches, key=lambda b: b.vector_cycles + b.multiply_adds)
     if name == "while":
-        return count(eqn.params["body_jaxpr"].jaxpr) + VertexCost(unknown=Counter({"while": 1}))
+        return count(while_of(eqn).body.jaxpr) + VertexCost(unknown=Counter({"while": 1}))
     if name == "custom_linear_solve":
-        return count(eqn.params["jaxprs"].solve.jaxpr)
+        return count(solver_of(eqn).jaxpr)
     if name in FREE or (name == "gather" and known[1]):
         return VertexCost()
     half = is_half(eqn)
@@ -168,6 +176,7 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     if name in WORKER_CYCLES:
         cost, n = op_cost(name, half), size(eqn.outvars[0])
         return VertexCost(math.ceil(n / cost.elements) * cost.cycles, 0.0, 1, flops=n)
+    refuse_program(eqn)
     return VertexCost(equations=1, unknown=Counter({name: 1}))
 
 
@@ -195,6 +204,6 @@ def _operations(jaxpr: Jaxpr) -> Operations:
 
 def multiply_adds(eqn: JaxprEqn) -> float:
     """Multiply-adds of a `dot_general`."""
-    (contract, _), _ = eqn.params["dimension_numbers"]
+    (contract, _), _ = parameter(eqn, tuple, "dimension_numbers")
     inner = math.prod(aval(eqn.invars[0]).shape[d] for d in contract)
     return float(size(eqn.outvars[0]) * inner)

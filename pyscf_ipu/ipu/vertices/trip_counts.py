@@ -13,18 +13,20 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.sharding import PartitionSpec
 
 from pyscf_ipu.ipu.vertices.equation import aval
+from pyscf_ipu.ipu.vertices.jax_equations import (
+    branches_of,
+    called,
+    mesh_of,
+    parameter,
+    scan_of,
+    while_of,
+)
 
 Path = tuple[int, ...]
 """An equation: its place in the program, then the branch, its place there, and so on."""
 
 TEST = -1
 """Stands in a path for the test of a `while`; its equations are numbered as those of the body."""
-
-INLINED = frozenset(
-    "jit pjit closed_call core_call remat checkpoint custom_jvp_call custom_vjp_call "
-    "custom_vjp_call_jaxpr remat2 shard_map".split()
-)
-"""Primitives that do nothing but call a program."""
 
 Counts = dict[Path, Array]
 State = tuple[tuple[object, ...], Counts]
@@ -33,19 +35,8 @@ Turn = tuple[tuple[object, ...], Array, Array, Counts]
 of its body and its test."""
 
 
-def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The jaxpr that an equation calls, if it does nothing else."""
-    if eqn.primitive.name not in INLINED:
-        return None
-    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
-        if key in eqn.params:
-            found = eqn.params[key]
-            return found if hasattr(found, "consts") else ClosedJaxpr(found, ())
-    return None
-
-
 def opened(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The same, and the portable form of a codelet, which a vertex runs in its place."""
+    """The jaxpr that an equation calls; of a codelet its portable form, which a vertex runs."""
     if eqn.primitive.name != "codelet":
         return called(eqn)
     rows = (jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
@@ -62,9 +53,9 @@ def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
         elif eqn.primitive.name == "while":
             yield from sites_of_while(eqn, here)
         elif eqn.primitive.name == "scan":
-            yield from sites(eqn.params["jaxpr"].jaxpr, here)
+            yield from sites(scan_of(eqn).body.jaxpr, here)
         elif eqn.primitive.name == "cond":
-            for k, branch in enumerate(eqn.params["branches"]):
+            for k, branch in enumerate(branches_of(eqn)):
                 yield (*here, k)
                 yield from sites(branch.jaxpr, (*here, k))
 
@@ -87,10 +78,10 @@ def _equation(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[o
     name, inner = eqn.primitive.name, called(eqn)
     counted = {"while": _while, "scan": _scan, "cond": _cond}.get(name)
     if name == "shard_map" and inner is not None and any(sites(inner.jaxpr)):
-        return _sharded(eqn, operands, path)
+        return _sharded(eqn, inner, operands, path=path)
     if inner is not None and any(sites(inner.jaxpr)):
-        return _evaluate(inner.jaxpr, inner.consts, operands, path)
-    if counted is not None and (name != "scan" or any(sites(eqn.params["jaxpr"].jaxpr))):
+        return _evaluate(inner.jaxpr, inner.consts, operands, path=path)
+    if counted is not None and (name != "scan" or any(sites(scan_of(eqn).body.jaxpr))):
         return counted(eqn, operands, path)
     outs = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
     return (list(outs) if eqn.primitive.multiple_results else [outs]), {}
@@ -105,17 +96,16 @@ def _added(total: Counts, more: Counts) -> Counts:
 
 
 def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
-    n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-    test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    test, body, n_cond, n_body = while_of(eqn)
     of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
 
     def asked(carry: tuple[object, ...]) -> tuple[Array, Counts]:
-        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), (*path, TEST))
+        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), path=(*path, TEST))
         return jnp.asarray(go_on), found
 
     def step(state: Turn) -> Turn:
         carry, trips, _, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path)
+        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path=path)
         go_on, more = asked(tuple(outs))
         return tuple(outs), trips + 1, go_on, _added(inner, found | more)
 
@@ -130,49 +120,49 @@ def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[obje
 
 def sites_of_while(eqn: JaxprEqn, path: Path) -> Iterator[Path]:
     """The sites of a `while` at `path`: itself, those of its body and those of its test."""
+    loop = while_of(eqn)
     yield path
-    yield from sites(eqn.params["body_jaxpr"].jaxpr, path)
-    yield from sites(eqn.params["cond_jaxpr"].jaxpr, (*path, TEST))
+    yield from sites(loop.body.jaxpr, path)
+    yield from sites(loop.test.jaxpr, (*path, TEST))
 
 
-def _sharded(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
+def _sharded(
+    eqn: JaxprEqn, body: ClosedJaxpr, operands: list[object], path: Path
+) -> tuple[list[object], Counts]:
     """The counts of the first device; those of all are the same but for data."""
-    body, p = eqn.params["jaxpr"], eqn.params
 
     def run(*args: object) -> tuple[tuple[object, ...], Counts]:
-        outs, found = _evaluate(body, (), args, path)
+        outs, found = _evaluate(body.jaxpr, body.consts, args, path=path)
         return tuple(outs), found
 
-    specs = {
-        "in_specs": tuple(p["in_specs"]),
-        "out_specs": (tuple(p["out_specs"]), PartitionSpec()),
-    }
-    outs, found = jax.shard_map(run, mesh=p["mesh"], check_vma=False, **specs)(*operands)
+    into, outof = (tuple(parameter(eqn, tuple, f"{of}_specs")) for of in ("in", "out"))
+    specs = {"in_specs": into, "out_specs": (outof, PartitionSpec())}
+    outs, found = jax.shard_map(run, mesh=mesh_of(eqn), check_vma=False, **specs)(*operands)
     return list(outs), found
 
 
 def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
-    body, n_consts, n_carry = (eqn.params[k] for k in ("jaxpr", "num_consts", "num_carry"))
+    body, n_consts, n_carry, length, reverse = scan_of(eqn)
     consts, carry = operands[:n_consts], operands[n_consts : n_consts + n_carry]
 
     def step(state: State, x: tuple[object, ...]) -> tuple[State, tuple[object, ...]]:
         carry, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path)
+        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path=path)
         return (tuple(outs[:n_carry]), _added(inner, found)), tuple(outs[n_carry:])
 
     start = (tuple(carry), _zeros(sites(body.jaxpr, path)))
-    how = {k: eqn.params[k] for k in ("length", "reverse")}
-    (carry, inner), ys = lax.scan(step, start, tuple(operands[n_consts + n_carry :]), **how)
+    rows = tuple(operands[n_consts + n_carry :])
+    (carry, inner), ys = lax.scan(step, start, rows, length=length, reverse=reverse)
     return [*carry, *ys], inner
 
 
 def _cond(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
-    branches = eqn.params["branches"]
+    branches = branches_of(eqn)
     every = [p for k, b in enumerate(branches) for p in ((*path, k), *sites(b.jaxpr, (*path, k)))]
 
     def taken(k: int) -> Callable[..., State]:
         def run(*args: Array) -> State:
-            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, (*path, k))
+            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, path=(*path, k))
             return tuple(outs), _zeros(iter(every)) | found | {(*path, k): jnp.ones((), jnp.int32)}
 
         return run
@@ -193,7 +183,7 @@ def run_counts(closed: ClosedJaxpr, quick: bool = False) -> Callable[..., dict[P
     # It runs once: folding the tables of indices takes longer than looking them up.
     options: dict[str, str | int] = {"xla_disable_hlo_passes": "constant_folding"}
     compiled = jax.jit(
-        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1],
+        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, path=())[1],
         compiler_options=options | ({"xla_backend_optimization_level": 0} if quick else {}),
     )
     return lambda *args: {p: int(n) for p, n in jax.device_get(compiled(*args)).items()}

@@ -1,9 +1,11 @@
 """What people ask for and is not there: the message names what is."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from ase.build import molecule as ase_molecule
@@ -11,6 +13,7 @@ from oracle import HYDROGEN, mole_of
 
 import pyscf_ipu as pi
 from pyscf_ipu.advice.nearest import KEYWORDS, NAMES, as_molecule, explains_keywords
+from pyscf_ipu.settings import LevelKeywords
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,11 @@ def test_nothing_that_exists_is_called_absent():
     assert not KEYWORDS.keys() & set(inspect.signature(pi.rks).parameters)
 
 
-@pytest.mark.parametrize("function", [pi.rks, pi.forces, pi.optimize, pi.frequencies])
+LEVELLED = [pi.rks, pi.forces, pi.optimize, pi.frequencies]
+"""Functions that take a molecule and a level."""
+
+
+@pytest.mark.parametrize("function", LEVELLED)
 @pytest.mark.parametrize(
     ("keyword", "words"),
     [
@@ -40,12 +47,46 @@ def test_nothing_that_exists_is_called_absent():
         ("spin", "'spin': only closed shells"),
         ("solvent", "'solvent': there is no solvent model"),
         ("precison", "'precison': did you mean 'precision'?"),
+        ("method", "'method': give the functional as xc="),
+        ("fmax", "'fmax': pi.optimize takes max_force_hartree_per_bohr="),
         ("qqqq", "'qqqq': use one of molecules?, basis, xc"),
     ],
 )
 def test_keywords(function, keyword, words):
     with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got an unexpected.*{words}"):
         function(HYDROGEN, **{keyword: 1})
+
+
+@pytest.mark.parametrize("function", LEVELLED)
+def test_a_level_is_given_by_name(function):
+    with pytest.raises(
+        TypeError, match=rf'^{function.__name__}\(\) takes .* by name: give basis="6-31g\*"$'
+    ):
+        function(HYDROGEN, "6-31g*")
+    with pytest.raises(TypeError, match=r"name: give solver=pyscf_ipu.Solver\(settings\)$"):
+        function(HYDROGEN, pi.Settings())
+
+
+@pytest.mark.parametrize("made", [pi.Settings, pi.Calculator])
+def test_so_it_is_where_a_class_takes_one(made):
+    with pytest.raises(TypeError, match=f"^{made.__name__}.* by name: give basis='?\"?6-31g"):
+        made("6-31g", "pbe")
+    with pytest.raises(TypeError, match=rf"^{made.__name__}\(\) got .*'method': give .* as xc="):
+        made(method="pbe")
+
+
+@pytest.mark.parametrize("function", [*LEVELLED, pi.Calculator, pi.api.solver_for])
+def test_help_shows_every_keyword_of_the_level(function):
+    shown = inspect.signature(function).parameters
+    level = get_type_hints(LevelKeywords)
+    assert level.keys() < shown.keys()
+    assert all(shown[name].kind is shown[name].KEYWORD_ONLY for name in level)
+
+
+def test_the_text_of_rks_describes_every_argument():
+    text, _, _ = pi.rks.__doc__.partition("Raises:")
+    described = re.findall(r"^ {8}(\w+): ", text, re.MULTILINE)
+    assert set(inspect.signature(pi.rks).parameters) == set(described)
 
 
 def test_the_decorator_changes_nothing_else():

@@ -15,6 +15,7 @@ from pyscf_ipu import Settings
 from pyscf_ipu.codelets import codelet, library
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.one_electron import attraction
+from pyscf_ipu.integrals.shell_pairs import shell_pairs
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import packed_indices, repulsion, supermatrix
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
@@ -33,25 +34,43 @@ TWO_INTERACTIONS = (COULOMB,), (SEPARATED,)
 """Of ERIs and of supermatrices: for shapes whose portable forms compile long."""
 
 LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
+LONG_ERIS = (*LONG, "second row", "empty slots")
+"""`test_hamiltonian.py` has native integrals of such molecules beside PySCF's."""
+DOUBLE = ("strips of s", "empty slots", "general contraction")
 
 
-def case_of(name, precision):
-    marks = [pytest.mark.slow, pytest.mark.long] if name in LONG else []
-    return pytest.param((name, precision), marks=marks)
+def cases_of(long):
+    double = [("17 in a class", "float64"), *((name, "float64") for name in DOUBLE)]
+    single = [(name, "float32") for name in SYSTEMS if name not in ("strips of s", "empty slots")]
+    for case in [*single, *double]:
+        again = case[0] in long or case == ("17 in a class", "float64")
+        yield pytest.param(case, marks=[pytest.mark.slow, pytest.mark.long] if again else [])
 
 
-CASES = [case_of(name, "float32") for name in SYSTEMS if name != "empty slots"] + [
-    pytest.param(("17 in a class", "float64"), marks=pytest.mark.long),
-    *(case_of(name, "float64") for name in ("empty slots", "general contraction")),
+CASES = [*cases_of(LONG), ("cartesian d", "float32")]
+MORE = [
+    pytest.param((name, "float32"), marks=[pytest.mark.slow, pytest.mark.long])
+    for name in ("f shells", "cartesian f")
 ]
 
 
-MORE = [("cartesian d", "float32"), *(case_of(n, "float32") for n in ("f shells", "cartesian f"))]
-
-
-def with_charges(strips):
+def with_charges(data):
     """E times p^(-3/2): in float the smallest charge of a pair takes the rounding of the others."""
-    return [s._replace(hermite=s.hermite * s.p[..., None, None] ** -1.5) for s in strips]
+    return data._replace(hermite=data.hermite * data.p[..., None, None] ** -1.5)
+
+
+def compared(name, layout):
+    """Kinds of shell pairs; not those again that another case has."""
+    members = [m for c in layout.classes for m in c.members]
+    if name == "empty slots":
+        return members[::2]
+    if name == "cartesian d":
+        return [
+            m
+            for m in members
+            if 2 in (layout.groups[m.a].kind.l_max, layout.groups[m.b].kind.l_max)
+        ]
+    return members
 
 
 @pytest.mark.parametrize("case", [*CASES, *MORE], ids="-".join)
@@ -59,16 +78,25 @@ def test_shell_pairs(case):
     name, precision = case
     cart = name.startswith("cartesian")
     systems = {"f shells": ([8, 8], "def2-tzvp", 60), "cartesian d": SYSTEMS["d shells"], **SYSTEMS}
-    numbers, basis, strip = systems.get(name, systems["f shells"])
+    numbers, basis, _ = systems.get(name, systems["f shells"])
     settings = Settings(basis=basis, precision=precision, cart=cart, grid_level=0)
     mol = random_molecule(numbers, 2.5)
     shape = shape_of(mol.numbers, basis, cart, 0)
-    plan, dtype = tile_plan(shape, 1, strip), settings.numerics.scf_dtype
+    plan, dtype = tile_plan(shape), settings.numerics.scf_dtype
+    groups = plan.layout.groups
+
+    def pairs(class_tables, conformer):
+        shells = gather_atoms(plan, class_tables, conformer, dtype).shells
+        return [
+            with_charges(
+                shell_pairs(groups[m.a], groups[m.b], shells[m.a], shells[m.b], m.first, m.second)
+            )
+            for m in compared(name, plan.layout)
+        ]
+
     with settings.numerics.scope():
         arrays = tables.shape_tables(shape, settings), conformer.conformer(mol, shape, settings)
-        native, portable, names = native_and_portable(
-            lambda t, c: with_charges(pair_strips(gather_atoms(plan, t, c, dtype))), *arrays
-        )
+        native, portable, names = native_and_portable(pairs, *arrays)
     assert set(names) == {"shell_pairs"}
     for a, b in zip(native, portable, strict=True):
         bound = TOLERANCE[precision] * max(1.0, float(np.abs(b).max()))
@@ -83,7 +111,7 @@ def test_a_portable_form_of_another_shape_is_an_error():
         jax.vmap(wrong)(np.ones((2, 3), np.float32))
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
+@pytest.fixture(scope="module", params=cases_of(LONG_ERIS), ids="-".join)
 def integrals(request):
     """(plan, (native, portable) results by kind, names of the codelets, tolerance)."""
     name, precision = request.param

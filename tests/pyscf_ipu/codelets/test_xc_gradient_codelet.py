@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import METHYL_CHLORIDE, native_and_portable
+from oracle import METHYL_CHLORIDE, WATER, native_and_portable
 
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import library
@@ -23,10 +23,10 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-13}
 MOMENTS = {"lda": 1, "pbe": 4, "tpss": 5}
 
 
-def both(settings, points):
+def both(settings, points, mol):
     """Native and portable forces of random factors on four blocks of points: about one atom, about
     several, in the order of the atoms and not, and far away."""
-    mol, dtype = METHYL_CHLORIDE, settings.numerics.scf_dtype
+    dtype = settings.numerics.scf_dtype
     shape = shape_of(mol.numbers, settings.basis, settings.cart, 0)
     xc, rng = functional(settings.xc), np.random.default_rng(points)
     owner = rng.integers(0, mol.n_atoms, (4, points)).astype(np.int32)
@@ -68,7 +68,10 @@ def both(settings, points):
     ],
 )
 def test_native_is_portable(xc, basis, points, precision):
-    native, portable = both(Settings(xc=xc, precision=precision, grid_level=0, **basis), points)
+    # Chlorine's shells take as long to compile as all others.
+    mol = WATER if "basis" in basis else METHYL_CHLORIDE
+    settings = Settings(xc=xc, precision=precision, grid_level=0, **basis)
+    native, portable = both(settings, points, mol)
     scale = np.abs(portable).max()
     assert scale > 0
     np.testing.assert_allclose(native, portable, rtol=0, atol=TOLERANCE[precision] * scale)

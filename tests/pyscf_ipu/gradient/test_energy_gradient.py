@@ -75,10 +75,17 @@ def test_forces_at_other_levels(name):
 def test_arguments_stand_where_those_of_rks_do(single):
     level = list(inspect.signature(rks).parameters)[:7]
     assert list(inspect.signature(pi.forces).parameters)[:7] == level
-    force = pi.forces(small("methanol"), "sto-3g", "b3lyp", 0, "float32", solver=single)
+    force = pi.forces(
+        small("methanol"),
+        basis="sto-3g",
+        xc="b3lyp",
+        grid_level=0,
+        precision="float32",
+        solver=single,
+    )
     np.testing.assert_array_equal(force, pi.forces(small("methanol"), solver=single))
     with pytest.raises(ValueError, match="contradicts the solver"):
-        pi.forces(small("methanol"), "6-31g", solver=single)
+        pi.forces(small("methanol"), basis="6-31g", solver=single)
 
 
 def test_forces_are_the_slope_of_the_energy(double):

@@ -71,7 +71,7 @@ def test_what_cannot_be_optimised(solver):
     with pytest.raises(ValueError, match="max_steps=-1"):
         pi.optimize(small("methanol"), solver=solver, max_steps=-1)
     with pytest.raises(UnknownBasis, match="unknown basis 'sto-9g'"):
-        pi.optimize(small("methanol"), "sto-9g")
+        pi.optimize(small("methanol"), basis="sto-9g")
 
 
 @pytest.mark.parametrize("function", [pi.rks, pi.forces, pi.optimize, pi.Calculator])
@@ -113,7 +113,7 @@ def test_molecular_dynamics_keeps_the_energy(solver):
 
 def test_what_a_calculator_computes_with_is_recorded(solver, tmp_path):
     level = {"basis": "6-31g", "xc": "pbe", "grid_level": 1, "precision": "float64"}
-    named = pi.Calculator(*level.values(), charge=-1)
+    named = pi.Calculator(**level, charge=-1)
     assert named.name == "pyscf_ipu"
     assert named.todict() == {**asdict(pi.Settings(**level)), "charge": -1}
     atoms = atoms_of(small("methanol"))

@@ -38,6 +38,7 @@ class Bounds:
     energy: float
 
 
+DOUBLE = {"precision": "float64"}
 EXACT = Bounds(1e-11, 1e-12, 1e-9)
 SINGLE = Bounds(3e-5, 3e-6, 3e-4)
 
@@ -116,7 +117,10 @@ def build(mol, bounds, long_range=0.0, **changes):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((METHYL_CHLORIDE, EXACT, {"precision": "float64"}), id="float64"),
+        # Its program has all that range separation leaves out, in all other cases too.
+        pytest.param(
+            (METHYL_CHLORIDE, EXACT, {"precision": "float64"}), id="float64", marks=pytest.mark.long
+        ),
         pytest.param((METHYL_CHLORIDE, SINGLE, {"precision": "float32"}), id="float32"),
         pytest.param(
             (METHYL_CHLORIDE, EXACT, {"precision": "float64", "long_range": 0.6}),
@@ -125,16 +129,20 @@ def build(mol, bounds, long_range=0.0, **changes):
         pytest.param(
             (METHYL_CHLORIDE, SINGLE, {"precision": "float32", "long_range": -0.2}),
             id="screened exchange",
-            marks=pytest.mark.slow,
+            marks=[pytest.mark.slow, pytest.mark.long],
         ),
         pytest.param(
-            (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "hf"}),
+            (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "lda"}),
             id="general contraction",
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            (WATER, EXACT, {"precision": "float64", "basis": "6-31g*", "cart": True, "xc": "hf"}),
-            id="cartesian d",
+            (
+                WATER,
+                EXACT,
+                {"basis": "6-31g*", "cart": True, "xc": "hf", "long_range": -0.2} | DOUBLE,
+            ),
+            id="cartesian d, screened",
             marks=pytest.mark.slow,
         ),
     ],

@@ -68,8 +68,10 @@ def dtypes(found):
     return {np.dtype(v.aval.dtype) for v in variables if hasattr(v.aval, "dtype")}
 
 
+B3LYP = {"xc": "b3lyp", "mol": METHYL_CHLORIDE}
+PBE0_SIDE_BY_SIDE = {"xc": "pbe0", "driver": side_by_side, "mol": HYDROGEN}
 LEVELS = [
-    {"xc": "b3lyp", "mol": METHYL_CHLORIDE},
+    B3LYP,
     pytest.param({"xc": "pbe", "basis": "6-31g*"}, marks=pytest.mark.long),
     {"xc": "hf", "precision": "mixed"},
     {"xc": "lda", "precision": "float64", "basis": "cc-pvdz", "mol": HYDROGEN},
@@ -100,9 +102,9 @@ def test_derivatives_keep_to_float32_and_the_highest_precision():
     assert not dtypes(found) & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
 
 
-@pytest.mark.parametrize(("xc", "driver"), [("b3lyp", sequential), ("pbe0", side_by_side)])
-def test_float32_holds_no_float64(xc, driver):
-    found = dtypes(equations_of(driver=driver, xc=xc))
+@pytest.mark.parametrize("level", [B3LYP, PBE0_SIDE_BY_SIDE], ids=["b3lyp", "side by side"])
+def test_float32_holds_no_float64(level):
+    found = dtypes(equations_of(**level))
     assert np.dtype(np.float32) in found
     assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
 
@@ -117,7 +119,13 @@ def calls_of_the_host(names):
 
 
 @pytest.mark.parametrize(
-    "level", [{"xc": "hf", "precision": "mixed"}, {"xc": "wb97x"}, {"xc": "r2scan"}], ids=str
+    "level",
+    [
+        {"xc": "hf", "precision": "mixed"},
+        {"xc": "wb97x", "mol": HYDROGEN},
+        {"xc": "r2scan", "mol": HYDROGEN},
+    ],
+    ids=str,
 )
 def test_no_step_calls_the_host(level):
     names = {e.primitive.name for e in equations_of(**level)}
@@ -145,7 +153,7 @@ def test_the_compiled_program_calls_no_python():
 
 
 def test_the_compute_sets_have_names():
-    found = equations_of(driver=sequential, xc="b3lyp")
+    found = equations_of(**B3LYP)
     names = {e.params["name"] for e in found if e.primitive.name == "tile_map"}
     assert {"eri_ss_ss", "ao_values", "xc_density", "xc_functional", "xc_potential"} <= names
     assert any(name.startswith("eri_spsp") for name in names)

@@ -25,8 +25,8 @@ CENTRED = Molecule(WATER.numbers, WATER.positions - WATER.positions.mean(0))
         pytest.param("lda", "float64", 1e-6, marks=pytest.mark.long),
         pytest.param("pbe", "float64", 1e-6, marks=pytest.mark.long),
         pytest.param("hf", "float64", 1e-9, marks=pytest.mark.slow),
-        pytest.param("tpss", "float64", 1e-6, marks=pytest.mark.long),
-        pytest.param("r2scan", "float32", 1e-3, marks=pytest.mark.slow),
+        pytest.param("tpss", "float64", 1e-6, marks=pytest.mark.slow),
+        pytest.param("r2scan", "float32", 1e-3, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_response(xc, precision, bound):

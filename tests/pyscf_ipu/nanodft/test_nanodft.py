@@ -101,8 +101,8 @@ def test_functionals_are_those_of_the_engine(name):
     rho = 10 ** rng.uniform(-8, 2, 200)
     sigma = rho ** (8 / 3) * 10 ** rng.uniform(-4, 3, 200)
     with jax.enable_x64(True):
-        found = FUNCTIONALS[name][0](*map(jax.numpy.asarray, (rho, sigma)))
-        expected = functional(name).energy_density(*map(jax.numpy.asarray, (rho, sigma)))
+        found = jax.jit(FUNCTIONALS[name][0])(rho, sigma)
+        expected = jax.jit(functional(name).energy_density)(rho, sigma)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert FUNCTIONALS[name][1] == functional(name).exact_exchange
 

@@ -11,8 +11,8 @@ SALT = pi.Molecule([11, 17], [[0, 0, 0], [0, 0, 9.45]])  # 5 angstrom: nearly tw
 
 
 @pytest.fixture(scope="module")
-def solver():
-    return pi.Solver(pi.Settings(xc="b3lyp5", grid_level=0))
+def solver(solver_of):
+    return solver_of()
 
 
 def solve(solver, mol, convergence):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from oracle import HYDROGEN, small
+from oracle import small
 
 from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import InvalidMolecule
@@ -43,12 +43,15 @@ def test_float32(solver_of):
 def test_an_element_without_auxiliary_functions_is_refused():
     mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
     with pytest.raises(InvalidMolecule, match="shells beyond g: use jk='exact'"):
-        Solver(Settings("def2-svp", jk="ri")).shape(mol)
-    assert Solver(Settings("def2-svp", jk="auto")).shape(mol).n_ao < 128
+        Solver(Settings(basis="def2-svp", jk="ri")).shape(mol)
+    assert Solver(Settings(basis="def2-svp", jk="auto")).shape(mol).n_ao < 128
 
 
 def test_memory_grows_with_the_third_power():
-    fit, exact = Settings("6-31g*", grid_level=0, jk="ri"), Settings("6-31g*", grid_level=0)
+    fit, exact = (
+        Settings(basis="6-31g*", grid_level=0, jk="ri"),
+        Settings(basis="6-31g*", grid_level=0),
+    )
     alkanes = [[6] * n + [1] * (2 * n + 2) for n in (8, 16, 48)]
     small_, large, huge = (shape_of(numbers, fit.basis, fit.cart, fit.grid) for numbers in alkanes)
     assert 6.5 < fitting_bytes(large, fit) / fitting_bytes(small_, fit) < 9
@@ -73,7 +76,7 @@ def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
 
 def test_mixed_has_the_energy_of_float64(solver_of):
     narrow, wide = (
-        rks(HYDROGEN, solver=solver_of(precision=p, xc="hf", jk="ri")) for p in ("mixed", "float64")
+        rks(MOL, solver=solver_of(precision=p, xc="hf", jk="ri")) for p in ("mixed", "float64")
     )
     assert narrow.converged
     assert narrow.energy == pytest.approx(wide.energy, abs=1e-7)

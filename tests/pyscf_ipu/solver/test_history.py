@@ -60,12 +60,12 @@ def test_lists_and_what_does_not_go_together(both):
     rows = pi.rks([mol, mol], **LEVEL, history=True)
     np.testing.assert_array_equal(rows.history[1]["energy"], found.history["energy"])
     assert "history" in found.to_dict()
-    with pytest.raises(ValueError, match="stability=True makes several"):
+    with pytest.raises(ValueError, match="stability=True runs several"):
         pi.rks(mol, history=True, stability=True)
 
 
 def test_wrong_settings():
-    with pytest.raises(ValueError, match="fixed_cycles -1 is not an integer of at least 0"):
+    with pytest.raises(ValueError, match="fixed_cycles is -1: give a whole number of at least 0"):
         Settings(fixed_cycles=-1).check()
 
 

@@ -12,10 +12,10 @@ from pyscf_ipu.solver.shared import MOST, shared_solver
 
 
 def test_calls_at_a_level_share_a_solver():
-    nothing = (None,) * 6
-    assert api.solver_for(None, *nothing) is api.solver_for(None, *nothing)
-    assert api.solver_for(None, *nothing) is shared_solver(Settings())
-    assert api.solver_for(None, "6-31g", *nothing[1:]) is not shared_solver(Settings())
+    assert api.solver_for(None, basis=None) is api.solver_for(None)
+    assert api.solver_for(None) is shared_solver(Settings())
+    assert api.solver_for(None, basis="6-31g") is shared_solver(Settings(basis="6-31g"))
+    assert api.solver_for(None, basis="6-31g") is not shared_solver(Settings())
     assert Calculator(xc="hf").solver is Calculator(xc="hf").solver
 
 

@@ -76,15 +76,17 @@ def test_a_saddle_in_float64():
     assert found.stable
 
 
-def test_a_list(monkeypatch):
+@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.long), "float64"])
+def test_a_list(monkeypatch, precision):
     """Stable ones are not changed; torn ones that do not converge are led to a minimum.
 
-    All have two heavy atoms, and so the same programs.  They are optimised, as users run them:
-    otherwise the two round float32 more differently than the bound allows.
+    All have two heavy atoms, and so the same programs.  Those of float32 are optimised, as users
+    run them: otherwise the two round more differently than the bound allows.
     """
-    options = kept._quick("cpu") | OPTIMISED
-    monkeypatch.setattr(kept, "_quick", lambda platform: options)
-    solver = Solver(Settings(grid_level=0))
+    if precision == "float32":
+        options = kept._quick("cpu") | OPTIMISED
+        monkeypatch.setattr(kept, "_quick", lambda platform: options)
+    solver = Solver(Settings(grid_level=0, precision=precision))
     carbon_monoxide = diatomic([6, 8], 3.0)
     broken = Molecule([6, 7, 1], [[0, 0, 0], [0, 0, 0.1], [0, 0, 2]])
     mols = [small("hydrogen cyanide"), broken, carbon_monoxide, diatomic([9, 9], 1.4)]

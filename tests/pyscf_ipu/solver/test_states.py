@@ -49,7 +49,11 @@ def test_torn_bonds(precision):
 
 @pytest.mark.parametrize(
     ("xc", "numbers", "angstrom"),
-    [("hf", [11, 1], 3 * 1.887), ("b3lyp", [14, 14], 2.5 * 2.246), ("hf", [12, 8], 1.6 * 1.749)],
+    [
+        ("hf", [11, 1], 3 * 1.887),
+        pytest.param("b3lyp", [14, 14], 2.5 * 2.246, marks=pytest.mark.long),
+        pytest.param("hf", [12, 8], 1.6 * 1.749, marks=pytest.mark.long),
+    ],
 )
 def test_no_row_ends_above_the_default_state_of_pyscf(xc, numbers, angstrom):
     """From its guess alone each of them ends 0.2 to 0.5 eV above."""

@@ -26,7 +26,7 @@ from qm1b.rows.schema import Conformer, Result, Row
 from qm1b.settings import PRESETS, RunSettings
 
 HARTREE_TO_EV = 27.211386245988
-LEVEL = Settings("sto-3g", "hf", 0, "float64")
+LEVEL = Settings(basis="sto-3g", xc="hf", grid_level=0, precision="float64")
 
 
 def solved(line, conformer, atoms, better=False):
@@ -296,8 +296,18 @@ def test_default_bounds_are_those_of_the_readme():
         force_max_mev_angstrom=5.0,
         higher_percent=0.5, lower_percent=0.5, not_compared_percent=5.0,
     )  # fmt: skip
-    assert default_bounds(Settings("6-31g*", "b3lyp", 0, "float32")).energy_mae_mev == 3.0
-    assert default_bounds(Settings("sto-3g", "b3lyp", 0, "mixed")).energy_mae_mev == 0.01
+    assert (
+        default_bounds(
+            Settings(basis="6-31g*", xc="b3lyp", grid_level=0, precision="float32")
+        ).energy_mae_mev
+        == 3.0
+    )
+    assert (
+        default_bounds(
+            Settings(basis="sto-3g", xc="b3lyp", grid_level=0, precision="mixed")
+        ).energy_mae_mev
+        == 0.01
+    )
 
 
 def test_the_command(truth, tmp_path, capsys):

@@ -1,14 +1,24 @@
 """Splits: by molecule, by nothing but seed and SMILES, and in the parts asked for."""
 
 import json
+from typing import get_args
 
+import ase.db
+import ase.io
+import h5py
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from fake_runs import frames
 
 import qm1b
+from qm1b.card.write import SPLITS
 from qm1b.cli import main
-from qm1b.convert.split import NAMES, Fractions, side, split
+from qm1b.commands.convert import SplitFormat
+from qm1b.convert.kinds import KINDS
+from qm1b.convert.split import FILES, NAMES, Fractions, side, split
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.report.info import first_rows
@@ -105,7 +115,7 @@ def test_nothing_of_an_earlier_split_stays(finished, tmp_path):
     split(finished[0], out, Fractions(0.5, 0.5, 0.0))
     others = ["notes.parquet", "split.json", "test.extxyz"]
     assert files(out) == sorted([*others, "train.parquet", "valid.parquet"])
-    split(finished[0], out, Fractions(1.0, 0.0, 0.0), ending=".extxyz.gz")
+    split(finished[0], out, Fractions(1.0, 0.0, 0.0), form="extxyz.gz")
     assert files(out) == sorted([*others, "train.extxyz.gz"])
 
 
@@ -125,8 +135,8 @@ def test_a_split_json_that_is_not_ours_removes_nothing(finished, tmp_path, text)
 
 def test_a_split_that_is_refused_removes_nothing(finished, tmp_path):
     split(finished[0], tmp_path, Fractions())
-    with pytest.raises(UserError, match="unknown kind"):
-        split(finished[0], tmp_path, Fractions(1.0, 0.0, 0.0), ending=".csv")
+    with pytest.raises(UserError, match="unknown format 'csv' for a split: use one of parquet, "):
+        split(finished[0], tmp_path, Fractions(1.0, 0.0, 0.0), form="csv")
     assert files(tmp_path) == ["split.json", "test.parquet", "train.parquet", "valid.parquet"]
 
 
@@ -146,3 +156,74 @@ def test_head(finished, capsys):
     assert "13.6057" in lines[1]
     assert main(["head", str(finished[0]), "-n", "0"]) == 2
     assert "error" in first_rows(finished[0], 20)
+
+
+def lines_in(path, form):
+    """The line numbers of the rows in a part, read without this package's readers."""
+    if form == "parquet":
+        return pd.read_parquet(path)["line"].tolist()
+    if form.startswith("extxyz"):
+        frames = ase.io.read(path, ":", format="extxyz")
+        return [f.info["line"] for f in frames if f.info["config_type"] != "IsolatedAtom"]
+    if form == "schnetpack":
+        with ase.db.connect(path, use_lock_file=False) as database:
+            return [row.line for row in database.select()]
+    if form == "aselmdb":
+        natoms = np.load(path.with_name("metadata.npz"))["natoms"]
+        with ase.db.connect(path, readonly=True, use_lock_file=False) as database:
+            rows = [database._get_row(number) for number in database.ids]
+        assert [row.natoms for row in rows] == natoms.tolist()
+        return [row.data["line"] for row in rows]
+    with h5py.File(path) as file:
+        molecules = file["molecules"] if form == "ace" else file
+        conformers = {"ace": "positions", "spice": "conformations"}[form]
+        return [int(line) for line in molecules for _ in molecules[line][conformers]]
+
+
+@pytest.mark.parametrize("form", [form for form in FILES if form != "hub"])
+def test_the_parts_of_every_format_are_disjoint_and_complete(with_forces, tmp_path, form):
+    out, fractions = tmp_path / "s", Fractions(0.4, 0.3, 0.3)
+    parts = split(with_forces, out, fractions, seed=3, form=form)
+    found = {name: lines_in(out / part.file, form) for name, part in parts.items()}
+    assert {name: len(lines) for name, lines in found.items()} == {
+        name: part.rows for name, part in parts.items()
+    }
+    assert all(found.values())
+    expected = {name: [] for name in NAMES}
+    for row in qm1b.load(with_forces):
+        if row["converged"]:
+            expected[side(row["smiles"], 3, fractions)].append(row["line"])
+    assert found == expected
+    # Another split into the same folder leaves no row on two sides.
+    again = split(with_forces, out, Fractions(0.5, 0.5, 0.0), seed=3, form=form)
+    assert not (out / FILES[form].format("test")).exists()
+    assert sum(len(lines_in(out / part.file, form)) for part in again.values()) == 10
+
+
+def test_a_hub_has_the_three_splits(with_forces, tmp_path, blank_pictures):
+    out = tmp_path / "hub"
+    parts = split(with_forces, out, Fractions(0.4, 0.3, 0.3), seed=3, form="hub")
+    (default, _) = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])["configs"]
+    seen = []
+    for entry, (name, part) in zip(default["data_files"], parts.items(), strict=True):
+        assert entry["split"] == SPLITS[name]
+        rows = [row for path in out.glob(entry["path"]) for row in pq.read_table(path).to_pylist()]
+        assert len(rows) == part.rows > 0
+        assert {side(row["smile"], 3, Fractions(0.4, 0.3, 0.3)) for row in rows} == {name}
+        seen += rows
+    assert len(seen) == 10
+
+
+def test_only_the_training_set_has_free_atoms(with_forces, tmp_path):
+    """MACE takes its E0s from the training file, and frames elsewhere for rows."""
+    parts = split(with_forces, tmp_path, Fractions(0.4, 0.3, 0.3), seed=3, form="extxyz")
+    atoms = {
+        name: sum(f.info["config_type"] == "IsolatedAtom" for f in ase.io.read(path, ":"))
+        for name, path in ((name, tmp_path / part.file) for name, part in parts.items())
+    }
+    assert atoms == {"train": 5, "valid": 0, "test": 0}
+
+
+def test_the_command_splits_into_every_format_of_export():
+    assert get_args(SplitFormat) == tuple(FILES)
+    assert set(FILES) == {*KINDS, "extxyz.gz"}

@@ -16,7 +16,7 @@ from qm1b.reference.free_atoms import (
     occupation,
 )
 
-HF = Settings("sto-3g", "hf", 0)
+HF = Settings(basis="sto-3g", xc="hf", grid_level=0)
 MULTIPLICITIES = [2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1, 2, 3, 4, 3, 2, 1, 2, 1]
 TERMS = dict(zip(SYMBOLS[1:21], MULTIPLICITIES, strict=True))
 TERMS |= dict(zip(SYMBOLS[30:37], [1, 2, 3, 4, 3, 2, 1], strict=True))
@@ -47,7 +47,7 @@ def test_bromine():
 
 def test_the_hartree_fock_limit():
     """Of hydrogen it is exact; of helium C. Froese Fischer, The Hartree-Fock Method (1977)."""
-    large = Settings("cc-pvqz", "hf", 0)
+    large = Settings(basis="cc-pvqz", xc="hf", grid_level=0)
     assert free_atom_energy(1, large) == pytest.approx(-0.5, abs=1e-4)
     assert free_atom_energy(2, large) == pytest.approx(-2.86168, abs=3e-4)
 
@@ -59,7 +59,7 @@ def test_the_same_as_pyscf_without_symmetry(number):
 
     mole = gto.M(atom=[(number, (0, 0, 0))], basis="6-31g*", spin=TERMS[SYMBOLS[number]] - 1)
     found = scf.UHF(mole.set(verbose=0)).run(conv_tol=1e-11)
-    level = Settings("6-31g*", "hf", 0)
+    level = Settings(basis="6-31g*", xc="hf", grid_level=0)
     assert free_atom_energy(number, level) == pytest.approx(found.e_tot, abs=2e-8)
 
 
@@ -69,13 +69,16 @@ def test_functional_and_grid_are_those_of_the_level():
     mole = gto.M(atom="N", basis="6-31g", spin=3, verbose=0)
     field = dft.UKS(mole, xc="b3lypg")
     field.grids.level = 1
-    level = Settings("6-31g", "b3lyp", 1)
+    level = Settings(basis="6-31g", xc="b3lyp", grid_level=1)
     assert free_atom_energy(7, level) == pytest.approx(field.kernel(), abs=1e-7)
-    assert abs(free_atom_energy(7, Settings("6-31g", "b3lyp5", 1)) - field.e_tot) > 1e-3
+    assert (
+        abs(free_atom_energy(7, Settings(basis="6-31g", xc="b3lyp5", grid_level=1)) - field.e_tot)
+        > 1e-3
+    )
 
 
 def test_what_is_known_is_not_computed():
-    atoms = FreeAtoms(Settings("no-such-basis"), [1, 6], {"H": -0.5, "C": -37.0})
+    atoms = FreeAtoms(Settings(basis="no-such-basis"), [1, 6], {"H": -0.5, "C": -37.0})
     assert (atoms.energies, atoms.problems) == ({"H": -0.5, "C": -37.0}, {})
 
 
@@ -85,7 +88,7 @@ def test_what_is_missing_is_computed():
 
 
 def test_an_atom_that_fails_is_left_out_and_said():
-    atoms = FreeAtoms(Settings("no-such-basis"), [1], {})
+    atoms = FreeAtoms(Settings(basis="no-such-basis"), [1], {})
     assert atoms.energies == {}
     assert list(atoms.problems) == ["H"]
 

@@ -27,7 +27,7 @@ HYDRONIUM = conformer("O 0 0 0.1; H 1.8 0 0; H -0.9 1.6 0; H -0.9 -1.6 0", charg
 
 
 def test_it_is_the_ground_state_at_the_level_asked_for():
-    level = Settings("6-31g*", "b3lyp", 1, "float32", cart=True)
+    level = Settings(basis="6-31g*", xc="b3lyp", grid_level=1, precision="float32", cart=True)
     found = recompute(HYDRONIUM, level)
     atoms = list(zip(HYDRONIUM.numbers.tolist(), HYDRONIUM.positions, strict=True))
     mole = gto.M(atom=atoms, unit="B", basis="6-31g*", charge=1, cart=True, verbose=0)
@@ -51,7 +51,9 @@ def test_cartesian_d_with_spherical_f_functions():
         "O -0.06493193 1.84728206 0.01436493; H 0.12239093 0.03887582 0.00290004; "
         "H 1.64744504 2.45814139 0.00130983"
     )
-    level = Settings("6-31g(2df,p)", "b3lyp", 3, "float64", cart="6d7f")
+    level = Settings(
+        basis="6-31g(2df,p)", xc="b3lyp", grid_level=3, precision="float64", cart="6d7f"
+    )
     found = recompute(water, level, thorough=True)
     assert found.converged
     assert found.energy == pytest.approx(-76.426077, abs=5e-6)
@@ -72,7 +74,7 @@ def test_no_empty_orbital_no_lumo():
 
 
 def test_what_pyscf_cannot_do_is_an_answer_too():
-    level = Settings("no-such-basis", "hf", 0, "float32")
+    level = Settings(basis="no-such-basis", xc="hf", grid_level=0, precision="float32")
     ((_, found),) = recompute_many([WATER], level, workers=1)
     assert not found.converged
     assert math.isnan(found.energy)
@@ -81,7 +83,7 @@ def test_what_pyscf_cannot_do_is_an_answer_too():
 
 def test_a_thorough_one_leaves_an_unstable_solution():
     stretched = conformer("N 0 0 0; N 0 0 3.78")
-    level = Settings("sto-3g", "hf", 0, "float32")
+    level = Settings(basis="sto-3g", xc="hf", grid_level=0, precision="float32")
     first, better = (recompute(stretched, level, thorough) for thorough in (False, True))
     assert better.energy < first.energy - 0.1
     assert better.converged
@@ -102,7 +104,9 @@ def test_processes_give_the_same_bits():
 
 def test_the_level_of_a_manifest():
     settings = {"basis": "6-31g", "xc": "pbe0", "grid_level": 2, "precision": "mixed", "limit": 7}
-    assert Manifest.from_dict({"settings": settings}).level == Settings("6-31g", "pbe0", 2, "mixed")
+    assert Manifest.from_dict({"settings": settings}).level == Settings(
+        basis="6-31g", xc="pbe0", grid_level=2, precision="mixed"
+    )
 
 
 def test_functionals_are_compared_by_libxc_id():

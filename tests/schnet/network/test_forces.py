@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,7 @@ from schnet.samples.references import AtomReferences
 from schnet.samples.targets import target_of
 
 ELEMENTS = tuple(range(1, 10))
+computed = eqx.filter_jit(predict_with_forces)
 REFERENCES = AtomReferences(ELEMENTS, (-0.5,) * 9, 0.25, 0.125)
 
 
@@ -57,7 +59,7 @@ def energy64(model, numbers, positions):
 def test_forces_are_finite_differences_of_a_network_in_float64():
     model, row = network(), qm9([5])[0]
     positions = row.positions_bohr.astype(np.float64)
-    found = predict_with_forces(model, packed(qm9([5]), [0], PackShape(40, 1, 400)))
+    found = computed(model, packed(qm9([5]), [0], PackShape(40, 1, 400)))
     assert float(found.energies[0]) == pytest.approx(
         energy64(model, row.numbers, positions), rel=1e-5
     )
@@ -124,12 +126,14 @@ def test_forces_go_to_zero_at_the_cutoff():
 
 def test_a_component_counts_its_share_of_the_molecule():
     samples = qm9([4, 9])
-    found = np.asarray(shares(packed(samples, [0, 1])))
+    found = np.asarray(jax.jit(shares)(packed(samples, [0, 1])))
     n = samples.sizes
     expected = np.repeat(1.0 / (3.0 * n), n)
     np.testing.assert_allclose(found[: n.sum()], expected, rtol=1e-6)
     assert not found[n.sum() :].any()
-    assert not np.asarray(shares(jax.tree.map(jnp.asarray, empty(PackShape(8, 2, 8))))).any()
+    assert not np.asarray(
+        jax.jit(shares)(jax.tree.map(jnp.asarray, empty(PackShape(8, 2, 8))))
+    ).any()
 
 
 def test_only_energies_have_forces():

@@ -28,9 +28,9 @@ def moved(samples, change):
 def test_shifted_softplus_and_its_derivative():
     x = np.linspace(-60.0, 60.0, 2001)
     expected = np.logaddexp(0.0, x) - np.log(2.0)
-    found = shifted_softplus(jnp.asarray(x, jnp.float32))
+    found = jax.jit(shifted_softplus)(jnp.asarray(x, jnp.float32))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
-    slope = jax.vmap(jax.grad(shifted_softplus))(jnp.asarray(x, jnp.float32))
+    slope = jax.jit(jax.vmap(jax.grad(shifted_softplus)))(jnp.asarray(x, jnp.float32))
     np.testing.assert_allclose(slope, 1.0 / (1.0 + np.exp(-x)), rtol=2e-6, atol=1e-7)
 
 
@@ -71,7 +71,7 @@ def test_an_empty_pack_gives_zeros_and_no_gradient():
     pack = jax.tree.map(jnp.asarray, empty(SHAPE))
     model = network()
     assert np.all(np.asarray(output(model, pack)) == 0.0)
-    gradient = eqx.filter_grad(lambda m: jnp.sum(output(m, pack)))(model)
+    gradient = eqx.filter_jit(eqx.filter_grad(lambda m: jnp.sum(output(m, pack))))(model)
     assert all(np.all(np.asarray(leaf) == 0.0) for leaf in jax.tree.leaves(gradient))
 
 
@@ -109,7 +109,7 @@ def test_atoms_beyond_the_cutoff_do_not_interact():
 def test_distances_are_those_of_the_pairs():
     samples = qm9([7])
     pack = packed(samples, [0], PackShape(40, 1, 400))
-    distance = np.asarray(pair_distances(pack))
+    distance = np.asarray(jax.jit(pair_distances)(pack))
     xyz = samples.positions_bohr
     count = int(np.asarray(pack.to_i).sum())
     i, j = np.asarray(pack.pair_i)[:count], np.asarray(pack.pair_j)[:count]

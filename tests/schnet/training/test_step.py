@@ -129,7 +129,7 @@ def forces_step(devices):
 def test_the_loss_weighs_molecules_and_the_components_of_their_forces(forces_step, state, devices):
     (pack,) = packs_with_forces((1, 11, 21))
     samples = toy().take(np.array([1, 11, 21]))
-    found = predict_with_forces(network(ONE), jax.tree.map(jnp.asarray, pack))
+    found = eqx.filter_jit(predict_with_forces)(network(ONE), jax.tree.map(jnp.asarray, pack))
     _, report = forces_step(state, place(stack([pack], (1, 1, 1)), devices))
     energies = np.asarray(found.energies - pack.target, np.float64)[:3]
     n = samples.atom_offset
@@ -224,9 +224,8 @@ class TestFloat16:
 
     def test_rounding_is_right_in_the_mean(self):
         x = np.array([1.0 + 2.0**-12, -3.14159, 1e-6, 0.0, 2.0**-20 * 1.3], np.float32)
-        found = jax.vmap(lambda k: rounded(jnp.asarray(x), k))(
-            jax.random.split(jax.random.key(0), 4000)
-        )
+        several = jax.jit(jax.vmap(lambda k: rounded(jnp.asarray(x), k)))
+        found = several(jax.random.split(jax.random.key(0), 4000))
         assert set(np.unique(found[:, 0])) == {np.float32(1.0), np.float32(1.0 + 2.0**-10)}
         np.testing.assert_array_equal(
             found, np.asarray(found).astype(np.float16).astype(np.float32)
@@ -250,7 +249,7 @@ def test_only_matrices_decay():
     weights = {"matrix": jnp.ones((2, 2)), "bias": jnp.ones(2)}
     nothing = jax.tree.map(jnp.zeros_like, weights)
     with jax.numpy_dtype_promotion("standard"):
-        change, _ = rule.update(nothing, rule.init(weights), weights)
+        change, _ = jax.jit(rule.update)(nothing, jax.jit(rule.init)(weights), weights)
     after = optax.apply_updates(weights, change)
     assert float(after["matrix"][0, 0]) < 1.0
     assert float(after["bias"][0]) == 1.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracle import HYDROGEN, WATER
 
-from pyscf_ipu import Molecule, Settings, rks_core
+from pyscf_ipu import Settings, rks_core
 from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of, simulate
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
@@ -81,7 +81,7 @@ def test_ao_values_are_made_again_where_g_needs_their_room():
 
 
 def test_parts_of_the_points_give_the_same_energy_in_less_memory():
-    mol, settings = Molecule.from_smiles("CC", seed=0), Settings(grid_level=0, fixed_cycles=1)
+    mol, settings = HYDROGEN, Settings(fixed_cycles=1)
 
     def priced(parts):
         def machine(shape):
@@ -123,6 +123,7 @@ def density(shape):
     return jnp.asarray(values / shape.n_ao, np.float32)
 
 
+@pytest.mark.long
 def test_g_d_is_the_same(water, turned):
     d = density(SHAPE)
 
@@ -138,7 +139,9 @@ def test_g_d_is_the_same(water, turned):
     assert float(other.value()) == pytest.approx(float(energy.value()), abs=1e-6)
 
 
-def test_vertices_in_turns_compute_the_same():
+@pytest.fixture(scope="module")
+def hydrogen():
+    """Its atoms, its families on two tiles, and the same without any room: all of G is stored."""
     shape = shape_of(HYDROGEN.numbers, "sto-3g", False, 0)
     settings = Settings(grid_level=0)
     arrays = tables.shape_tables(shape, settings), conformer.conformer(HYDROGEN, shape, settings)
@@ -146,37 +149,62 @@ def test_vertices_in_turns_compute_the_same():
     plan = family_plan(shape, 2)
     some = in_turns(plan, Room(0, 1024))
     assert some.stored == len(some.turns) > 1
-    d = density(shape)
+    return atoms, plan, some
+
+
+@pytest.mark.parametrize("supermatrix", [family_supermatrix, host_supermatrix])
+def test_vertices_in_turns_compute_the_same(hydrogen, supermatrix):
+    atoms, *plans = hydrogen
+    d = density(atoms.layout.shape)
     expected, found = (
-        jax.jit(lambda d, p=p: family_repulsion(p, family_supermatrix(p, atoms, EXCHANGE), d)[0])(d)
-        for p in (plan, some)
+        jax.jit(lambda d, p=p: family_repulsion(p, supermatrix(p, atoms, EXCHANGE), d))(d)
+        for p in plans
     )
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-6)
+    assert float(found[1].value()) == pytest.approx(float(expected[1].value()), abs=1e-6)
 
 
-def test_turns_need_less_memory_and_what_is_stored_is_charged(water, turned):
-    def priced(plan):
-        def run(atoms, d):
-            blocks = family_supermatrix(plan, atoms, EXCHANGE)
-            once = family_repulsion(plan, blocks, d)[0]
-            return family_repulsion(plan, blocks, once)[0]
+def two_products(atoms, plan):
+    """The profile of G and of two products with it."""
 
-        return profile_of(run, BOW, water, density(SHAPE))
+    def run(atoms, d):
+        blocks = family_supermatrix(plan, atoms, EXCHANGE)
+        once = family_repulsion(plan, blocks, d)[0]
+        return family_repulsion(plan, blocks, once)[0]
 
-    whole, turns, stored = map(priced, (PLAN, *turned))
+    return profile_of(run, BOW, atoms, density(atoms.layout.shape))
+
+
+def stored_bytes(plan):
+    """Of the blocks of G that are off the chip."""
+    first = next(part.start for part, off in plan.by_turns() if off)
+    kinds = [plan.kinds(c) for c in plan.classes[first:]]
+    sizes = [np.prod([k.n_functions for k in four]) for four in kinds]
+    count = [c.shells.shape[0] * c.shells.shape[1] for c in plan.classes[first:]]
+    return 12 * sum(int(n) * int(size) for n, size in zip(count, sizes, strict=True))
+
+
+def loaded_bytes(profile):
+    moves = [s for s, _ in profile.steps() if "streaming memory" in s.name]
+    return sum(s.moved_bytes for s in moves if s.name.startswith("load"))
+
+
+def test_what_is_stored_is_charged(hydrogen):
+    atoms, plan, some = hydrogen
+    whole, stored = (two_products(atoms, p) for p in (plan, some))
+    assert (whole.memory.streaming_bytes, loaded_bytes(whole)) == (0, 0)
+    assert stored.memory.streaming_bytes == stored_bytes(some) > 0
+    assert loaded_bytes(stored) == 2 * stored_bytes(some)  # once for each G d
+
+
+@pytest.mark.long
+def test_turns_need_less_memory_and_what_is_stored_travels_no_further(water, turned):
+    whole, turns, stored = (two_products(water, plan) for plan in (PLAN, *turned))
     fullest = [p.memory.by_category["Variables"].max() for p in (whole, turns)]
     assert fullest[0] > 1.2 * fullest[1] > 0
     assert whole.memory.streaming_bytes == turns.memory.streaming_bytes == 0
-    _, smaller = turned
-    first = next(part.start for part, off in smaller.by_turns() if off)
-    kinds = [smaller.kinds(c) for c in smaller.classes[first:]]
-    sizes = [np.prod([k.n_functions for k in four]) for four in kinds]
-    count = [c.shells.shape[0] * c.shells.shape[1] for c in smaller.classes[first:]]
-    expected = 12 * sum(int(n) * int(size) for n, size in zip(count, sizes, strict=True))
-    assert stored.memory.streaming_bytes == expected
-    moves = [s for s, _ in stored.steps() if "streaming memory" in s.name]
-    loaded = sum(s.moved_bytes for s in moves if s.name.startswith("load"))
-    assert loaded == 2 * expected  # once for each G d
+    loaded = loaded_bytes(stored)
+    assert loaded == 2 * stored.memory.streaming_bytes == 2 * stored_bytes(turned[1])
     # Blocks come back to their own tiles: only densities travel more often between tiles.
     between = [
         sum(s.moved_bytes for s, _ in p.steps() if (s.stage, s.name) == ("repulsion", "exchange"))
@@ -187,13 +215,12 @@ def test_turns_need_less_memory_and_what_is_stored_is_charged(water, turned):
 
 def test_a_machine_takes_turns_where_it_must():
     """A chip with little memory: the program of the same molecule keeps G in DRAM."""
-    small = Quantity(200 * KIB, "B", "estimated", "a test")
+    small = Quantity(120 * KIB, "B", "estimated", "a test")
     tiny = replace(BOW, memory_bytes_per_tile=small)
-    mol = Molecule.from_smiles("CC", seed=0)
     settings = Settings(grid_level=0, xc="hf")
 
     def streamed(target):
-        core, args = rks_core(mol, settings, lambda shape: machine_of(target, 1, shape))
+        core, args = rks_core(HYDROGEN, settings, lambda shape: machine_of(target, 1, shape))
         return memory_of(core, target, 1, *args).streaming_bytes
 
     assert streamed(tiny) > 0

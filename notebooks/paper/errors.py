@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.paper import conformers
-from benchmarks.paper.drawing import (
+from paper import conformers
+from paper.drawing import (
     BLUE,
     CHEMICAL_ACCURACY_MEV,
     GREEN,

@@ -8,7 +8,7 @@ import numpy as np
 from pyscf import scf
 from pyscf.dft import libxc
 
-from benchmarks.paper.drawing import BLUE, COLOURS, GREEN, RED, Job, canvas, keep, legend, plain
+from paper.drawing import BLUE, COLOURS, GREEN, RED, Job, canvas, keep, legend, plain
 from pyscf_ipu import Molecule, Settings, rks_core
 from pyscf_ipu.ipu import BOW, machine_of, memory_of
 from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of

@@ -6,13 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from benchmarks.harness import HERE
-from benchmarks.paper import conformers
-from benchmarks.paper.drawing import BLUE, COLOURS, GREY, RED, Job, canvas, keep, legend, plain
+from paper import conformers
+from paper.drawing import BLUE, COLOURS, GREY, RED, Job, canvas, keep, legend, plain
 from pyscf_ipu import Molecule, Settings, rks
 from pyscf_ipu.units import HARTREE_TO_EV
 
-QM9 = HERE / "data" / "qm9_small.json"
+QM9 = conformers.BENCHMARKS / "data" / "qm9_small.json"
 LEVEL = Settings.preset("qm1b")
 SYMBOL_COLOURS = {1: "#dddddd", 6: "#444444", 7: "#3050f8", 8: "#ff0d0d", 9: "#60b030"}
 
