@@ -33,6 +33,7 @@ _HOME = {
     "frequencies": ".interop.frequencies",
     "optimize": ".interop.optimize",
     "rks_core": ".solver.rks_core",
+    "read_molecules": ".molecule.reading",
     "rks": ".api",
 }
 
@@ -54,6 +55,7 @@ __all__ = [
     "forces",
     "frequencies",
     "optimize",
+    "read_molecules",
     "rks",
     "rks_core",
 ]
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.interop.frequencies import Frequencies, frequencies
     from pyscf_ipu.interop.optimize import Optimized, optimize
     from pyscf_ipu.molecule.molecule import Molecule
+    from pyscf_ipu.molecule.reading import read_molecules
     from pyscf_ipu.settings import Settings
     from pyscf_ipu.solver.result import RKSResult
     from pyscf_ipu.solver.rks_core import rks_core

@@ -5,19 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, arg
-from tyro.extras import subcommand_cli_from_dict
+from tyro.conf import FlagCreatePairsOff, arg
 
 import pyscf_ipu
-from pyscf_ipu.commands.flag_values import CART, with_values
-from pyscf_ipu.commands.help_text import with_flowing_help
-from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json, with_json_target
-from pyscf_ipu.commands.repeated import each_option_once
+from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json, writing
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
-from pyscf_ipu.errors import ConvergenceError, TileMemoryError, UntrustedCache
 from pyscf_ipu.nanodft.published_flags import is_published, translated
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
@@ -36,6 +32,12 @@ class Info:
 @dataclass(frozen=True)
 class ProfileCommand:
     """Price one SCF on a simulated IPU."""
+
+    groups: ClassVar = {
+        "level of theory": ("How the molecule is computed.", "basis xc grid_level max_cycles"),
+        "chip": ("What is simulated.", "target num_ipus replicas compare strict"),
+        "files": ("What is written.", "html json trace"),
+    }
 
     smiles: str
     """SMILES of the molecule; RDKit makes its geometry."""
@@ -73,12 +75,10 @@ class ProfileCommand:
         """Simulate, write the files that were asked for, and print the summary.
 
         Raises:
-            ValueError: the molecule or an option cannot be used.
+            UsageError: the molecule or an option cannot be used.
             TileMemoryError: the memory of a tile overflows, with --strict.
         """
-        for path in (self.html, self.json, self.trace):
-            if path and path != TO_STDOUT and not path.absolute().parent.is_dir():
-                raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+        check_folders((self.html, self.json, self.trace))
         second = target_and_number(self.compare) if self.compare else None
         from pyscf_ipu import Molecule, enable_disk_cache
         from pyscf_ipu.ipu.command import profile_rks
@@ -89,14 +89,26 @@ class ProfileCommand:
         )
         enable_disk_cache()
         mol = Molecule.from_smiles(self.smiles, seed=self.seed)
-        profile = profile_rks(mol, settings, self.target, self.num_ipus, self.strict, self.replicas)
-        other = profile_rks(mol, settings, *second, self.strict) if second else None
+        profile = profile_rks(
+            mol,
+            settings,
+            self.target,
+            num_ipus=self.num_ipus,
+            strict=self.strict,
+            replicas=self.replicas,
+        )
+        other = None
+        if second:
+            target, number = second
+            other = profile_rks(mol, settings, target, num_ipus=number, strict=self.strict)
         if self.json:
             put_json(profile.to_json(), self.json)
         if self.html:
-            profile.to_html(self.html, other)
+            with writing(self.html):
+                profile.to_html(self.html, other)
         if self.trace:
-            profile.to_trace(self.trace)
+            with writing(self.trace):
+                profile.to_trace(self.trace)
         if self.json != TO_STDOUT:
             print(profile.summary() + (f"\n\n{diff(profile, other)}" if other else ""))
         return 0
@@ -137,7 +149,7 @@ def as_rks(arguments: Sequence[str]) -> list[str]:
     Its program had no subcommands: `-methane -float32` is `rks methane --precision float32` here.
 
     Raises:
-        ValueError: a flag is done in another way now; the message says how.
+        UsageError: a flag is done in another way now; the message says how.
     """
     given = list(arguments)
     if given[:1] != ["rks"] and not (given and is_published(given[0])):
@@ -148,19 +160,11 @@ def as_rks(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
 
-    def run() -> int:
-        words = sys.argv[1:] if arguments is None else arguments
-        given = each_option_once(as_rks(words))
-        return subcommand_cli_from_dict(
-            with_flowing_help(COMMANDS),
-            prog="pyscf-ipu",
-            description="Kohn-Sham DFT in one compiled function per molecular shape.",
-            args=with_values(with_json_target(given), CART),
-            config=(OmitArgPrefixes,),
-        )()
-
-    mistakes = (ValueError, ConvergenceError, ImportError, TileMemoryError, UntrustedCache)
-    return exit_code("pyscf-ipu", run, *mistakes)
+    words = sys.argv[1:] if arguments is None else arguments
+    description = "Kohn-Sham DFT in one compiled function per molecular shape."
+    return exit_code(
+        "pyscf-ipu", lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description)
+    )
 
 
 if __name__ == "__main__":

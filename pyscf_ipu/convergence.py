@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.two_words import on_device
 
@@ -21,7 +22,7 @@ class Convergence:
     """How the Fock matrix of the next cycle is made.
 
     Raises:
-        ValueError: a value is out of range.
+        UsageError: a value is out of range.
     """
 
     damping: float = 0.0
@@ -37,11 +38,11 @@ class Convergence:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.damping < 1.0:
-            raise ValueError(f"damping {self.damping}: give a number of at least 0 and below 1")
+            raise UsageError(f"damping {self.damping}: give a number of at least 0 and below 1")
         if type(self.diis_start) is not int or self.diis_start < 0:
-            raise ValueError(f"diis_start {self.diis_start!r}: give a cycle, an integer from 0 on")
+            raise UsageError(f"diis_start {self.diis_start!r}: give a cycle, an integer from 0 on")
         if not 0.0 <= self.level_shift_hartree < float("inf"):
-            raise ValueError(
+            raise UsageError(
                 f"level_shift_hartree {self.level_shift_hartree}: give a finite number, 0 or more"
             )
 

@@ -12,14 +12,15 @@ from jax.custom_batching import sequential_vmap
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
-from pyscf_ipu.advice.nearest import as_molecule
+from pyscf_ipu.advice.nearest import as_molecule, explains_keywords
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import FloatN, FloatNN
 from pyscf_ipu.numerics.two_words import Pair, two_sum
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.solver.solver import Solver
 
@@ -37,6 +38,7 @@ class _Converged(NamedTuple):
     sound: Bool[Array, ""]
 
 
+@explains_keywords
 def energy_function(
     molecule: Molecule, settings: Settings | None = None
 ) -> Callable[[Positions], Energy]:
@@ -63,28 +65,31 @@ def energy_function(
 
     Raises:
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
-        ValueError: A setting cannot be used, the accuracy does not reach forces, the level has a
+        UsageError: A setting cannot be used, the accuracy does not reach forces, the level has a
             correction for dispersion, which is computed outside JAX, its grid turns with the
             molecule, or float64 is asked for without JAX's 64-bit mode.
         TypeError: These are not one Molecule and its Settings.
         NotImplementedError: When a second derivative is asked for.
     """
-    _check_types(molecule, settings)
-    level = (settings or Settings()).check()
+    if not isinstance(molecule, Molecule):
+        raise TypeError(
+            f"one Molecule is needed, not a {type(molecule).__name__}: {as_molecule(molecule)}"
+        )
+    level = usable(settings)
     level.check_forces()
     numerics = level.numerics
     if level.dispersion is not None:
-        raise ValueError(
+        raise UsageError(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
             "leave out its suffix, or use pi.forces"
         )
     if level.grid.turns:
-        raise ValueError(
+        raise UsageError(
             f"grid_kind={level.grid_kind!r} has a grid that turns with the molecule, whose turning "
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
+        raise UsageError(
             f"precision={numerics.name!r} with jk={level.jk!r} computes in float64: make and call "
             "the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
@@ -106,7 +111,7 @@ def energy_function(
     @jax.jit
     def solve(positions: Positions) -> tuple[Energy, _Converged]:
         found = restricted_kohn_sham(
-            shape, level, jax.tree.map(jnp.asarray, table), placed(positions)
+            shape, level, jax.tree.map(jnp.asarray, table), mol=placed(positions)
         )
         total = found.terms.total()
         sound = found.converged & numerics.holds(found.overlap_smallest) & jnp.isfinite(total.hi)
@@ -115,13 +120,15 @@ def energy_function(
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
         density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
         levels = found.orbital_energy.astype(dtype)
-        return energy, _Converged(positions, density, orbitals, levels, sound)
+        return energy, _Converged(positions, density, orbitals, levels=levels, sound=sound)
 
     @sequential_vmap
     @jax.jit
     def slope(found: _Converged) -> Positions:
-        state = State(placed(found.positions), found.density, found.orbitals, found.levels)
-        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state)[atoms]
+        state = State(placed(found.positions), found.density, found.orbitals, levels=found.levels)
+        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state=state)[
+            atoms
+        ]
         return jnp.where(found.sound, gradient, jnp.nan).astype(found.positions.dtype)
 
     solve_once, slope_once = _only_once(solve), _only_once(slope)
@@ -139,7 +146,7 @@ def energy_function(
         """The energy in Hartree at positions [A, 3] in Bohr."""
         given = jnp.asarray(positions)
         if given.shape != (molecule.n_atoms, 3):
-            raise ValueError(
+            raise UsageError(
                 f"positions have the shape {given.shape}: this molecule needs "
                 f"({molecule.n_atoms}, 3), in Bohr"
             )
@@ -148,19 +155,6 @@ def energy_function(
         return energy(given.astype(numerics.energy_dtype))
 
     return checked
-
-
-def _check_types(molecule: object, settings: object) -> None:
-    """Refuse anything but a Molecule and Settings; the error says what makes them."""
-    if not isinstance(molecule, Molecule):
-        raise TypeError(
-            f"one Molecule is needed, not a {type(molecule).__name__}: {as_molecule(molecule)}"
-        )
-    if settings is not None and not isinstance(settings, Settings):
-        raise TypeError(
-            f"Settings are needed, not a {type(settings).__name__}: pi.Settings(basis=..., xc=...) "
-            "makes them"
-        )
 
 
 def _words(positions: Positions, dtype: type) -> tuple[Array, Array]:

@@ -39,3 +39,11 @@ class TileMemoryError(MemoryError):
 
 class UntrustedCache(PermissionError):
     """The folder for compiled programs belongs to others, or others may write to it."""
+
+
+class MissingPackage(ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+MISTAKES = (UsageError, ConvergenceError, TileMemoryError, UntrustedCache, MissingPackage)
+"""What a command prints as one sentence; all else is a bug and keeps its traceback."""

@@ -1,46 +1,145 @@
 """What the commands share at a terminal: how they end, what they show, tables of aligned text."""
 
-import io
+import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import TextIOBase, TextIOWrapper
+from typing import TextIO, cast
+
+from pyscf_ipu.errors import MISTAKES
 
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Control characters, those that change the direction of text, and halves of characters."""
 
+EXIT_NOT_PRINTED = 1
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
-def exit_code(name: str, run: Callable[[], int], *mistakes: type[Exception]) -> int:
+class NotPrinted(Exception):
+    """The result of a command could not be printed."""
+
+
+class Stream:
+    """Standard output or standard error, which fails once: what is written later is discarded.
+
+    Args:
+        stream: the stream itself.
+        failed: is told of the failure, and may raise.
+    """
+
+    def __init__(self, stream: TextIOBase, failed: Callable[[OSError], None]) -> None:
+        self._stream = stream
+        self._failed = failed
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        with self._once():
+            self._stream.write(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Hand to the system what was written."""
+        with self._once():
+            self._stream.flush()
+
+    @contextmanager
+    def _once(self) -> Iterator[None]:
+        """Lead the descriptor nowhere once it has failed, so that nothing fails again."""
+        try:
+            yield
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            self._failed(error)
+
+
+def exit_code(name: str, parse: Callable[[], Callable[[], int]]) -> int:
     """Run a command; a user's mistake ends in its message on stderr, never in a traceback.
+
+    What a command prints is its result: if it cannot be printed, the command ends.  Where it is
+    only a log, which `stdout_is_log` of the command says, the work goes on.
 
     Args:
         name: the command, which the message begins with.
-        run: does the work, and returns the exit code.
-        mistakes: the exceptions that tell users what to change.
+        parse: reads the command line; what it returns does the work, and returns the exit code.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file name need not be valid text
-            stream.reconfigure(errors="backslashreplace")
-    try:
+    is_log = False
+
+    def failed(error: OSError) -> None:
+        if not is_log:
+            raise NotPrinted from error
+        say(f"{name}: the work goes on, but {_not_printed(error)}", to_stderr=True)
+
+    with _standard_streams(failed):
         try:
-            return run()
-        finally:  # also after --help, which ends by SystemExit
-            sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
-    except mistakes as error:
-        say(f"{name}: {error}", to_stderr=True)
-        return EXIT_USER_ERROR
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+            try:
+                command = parse()
+                is_log = getattr(command, "stdout_is_log", False)
+                return command()
+            finally:  # also after --help, which ends by SystemExit
+                sys.stdout.flush()
+        except NotPrinted as error:
+            if isinstance(error.__cause__, BrokenPipeError):  # the reader has seen enough
+                return EXIT_BROKEN_PIPE
+            say(f"{name}: {_not_printed(error.__cause__)}", to_stderr=True)
+            return EXIT_NOT_PRINTED
+        except MISTAKES as error:
+            say(f"{name}: {error}", to_stderr=True)
+            return EXIT_USER_ERROR
+        except KeyboardInterrupt:
+            say(f"{name}: interrupted", to_stderr=True)
+            return EXIT_INTERRUPTED
+
+
+def _not_printed(error: BaseException | None) -> str:
+    """What to say of a failure of standard output."""
+    assert isinstance(error, OSError)
+    reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+    return f"nothing can be printed on standard output ({reason}): send it to another place"
+
+
+@contextmanager
+def _standard_streams(failed: Callable[[OSError], None]) -> Iterator[None]:
+    """Standard streams that fail at most once; nobody is told when standard error does."""
+    usual = sys.stdout, sys.stderr
+    out, err = (_opened(stream, number) for number, stream in enumerate(usual, 1))
+    sys.stdout = cast("TextIO", Stream(out, failed))
+    sys.stderr = cast("TextIO", Stream(err, lambda _: None))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = usual
+
+
+def _opened(stream: object, number: int) -> TextIOBase:
+    """A stream that shows every text; one that was closed from the start fails like a broken one.
+
+    Its number is taken at once: otherwise the next file that is opened would have it, and would
+    receive what others print.
+    """
+    if isinstance(stream, TextIOWrapper):  # a file name need not be valid text
+        stream.reconfigure(errors="backslashreplace")
+    if stream is not None:
+        return cast("TextIOBase", stream)
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    while descriptor < number:
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def visible(text: str, keep: str = "\n") -> str:

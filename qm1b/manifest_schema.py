@@ -199,7 +199,7 @@ SETTINGS = Object(
         "embed_timeout": _number(),
         "relax": _one_of("none", "mmff", "uff"),
         "rattle_angstrom": _number(),
-        "input_format": _one_of("auto", "smiles", "table", "sdf", "xyz"),
+        "input_format": _one_of("auto", "smiles", "id_smiles", "table", "sdf", "xyz"),
         "smiles_column": _or_null(TEXT),
         "id_column": _or_null(TEXT),
         "retry": FLAG,

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from pyscf_ipu.settings import Settings, presets
-from pyscf_ipu.settings.level import AUTO_AOS
+from pyscf_ipu.settings.choices import AUTO_AOS
 from qm1b.rows import schema
 from qm1b.rows.schema import Json
 
@@ -58,7 +58,7 @@ class RunSettings:
     rattle_angstrom: float = 0.0
     """Displace every coordinate by a Gaussian step of this standard deviation, in Angstrom."""
     input_format: str = "auto"
-    """smiles, table, sdf or xyz; auto detects it from the content, then from the name."""
+    """smiles, id_smiles, table, sdf or xyz; auto: by the content, then by the name."""
     smiles_column: str | None = None
     """Column of SMILES in a table: its name, or its number if there is no header."""
     id_column: str | None = None

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.network.forces import predict_with_forces
@@ -23,7 +24,7 @@ from schnet.samples.targets import UNITS
 try:
     from ase.calculators.calculator import Calculator, all_changes
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackage(
         f"schnet.calculator needs ASE, which is not installed: run {how_to_install('ase')}"
     ) from error
 
@@ -69,7 +70,7 @@ class SchNetCalculator(Calculator):
             raise UserError("the atoms are periodic: only molecules are predicted")
         positions = np.asarray(self.atoms.positions / BOHR_TO_ANGSTROM, np.float32)
         numbers = np.asarray(self.atoms.numbers, np.uint8)
-        samples = Samples.of([Sample(numbers, positions, float("nan"), "", "the atoms")])
+        samples = Samples.of([Sample(numbers, positions, float("nan"), smiles="", key="the atoms")])
         references = self.predictor.references
         baseline = float(references.baseline(samples)[0])
         found = predict_with_forces(self.predictor.model, self._pack(samples))
@@ -82,5 +83,5 @@ class SchNetCalculator(Calculator):
         # Slots for all possible pairs: atoms move without a new compilation.
         n = len(samples.numbers)
         shape = PackShape(n, 1, max(1, n * (n - 1) // 2))
-        pack = fill(shape, self.predictor.graphs, samples, [0], np.zeros(1))
+        pack = fill(shape, self.predictor.graphs, samples, chosen=[0], targets=np.zeros(1))
         return jax.device_put(pack)  # jnp.asarray compiles a program for every shape

@@ -5,16 +5,12 @@ A user's mistake ends in one sentence on stderr and exit code 2, never in a trac
 
 import sys
 from collections.abc import Callable, Sequence
-
-from tyro.conf import OmitArgPrefixes
-from tyro.extras import subcommand_cli_from_dict
+from importlib.util import find_spec
 
 from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.commands.help_text import with_flowing_help
-from pyscf_ipu.commands.json_option import with_json_target
-from pyscf_ipu.commands.repeated import each_option_once
+from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.terminal import exit_code
-from schnet.errors import UserError
 
 EXTRA = ("equinox", "optax", "yaml", "cattrs", "tensorboardX", "ase")
 """Packages of the extra `train`."""
@@ -22,24 +18,17 @@ EXTRA = ("equinox", "optax", "yaml", "cattrs", "tensorboardX", "ase")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code("schnet", lambda: _run(given), UserError)
+    words = sys.argv[1:] if arguments is None else arguments
+    return exit_code("schnet", lambda: _parsed(words))
 
 
-def _run(given: Sequence[str]) -> int:
-    """Run the command of these arguments; a missing package of the extra is a UserError."""
-    try:
-        return _parsed(each_option_once(given, UserError))()
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in EXTRA:
-            raise
-        raise UserError(
-            f"the package {error.name} is missing: run {how_to_install('train')}"
-        ) from error
-
-
-def _parsed(given: Sequence[str]) -> Callable[[], int]:
-    # Here, so that a missing package of the extra does not end in a traceback.
+def _parsed(words: Sequence[str]) -> Callable[[], int]:
+    """The command of these words; raises MissingPackage without the packages of the extra."""
+    for package in EXTRA:
+        if find_spec(package) is None:
+            how = how_to_install("train")
+            raise MissingPackage(f"the package {package} is missing: run {how}")
+    # Here, where the packages are known to be there.
     from schnet.commands.evaluate import Evaluate
     from schnet.commands.export import Export
     from schnet.commands.import_pyg import ImportPyg
@@ -49,16 +38,9 @@ def _parsed(given: Sequence[str]) -> Callable[[], int]:
 
     commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "price": Price}
     commands |= {"export": Export, "import-pyg": ImportPyg}
-    commands = with_flowing_help(commands)
-    if given[:1] == ["train"]:
-        return from_command_line(given[1:])
-    return subcommand_cli_from_dict(
-        commands,
-        prog="schnet",
-        description="SchNet on datasets of qm1b and others.",
-        args=with_json_target(given),
-        config=(OmitArgPrefixes,),
-    )
+    if words[:1] == ["train"]:
+        return from_command_line(words[1:])
+    return subcommand("schnet", commands, words, "SchNet on datasets of qm1b and others.")
 
 
 if __name__ == "__main__":

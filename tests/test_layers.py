@@ -17,6 +17,7 @@ ORDER = {
         "units",
         "errors",
         "terminal",
+        "command_line",
         "host",
         "suffixes",
         "dispersion",

@@ -132,6 +132,12 @@ def nearest_keyword(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " (did you mean 'mixed'?)" for the nearest of some names; "" if none is near."""
+    near = get_close_matches(name.lower(), known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def _spelt_out(signature: inspect.Signature) -> inspect.Signature:
     """A signature with keyword-only parameters for the keys of `**level: Unpack[Keywords]`."""
     *others, last = signature.parameters.values()

@@ -50,7 +50,7 @@ def codelet(
     Raises:
         TypeError: the portable form is used, and returns something else.
     """
-    return _bind(name, portable, args, shape, attributes, by_rows=False)
+    return _bind(name, portable, args, shape=shape, attributes=attributes, by_rows=False)
 
 
 def row_codelet(
@@ -64,7 +64,7 @@ def row_codelet(
     Raises:
         TypeError: as for `codelet`.
     """
-    return _bind(name, portable, args, shape, {}, by_rows=True)
+    return _bind(name, portable, args, shape=shape, attributes={}, by_rows=True)
 
 
 def _bind(

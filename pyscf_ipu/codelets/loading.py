@@ -15,6 +15,7 @@ from pathlib import Path
 
 import jax
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.host.backend import backend
 
 FILE = "libpyscf_ipu_codelets.so"
@@ -46,7 +47,7 @@ def library() -> Library | None:
     """The native codelets, loaded and registered; None if there are none to use, see `describe`.
 
     Raises:
-        ValueError: PYSCF_IPU_CODELETS is not one of its values, or an instruction set that this
+        UsageError: PYSCF_IPU_CODELETS is not one of its values, or an instruction set that this
             machine lacks.
     """
     found = _load()
@@ -58,7 +59,7 @@ def _load() -> Library | str:
     """The library, or the reason why there is none."""
     wanted = os.environ.get(SWITCH, "on")
     if wanted not in ("on", "off", *INSTRUCTION_SETS):
-        raise ValueError(
+        raise UsageError(
             f"{SWITCH}={wanted}: set it to one of on, off, {', '.join(INSTRUCTION_SETS)}"
         )
     if wanted == "off":
@@ -78,7 +79,7 @@ def _load() -> Library | str:
             reason = f"{path} was built from other sources: run pip install again"
             continue
         if wanted in INSTRUCTION_SETS and wanted != chosen:
-            raise ValueError(
+            raise UsageError(
                 f"{SWITCH}={wanted}: the best that this machine can do is {chosen}; set it to that "
                 "or to on"
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyscf_ipu.commands.json_option import TO_STDOUT, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, put_json, writing
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain, without_nan
 from pyscf_ipu.terminal import say, text_table
@@ -69,9 +69,10 @@ def single_point(
     if found.forces is not None:
         report.add(force_table(molecule, np.asarray(found.forces)))
     if compare:
-        compare_with_pyscf(molecule, solver, found, report)
+        compare_with_pyscf(molecule, solver, found, report=report)
     if molden is not None:
-        found.to_molden(molden)
+        with writing(molden):
+            found.to_molden(molden)
         report.add(f"orbitals in {molden}", molden=str(molden))
 
 
@@ -88,7 +89,9 @@ def compare_with_pyscf(
     start = time.perf_counter()
     level = solver.settings
     field = pyscf_field(molecule, level.without_dispersion())
-    added = correction(level.dispersion, molecule.numbers, molecule.positions, molecule.charge)
+    added = correction(
+        level.dispersion, molecule.numbers, molecule.positions, charge=molecule.charge
+    )
     occupied = molecule.n_electrons // 2
     levels = np.append(np.asarray(field.mo_energy), np.nan)
     dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget
+from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import say
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.solver.solver import Solver
 
 Flag = Annotated[bool, FlagCreatePairsOff]
-Level = Annotated[Settings, FlagCreatePairsOff]
+Level = Annotated[Settings, FlagCreatePairsOff, arg(name="level of theory")]
 DEFAULT_LEVEL = Settings()
 FREQUENCIES_LEVEL = Settings(precision="float64")
 """As in `pyscf_ipu.frequencies`: float32 forces are too noisy for differences."""
@@ -31,6 +31,8 @@ FileName = Annotated[Path | None, arg(metavar="FILE")]
 class OneMolecule:
     """The options that all three commands have."""
 
+    groups: ClassVar = {"files": ("What is written besides.", "molden json")}
+
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
     """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
     benzene, an amino acid as ALA, c20, a row of carbons as c_5, or a SMILES, in that order."""
@@ -39,7 +41,7 @@ class OneMolecule:
     preset: Annotated[str | None, arg(metavar="NAME")] = None
     """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17,
     qh9 or spice.  Options of the level change it, where they are not the defaults below."""
-    charge: Annotated[int | None, arg(metavar="INT")] = None
+    charge: int | None = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     seed: int = 0
     """RDKit's seed for the geometry of a SMILES."""
@@ -56,11 +58,11 @@ class OneMolecule:
         """Run the command; returns the exit code.
 
         Raises:
-            ValueError: the molecule or an option cannot be used.
+            UsageError: the molecule or an option cannot be used.
             ConvergenceError: the SCF does not converge.
-            ImportError: the command needs ASE, which is not installed.
+            MissingPackage: the command needs ASE, which is not installed.
         """
-        self.check_files()
+        self.check_options()
         from pyscf_ipu.commands.report import Report
         from pyscf_ipu.host.disk_cache import enable_disk_cache
         from pyscf_ipu.nanodft.molecule_argument import find_molecule
@@ -87,11 +89,9 @@ class OneMolecule:
         own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
         return Settings.preset(self.preset).changed(**own | chosen)
 
-    def check_files(self) -> None:
-        """Raise ValueError, before anything is computed, if a file has no folder to lie in."""
-        for path in self.files():
-            if path and path != TO_STDOUT and not path.absolute().parent.is_dir():
-                raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+    def check_options(self) -> None:
+        """Raise UsageError, before anything is computed, for what cannot be done."""
+        check_folders(self.files())
 
     def files(self) -> list[Path | None]:
         """The files that the command writes."""
@@ -105,7 +105,9 @@ class OneMolecule:
         """Energy, and what the options ask for."""
         from pyscf_ipu.commands.report import single_point
 
-        single_point(molecule, solver, report, self.forces, self.compare, self.molden)
+        single_point(
+            molecule, solver, report, forces=self.forces, compare=self.compare, molden=self.molden
+        )
 
 
 def changes(usual: Settings, level: Settings) -> dict[str, Any]:
@@ -121,9 +123,9 @@ class RksCommand(OneMolecule):
     ipu: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
     """Also price the run on a simulated IPU: bow, gc200 or gc2."""
 
-    def check_files(self) -> None:
-        """Also raise ValueError if there is no such chip."""
-        super().check_files()
+    def check_options(self) -> None:
+        """Also raise UsageError if there is no such chip."""
+        super().check_options()
         if self.ipu is not None:
             from pyscf_ipu.commands.simulated import checked_target
 
@@ -131,19 +133,23 @@ class RksCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
-        if molecule.smiles and not self.molecule.lower().endswith((".sdf", ".sd", ".mol")):
+        from pyscf_ipu.molecule.files.parts import is_sdf
+
+        if molecule.smiles and not is_sdf(Path(self.molecule)):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
         self.single_point(molecule, solver, report)
         if self.ipu is not None:
             from pyscf_ipu.commands.simulated import simulated
 
-            simulated(molecule, solver.settings, self.ipu, report)
+            simulated(molecule, solver.settings, self.ipu, report=report)
         return 0
 
 
 @dataclass(frozen=True)
 class OptimizeCommand(OneMolecule):
     """Find the geometry of least energy next to the given one; exit code 1 if it is not found."""
+
+    groups: ClassVar = {"files": ("What is written besides.", "xyz molden json")}
 
     max_steps: int = 200
     """Steps at most."""
@@ -166,7 +172,7 @@ class OptimizeCommand(OneMolecule):
         report.add(f"{best.message}; {gain}", optimization=record)
         text = xyz_text(best.molecule, best.energy)
         if self.xyz is not None:
-            self.xyz.write_text(f"{text}\n", encoding="utf-8")
+            put_json(text, self.xyz)
         report.add(text if self.xyz is None else f"geometry in {self.xyz}")
         self.single_point(best.molecule, solver, report)
         return 0 if best.converged else 1

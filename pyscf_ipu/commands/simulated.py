@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyscf_ipu.errors import UsageError
+
 if TYPE_CHECKING:
     from pyscf_ipu.commands.report import Report
     from pyscf_ipu.molecule.molecule import Molecule
@@ -15,11 +17,11 @@ def target_and_number(text: str, option: str = "--compare") -> tuple[str, int]:
     """Split "bow:4" into ("bow", 4).
 
     Raises:
-        ValueError: the number of chips is not a number.
+        UsageError: the number of chips is not a number.
     """
     name, _, number = text.partition(":")
     if number and not number.isdecimal():
-        raise ValueError(f"{option} {text}: give a target, or TARGET:IPUS, for example bow:4")
+        raise UsageError(f"{option} {text}: give a target, or TARGET:IPUS, for example bow:4")
     return name, int(number or 1)
 
 
@@ -27,7 +29,7 @@ def checked_target(text: str) -> tuple[str, int]:
     """The value of --ipu, whose chip there is.
 
     Raises:
-        ValueError: there is no such chip, or it has not as many IPUs.
+        UsageError: there is no such chip, or it has not as many IPUs.
     """
     from pyscf_ipu.ipu.chip.target import priced_target
 
@@ -46,12 +48,12 @@ def simulated(molecule: Molecule, settings: Settings, text: str, report: Report)
         report: takes a line, and a record named `ipu`.
 
     Raises:
-        ValueError: there is no such chip.
+        UsageError: there is no such chip.
     """
     from pyscf_ipu.ipu.command import profile_rks
 
     name, number = checked_target(text)
-    profile = profile_rks(molecule, replace(settings, precision="float32"), name, number)
+    profile = profile_rks(molecule, replace(settings, precision="float32"), name, num_ipus=number)
     cycles, seconds, memory = profile.cycles, profile.seconds, profile.memory
     fullest, over = int(memory.per_tile.max()), len(memory.overflowing)
     what = f"{over} tiles need more than they have" if over else "it fits"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float, Integer
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 JOULE_PER_MOLE = 1.0 / 2625499.639
@@ -56,11 +57,11 @@ def chai_head_gordon(
         a: strength of the damping.
 
     Raises:
-        ValueError: an element is not in the table.
+        UsageError: an element is not in the table.
     """
     unknown = sorted(set(numbers.tolist()) - set(ATOMS))
     if unknown:
-        raise ValueError(
+        raise UsageError(
             f"wb97x-d has no dispersion coefficients here for atomic number {unknown[0]}, only for "
             "H to Ar and Br"
         )

@@ -9,6 +9,7 @@ from jaxtyping import Float, Integer
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.dispersion.chai_head_gordon import chai_head_gordon
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.suffixes.names import Dispersion
 from pyscf_ipu.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
 
@@ -30,9 +31,9 @@ class Correction(NamedTuple):
 
 
 def check_installed(kind: Dispersion | None) -> None:
-    """Raise ImportError if the package that computes a correction is missing."""
+    """Raise MissingPackage if the package that computes a correction is missing."""
     if kind is not None and kind.package and find_spec(kind.package) is None:
-        raise ImportError(
+        raise MissingPackage(
             f"dispersion corrections need the package {kind.package}: run "
             f"{how_to_install('dispersion')}"
         )
@@ -53,8 +54,8 @@ def correction(
         charge: of the molecule in e; D4 alone depends on it.
 
     Raises:
-        ImportError: its package is not installed.
-        ValueError: it has no parameters for an element.
+        MissingPackage: its package is not installed.
+        UsageError: it has no parameters for an element.
         RuntimeError: the package's own, for a geometry that it cannot use.
     """
     check_installed(kind)
@@ -66,7 +67,7 @@ def correction(
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
     with ONE_AT_A_TIME:
-        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind)
+        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
     return Correction(float(found["energy"]), -np.asarray(found["gradient"]))
 
 

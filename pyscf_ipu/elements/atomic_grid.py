@@ -18,9 +18,7 @@ from pyscf.dft import gen_grid, radi
 from pyscf.dft.LebedevGrid import MakeAngularGrid
 
 from pyscf_ipu.elements.gaussian_grid import radial_points
-
-LEVELS = range(10)
-"""Grid levels of PySCF, coarse to fine."""
+from pyscf_ipu.errors import UsageError
 
 HEAVIEST = 103
 """Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""
@@ -28,9 +26,6 @@ HEAVIEST = 103
 
 SHELL_POINTS = 512
 """Points of a shell of space that `near_order` divides into octants."""
-
-SPHERES = tuple(sorted(n for n in gen_grid.LEBEDEV_NGRID.tolist() if n > 1))
-"""Numbers of points that a Lebedev sphere can have."""
 
 
 class Grid(NamedTuple):
@@ -52,24 +47,6 @@ class Grid(NamedTuple):
 ROUGHEST, ROUGH = Grid((6, 14), pruned=False), Grid((10, 50), pruned=False)
 CARBON, MANY_POINTS = 6, 2000
 """A carbon atom with more points than this has so large a grid that 500 cost little."""
-
-
-def check_size(size: object) -> None:
-    """Check a `Grid.size`.
-
-    Raises:
-        ValueError: it is neither a level nor a pair of sensible numbers.
-    """
-    if type(size) is int and size in LEVELS:
-        return
-    if type(size) is not tuple:
-        raise ValueError(f"grid_level {size!r} is not an integer from 0 to 9")
-    numbers = [n for n in size if type(n) is int and n > 0]
-    if len(size) != 2 or len(numbers) != 2 or numbers[1] not in SPHERES:
-        raise ValueError(
-            f"grid_level {size!r}: give a level, 0 to 9, or radial points and points of a Lebedev "
-            f"sphere, for example (75, 302); spheres have {', '.join(map(str, SPHERES))} points"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +74,9 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
         grid: its size; a level, 0 (coarse) to 9 (fine), is PySCF's default grid of that level.
 
     Raises:
-        ValueError: there is no grid of that size, or the atomic number is out of range.
+        ValueError: the atomic number is out of range.
     """
     size, pruned, kind = grid if isinstance(grid, Grid) else Grid(grid)
-    check_size(size)
     _check_numbers(np.asarray([number]), lowest=1)
     if kind == "pyscf":
         points, weights = _pyscf_grid(number, size, pruned)
@@ -175,7 +151,7 @@ def bragg_adjust(numbers: Int[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
         numbers: atomic numbers; 0 is an empty (padded) slot and gets the harmless value 1.
 
     Raises:
-        ValueError: if an atomic number is negative or above 103.
+        UsageError: if an atomic number is negative or above 103.
     """
     numbers = np.asarray(numbers)
     _check_numbers(numbers, lowest=0)
@@ -191,4 +167,4 @@ def _check_numbers(numbers: np.ndarray, lowest: int) -> None:
     """Refuse atomic numbers without a grid."""
     bad = numbers[(numbers < lowest) | (numbers > HEAVIEST)]
     if bad.size:
-        raise ValueError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")
+        raise UsageError(f"atomic numbers must lie in {lowest}..{HEAVIEST}, got {bad.tolist()}")

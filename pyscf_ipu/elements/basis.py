@@ -149,5 +149,5 @@ def _assemble(fused: list, raw: list, cart: Cart) -> ElementBasis:
         for index, *_ in group:
             order.extend(range(first_ao[index], first_ao[index + 1]))
     return ElementBasis(
-        tuple(kinds), tuple(exponents), tuple(coefficients), np.asarray(order, np.int64)
+        tuple(kinds), tuple(exponents), tuple(coefficients), pyscf_order=np.asarray(order, np.int64)
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from pyscf import gto
 
+from pyscf_ipu.advice.nearest import did_you_mean
 from pyscf_ipu.elements.spellings import SYMBOLS, plain_name
 from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
@@ -41,7 +42,8 @@ def supported_basis(basis: str) -> str:
     try:
         shells = basis_entry(basis, "C")
     except UNREADABLE as error:
-        raise UnknownBasis(f"unknown basis {basis!r}: {_ALLOWED}") from error
+        meant = did_you_mean(plain_name(basis), gto.basis.ALIAS)
+        raise UnknownBasis(f"unknown basis {basis!r}{meant}: {_ALLOWED}") from error
     if max(shell[0] for shell in shells) > MAX_L:
         raise UnknownBasis(f"basis {basis!r} has shells beyond f: {_ALLOWED}")
     return basis

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.errors import UsageError
+
 if TYPE_CHECKING:
     from pyscf.dft.gen_grid import Grids
     from pyscf.gto import Mole
@@ -33,10 +35,10 @@ def valence_radius(number: int) -> float:
         number: atomic number, 1 to 36; of Sc to Zn the 4s function counts.
 
     Raises:
-        ValueError: the element is another one.
+        UsageError: the element is another one.
     """
     if not 0 < number <= NOBLE[-1]:
-        raise ValueError(
+        raise UsageError(
             f"atomic number {number}: Gaussian's kind of grid is known from H to Kr; "
             'take grid_kind="pyscf"'
         )

@@ -85,7 +85,7 @@ def operators(
     pairs = pair_rows(plan, order)
 
     def solved(of: Interaction) -> tuple[FloatRF, "Root", FittedProducts]:
-        integrals = three_index(plan, strips, auxiliary, of)
+        integrals = three_index(plan, strips, auxiliary, of=of)
         root = Root(metric(auxiliary, of))
         return integrals, root, root.over_pairs(integrals, pairs, dtype)
 
@@ -100,7 +100,9 @@ def operators(
     fit = root.applied(charge, transposed=True)[0]
     field = jnp.matmul(integrals, fit, precision="highest")[pair_rows(plan, None)]
     energy = 0.5 * jnp.sum(charge * charge)
-    return Operators(b, tuple(parts), order, _two_words(field, dtype), _two_words(energy, dtype))
+    return Operators(
+        b, tuple(parts), order, field=_two_words(field, dtype), energy=_two_words(energy, dtype)
+    )
 
 
 def density_rows(plan: TilePlan, density: FloatNN) -> Float[Array, " R"]:
@@ -157,7 +159,7 @@ class Root:
         """
 
         def by_factor(rows: FloatRF) -> FittedProducts:
-            return solution(self._factor, rows, pairs, dtype)
+            return solution(self._factor, rows, pairs, dtype=dtype)
 
         def by_eigenvectors(rows: FloatRF) -> FittedProducts:
             root = self._root()

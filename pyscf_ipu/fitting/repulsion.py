@@ -39,12 +39,12 @@ class Fitted(NamedTuple):
         (matrix, energy), exchange = self._both(d, change, columns_of_density)
         of_reference = add(known.energy, tile_dot(change, known.field))
         total = known.field.hi + (known.field.lo + matrix)
-        return _with_exchange(d, total, add(of_reference, energy), exchange)
+        return _with_exchange(d, total, add(of_reference, energy), exchange=exchange)
 
     def repulsion_of_change(self, d: FloatP) -> tuple[FloatP, Pair]:
         """The same of a change of the density alone."""
         (matrix, energy), exchange = self._both(d, d, columns_of_change)
-        return _with_exchange(d, matrix, energy, exchange)
+        return _with_exchange(d, matrix, energy, exchange=exchange)
 
     @property
     def n(self) -> int:

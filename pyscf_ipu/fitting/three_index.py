@@ -55,7 +55,7 @@ def auxiliary_of(atoms: Atoms, layout: AuxiliaryLayout) -> Auxiliary:
             hermite.append(table.hermite.astype(atoms.dtype).at(rows).value())
         p = jnp.concatenate(exponents)
         centre = Pair(*(_per_primitive(w[group.atom], p) for w in atoms.nuclei))
-        sides.append(EriSide(p[None], centre.hi, centre.lo, jnp.concatenate(hermite)[None]))
+        sides.append(EriSide(p[None], centre.hi, centre.lo, hermite=jnp.concatenate(hermite)[None]))
     return Auxiliary(layout, tuple(sides))
 
 
@@ -78,20 +78,27 @@ def three_index(
     plan: TilePlan, strips: tuple[StripData, ...], auxiliary: Auxiliary, of: Interaction = COULOMB
 ) -> FloatRF:
     """(P|ab) in Hartree over rows of the plan and auxiliary functions; unused rows are 0."""
-    return _integrals(pair_kets(plan, strips), plan.n_rows, auxiliary, of)
+    return _integrals(pair_kets(plan, strips), plan.n_rows, auxiliary, of=of)
 
 
 def pair_kets(plan: TilePlan, strips: tuple[StripData, ...]) -> list[Kets]:
     """The AO products as kets."""
     return [
-        Kets(eri_side(d), s.segment, s.pair_class.order, s.pairs_per_strip, s.first_row, s)
+        Kets(
+            eri_side(d),
+            s.segment,
+            s.pair_class.order,
+            members=s.pairs_per_strip,
+            first_row=s.first_row,
+            strips=s,
+        )
         for s, d in zip(plan.strips, strips, strict=True)
     ]
 
 
 def metric(auxiliary: Auxiliary, of: Interaction = COULOMB) -> Float[Array, "F F"]:
     """(P|Q) in Hartree; functions that do not exist have 1 on the diagonal, and nothing else."""
-    found = _integrals(auxiliary_kets(auxiliary), auxiliary.layout.n_functions, auxiliary, of)
+    found = _integrals(auxiliary_kets(auxiliary), auxiliary.layout.n_functions, auxiliary, of=of)
     found = 0.5 * (found + found.T)
     return found + jnp.diag(jnp.where(jnp.diagonal(found) == 0, 1.0, 0.0).astype(found.dtype))
 
@@ -99,7 +106,14 @@ def metric(auxiliary: Auxiliary, of: Interaction = COULOMB) -> Float[Array, "F F
 def auxiliary_kets(auxiliary: Auxiliary) -> list[Kets]:
     """The auxiliary functions as kets."""
     return [
-        Kets(side, one_each(group), group.kind.l, group.n_shells, group.first, None)
+        Kets(
+            side,
+            one_each(group),
+            group.kind.l,
+            members=group.n_shells,
+            first_row=group.first,
+            strips=None,
+        )
         for group, side in zip(auxiliary.layout.groups, auxiliary.sides, strict=True)
     ]
 
@@ -114,7 +128,7 @@ def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interactio
 
     def portable(*operands: Array) -> FloatRF:
         found = without_segments(operands)
-        return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], of)
+        return _blocks(kets, found[len(sides) :], auxiliary, sides=found[: len(sides)], of=of)
 
     return codelet(
         "fitting_integrals",
@@ -161,7 +175,7 @@ def _blocks(
     for ket, ket_side in zip(kets, ket_sides, strict=True):
         columns = []
         for group, side in zip(auxiliary.layout.groups, sides, strict=True):
-            columns.append(_block(ket, ket_side, group, side, of))
+            columns.append(_block(ket, ket_side, group, side=side, of=of))
         rows.append(jnp.concatenate(columns, axis=1))
     return jnp.concatenate(rows)
 

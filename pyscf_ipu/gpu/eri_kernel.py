@@ -69,8 +69,8 @@ def eri_class_pair(
         functools.partial(_kernel, orders, step, same, of),
         f"eri_{orders[0]}_{orders[1]}",
         (n_bra, n_ket // LANES, f // step),
-        (n_bra, f, g, n_ket),
-        side.p.dtype,
+        shape=(n_bra, f, g, n_ket),
+        dtype=side.p.dtype,
         warps=LANES // 32,
     )(side.p, side.centre_hi, side.centre_lo, side.hermite, *lanes)
     n = ket.p.shape[0] * ket.p.shape[1]
@@ -84,7 +84,7 @@ def eri_class_pair(
 
 def _flat(side: EriSide) -> EriSide:
     """Without strips: [n, c, ...]."""
-    return EriSide(*(x.reshape(-1, *x.shape[2:]) for x in side))
+    return EriSide._make(x.reshape(-1, *x.shape[2:]) for x in side)
 
 
 def _lanes(order: int, side: EriSide) -> Ket:
@@ -103,9 +103,11 @@ def _kernel(orders: tuple[int, int], step: int, same: bool, of: Interaction, *re
     """One bra pair, `step` of its products, against LANES ket pairs."""
     place = pl.program_id(0), pl.program_id(1) * LANES, pl.program_id(2) * step
     if same:
-        pl.when(place[1] + LANES > place[0])(lambda: _block(orders, step, of, place, *refs))
+        pl.when(place[1] + LANES > place[0])(
+            lambda: _block(orders, step, of, place=place, refs=refs)
+        )
     else:
-        _block(orders, step, of, place, *refs)
+        _block(orders, step, of, place=place, refs=refs)
 
 
 def _block(
@@ -113,7 +115,7 @@ def _block(
     step: int,
     of: Interaction,
     place: tuple[Array, Array, Array],
-    *refs: Ref,
+    refs: tuple[Ref, ...],
 ) -> None:
     """The same; `place`: bra pair, first ket pair, first product."""
     p_ref, high_ref, low_ref, e_ref, q_ref, centre_ref, ket_ref, out_ref = refs
@@ -132,7 +134,7 @@ def _block(
             p = p_ref[bra, b]
             both = p + q
             r = [(high_ref[bra, b, d] - high[d]) + (low_ref[bra, b, d] - low[d]) for d in range(3)]
-            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r, of)
+            table = hermite_rows(sum(orders), divided(p * q, both), inverse_root(both), r=r, of=of)
             out = list(half)
             for f in range(step):
                 for h in range(n_bra):
@@ -162,7 +164,9 @@ def hermite_rows(
     """`numerics.hermite.hermite_coulomb`, as a list of rows, each of which stays in a register."""
     x, y, z = r
     square = x * x + y * y + z * z
-    seeds = coulomb_seeds(order, alpha, prefactor, square, of, Arithmetic(divided, inverse_root))
+    seeds = coulomb_seeds(
+        order, alpha, prefactor, square=square, of=of, arithmetic=Arithmetic(divided, inverse_root)
+    )
     rows: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[order]}
     for n in range(order - 1, -1, -1):
         above: dict[tuple[int, ...], Lanes] = {(0, 0, 0): seeds[n]}

@@ -27,7 +27,7 @@ from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan
 def eri_matrix(plan: TilePlan, strips: tuple[StripData, ...], of: Interaction = COULOMB) -> FloatRR:
     """M of all (ab|cd); see `integrals.eri_matrix.eri_matrix`."""
     sides = [eri_side(d) for d in strips]
-    return symmetric_matrix(plan, [_square(plan, block, sides, of) for block in plan.blocks])
+    return symmetric_matrix(plan, [_square(plan, block, sides, of=of) for block in plan.blocks])
 
 
 def has_kernel(strips: Strips) -> bool:
@@ -39,15 +39,17 @@ def _square(plan: TilePlan, block: Block, sides: list[EriSide], of: Interaction)
     """The integrals of one pair of classes."""
     bra, ket = plan.strips[block.bra], plan.strips[block.ket]
     if not (has_kernel(bra) and has_kernel(ket)):
-        return arrange(bra, ket, block, class_blocks(plan, block, sides, of).array)
+        return arrange(bra, ket, block, values=class_blocks(plan, block, sides, of=of).array)
     orders = bra.pair_class.order, ket.pair_class.order
-    return eri_class_pair(orders, sides[block.bra], sides[block.ket], block.bra == block.ket, of)
+    return eri_class_pair(
+        orders, sides[block.bra], sides[block.ket], same=block.bra == block.ket, of=of
+    )
 
 
 def gpu_repulsion(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
     """All of G as one array."""
-    matrices = eri_matrices(eri_matrix, atoms.plan, strips, exchange)
-    full = full_supermatrix(atoms.plan, *matrices)
+    matrices = eri_matrices(eri_matrix, atoms.plan, strips, exchange=exchange)
+    full = full_supermatrix(atoms.plan, matrices)
     return lambda d: full_repulsion(full, d)
 
 
@@ -65,7 +67,9 @@ def potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     return xc_potential(ao, factors)
 
 
-PRODUCTS = GridProducts(density, potential, xc_kinetic_density, xc_kinetic_potential)
+PRODUCTS = GridProducts(
+    density, potential, xc_kinetic_density, kinetic_potential=xc_kinetic_potential
+)
 """The kinetic energy density, by XLA in either precision."""
 
 GPU = Machine(gpu_repulsion, library_eigh, grid_products=PRODUCTS)

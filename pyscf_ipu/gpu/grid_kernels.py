@@ -31,7 +31,9 @@ def density_kernel(ao: FloatTDNG, density: FloatNN) -> FloatTDG:
     t, d, n, size = ao.shape
     kernel = functools.partial(_density, -(-n // ROWS))
     programs = t, size // POINTS
-    return launch(kernel, "xc_density", programs, (t, d, size), ao.dtype, WARPS)(ao, density)
+    return launch(kernel, "xc_density", programs, shape=(t, d, size), dtype=ao.dtype, warps=WARPS)(
+        ao, density
+    )
 
 
 def potential_kernel(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
@@ -39,7 +41,9 @@ def potential_kernel(ao: FloatTDNG, factors: FloatTDG) -> FloatNN:
     t, _, n, _ = ao.shape
     tiles = -(-n // ROWS)
     programs = t, tiles, tiles
-    parts = launch(_potential, "xc_potential", programs, (t, n, n), ao.dtype, WARPS)(ao, factors)
+    parts = launch(
+        _potential, "xc_potential", programs, shape=(t, n, n), dtype=ao.dtype, warps=WARPS
+    )(ao, factors)
     return parts.sum(0)
 
 
@@ -58,10 +62,10 @@ def _density(tiles: int, ao: Ref, density: Ref, out: Ref) -> None:
                 mask=real[:, None] & there[None],
                 other=0.0,
             )
-            values = _load(ao, (block, 0), columns, there, start)
-            product += _product(part, values, (1, 0), EXACT)
+            values = _load(ao, (block, 0), columns, real=there, start=start)
+            product += _product(part, values, (1, 0), precision=EXACT)
         for k in range(d):
-            values = _load(ao, (block, k), rows, real, start)
+            values = _load(ao, (block, k), rows, real=real, start=start)
             sums[k] += jnp.sum(values * product, axis=0)
     for k in range(d):
         out[block, k, pl.ds(start, POINTS)] = sums[k] if k == 0 else 2.0 * sums[k]
@@ -79,9 +83,9 @@ def _potential(ao: Ref, factors: Ref, out: Ref) -> None:
         weighted = jnp.zeros((ROWS, POINTS), ao.dtype)
         for k in range(d):
             factor = factors[block, k, pl.ds(start, POINTS)]
-            weighted += factor[None] * _load(ao, (block, k), columns, there, start)
-        values = _load(ao, (block, 0), rows, real, start)
-        return total + _product(values, weighted, (1, 1), THREE_PARTS)
+            weighted += factor[None] * _load(ao, (block, k), columns, real=there, start=start)
+        values = _load(ao, (block, 0), rows, real=real, start=start)
+        return total + _product(values, weighted, (1, 1), precision=THREE_PARTS)
 
     total = lax.fori_loop(0, size // POINTS, add, jnp.zeros((ROWS, ROWS), ao.dtype))
     mask = real[:, None] & there[None]

@@ -24,15 +24,16 @@ COLUMNS = 512
 
 
 def full_supermatrix(
-    plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float
+    plan: TilePlan, matrices: tuple[FloatRR, FloatRR, float]
 ) -> Float[Array, "P P"]:
     """G from the matrices M of all ERIs; see `integrals.supermatrix.supermatrix`."""
+    coulomb, exchange, fraction = matrices
     i, j = packed_indices(plan.layout.shape.n_ao)
     tables = (jnp.asarray(plan.row_of), jnp.asarray(i), jnp.asarray(j))
     n = len(i)
     kernel = functools.partial(_kernel, fraction)
     programs = n, -(-n // COLUMNS)
-    run = launch(kernel, "supermatrix", programs, (n, n), coulomb.dtype, warps=4)
+    run = launch(kernel, "supermatrix", programs, shape=(n, n), dtype=coulomb.dtype, warps=4)
     return run(coulomb, exchange, *tables)
 
 

@@ -58,7 +58,7 @@ def repulsion_gradient(
     energies = [Energy(1.0, exchange.full)]
     if exchange.long_range:
         energies = [Energy(1.0, 0.0), Energy(0.0, 1.0, exchange)]
-    parts = [_energy_gradient(plan, strips, density, energy) for energy in energies]
+    parts = [_energy_gradient(plan, strips, density, energy=energy) for energy in energies]
     return jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
 
 
@@ -70,7 +70,7 @@ def _energy_gradient(
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *by_class, density, _ = operands
-        found = blocks_gradient(plan, without_segments(by_class), density, energy)
+        found = blocks_gradient(plan, without_segments(by_class), density, energy=energy)
         return tuple(x for gradient in found for x in gradient)
 
     operands = with_segments(sides, [s.segment for s in plan.strips])
@@ -105,10 +105,10 @@ def blocks_gradient(
 
     def two_particle(block: Block, i: Count, j: Count) -> Blocks:
         bra, ket = rows[block.bra].at(i), rows[block.ket].at(j)
-        return _two_particle_density(density, energy, bra, ket)
+        return _two_particle_density(density, energy, bra, ket=ket)
 
     for block in plan.blocks:
-        _add_class_pair(plan, block, sides, energy.of, two_particle, found)
+        _add_class_pair(plan, block, sides, of=energy.of, two_particle=two_particle, found=found)
     return found
 
 
@@ -126,11 +126,11 @@ def _add_class_pair(
 
     def step(carry: Both, index: tuple[Count, Count]) -> tuple[Both, None]:
         i, j = index
-        a, b = (EriSide(*(x[k] for x in sides[c])) for c, k in ((bra, i), (ket, j)))
+        a, b = (EriSide._make(x[k] for x in sides[c]) for c, k in ((bra, i), (ket, j)))
         g = two_particle(block, i, j)
         # A block beside the diagonal stands for its mirror image too.
         times = jnp.where(i == j, 1.0, 2.0) if bra == ket else jnp.asarray(2.0)
-        both = eri_gradient_vertex(orders, of, a, b, g * times.astype(g.dtype))
+        both = eri_gradient_vertex(orders, of, a, ket=b, g=g * times.astype(g.dtype))
         return tuple(
             PairGradient(*(total.at[k].add(x) for total, x in zip(sums, new, strict=True)))
             for sums, new, k in zip(carry, both, (i, j), strict=True)
@@ -184,7 +184,7 @@ def eri_gradient_vertex(
         total = p[:, None] + q
         alpha = p[:, None] * q / total
         r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
-        table = hermite_coulomb(order_bra + order_ket + 1, alpha, 1.0 / jnp.sqrt(total), r, of)
+        table = hermite_coulomb(order_bra + order_ket + 1, alpha, 1.0 / jnp.sqrt(total), r=r, of=of)
         plain = table[rows]  # [h, h', c, lanes]
         weights = _product("fng,gkcn->fkcn", g, e_ket).reshape(e.shape[1], -1, lanes)
         half = _product("cfh,hkcl->fkl", e, plain).reshape(e.shape[1], -1, c_ket, n_ket)

@@ -40,7 +40,9 @@ def exchange_correlation_gradient(
     ) -> tuple[tuple[FloatTG], FloatA3]:
         moments = PORTABLE.moments(functional, ao, density)
         energy, factors = jax.vmap(partial(points_vertex, functional))(moments, weights)
-        by_nuclei = points_gradient(atoms, functional, ao, Places(*places), factors, density)
+        by_nuclei = points_gradient(
+            atoms, functional, ao, places=Places(*places), factors=factors, density=density
+        )
         return (energy,), by_nuclei
 
     (energy,), total = grid.each(at_fixed_weights, *map(jnp.asarray, grid.places))
@@ -54,7 +56,7 @@ def gradient_of_weights(atoms: Atoms, energy: FloatTG) -> FloatA3:
     for slots, local, volume in atoms.points():
         end = first + volume.size
         by_volume = volume * energy[first:end].reshape(volume.shape)
-        total, first = total + weights_gradient(local, by_volume, slots, cells), end
+        total, first = total + weights_gradient(local, by_volume, slots, cells=cells), end
     return total
 
 
@@ -86,12 +88,16 @@ def points_gradient(
         factors: the energy's derivatives by the moments.
         density: the density matrix.
     """
-    operands, _, attributes = ao_operands(atoms, *places, functional.needs_gradient)
+    operands, _, attributes = ao_operands(
+        atoms, places.local, places.owner, gradient=functional.needs_gradient
+    )
 
     def portable(*operands: Array) -> FloatA3:
         *at, values, aos, count, factors, density = operands
         ao = AoBlocks(values, Packed(aos, count))
-        return gradient_of_blocks(atoms.layout, functional, at, ao, factors, density)
+        return gradient_of_blocks(
+            atoms.layout, functional, at, ao=ao, factors=factors, density=density
+        )
 
     return codelet(
         "xc_gradient",
@@ -111,7 +117,7 @@ def gradient_of_blocks(
     density: FloatNN,
 ) -> FloatA3:
     """The portable form of the codelet "xc_gradient": a reverse pass, one block after another."""
-    local, owner, high, low, *shells = at
+    local, owner, high, low, exponents, coefficients = at
     order = np.argsort(ao_rows(layout))  # the AO of every row of `stacked_ao_values`
 
     def add(total: FloatA3, block: tuple[Array, ...]) -> tuple[FloatA3, None]:
@@ -119,9 +125,11 @@ def gradient_of_blocks(
 
         def moved(nuclei: FloatA3) -> FloatDNG:
             centres = Pair(nuclei, low)
-            parts = split_shells(layout, centres, *shells)
+            parts = split_shells(layout, centres, exponents, coefficients=coefficients)
             at_owner = centres.at(owner)
-            return stacked_ao_values(layout, parts, local, at_owner, functional.needs_gradient)
+            return stacked_ao_values(
+                layout, parts, local, owner=at_owner, gradient=functional.needs_gradient
+            )
 
         moments = partial(moments_of, functional, density[aos][:, aos])
         _, pull_moments = jax.vjp(moments, that_count(values, count))

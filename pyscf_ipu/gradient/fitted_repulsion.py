@@ -79,10 +79,12 @@ def fitted_gradient(
         fractions.setdefault(of, [0.0, 0.0])[1] = fraction
     parts, by_nuclei = [], jnp.zeros((atoms.layout.shape.n_atoms, 3), jnp.float64)
     for of, (coulomb, part) in fractions.items():
-        weights = _weights(plan, strips, auxiliary, density, Energy(coulomb, part, of))
-        three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of)
+        weights = _weights(
+            plan, strips, auxiliary, density=density, energy=Energy(coulomb, part, of)
+        )
+        three, on_auxiliary = _contracted(pair_kets(plan, strips), auxiliary, weights.three, of=of)
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(on_auxiliary))
-        kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of)
+        kets, on_bras = _contracted(auxiliary_kets(auxiliary), auxiliary, weights.two, of=of)
         both = [x.centre + y for x, y in zip(kets, on_bras, strict=True)]
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
         parts.append(three)
@@ -110,7 +112,7 @@ def _weights(
     """The weights of one interaction."""
     coulomb, exchange, of = energy
     root = Root(metric(auxiliary, of))
-    fit = root.applied(three_index(plan, strips, auxiliary, of))  # B over rows
+    fit = root.applied(three_index(plan, strips, auxiliary, of=of))  # B over rows
     i, j = packed_indices(plan.layout.shape.n_ao)
     packed = density_rows(plan, density)
     charge = jnp.matmul(packed, fit, precision="highest")
@@ -157,7 +159,9 @@ def _contracted(
     def portable(*given: Array) -> tuple[Array, ...]:
         *arrays, weights = given
         found = without_segments(arrays)
-        return _blocks(kets, found[len(sides) :], auxiliary, found[: len(sides)], weights, of)
+        return _blocks(
+            kets, found[len(sides) :], auxiliary, sides=found[: len(sides)], weights=weights, of=of
+        )
 
     shape = [side.centre_hi.shape for side in sides]
     shape += [x.shape for k in kets for x in (k.side.centre_hi, k.side.hermite)]
@@ -194,12 +198,12 @@ def _blocks(
             orders = group.kind.l, ket.order
             own = mine[..., group.first : group.first + group.n_functions]
             own = own.reshape(*own.shape[:3], group.n_shells, -1)  # [S, members, g, n, f]
-            bra = EriSide(*(x[0] for x in side))
+            bra = EriSide._make(x[0] for x in side)
 
             def strip(sums: Array, one: tuple) -> tuple[Array, PairGradient]:
                 segment, own, *given = one
                 g = own[segment].transpose(2, 3, 0, 1)  # [n, f, chunks, g]
-                first, second = eri_gradient_vertex(orders, of, bra, EriSide(*given), g)  # noqa: B023
+                first, second = eri_gradient_vertex(orders, of, bra, ket=EriSide._make(given), g=g)  # noqa: B023
                 return sums + first.centre, second
 
             zero = jnp.zeros_like(bra.centre_hi)

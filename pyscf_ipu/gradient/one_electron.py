@@ -44,14 +44,14 @@ def one_electron_gradient(
     for of_class, data in zip(plan.strips, strips, strict=True):
         rows = pair_rows(plan, of_class, data.p.dtype)
         d = density[rows.i, rows.j] * rows.weight  # [S, nb, f]
-        attraction, force = _attraction(atoms, of_class, data, d)
+        attraction, force = _attraction(atoms, of_class, data, d=d)
         far = (of_class.atom < 0)[..., None]
         w = energy_weighted[rows.i, rows.j] * np.where(far, rows.weight, 0).astype(d.dtype)
         gauss = gaussian_integral(data.p)
         hermite = attraction.hermite.at[..., 0].add(-w[:, :, None] * gauss[..., None])
         centre = Pair(attraction.centre, jnp.zeros_like(attraction.centre))
         kinetic = _kinetic_rows(plan, of_class, density)
-        found.append(StripData(jnp.zeros_like(data.p), centre, hermite, kinetic))
+        found.append(StripData(jnp.zeros_like(data.p), centre, hermite, kinetic=kinetic))
         total = total + force
     return found, total
 
@@ -75,8 +75,8 @@ def _attraction(
 
     def portable(*operands: Array) -> Parts:
         p, hi, lo, e, own, charges, *nuclei, d = operands
-        data = StripData(p, Pair(hi, lo), e, jnp.zeros(0, p.dtype))
-        return _attraction_vertex(order, data, own, d, charges, Pair(*nuclei))
+        data = StripData(p, Pair(hi, lo), e, kinetic=jnp.zeros(0, p.dtype))
+        return _attraction_vertex(order, data, own, d=d, charges=charges, nuclei=Pair(*nuclei))
 
     centre, hermite, on_nuclei = codelet(
         "attraction_gradient",
@@ -106,7 +106,7 @@ def _attraction_vertex(
             difference(Pair(data.centre.hi[..., k], data.centre.lo[..., k]), Pair(hi[k], lo[k]))
             for k in range(3)
         ]
-        table = -charge * hermite_coulomb(order + 1, data.p, prefactor, r)
+        table = -charge * hermite_coulomb(order + 1, data.p, prefactor, r=r)
         force = jnp.stack([(weighted * table[raised[k]]).sum(0) for k in range(3)], -1)
         potential, total = sums
         return (potential + table[: n_hermite(order)], total + force), -force.sum((0, 1, 2))

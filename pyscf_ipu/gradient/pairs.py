@@ -34,7 +34,7 @@ def by_nuclei(atoms: Atoms, by_strips: list[StripData]) -> FloatA3:
         for member, mine in zip(members, _undeal(strips, layout, given), strict=True):
             one = layout.groups[member.a].atom[member.first]
             two = layout.groups[member.b].atom[member.second]
-            on_a, on_b = _by_centres(atoms, member, mine, one != two)
+            on_a, on_b = _by_centres(atoms, member, mine, apart=one != two)
             out = out.at[one].add(on_a).at[two].add(on_b)
     return out
 
@@ -92,7 +92,7 @@ def _by_displacement(atoms: Atoms, member: KindPair, given: _PairGradient) -> Fl
         words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
         first, second, hermite, kinetic = operands[12:]
         one, two = Shells(*words[:3]).at(first), Shells(*words[3:]).at(second)
-        return by_displacement_vertex(a, b, one, two, hermite, kinetic)
+        return by_displacement_vertex(a, b, one, two=two, hermite=hermite, kinetic=kinetic)
 
     words = (w for i in (member.a, member.b) for pair in atoms.shells[i] for w in pair)
     operands = (*words, member.first, member.second, given.hermite, given.kinetic)
@@ -114,7 +114,7 @@ def by_displacement_vertex(
     fixed = two._replace(centre=Pair(zero, zero))
 
     def data(displacement: FloatN3) -> tuple[Array, Array]:
-        found = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), fixed)
+        found = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), b=fixed)
         return found.hermite, found.kinetic
 
     def along(axis: Float[Array, "3"]) -> Float[Array, " n"]:

@@ -51,16 +51,18 @@ def energy_gradient(
     mol, density, orbitals, levels = state
     xc = functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    atoms = gather_atoms(plan, tables, mol, settings.numerics.energy_dtype)
+    atoms = gather_atoms(plan, tables, mol, dtype=settings.numerics.energy_dtype)
     strips = pair_strips(atoms)
-    weighted = energy_weighted_density(density, orbitals, levels, overlap_matrix(plan, strips))
-    one, on_nuclei = one_electron_gradient(atoms, strips, density, weighted)
+    weighted = energy_weighted_density(
+        density, orbitals, levels, overlap=overlap_matrix(plan, strips)
+    )
+    one, on_nuclei = one_electron_gradient(atoms, strips, density, energy_weighted=weighted)
     if settings.form(shape.n_ao) == "ri":
         layout = auxiliary_layout(shape, auxiliary_level(settings))
-        two, on_auxiliary = fitted_gradient(atoms, layout, density, xc.exchange)
+        two, on_auxiliary = fitted_gradient(atoms, layout, density, exchange=xc.exchange)
         on_nuclei = on_nuclei + on_auxiliary
     else:
-        two = repulsion_gradient(plan, strips, density, xc.exchange)
+        two = repulsion_gradient(plan, strips, density, exchange=xc.exchange)
     by_strips = [
         a._replace(centre=Pair(a.centre.hi + b.centre, a.centre.lo), hermite=a.hermite + b.hermite)
         for a, b in zip(one, two, strict=True)
@@ -77,14 +79,14 @@ def energy_gradient(
 
 def gradients(shape: Shape, settings: Settings) -> Program:
     """The program of a shape: (tables, State) -> dE/dR [A, 3]."""
-    return lambda tables, state: energy_gradient(shape, settings, tables, state)
+    return lambda tables, state: energy_gradient(shape, settings, tables, state=state)
 
 
 def empty_states(shape: Shape, settings: Settings, size: int) -> State:
     """A batch of `size`, to compile with."""
     n, dtype = shape.n_ao, settings.numerics.energy_dtype
     matrix, levels = on_device(np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
-    return State(empty_batch(shape, settings, size), matrix, matrix, on_device(levels))
+    return State(empty_batch(shape, settings, size), matrix, matrix, levels=on_device(levels))
 
 
 def energy_weighted_density(

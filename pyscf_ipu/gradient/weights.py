@@ -52,8 +52,8 @@ def weights_gradient_of_slots(
 
     def add(sums: tuple[Array, Array], slot: tuple) -> tuple[tuple[Array, Array], None]:
         local, by_volume, atom = slot
-        shares = Shares.of(local, atom, pairs, present)
-        by_away, by_inverse = shares_gradient(shares, local, by_volume, atom, pairs)
+        shares = Shares.of(local, atom, pairs, present=present)
+        by_away, by_inverse = shares_gradient(shares, local, by_volume, atom=atom, pairs=pairs)
         by_away = jnp.where((index == atom)[:, None] | ~present[atom], 0.0, by_away)
         by_inverse = jnp.where(present[atom], by_inverse, 0.0)
         direct = sums[0].at[atom].add(by_away.sum(0)) - by_away

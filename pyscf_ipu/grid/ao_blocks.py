@@ -76,7 +76,7 @@ def ao_blocks(
         gradient: whether D is 4.
         screened: whether values are zero where they are `NEGLIGIBLE`.
     """
-    operands, size, attributes = ao_operands(atoms, local, owner, gradient)
+    operands, size, attributes = ao_operands(atoms, local, owner, gradient=gradient)
     values = codelet(
         "ao_values",
         partial(_portable, atoms.layout, gradient),
@@ -106,7 +106,7 @@ def packed_ao_blocks(
     if owner.shape[1] > SCREENED_POINTS:
         raise ValueError(f"{owner.shape[1]} points in a block: pack up to {SCREENED_POINTS}")
     negligible = NEGLIGIBLE[np.dtype(atoms.dtype)]
-    operands, size, attributes = ao_operands(atoms, local, owner, gradient)
+    operands, size, attributes = ao_operands(atoms, local, owner, gradient=gradient)
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *rest, weights = operands
@@ -176,10 +176,10 @@ def _words(parts: list[Pair]) -> Float[Array, "2 numbers"]:
 
 def _portable(layout: Layout, gradient: bool, *operands: Array) -> FloatTDNG:
     """The portable form of the codelet "ao_values"."""
-    local, owner, hi, lo, *shells = operands
+    local, owner, hi, lo, exponents, coefficients = operands
     centres = Pair(hi, lo)
-    parts = split_shells(layout, centres, *shells)
-    return ao_blocks_vertex(layout, parts, local, centres.at(owner), gradient)
+    parts = split_shells(layout, centres, exponents, coefficients=coefficients)
+    return ao_blocks_vertex(layout, parts, local, owner=centres.at(owner), gradient=gradient)
 
 
 def ao_blocks_vertex(
@@ -192,7 +192,7 @@ def ao_blocks_vertex(
     """One compute set, a vertex per block."""
 
     def ao_values_vertex(local: FloatG3, hi: FloatG3, lo: FloatG3) -> FloatDNG:
-        return ao_values(layout, shells, local, Pair(hi, lo), gradient)
+        return ao_values(layout, shells, local, owner=Pair(hi, lo), gradient=gradient)
 
     tiles = range(local.shape[0])
     args = [tile_put_sharded(x, tiles) for x in (local, owner.hi, owner.lo)]

@@ -25,7 +25,9 @@ def ao_values(
 
     `owner` [G, 3] is the nucleus from which the `local` position of each point is counted.
     """
-    return stacked_ao_values(layout, shells, local, owner, gradient)[:, ao_rows(layout)]
+    return stacked_ao_values(layout, shells, local, owner=owner, gradient=gradient)[
+        :, ao_rows(layout)
+    ]
 
 
 def stacked_ao_values(
@@ -33,7 +35,7 @@ def stacked_ao_values(
 ) -> FloatDNG:
     """`ao_values` group by group: the row of every AO is in `ao_rows`."""
     parts = [
-        _group_values(group, s, local, owner, gradient)
+        _group_values(group, s, local, owner=owner, gradient=gradient)
         for group, s in zip(layout.groups, shells, strict=True)
     ]
     return jnp.concatenate(parts, axis=1)
@@ -81,7 +83,7 @@ def _group_values(
     rows = [jnp.stack([_component(power, value[c], r) for power, c in components])]
     for d in range(3 if gradient else 0):
         along = [
-            _component(power, slope[c], r) * r[d] + _derivative(power, d, value[c], r)
+            _component(power, slope[c], r) * r[d] + _derivative(power, d, value[c], r=r)
             for power, c in components
         ]
         rows.append(jnp.stack(along))

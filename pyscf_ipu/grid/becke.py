@@ -95,7 +95,7 @@ def becke_weights_vertex(
 ) -> Float[Array, " G"]:
     """Weights of some points of one atom."""
     *arrays, atom_mask = pairs_and_mask
-    pairs = AtomPairs(*arrays)
+    pairs = AtomPairs._make(arrays)
     distance = distances(local, pairs.displacement[atom])
     cells = cell_functions(distance, pairs)
     cells = jnp.where(atom_mask[:, None], cells, 0.0)

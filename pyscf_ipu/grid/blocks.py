@@ -118,7 +118,7 @@ def grid_blocks(
         tiles = range(first, first + len(slots) * pieces)
         first += len(tiles)
         points.append(local.reshape(-1, 3))
-        weights.append(becke_weights(local, volume, slots, cells, tiles).ravel())
+        weights.append(becke_weights(local, volume, slots, cells=cells, tiles=tiles).ravel())
         owners.append(np.repeat(slots, local.shape[1]))
     owner = np.concatenate(owners)
     planes = 4 if functional.needs_gradient else 1
@@ -135,7 +135,7 @@ def grid_blocks(
     if remade:
         pieces = (-1, blocks or PIECE_POINTS // size, size)
         return RemadeBlocks(
-            values, local.reshape(*pieces, 3), owner.reshape(pieces), volume.reshape(pieces)
+            values, local.reshape(*pieces, 3), owner.reshape(pieces), pieces=volume.reshape(pieces)
         )
     return GridBlocks(values(local, owner, volume), volume, Places(local, owner))
 

@@ -99,24 +99,26 @@ Vertex = Callable[..., Array]
 def xc_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
     """The density on all points and, for D = 4, its gradient."""
     t, d, _, points = ao.values.shape
-    return _densities("xc_density", xc_density_vertex, ao, density, (t, d, points))
+    return _densities("xc_density", xc_density_vertex, ao, density=density, shape=(t, d, points))
 
 
 def xc_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
     """Half of the matrix: sum_g ao_0 (sum_d factors_d ao_d)^T."""
-    return _matrices("xc_potential", xc_potential_vertex, ao, factors)
+    return _matrices("xc_potential", xc_potential_vertex, ao, factors=factors)
 
 
 def xc_kinetic_density(ao: AoBlocks, density: FloatNN) -> FloatTG:
     """The kinetic energy density on all points; D = 4."""
     t, _, _, points = ao.values.shape
-    return _densities("xc_kinetic_density", xc_kinetic_density_vertex, ao, density, (t, points))
+    return _densities(
+        "xc_kinetic_density", xc_kinetic_density_vertex, ao, density=density, shape=(t, points)
+    )
 
 
 def xc_kinetic_potential(ao: AoBlocks, factors: FloatTG) -> FloatNN:
     """Half of what the kinetic energy density adds to the matrix:
     sum_g factors sum_d ao_d ao_d^T, d = 1, 2 and 3."""
-    return _matrices("xc_kinetic_potential", xc_kinetic_potential_vertex, ao, factors)
+    return _matrices("xc_kinetic_potential", xc_kinetic_potential_vertex, ao, factors=factors)
 
 
 def _densities(
@@ -235,5 +237,7 @@ def xc_kinetic_potential_vertex(ao: FloatDNG, factors: FloatG) -> FloatNN:
     return parts[0] + parts[1] + parts[2]
 
 
-PORTABLE = GridProducts(xc_density, xc_potential, xc_kinetic_density, xc_kinetic_potential)
+PORTABLE = GridProducts(
+    xc_density, xc_potential, xc_kinetic_density, kinetic_potential=xc_kinetic_potential
+)
 """In JAX, and on a CPU native."""

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from pyscf_ipu.errors import UntrustedCache
+from pyscf_ipu.errors import UntrustedCache, UsageError
 
 SHARED = "PYSCF_IPU_CACHE_SHARED"
 """Environment variable: "on" uses a folder although others may write to it."""
@@ -27,11 +27,11 @@ def checked_folder(path: Path) -> Path:
     Raises:
         UntrustedCache: (an OSError) others own it or may write to it.
         OSError: it cannot be made.
-        ValueError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
+        UsageError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
     """
     shared = os.environ.get(SHARED, "off")
     if shared not in ("on", "off"):
-        raise ValueError(f"{SHARED}={shared}: set it to on or off")
+        raise UsageError(f"{SHARED}={shared}: set it to on or off")
     path = Path(os.path.realpath(path))
     make_private(path)
     if os.name == "posix" and shared == "off":

@@ -45,7 +45,7 @@ def eri_side(data: StripData) -> EriSide:
     scale = quotient(SIDE_CONSTANT, data.p)
     hi, lo = (x[..., None, None] for x in scale)
     hermite = data.hermite * hi + data.hermite * lo
-    return EriSide(data.p, data.centre.hi, data.centre.lo, hermite)
+    return EriSide(data.p, data.centre.hi, data.centre.lo, hermite=hermite)
 
 
 def with_segments(
@@ -57,7 +57,7 @@ def with_segments(
 
 def without_segments(operands: Sequence[Array]) -> list[EriSide]:
     """The sides in what `with_segments` gives."""
-    return [EriSide(*operands[i : i + 4]) for i in range(0, len(operands), 5)]
+    return [EriSide._make(operands[i : i + 4]) for i in range(0, len(operands), 5)]
 
 
 def eri_blocks(
@@ -67,7 +67,7 @@ def eri_blocks(
 
     Rows of a block are the AO products of its bra strip, columns those of its ket strip.
     """
-    return [class_blocks(plan, block, sides, of) for block in plan.blocks]
+    return [class_blocks(plan, block, sides, of=of) for block in plan.blocks]
 
 
 def class_blocks(
@@ -80,7 +80,7 @@ def class_blocks(
     ket_rows = [tile_gather(x, block.ket_strip, block.tiles) for x in sides[block.ket]]
     name = f"eri_{_letters(bra)}_{_letters(ket)}"
     chunks = tile_map(vertex, *bra_rows, *ket_rows, name=name)
-    return TileShardedArray(_sum_chunks(bra, ket, block, chunks.array), block.tiles)
+    return TileShardedArray(_sum_chunks(bra, ket, block, chunks=chunks.array), block.tiles)
 
 
 def _letters(strips: Strips) -> str:
@@ -97,7 +97,7 @@ def eri_vertex(
         of: the interaction.
         words: a strip's `EriSide` of the bra, then one of the ket.
     """
-    ket = EriSide(*words[4:])
+    ket = EriSide._make(words[4:])
     n_ket, c_ket = ket.p.shape
     lanes = n_ket * c_ket
     q = ket.p.T.ravel()
@@ -110,7 +110,7 @@ def eri_vertex(
         total = p[:, None] + q
         alpha = p[:, None] * q / total
         r = [(hi[:, d, None] - q_hi[d]) + (lo[:, d, None] - q_lo[d]) for d in range(3)]
-        table = hermite_coulomb(sum(orders), alpha, 1.0 / jnp.sqrt(total), r, of)
+        table = hermite_coulomb(sum(orders), alpha, 1.0 / jnp.sqrt(total), r=r, of=of)
         return _contract_bra(e, table, rows).reshape(e.shape[1], -1, lanes)
 
     half = lax.map(chunk, words[:4])  # [nb, f, h', lanes]

@@ -76,7 +76,7 @@ def full_matrix(plan: TilePlan, blocks: list[TileShardedArray]) -> FloatRR:
     """Assemble the blocks into the symmetric matrix M of all ERIs."""
     strips = plan.strips
     squares = [
-        arrange(strips[block.bra], strips[block.ket], block, values.array)
+        arrange(strips[block.bra], strips[block.ket], block, values=values.array)
         for block, values in zip(plan.blocks, blocks, strict=True)
     ]
     return symmetric_matrix(plan, squares)

@@ -58,7 +58,7 @@ def one_electron(
     """All one-electron integrals; a machine may have its own way to the attraction by nuclei."""
     nuclear = attracted(atoms, strips)
     parts = [_of_class(*x) for x in zip(atoms.plan.strips, strips, nuclear, strict=True)]
-    return OneElectron(*(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))
+    return OneElectron._make(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
 
 def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:
@@ -75,7 +75,7 @@ def _of_class(plan: Strips, data: StripData, nuclear: FloatSnf) -> OneElectron:
         sum_to_pairs(plan, overlap, 1).ravel(),
         data.kinetic,
         sum_to_pairs(plan, nuclear, 1).ravel(),
-        sum_to_pairs(plan, dipole, 2).reshape(3, -1),
+        dipole=sum_to_pairs(plan, dipole, 2).reshape(3, -1),
     )
 
 
@@ -85,7 +85,9 @@ def _attraction(plan: Strips, data: StripData, atoms: Atoms) -> FloatSnf:
 
     def portable(*operands: Array) -> FloatSnf:
         p, hi, lo, e, own, charges, *nuclei = operands
-        potential = potential_of(order, p, Pair(hi, lo), own, (charges, Pair(*nuclei))).value()
+        potential = potential_of(
+            order, p, Pair(hi, lo), own=own, nuclei=(charges, Pair(*nuclei))
+        ).value()
         return jnp.einsum("sbcfh,hsbc->sbf", e, potential, precision="highest")
 
     operands = (data.p, *data.centre, data.hermite, plan.atom, atoms.charge, *atoms.nuclei)

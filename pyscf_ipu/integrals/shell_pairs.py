@@ -41,7 +41,9 @@ def class_pairs(atoms: Atoms, pair_class: PairClass) -> list[PairData]:
     """Hermite data of every member of a pair class."""
     groups, shells = atoms.layout.groups, atoms.shells
     return [
-        shell_pairs(groups[m.a], groups[m.b], shells[m.a], shells[m.b], m.first, m.second)
+        shell_pairs(
+            groups[m.a], groups[m.b], shells[m.a], b=shells[m.b], first=m.first, second=m.second
+        )
         for m in pair_class.members
     ]
 
@@ -59,7 +61,7 @@ def shell_pairs(
     def portable(*operands: Array) -> tuple[Array, ...]:
         words = [Pair(*operands[i : i + 2]) for i in range(0, 12, 2)]
         one, two = Shells(*words[:3]), Shells(*words[3:])
-        data = shell_pairs_vertex(group_a, group_b, one.at(first), two.at(second))
+        data = shell_pairs_vertex(group_a, group_b, one.at(first), b=two.at(second))
         return data.p, *data.centre, data.hermite, data.kinetic
 
     n, k = len(first), a.exponents.hi.shape[1] * b.exponents.hi.shape[1]
@@ -73,7 +75,7 @@ def shell_pairs(
         shape=((n, k), (n, k, 3), (n, k, 3), (n, k, f, h), (n, f)),
         **angular_parts(group_a, group_b),
     )
-    return PairData(p, Pair(high, low), hermite, kinetic)
+    return PairData(p, Pair(high, low), hermite, kinetic=kinetic)
 
 
 def angular_parts(group_a: ShellGroup, group_b: ShellGroup) -> dict[str, np.ndarray]:
@@ -96,13 +98,18 @@ def shell_pairs_vertex(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: S
     """The portable form of the codelet "shell_pairs": one shell of each group per pair."""
     kind_a, kind_b = group_a.kind, group_b.kind
     g = pair_geometry(a, b)
-    table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, g.p, g.pa, g.pb)
+    table = hermite_table(kind_a.l_max + 1, kind_b.l_max + 1, g.p, pa=g.pa, pb=g.pb)
     products = hermite_products(table, kind_a, kind_b)
-    kinetic = _kinetic(table, kind_a.components, kind_b.components, a, b) * gaussian_integral(g.p)
+    kinetic = _kinetic(table, kind_a.components, kind_b.components, sa=a, sb=b) * gaussian_integral(
+        g.p
+    )
     both = jnp.concatenate([products, kinetic[:, :, None]], axis=2) * g.overlap
-    both = contract(both, group_a, group_b, a.coefficients, b.coefficients, g.charge)
+    both = contract(
+        both, group_a, group_b, coeff_a=a.coefficients, coeff_b=b.coefficients, charge=g.charge
+    )
     both = both.transpose(2, 3, 0, 1)
-    return PairData(*g.flat(), both[..., :-1], both[..., -1].sum(1))
+    p, centre = g.flat()
+    return PairData(p, centre, both[..., :-1], kinetic=both[..., -1].sum(1))
 
 
 class PairGeometry(NamedTuple):
@@ -135,7 +142,7 @@ def pair_geometry(a: Shells, b: Shells) -> PairGeometry:
     rounded = two_sum(jnp.broadcast_to(a.centre.hi[:, None, None, :], pa.shape), pa)
     centre = Pair(rounded.hi, rounded.lo + a.centre.lo[:, None, None, :])
     # What is computed with is exp(-p r^2) with the rounded p; keep the charge of the true one.
-    return PairGeometry(p, -1.5 * p_error / p, overlap, pa, pb, centre)
+    return PairGeometry(p, -1.5 * p_error / p, overlap, pa=pa, pb=pb, centre=centre)
 
 
 def gaussian_integral(p: Lanes) -> Lanes:

@@ -57,7 +57,7 @@ def _deal(strips: Strips, members: tuple[PairData, ...]) -> StripData:
         jnp.concatenate([*parts, pad])[strips.source]
         for parts, pad in zip(zip(*chunks, strict=True), empty, strict=True)
     )
-    return StripData(p, Pair(hi, lo), hermite, _kinetic_rows(strips, members))
+    return StripData(p, Pair(hi, lo), hermite, kinetic=_kinetic_rows(strips, members))
 
 
 def _chunks(data: PairData, strips: Strips) -> tuple[Floats, ...]:

@@ -93,8 +93,8 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
     classes = with_segments(sides, [s.segment for s in plan.strips])
 
     def portable(*operands: Array) -> Half:
-        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange)
-        return half_of(plan, *matrices)
+        matrices = eri_matrices(portable_eri_matrix, plan, operands[:-2], exchange=exchange)
+        return half_of(plan, matrices)
 
     if exchange.long_range:
         passes = [(*COULOMB, 1.0, 0.0), (*exchange, 0.0, 1.0)]
@@ -107,9 +107,10 @@ def supermatrix(plan: TilePlan, strips: tuple[StripData, ...], exchange: Interac
     return codelet("supermatrix", portable, *classes, *tables, shape=shape, **work)
 
 
-def half_of(plan: TilePlan, coulomb: FloatRR, exchange: FloatRR, fraction: float) -> Half:
+def half_of(plan: TilePlan, matrices: tuple[FloatRR, FloatRR, float]) -> Half:
     """L from both matrices M of all integrals, which may be one; see `supermatrix_vertex`."""
-    full = supermatrix_vertex(plan, coulomb, exchange, fraction)
+    coulomb, exchange, fraction = matrices
+    full = supermatrix_vertex(plan, coulomb, exchange, fraction=fraction)
     return packed_rows(full - jnp.diag(0.5 * jnp.diagonal(full)), pair_order(plan))
 
 

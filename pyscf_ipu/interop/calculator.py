@@ -12,7 +12,7 @@ import numpy as np
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords, nearest_keyword
 from pyscf_ipu.api import ill_conditioned, rks, solver_for
-from pyscf_ipu.errors import ConvergenceError
+from pyscf_ipu.errors import ConvergenceError, MissingPackage
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import LevelKeywords
@@ -25,7 +25,7 @@ try:
     from ase import Atoms
     from ase.calculators import calculator
 except ImportError as error:
-    raise ImportError(f"the calculator is ASE's: run {how_to_install('ase')}") from error
+    raise MissingPackage(f"the calculator is ASE's: run {how_to_install('ase')}") from error
 
 
 class Calculator(calculator.Calculator):
@@ -46,7 +46,7 @@ class Calculator(calculator.Calculator):
         level: basis, xc and the others, as for `rks`.
 
     Raises:
-        ValueError: a setting or the charge cannot be used.
+        UsageError: a setting or the charge cannot be used.
         InvalidMolecule: on calculation: the atoms are periodic, or have initial magnetic moments,
             or initial charges that contradict `charge`.
         ConvergenceError: on calculation: the SCF does not converge.
@@ -86,7 +86,7 @@ class Calculator(calculator.Calculator):
 
         Raises:
             TypeError: a name is not a parameter; nothing is changed.
-            ValueError: a value cannot be used; nothing is changed.
+            UsageError: a value cannot be used; nothing is changed.
         """
         if not changes:  # as ASE calls it on construction
             return changes

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
@@ -31,7 +32,7 @@ try:
 
     from pyscf_ipu.interop.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackage(
         f"frequencies takes its displacements from ASE: run {how_to_install('ase')}"
     ) from error
 
@@ -156,18 +157,18 @@ def frequencies(
         solver: compiled programs to use, at its settings.
 
     Raises:
-        ImportError: ASE is not installed.
+        MissingPackage: ASE is not installed.
         TypeError: this is not one Molecule.
-        ValueError: a setting or a number cannot be used.
+        UsageError: a setting or a number cannot be used.
         InvalidMolecule: the molecule cannot be computed.
         ConvergenceError: an SCF does not converge.
     """
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
     if not (temperature_kelvin > 0 and pressure_pascal > 0 and step_bohr > 0):
-        raise ValueError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
+        raise UsageError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
     if symmetry_number < 1:
-        raise ValueError(f"symmetry_number is {symmetry_number}: it must be at least 1")
+        raise UsageError(f"symmetry_number is {symmetry_number}: it must be at least 1")
     if solver is None:
         level["precision"] = level.get("precision") or "float64"
     solver = solver_for(solver, **level)

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
@@ -27,7 +28,9 @@ try:
     from ase.calculators.singlepoint import SinglePointCalculator
     from ase.optimize import BFGS
 except ImportError as error:
-    raise ImportError(f"optimize takes its steps from ASE: run {how_to_install('ase')}") from error
+    raise MissingPackage(
+        f"optimize takes its steps from ASE: run {how_to_install('ase')}"
+    ) from error
 
 
 FORCE_LIMIT = 1e-4
@@ -80,14 +83,14 @@ def optimize(
         max_force_hartree_per_bohr: largest length of the force on an atom at a minimum.
 
     Raises:
-        ImportError: ASE is not installed.
-        ValueError: a setting or a limit cannot be used.
+        MissingPackage: ASE is not installed.
+        UsageError: a setting or a limit cannot be used.
         TypeError: an entry is not a Molecule.
         InvalidMolecule: a single molecule cannot be computed; in a list, the `message` of its
             result says why.
     """
     if max_steps < 0 or not max_force_hartree_per_bohr > 0:
-        raise ValueError(
+        raise UsageError(
             f"max_steps={max_steps}, max_force_hartree_per_bohr={max_force_hartree_per_bohr}: "
             "give 0 steps or more, and a force above 0"
         )
@@ -151,7 +154,7 @@ class _Walk:
         )
         self.stepper.step()
         mol, positions = self.here, self.atoms.positions / BOHR_TO_ANGSTROM
-        self.here = Molecule(mol.numbers, positions, mol.charge, mol.name, mol.smiles)
+        self.here = Molecule(mol.numbers, positions, mol.charge, name=mol.name, smiles=mol.smiles)
 
     def result(self) -> Optimized:
         last = self.rows[-1]
@@ -160,8 +163,8 @@ class _Walk:
             self.here,
             last.energy,
             last.forces,
-            np.array(self.trajectory),
-            np.array([row.energy for row in self.rows]),
-            self.converged,
-            self.message,
+            trajectory=np.array(self.trajectory),
+            energies=np.array([row.energy for row in self.rows]),
+            converged=self.converged,
+            message=self.message,
         )

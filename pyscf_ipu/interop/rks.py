@@ -23,7 +23,7 @@ from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import rks
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.errors import UnknownBasis, UsageError
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
     check_grids,
@@ -33,7 +33,8 @@ from pyscf_ipu.interop.rks_checks import (
 )
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.precision import PRECISIONS
-from pyscf_ipu.settings import Settings, plain_integer
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc import FUNCTIONALS, functional
@@ -74,13 +75,12 @@ class RKS(dft.rks.RKS):
 
     @property
     def precision(self) -> str:
-        """ "float64", "mixed" or "float32"; ValueError on setting another."""
+        """ "float64", "mixed" or "float32"; UsageError on setting another."""
         return self._precision
 
     @precision.setter
     def precision(self, name: str) -> None:
-        if not isinstance(name, str) or name not in PRECISIONS:
-            raise ValueError(f"unknown precision {name!r}: use one of {', '.join(PRECISIONS)}")
+        check_field("precision", name)
         self._precision = name
 
     @property
@@ -96,17 +96,17 @@ class RKS(dft.rks.RKS):
         """The level of theory in this package's words.
 
         Raises:
-            ValueError: this package does not have it; UnknownBasis if that is the basis set.
+            UsageError: this package does not have it; UnknownBasis if that is the basis set.
             InvalidMolecule: this package cannot compute the molecule.
         """
         check_options(self)
         level = Settings(
             basis=basis_name(self.mol),
             xc=functional_name(self.xc),
-            grid_level=plain_integer(self.grids.level),
+            grid_level=self.grids.level,
             precision=self.precision,
             cart=bool(self.mol.cart),
-            max_cycles=plain_integer(self.max_cycle),
+            max_cycles=self.max_cycle,
             jk=self.jk,
         ).check()
         check_grids(self.grids, self.mol)
@@ -123,7 +123,7 @@ class RKS(dft.rks.RKS):
             )
         if dm0 is not None or kwargs:
             what = ", ".join(["dm0"] * (dm0 is not None) + list(kwargs))
-            raise ValueError(
+            raise UsageError(
                 f"kernel() got {what}: the SCF starts from atomic densities; call kernel() without "
                 "arguments, or use pyscf.dft.RKS"
             )
@@ -229,30 +229,30 @@ def functional_name(xc: object) -> str:
     """This package's name of a PySCF functional, found by its libxc numbers.
 
     Raises:
-        ValueError: there is none; the message lists the names.
+        UsageError: there is none; the message lists the names.
     """
     check_functional(xc)
     known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in FUNCTIONALS}
     try:
         asked = libxc.parse_xc(xc)
     except (KeyError, ValueError) as error:
-        raise ValueError(f"PySCF does not know the functional {xc!r}: {error}") from error
+        raise UsageError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
             if functional(name).without_vv10:
-                raise ValueError(
+                raise UsageError(
                     f"{xc!r} is the functional of {name!r}, which has D3(BJ) in place of VV10, and "
                     f"this class adds neither: use pyscf_ipu.rks(..., xc={name!r}) for D3(BJ), or "
                     "pyscf.dft.RKS for VV10"
                 )
             if functional(name).dispersion is not None:  # PySCF computes it without
-                raise ValueError(
+                raise UsageError(
                     f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
                     f"leaves to others: use pyscf_ipu.rks(..., xc={name!r}), or pyscf.dft.RKS"
                 )
             return name
     names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
-    raise ValueError(f"functional {xc!r} is not offered: use one of {names}")
+    raise UsageError(f"functional {xc!r} is not offered: use one of {names}")
 
 
 def basis_name(mole: gto.Mole) -> str:

@@ -14,7 +14,7 @@ from pyscf.dft import gen_grid, numint, radi
 from pyscf.pbc.gto import Cell
 from pyscf.scf.dispersion import parse_dft
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.numerics.precision import PRECISIONS
 
 # Settings that are not offered, and the values that mean "not set".
@@ -92,19 +92,19 @@ OURS = "pyscf_ipu.interop.rks"
 
 
 def check_options(field: Any) -> None:
-    """Raise ValueError for a setting of an `RKS` that its SCF would ignore."""
+    """Raise UsageError for a setting of an `RKS` that its SCF would ignore."""
     for name, allowed in UNSUPPORTED.items():
         value = getattr(field, name, allowed[0])
         if np.ndim(value) or value not in allowed:
-            raise ValueError(
+            raise UsageError(
                 f"{name}={value!r} is not offered by this package's SCF: leave it at "
                 f"{allowed[0]!r}, or use pyscf.dft.RKS"
             )
     if not field.diis:
-        raise ValueError("diis cannot be switched off here: leave it on, or use pyscf.dft.RKS")
+        raise UsageError("diis cannot be switched off here: leave it on, or use pyscf.dft.RKS")
     lowest = PRECISIONS[field.precision].energy_change
     if field.conv_tol < lowest:
-        raise ValueError(
+        raise UsageError(
             f"conv_tol={field.conv_tol:g} Hartree is below what precision={field.precision!r} "
             f"converges to, {lowest:g}: leave it unset, or set it to {lowest:g} or more"
         )
@@ -112,7 +112,7 @@ def check_options(field: Any) -> None:
         found = getattr(type(field), name, None)
         known = found is getattr(dft.rks.RKS, name, None) or found.__module__ == OURS
         if name in vars(field) or not known:
-            raise ValueError(
+            raise UsageError(
                 f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "
                 "(a solvent, smearing, a field); use pyscf.dft.RKS"
             )
@@ -120,38 +120,38 @@ def check_options(field: Any) -> None:
 
 
 def check_functional(xc: object) -> None:
-    """Raise ValueError unless this is a name, without a dispersion correction."""
+    """Raise UsageError unless this is a name, without a dispersion correction."""
     if not isinstance(xc, str):
-        raise ValueError(
+        raise UsageError(
             f"xc is {xc!r}: give the name of a functional; custom functionals are not offered"
         )
     try:
         name, nlc, dispersion = parse_dft(xc)
     except NotImplementedError as error:
-        raise ValueError(f"PySCF does not offer the functional {xc!r}: {error}") from error
+        raise UsageError(f"PySCF does not offer the functional {xc!r}: {error}") from error
     if dispersion is not None or nlc != "":
-        raise ValueError(
+        raise UsageError(
             f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which this class leaves "
             f"to others: give xc={name!r}, or use pyscf_ipu.rks, which adds it, or pyscf.dft.RKS"
         )
 
 
 def check_grids(grids: Any, mole: gto.Mole) -> None:
-    """Raise ValueError unless the grid is one of PySCF's levels with its defaults.
+    """Raise UsageError unless the grid is one of PySCF's levels with its defaults.
 
     Points that exist already, as PySCF's post-processing leaves them, must be those of the
     molecule: the grid is built once more to compare.
     """
     if type(grids) is not gen_grid.Grids:
-        raise ValueError(f"grids is a {type(grids).__name__}: only pyscf.dft.Grids are offered")
+        raise UsageError(f"grids is a {type(grids).__name__}: only pyscf.dft.Grids are offered")
     for name, default in GRIDS.items():
         if getattr(grids, name) != default:
-            raise ValueError(_GRID_MESSAGE.format(name))
+            raise UsageError(_GRID_MESSAGE.format(name))
     if not np.array_equal(np.asarray(grids.atomic_radii), radi.BRAGG_RADII):
-        raise ValueError(_GRID_MESSAGE.format("atomic_radii"))
+        raise UsageError(_GRID_MESSAGE.format("atomic_radii"))
     fresh: Any = gen_grid.Grids(mole)
     for name in sorted(set(vars(grids)) - set(vars(fresh)) - grids._keys):
-        raise ValueError(f"grids.{name} would be ignored: only grids.level (0 to 9) can be chosen")
+        raise UsageError(f"grids.{name} would be ignored: only grids.level (0 to 9) can be chosen")
     if grids.coords is None and grids.weights is None:
         return
     fresh.verbose, fresh.level, fresh.alignment = 0, grids.level, grids.alignment
@@ -161,32 +161,32 @@ def check_grids(grids: Any, mole: gto.Mole) -> None:
         for name in ("coords", "weights")
     )
     if not all(same):
-        raise ValueError(
+        raise UsageError(
             f"grids.coords and grids.weights are not those of level {grids.level} at this "
             "geometry: custom points are not offered; call grids.reset()"
         )
 
 
 def check_integrals(field: Any) -> None:
-    """Raise ValueError for electron repulsion integrals that are not the molecule's.
+    """Raise UsageError for electron repulsion integrals that are not the molecule's.
 
     PySCF's post-processing leaves such integrals too; they are computed once more to compare.
     """
     if field._eri is not None and not np.array_equal(
         field._eri, field.mol.intor("int2e", aosym="s8")
     ):
-        raise ValueError(
+        raise UsageError(
             "_eri holds other integrals than the molecule's: this package's SCF computes its own; "
             "set it to None, or use pyscf.dft.RKS"
         )
 
 
 def _check_integrator(integrator: object) -> None:
-    """Raise ValueError for a NumInt with a functional or methods of its own."""
+    """Raise UsageError for a NumInt with a functional or methods of its own."""
     extra = sorted(set(vars(integrator)) - _NUMINT_ATTRIBUTES)
     if type(integrator) is not numint.NumInt or extra:
         what = ", ".join(extra) or f"is a {type(integrator).__name__}"
-        raise ValueError(
+        raise UsageError(
             f"_numint is not PySCF's own ({what}; define_xc_ sets some): this package's SCF would "
             "ignore it; name a functional by xc=, or use pyscf.dft.RKS"
         )

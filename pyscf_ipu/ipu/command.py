@@ -34,7 +34,9 @@ def price_rks(
         replicas: IPUs that do the same for other molecules, and share the link to the host.
         coarse: As of `rks_core`.
     """
-    core, arguments = rks_core(mol, settings, lambda shape: machine_of(chip, 1, shape), coarse)
+    core, arguments = rks_core(
+        mol, settings, lambda shape: machine_of(chip, 1, shape), coarse=coarse
+    )
     streams = Streams(frozenset((0,)), overlap=True)
     return profile_of(core, chip, *arguments, replicas=replicas, streams=streams)
 
@@ -50,7 +52,7 @@ def profile_rks(
     """One SCF of a molecule on a simulated IPU; raises what `rks_core` and `simulate` raise."""
     chip = priced_target(target_name)
     core, arguments = rks_core(mol, settings, lambda shape: machine_of(chip, num_ipus, shape))
-    solution, profile = simulate(core, chip, num_ipus, strict, replicas=replicas)(*arguments)
+    solution, profile = simulate(core, chip, num_ipus, strict=strict, replicas=replicas)(*arguments)
     energy = float(np.sum([to_float64(t) for t in solution.terms]))
     converged = "converged" if bool(solution.converged) else "not converged"
     note = f"{int(solution.cycles)} SCF cycles, {converged}"

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
@@ -75,13 +76,13 @@ def simulate(
         BFloat16OnIpuError: The same of bfloat16.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        ValueError: `available_memory_proportion` is not above 0 and at most 1, there is less than
+        UsageError: `available_memory_proportion` is not above 0 and at most 1, there is less than
             one IPU or replica, more than the system has, `resident`
             names an argument that is not there, or the program uses a tile that the target does
             not have.
     """
     if not 0.0 < available_memory_proportion <= 1.0:
-        raise ValueError(
+        raise UsageError(
             f"available_memory_proportion={available_memory_proportion}: give a share of a tile's "
             "memory above 0 and at most 1"
         )
@@ -97,7 +98,7 @@ def simulate(
         if key not in programs:
             closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
             moved = streams.bytes_of(args, out)
-            programs[key] = _Priced(closed, target, num_ipus, how, moved)
+            programs[key] = _Priced(closed, target, num_ipus, how=how, moved=moved)
         found = programs[key].profile(leaves)
         if strict:
             found.memory.check()
@@ -132,7 +133,7 @@ def profile_of(
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
     how = Pricing(RULES, replicas, quick=True)
-    return _Priced(closed, target, num_ipus, how, moved).profile(jax.tree.leaves(args))
+    return _Priced(closed, target, num_ipus, how=how, moved=moved).profile(jax.tree.leaves(args))
 
 
 def memory_of(
@@ -143,7 +144,7 @@ def memory_of(
     rules: Mapping[str, Rule] = RULES,
 ) -> Memory:
     """The memory of `fn(*args)` on every tile; nothing is compiled or run."""
-    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, Pricing(rules)).memory
+    return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, how=Pricing(rules)).memory
 
 
 class _Priced:
@@ -162,7 +163,7 @@ class _Priced:
         self._closed, self._quick = closed, how.quick
         stages = 1 + last_mark(closed.jaxpr)
         if stages > num_ipus:
-            raise ValueError(
+            raise UsageError(
                 f"the program has a stage on IPU {stages - 1}, and a replica has num_ipus="
                 f"{num_ipus}: give at least {stages}"
             )
@@ -172,13 +173,13 @@ class _Priced:
         if stages:
             p.stages(num_ipus)
         ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
-        outs = p.block(closed.jaxpr, closed.consts, ins, ())
+        outs = p.block(closed.jaxpr, closed.consts, ins, path=())
         p.flush()
         if moved is None:
             into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
             moved = Moved(into, outof)
-        self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus)
-        self.streams = host_steps(target, moved, how.replicas, num_ipus)
+        self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus=num_ipus)
+        self.streams = host_steps(target, moved, how.replicas, num_ipus=num_ipus)
         dram = target.streaming_memory_bytes
         self.memory = dataclasses.replace(
             p.memory.report(target),
@@ -197,7 +198,7 @@ class _Priced:
         for name, loops in self.pricer.unknown:
             unknown[name] += round(_entries(loops, counts))
         load = np.zeros(self.n_tiles)
-        program = self._resolved(self.pricer.steps, counts, 1.0, [], load)
+        program = self._resolved(self.pricer.steps, counts, 1.0, outer=[], load=load)
         before, after = self.streams
         program = (*before, *program, *after)
         return Profile(
@@ -230,7 +231,7 @@ class _Priced:
             if isinstance(step, Loop):
                 n = _times(step.trips, counts, outer)
                 inner = [*outer, step.trips]
-                body = self._resolved(step.body, counts, times * n, inner, load)
+                body = self._resolved(step.body, counts, times * n, outer=inner, load=load)
                 if n and body:
                     out.append(Repeat(n, body, step.name))
             else:

@@ -43,7 +43,9 @@ def fitted(machine: Machine, shape: Shape, settings: Settings, reference: Refere
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         own = strips if atoms.dtype == jnp.float64 else None
         density = reference(atoms)
-        fit = _fit(atoms, own, layout, exchange, density, along_molecule(atoms))
+        fit = _fit(
+            atoms, own, layout, exchange=exchange, reference=density, order=along_molecule(atoms)
+        )
         return _repulsion(density, fit)
 
     return replace(machine, repulsion=build)
@@ -61,9 +63,11 @@ def fit_of(
     Its AOs stay in the order of slots: only the native form leaves out AO pairs that are far apart.
     """
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    atoms = gather_atoms(plan, tables, mol, settings.numerics.scf_dtype)
+    atoms = gather_atoms(plan, tables, mol, dtype=settings.numerics.scf_dtype)
     layout = auxiliary_layout(shape, auxiliary_level(settings))
-    return _fit(atoms, None, layout, functional(settings.xc).exchange, reference(atoms))
+    return _fit(
+        atoms, None, layout, exchange=functional(settings.xc).exchange, reference=reference(atoms)
+    )
 
 
 def with_fit(machine: Machine, fit: Operators, reference: Reference) -> Machine:
@@ -88,7 +92,9 @@ def _fit(
     wide = atoms.astype(jnp.float64)
     strips = pair_strips(wide) if strips is None else strips
     auxiliary = auxiliary_of(wide, layout)
-    return operators(wide.plan, strips, auxiliary, exchange, reference, order)
+    return operators(
+        wide.plan, strips, auxiliary, exchange=exchange, reference=reference, order=order
+    )
 
 
 def _repulsion(reference: FloatNN, found: Operators) -> Repulsion:

@@ -80,7 +80,7 @@ class Hamiltonian:
         if self.rough is None:
             return self.fock
         dear, rough = (partial(self._semilocal, grid) for grid in (self.grid, self.rough))
-        return Staged(self._common, dear, rough, _with_semilocal)
+        return Staged(self._common, dear, rough, joined=_with_semilocal)
 
     def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """All but the semilocal part."""
@@ -95,15 +95,15 @@ class Hamiltonian:
             tile_dot(d, self.one.kinetic),
             tile_dot(d, self.one.nuclear),
             repulsion_energy,
-            Pair(zero, zero),
-            self.nuclear,
+            exchange_correlation=Pair(zero, zero),
+            nuclear_repulsion=self.nuclear,
         )
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
         return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
 
     def _semilocal(self, grid: Grid | None, density: FloatNN) -> tuple[Pair, FloatNN]:
         with jax.named_scope("xc"):
-            return exchange_correlation(self.functional, grid, density, self.grid_products)
+            return exchange_correlation(self.functional, grid, density, products=self.grid_products)
 
     def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
         """The derivative of the Fock matrix at a density matrix: change of D -> change of F."""
@@ -148,21 +148,21 @@ def hamiltonian(
     with jax.named_scope("eri"):
         repulsion = machine.repulsion(atoms, strips, functional.exchange)
     with jax.named_scope("grid"):
-        cut = machine.grid_tiles, machine.grid_parts
-        grid = grid_blocks(atoms, functional, *cut)
+        cut = {"blocks": machine.grid_tiles, "parts": machine.grid_parts}
+        grid = grid_blocks(atoms, functional, **cut)
         few = atoms.on_rough_grid() if rough else None
-        few_points = None if few is None else grid_blocks(few, functional, *cut)
+        few_points = None if few is None else grid_blocks(few, functional, **cut)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
     return Hamiltonian(
         functional,
         Pair(overlap, unpack(one.overlap.lo, n)),
         one,
-        repulsion,
-        grid,
-        few_points,
-        machine.grid_products,
-        padded,
-        nuclear_repulsion(atoms.charge, atoms.nuclei),
+        repulsion=repulsion,
+        grid=grid,
+        rough=few_points,
+        grid_products=machine.grid_products,
+        padded=padded,
+        nuclear=nuclear_repulsion(atoms.charge, atoms.nuclei),
     )
 
 
@@ -179,7 +179,7 @@ def _padded(atoms: Atoms) -> Bool[Array, " N"]:
 def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
     """Computed integrals over AO pairs, with the one-centre blocks from the tables."""
     i, j = packed_indices(atoms.layout.shape.n_ao)
-    found = OneElectron(*(x[..., atoms.plan.row_of[i, j]] for x in computed))
+    found = OneElectron._make(x[..., atoms.plan.row_of[i, j]] for x in computed)
     zero = jnp.zeros_like(found.overlap)
     exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
     one_centre = np.zeros(len(i), bool)
@@ -201,7 +201,7 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
 
     nuclear = add(exact["nuclear"], Pair(found.nuclear, zero))
     overlap = replace("overlap", found.overlap)
-    return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, found.dipole)
+    return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, dipole=found.dipole)
 
 
 def guess_density(atoms: Atoms) -> FloatNN:

@@ -89,29 +89,47 @@ def restricted_kohn_sham(
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     xc = functional(settings.xc)
-    machine = fitted(machine, shape, settings, guess_density)
-    atoms = gather_atoms(plan, tables, mol, numerics.scf_dtype)
+    machine = fitted(machine, shape, settings, reference=guess_density)
+    atoms = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
     problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     gap = small_gap(xc.exchange) if machine.other_starts else 0.0
     how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
-    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, how)
+    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, cycling=how)
     if stability:
-        found = lowest_scf(problem, basis, start, settings.max_cycles, numerics, machine.algebra)
+        found = lowest_scf(
+            problem,
+            basis,
+            start,
+            max_cycles=settings.max_cycles,
+            tolerance=numerics,
+            algebra=machine.algebra,
+        )
     else:
         cycles = settings.fixed_cycles or settings.max_cycles
-        run = scf(problem.cycled, basis, start, cycles, numerics, machine.algebra)
+        run = scf(
+            problem.cycled,
+            basis,
+            start,
+            max_cycles=cycles,
+            tolerance=numerics,
+            algebra=machine.algebra,
+        )
         found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
     run = found.run
     if numerics.refines:
-        wide = machine if machine.has_float64 else fitted(HOST, shape, settings, guess_density)
-        atoms = gather_atoms(plan, tables, mol, numerics.energy_dtype)
+        wide = machine
+        if not machine.has_float64:
+            wide = fitted(HOST, shape, settings, reference=guess_density)
+        atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
         problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         guess = guess_density(atoms)
         aids = mol.aids.astype(numerics.energy_dtype)
-        run = _evaluate(problem, basis, run, Start(guess, mol.n_occupied, aids), settings)
+        run = _evaluate(
+            problem, basis, run, start=Start(guess, mol.n_occupied, aids), settings=settings
+        )
     terms = run.terms
     if machine.idempotent and numerics.energy_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
@@ -122,18 +140,18 @@ def restricted_kohn_sham(
         terms,
         energy,
         orbitals,
-        run.density,
-        problem.dipole(run.density) + nuclear.sum(0),
-        atoms.charge - _populations(plan.layout, run.density, problem.overlap.hi),
-        run.converged,
-        run.cycles,
-        run.commutator,
-        run.energies,
-        found.stable & run.converged,
-        found.followed,
-        basis.smallest,
-        basis.dropped,
-        run.history,
+        density=run.density,
+        dipole=problem.dipole(run.density) + nuclear.sum(0),
+        charges=atoms.charge - _populations(plan.layout, run.density, problem.overlap.hi),
+        converged=run.converged,
+        cycles=run.cycles,
+        commutator=run.commutator,
+        energies=run.energies,
+        stable=found.stable & run.converged,
+        followed=found.followed,
+        overlap_smallest=basis.smallest,
+        n_dropped=basis.dropped,
+        history=run.history,
     )
 
 
@@ -158,7 +176,13 @@ def _evaluate(
     purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
     guess = jnp.where(small & ~run.converged, start.guess, purer)
     cycles = jnp.where(small, settings.max_cycles, 1)
-    found = scf(problem.fock, basis, start._replace(guess=guess), cycles, PRECISIONS["float64"])
+    found = scf(
+        problem.fock,
+        basis,
+        start._replace(guess=guess),
+        max_cycles=cycles,
+        tolerance=PRECISIONS["float64"],
+    )
     own = run.converged & (found.density_error < OWN_DENSITY)
     return found._replace(
         converged=jnp.where(small, found.converged, own),
@@ -196,11 +220,9 @@ def _padding_last(
 
 def energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The program of a shape: (tables, one conformer) -> Solution."""
-    return lambda tables, mol: restricted_kohn_sham(shape, settings, tables, mol, machine)
+    return partial(restricted_kohn_sham, shape, settings, machine=machine)
 
 
 def lowest_energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
     """The same, of states whose instabilities are followed."""
-    return lambda tables, mol: restricted_kohn_sham(
-        shape, settings, tables, mol, machine, stability=True
-    )
+    return partial(restricted_kohn_sham, shape, settings, machine=machine, stability=True)

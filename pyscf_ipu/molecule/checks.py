@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 MIN_DISTANCE_BOHR = {"float32": 0.7, "mixed": 0.2, "float64": 0.2}
@@ -72,4 +72,4 @@ def whole_charge(charge: object) -> int:
     if isinstance(charge, number) and not isinstance(charge, bool):  # noqa: SIM102
         if np.isfinite(charge) and int(charge) == charge:
             return int(charge)
-    raise ValueError(f"charge is {charge!r}: it must be a whole number, in units of e")
+    raise UsageError(f"charge is {charge!r}: it must be a whole number, in units of e")

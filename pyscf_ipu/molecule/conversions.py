@@ -5,6 +5,7 @@ The readers of XYZ, SMILES, PySCF and ASE stand in `Molecule` itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,9 +15,10 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
-from pyscf_ipu.molecule.stated import ANGSTROM_PER_UNIT
+from pyscf_ipu.molecule.files.parts import read_sdf
+from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
@@ -65,18 +67,18 @@ class Conversions:
             ValueError: an unknown symbol or unit, or positions of another shape.
         """
         if isinstance(symbols, str):
-            raise ValueError(f"symbols is {symbols!r}: give a list such as ['O', 'H', 'H']")
+            raise UsageError(f"symbols is {symbols!r}: give a list such as ['O', 'H', 'H']")
         factor = ANGSTROM_PER_UNIT.get(unit.lower()) if isinstance(unit, str) else None
         if factor is None:
-            raise ValueError(f"unit is {unit!r}: give 'angstrom' or 'bohr'")
+            raise UsageError(f"unit is {unit!r}: give 'angstrom' or 'bohr'")
         unknown = [s for s in symbols if str(s).capitalize() not in ATOMIC_NUMBERS]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no element symbol: give symbols such as 'C', 'Cl'")
+            raise UsageError(f"{unknown[0]!r} is no element symbol: give symbols such as 'C', 'Cl'")
         numbers = [ATOMIC_NUMBERS[str(s).capitalize()] for s in symbols]
         try:
             bohr = np.asarray(positions, np.float64) * (factor / BOHR_TO_ANGSTROM)
         except (TypeError, ValueError) as error:
-            raise ValueError("positions is not an array of numbers: give [A, 3]") from error
+            raise UsageError("positions is not an array of numbers: give [A, 3]") from error
         return cls(numbers, bohr, charge)
 
     @classmethod
@@ -97,14 +99,24 @@ class Conversions:
         return cls(*objects.parts_of_rdkit(graph, conformer))
 
     @classmethod
-    def from_sdf(cls: type[Made], path: str | Path) -> Made:
-        """The first record of an SDF or MOL file; positions there are in Angstrom.
+    def from_sdf(cls: type[Made], path: str | Path, index: int | None = None) -> Made:
+        """An entry of an SDF or MOL file; positions there are in Angstrom.
+
+        A warning says when there are more entries although no index is given.
+
+        Args:
+            path: the file, packed or not.
+            index: number of the entry, from 0, or from the end: -1 is the last; None for the first.
 
         Raises:
             FileNotFoundError: there is no such file.
-            InvalidMolecule: the record cannot be read, or as for `from_rdkit`.
+            InvalidMolecule: the entry cannot be read, a data field states another charge than its
+                atoms, or as for `from_rdkit`.
         """
-        return cls(*objects.parts_of_sdf(Path(path)))
+        (parts,), remarks = read_sdf(Path(path), index)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=2)
+        return cls(*parts)
 
     def to_ase(self) -> Atoms:
         """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
@@ -112,12 +124,12 @@ class Conversions:
         ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it.
 
         Raises:
-            ImportError: ASE is not installed.
+            MissingPackage: ASE is not installed.
         """
         try:
             from ase import Atoms
         except ImportError as error:
-            raise ImportError(f"to_ase needs ASE: run {how_to_install('ase')}") from error
+            raise MissingPackage(f"to_ase needs ASE: run {how_to_install('ase')}") from error
         info = {"charge": self.charge} if self.charge else {}
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 

@@ -14,12 +14,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
 from pyscf_ipu.molecule.conversions import Conversions
-from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
-from pyscf_ipu.molecule.xyz import first_frame, stated_charge
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.molecule.files.parts import read_xyz
 
 if TYPE_CHECKING:
     from ase import Atoms
@@ -96,7 +94,7 @@ class Molecule(Conversions):
         if self.n_atoms == 0:
             raise InvalidMolecule(f"{label} has no atoms; give at least one atom.")
         check_elements(self.numbers, label)
-        check_positions(self.numbers, self.positions, label, precision)
+        check_positions(self.numbers, self.positions, label, precision=precision)
         check_electrons(self.n_electrons, self.charge, label)
 
     @classmethod
@@ -105,7 +103,7 @@ class Molecule(Conversions):
 
         Raises:
             InvalidMolecule: the SMILES cannot be read, is open-shell, or could not be embedded.
-            ImportError: RDKit is not installed.
+            MissingPackage: RDKit is not installed.
         """
         from pyscf_ipu.molecule.smiles import embedded
 
@@ -115,29 +113,30 @@ class Molecule(Conversions):
         return molecule
 
     @classmethod
-    def from_xyz(cls, path: str | Path, charge: int | None = None) -> Molecule:
-        """The first frame of an XYZ or extended XYZ file.
+    def from_xyz(
+        cls, path: str | Path, charge: int | None = None, index: int | None = None
+    ) -> Molecule:
+        """A frame of an XYZ or extended XYZ file; `pyscf_ipu.read_molecules` reads all of them.
 
         Positions are in Angstrom, unless the comment line says `units=Bohr`.  A warning says when
-        they look like another unit.
+        they look like another unit, when two integers in the comment were read as charge and
+        multiplicity, and when there are more frames although no index is given.
 
         Args:
-            path: the file.
-            charge: in units of e; None for that of the comment line (`charge=1` or
-                `total_charge=1`), or 0 without one.
+            path: the file, packed or not.
+            charge: in units of e; None for that of the comment line (`charge=1`,
+                `total_charge=1`, or two integers `1 1`), or 0 without one.
+            index: number of the frame, from 0, or from the end: -1 is the last; None for the first.
 
         Raises:
             FileNotFoundError: there is no such file.
             InvalidMolecule: the file is not XYZ (the message names the line), or its comment states
                 another charge, an open shell (`multiplicity=3`), a lattice or an unknown unit.
         """
-        path = Path(path)
-        frame = first_frame(path)
-        mistake = mistaken_unit(frame.numbers, frame.positions_angstrom)
-        if mistake:
-            warnings.warn(f"{path}: {in_words(mistake)}", stacklevel=2)
-        bohr = frame.positions_angstrom / BOHR_TO_ANGSTROM
-        return cls(frame.numbers, bohr, stated_charge(frame, path, charge), name=path.stem)
+        (parts,), remarks = read_xyz(Path(path), index, charge)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=2)
+        return cls(*parts)
 
     @classmethod
     def from_pyscf(cls, mole: Mole) -> Molecule:
@@ -181,7 +180,7 @@ def _numbers(numbers: object) -> Int[np.ndarray, " A"]:
         )
     )
     if array.ndim != 1 or not whole:
-        raise ValueError(
+        raise UsageError(
             f"numbers has shape {array.shape} and type {array.dtype}: "
             "it must be a list of whole atomic numbers, one per atom, such as [8, 1, 1]."
         )
@@ -194,13 +193,13 @@ def _positions(positions: object, n_atoms: int) -> Float[np.ndarray, "A 3"]:
     try:
         copy = np.array(positions, np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise UsageError(
             "positions is not an array of numbers: it must be [A, 3] in Bohr, one row per atom."
         ) from error
     if copy.size == 0 and n_atoms == 0:
         copy = copy.reshape(0, 3)
     if copy.shape != (n_atoms, 3):
-        raise ValueError(
+        raise UsageError(
             f"positions has shape {copy.shape}: with {n_atoms} atomic numbers it must be "
             f"({n_atoms}, 3), one row of x, y, z in Bohr per atom."
         )

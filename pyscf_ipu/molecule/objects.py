@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 CHARGE_ROUNDING = 0.1
 """Partial charges, which files round, may miss the total charge by less than this many e."""
+
+CLOSEST = 0.5
+"""Atoms of two fragments are no closer than this, in units of the sum of covalent radii."""
 
 
 class Parts(NamedTuple):
@@ -116,28 +118,27 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
             "rdDistGeom.EmbedMolecule(graph), or use Molecule.from_smiles"
         )
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], np.int64)
+    _check_fragments(graph, place.GetPositions(), label)
     charge = Chem.GetFormalCharge(graph)
-    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name, smiles)
+    return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name=name, smiles=smiles)
 
 
-def parts_of_sdf(path: Path) -> Parts:
-    """See `Molecule.from_sdf`."""
-    from rdkit import Chem, rdBase
+def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str) -> None:
+    """Raise InvalidMolecule if an atom of one fragment lies within one of another."""
+    from rdkit import Chem
 
-    if not path.is_file():
-        raise FileNotFoundError(f"SDF file {path} does not exist or is not a file; check the path")
-    block = path.read_text(encoding="utf-8", errors="replace")
-    supplier = Chem.SDMolSupplier()
-    with rdBase.BlockLogs():
-        supplier.SetData(block, removeHs=False)
-        graph = next(iter(supplier), None)
-    if graph is None:
+    table = Chem.GetPeriodicTable()
+    radii = np.array([table.GetRcovalent(atom.GetAtomicNum()) for atom in graph.GetAtoms()])
+    fragment = np.zeros(len(radii), int)
+    for number, atoms in enumerate(Chem.GetMolFrags(graph)):
+        fragment[list(atoms)] = number
+    distance = np.linalg.norm(angstrom[:, None] - angstrom, axis=-1)
+    close = (distance < CLOSEST * (radii[:, None] + radii)) & (fragment[:, None] != fragment)
+    for i, j in np.argwhere(close)[:1]:
         raise InvalidMolecule(
-            f"{path}: RDKit cannot read its first record: a MOL block with normal valences is "
-            "needed; check the counts line and the valences"
+            f"{label} has atoms {i} and {j} of two fragments only {distance[i, j]:.2f} Angstrom "
+            "apart, less than half a bond: move them apart, or compute one fragment at a time"
         )
-    title = graph.GetProp("_Name").strip() if graph.HasProp("_Name") else ""
-    return parts_of_rdkit(graph, name=title or path.stem)
 
 
 def perceived(
@@ -157,6 +158,6 @@ def perceived(
     with rdBase.BlockLogs():
         graph = Chem.MolFromXYZBlock("\n".join([*lines, ""]))
         if graph is None:
-            raise ValueError("RDKit cannot read the atoms")
+            raise UsageError("RDKit cannot read the atoms")
         rdDetermineBonds.DetermineBonds(graph, charge=charge)
     return graph

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions
+from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
+from pyscf_ipu.molecule.checks import check_electrons, check_elements
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
     from rdkit.Chem.rdDistGeom import EmbedParameters
+
+MAX_SECONDS = 10
+"""For each of the two tries to embed a SMILES; an ordinary one takes a few hundredths."""
 
 Embed = Callable[["Mol", int, "EmbedParameters", float], None]
 """Adds up to that many conformers to a graph; it may use that part of the time that is left."""
@@ -29,7 +32,7 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
     try:
         from rdkit import Chem, rdBase
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackage(
             "Molecule.from_smiles needs RDKit, which is not installed: `pip install rdkit`, or "
             "give numbers and positions to Molecule(...) yourself."
         ) from error
@@ -48,6 +51,12 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
             f"SMILES {smiles!r} has {radicals} unpaired electron(s): the calculation is restricted "
             "(closed shell); add the missing hydrogens or the charge to the SMILES."
         )
+    fragments = len(Chem.GetMolFrags(graph))
+    if fragments > 1:
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} has {fragments} fragments, which RDKit does not place: give a "
+            "geometry with Molecule.from_xyz, or compute one fragment at a time"
+        )
     graph = Chem.AddHs(graph)
     charge = Chem.GetFormalCharge(graph)
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
@@ -55,36 +64,18 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
     check_elements(numbers, f"molecule {smiles}")
     check_electrons(int(numbers.sum()) - charge, charge, f"molecule {smiles}")
     if not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise ValueError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
+        raise UsageError(f"seed {seed!r} is not an integer from 0 to 2**31 - 1")
     with rdBase.BlockLogs():
         etkdg(graph, 1, seed)
     if not graph.GetNumConformers():
         raise InvalidMolecule(
-            f"SMILES {smiles!r} could not be embedded in space by RDKit's ETKDGv3; try another "
-            "seed=, or give a geometry with Molecule.from_xyz."
+            f"SMILES {smiles!r} could not be embedded in space by RDKit's ETKDGv3 within "
+            f"{2 * MAX_SECONDS} seconds; try another seed=, or give a geometry with "
+            "Molecule.from_xyz."
         )
     order = heavy_first(numbers)
     positions = graph.GetConformer().GetPositions()[order] / BOHR_TO_ANGSTROM
-    _check_fragments(graph, numbers[order], positions, smiles)
     return numbers[order], positions, charge
-
-
-def _check_fragments(
-    graph: Mol, numbers: Int[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"], smiles: str
-) -> None:
-    """Raise InvalidMolecule if RDKit has put several fragments onto each other (Bohr)."""
-    from rdkit import Chem
-
-    count = len(Chem.GetMolFrags(graph))
-    try:
-        check_positions(numbers, positions, smiles)
-    except InvalidMolecule as error:
-        if count == 1:
-            raise
-        raise InvalidMolecule(
-            f"SMILES {smiles!r} has {count} fragments, which RDKit puts onto each other: give a "
-            "geometry with Molecule.from_xyz, or compute one fragment at a time"
-        ) from error
 
 
 def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:
@@ -96,14 +87,14 @@ def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:
         graph: RDKit molecule, hydrogens added.
         count: conformers asked for; there may be fewer, or none.
         seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers.
-        embed: how RDKit is called, to limit its time; default: without a limit.
+        embed: how RDKit is called, to limit its time; default: MAX_SECONDS for each try.
 
     Returns:
         How many conformers the first try found; the others are from random coordinates.
     """
     from rdkit.Chem import rdDistGeom
 
-    embed = embed or _without_limit
+    embed = embed or _within_limit
     parameters = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed
     embed(graph, count, parameters, 0.5)
@@ -121,8 +112,9 @@ def heavy_first(numbers: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
     return np.argsort(numbers == 1, kind="stable")
 
 
-def _without_limit(graph: Mol, count: int, parameters: EmbedParameters, share: float) -> None:
+def _within_limit(graph: Mol, count: int, parameters: EmbedParameters, share: float) -> None:
     from rdkit.Chem import rdDistGeom
 
     del share
+    parameters.timeout = MAX_SECONDS
     rdDistGeom.EmbedMultipleConfs(graph, count, parameters)

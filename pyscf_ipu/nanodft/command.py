@@ -5,11 +5,11 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import tyro
 
-from pyscf_ipu.errors import ConvergenceError, UntrustedCache
+from pyscf_ipu.command_line import HELP, command
 from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
 
@@ -22,6 +22,13 @@ MOLECULE = (
 @dataclass(frozen=True)
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
+
+    groups: ClassVar = {
+        "level of theory": (
+            "How the molecule is computed.",
+            "basis xc grid_level precision integrals max_cycles",
+        )
+    }
 
     molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"
@@ -47,7 +54,7 @@ class Nanodft:
         """Compute and print; returns the exit code.
 
         Raises:
-            ValueError: the molecule or an option cannot be used.
+            UsageError: the molecule or an option cannot be used.
             ConvergenceError: the SCF has not converged within --max-cycles.
         """
         from pyscf_ipu import Settings, enable_disk_cache
@@ -69,7 +76,7 @@ class Nanodft:
         console = table.wide_console()
         reference = table.pyscf_result(molecule, settings) if self.compare else None
         with table.growing_table(console, reference) as on_cycle:
-            found = dft.scf(molecule, settings, self.integrals, on_cycle)
+            found = dft.scf(molecule, settings, self.integrals, on_cycle=on_cycle)
         console.print(
             f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
             f"{self.precision}, integrals: {self.integrals}\n"
@@ -82,7 +89,7 @@ class Nanodft:
         if reference:
             table.print_difference(console, found, reference)
         if self.forces:
-            values = dft.forces(molecule, found, settings, self.integrals)
+            values = dft.forces(molecule, found, settings, integrals=self.integrals)
             console.print(table.force_table(molecule, values, reference))
         return 0
 
@@ -93,11 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
-    def run() -> int:
-        given = translated(sys.argv[1:] if arguments is None else arguments)
-        return tyro.cli(Nanodft, prog="nanodft", args=given)()
-
-    return exit_code("nanodft", run, ValueError, ConvergenceError, UntrustedCache)
+    words = sys.argv[1:] if arguments is None else arguments
+    return exit_code("nanodft", lambda: command(Nanodft, "nanodft", translated(words) or HELP))
 
 
 if __name__ == "__main__":

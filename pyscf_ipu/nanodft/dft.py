@@ -39,7 +39,7 @@ from pyscf.scf.hf import init_guess_by_minao
 
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.elements.cartesian import MIXED
-from pyscf_ipu.errors import ConvergenceError, TooLarge
+from pyscf_ipu.errors import ConvergenceError, TooLarge, UsageError
 from pyscf_ipu.nanodft.integrals import INTEGRALS, Integrals, mole_of
 from pyscf_ipu.solver.memory import available_bytes
 from pyscf_ipu.xc import functional
@@ -86,7 +86,7 @@ def scf(
     """Restricted Kohn-Sham energy of a molecule; `on_cycle` sees every cycle.
 
     Raises:
-        ValueError: the molecule or a setting cannot be used.
+        UsageError: the molecule or a setting cannot be used.
         ConvergenceError: the loop does not end within settings.max_cycles.
     """
     check(molecule, settings, integrals)
@@ -106,11 +106,16 @@ def scf(
             fock = np.asarray(gradient)  # F = dE/dD (N, N)
             commutator = x @ (fock @ density @ s - s @ density @ fock) @ x  # 0 at the minimum
             levels, orbitals = np.linalg.eigh(x @ fock @ x)  # (N,) Ha, (N, N)
-            parts = EnergyParts(*map(float, terms))
-            largest = float(np.abs(commutator).max())
-            gap = float(np.diff(levels)[occupied - 1]) if occupied < len(s) else math.nan
             result = Result(
-                float(total), parts, levels, x @ orbitals, density, fock, gap, cycle, largest
+                energy=float(total),
+                terms=EnergyParts._make(map(float, terms)),
+                mo_energy=levels,
+                mo_coeff=x @ orbitals,
+                density=density,
+                fock=fock,
+                gap=float(np.diff(levels)[occupied - 1]) if occupied < len(s) else math.nan,
+                cycles=cycle,
+                commutator=float(np.abs(commutator).max()),
             )
             if on_cycle:
                 on_cycle(result)
@@ -221,8 +226,7 @@ def slater(rho: Array, sigma: Array) -> Array:
 
 def b88(rho: Array, sigma: Array) -> Array:
     """Becke 1988, eq. 8, doi:10.1103/PhysRevA.38.3098, for two spins of half the density each."""
-    beta = 0.0042
-    spin = rho / 2
+    spin, beta = rho / 2, 0.0042
     x = jnp.sqrt(sigma / 4 + 1e-30) / spin ** (4 / 3)  # reduced gradient
     gradient = beta * x**2 / (1 + 6 * beta * x * jnp.arcsinh(x))
     return slater(rho, sigma) - 2 * spin ** (4 / 3) * gradient
@@ -230,8 +234,7 @@ def b88(rho: Array, sigma: Array) -> Array:
 
 def vwn(rho: Array, sigma: Array, b: float, c: float, x0: float) -> Array:
     """Vosko, Wilk, Nusair, eq. 4.4, doi:10.1139/p80-159: correlation of the uniform gas."""
-    x = (3 / (4 * math.pi * rho)) ** (1 / 6)  # square root of the Wigner-Seitz radius
-    q = math.sqrt(4 * c - b * b)
+    x, q = (3 / (4 * math.pi * rho)) ** (1 / 6), math.sqrt(4 * c - b * b)  # x: root of r_s
     poly, poly0 = x * x + b * x + c, x0 * x0 + b * x0 + c
     angle = jnp.arctan(q / (2 * x + b))
     local = jnp.log(x * x / poly) + 2 * b / q * angle
@@ -247,9 +250,8 @@ def lyp(rho: Array, sigma: Array) -> Array:
     """Lee, Yang, Parr 1988 as written by Miehlich et al., doi:10.1016/0009-2614(89)87234-3."""
     a, b, c, d = 0.04918, 0.132, 0.2533, 0.349
     radius = rho ** (-1 / 3)
-    screening = 1 / (1 + d * radius)
+    screening, kinetic = 1 / (1 + d * radius), 0.3 * (3 * math.pi**2) ** (2 / 3)
     delta = c * radius + d * radius * screening
-    kinetic = 0.3 * (3 * math.pi**2) ** (2 / 3)
     gradient = sigma * rho ** (-8 / 3) * (3 + 7 * delta) / 72
     return -a * screening * rho * (1 + b * jnp.exp(-c * radius) * (kinetic - gradient))
 
@@ -285,16 +287,14 @@ FUNCTIONALS: dict[str, tuple[Callable | None, float, str]] = {
 def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, for what nanoDFT cannot use."""
     if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
-        raise ValueError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
+        raise UsageError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
     if settings.check().cart == MIXED:
-        raise ValueError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
+        raise UsageError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
     molecule.check(settings.precision)
     if integrals not in INTEGRALS:
-        raise ValueError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
+        raise UsageError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
     solver = Solver(settings)
     solver.shape(molecule)  # refuses elements that the basis lacks, and too many electrons
     n = solver.n_ao(molecule.numbers)
     if 24 * n**4 > available_bytes():  # the ERIs in float64, and copies on the way
-        raise TooLarge(
-            f"{n} AOs: nanoDFT keeps all {n}^4 integrals; use pyscf_ipu.rks for this one"
-        )
+        raise TooLarge(f"{n} AOs: nanoDFT keeps all {n}^4 integrals; use pyscf_ipu.rks here")

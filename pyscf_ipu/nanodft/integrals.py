@@ -48,7 +48,7 @@ class Integrals(NamedTuple):
 def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], Integrals]:
     """Positions (A, 3) -> Integrals by this package's own code, differentiable by JAX."""
     numbers, dtype = molecule.numbers, np.dtype(settings.precision).type
-    shape = shape_of(numbers, settings.basis, settings.cart, settings.grid, pad=False)
+    shape = shape_of(numbers, settings.basis, settings.cart, grid=settings.grid, pad=False)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     table = tables.shape_tables(shape, settings)
     conformer = shapes_conformer.conformer(molecule, shape, settings)
@@ -61,7 +61,7 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
     def at(positions: Array) -> Integrals:
         centres = Pair(positions[atoms], jnp.zeros_like(positions))
         mol = conformer._replace(positions=centres)
-        found = gather_atoms(plan, table, mol, dtype)
+        found = gather_atoms(plan, table, mol, dtype=dtype)
         strips = pair_strips(found)
         one = one_electron(found, strips)  # without attraction by the own nucleus
         attraction = jnp.asarray(own, dtype)
@@ -69,7 +69,8 @@ def engine_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array]
         local, owner, weights = becke_grid(molecule, settings.grid, positions)
         slot = np.argsort(atoms).astype(np.int32)[owner]
         # Not `ao_blocks`: its vertices hold the shells, by which JAX is to differentiate here.
-        chi = ao_values(plan.layout, found.shells, local, centres.at(slot), True)[:, ao]
+        owner = centres.at(slot)
+        chi = ao_values(plan.layout, found.shells, local, owner=owner, gradient=True)[:, ao]
         return Integrals(
             overlap=one.overlap[row],
             kinetic=one.kinetic[row],
@@ -134,7 +135,15 @@ def pyscf_integrals(molecule: Molecule, settings: Settings) -> Callable[[Array],
     def at(positions: Array) -> Integrals:
         local, owner, weights = grid(positions)
         s, t, v, eri, chi = from_pyscf(positions, positions[owner] + local)
-        return Integrals(s, t, v, eri, chi, weights, repulsion_of(molecule, positions))
+        return Integrals(
+            s,
+            t,
+            v,
+            repulsion=eri,
+            ao=chi,
+            weights=weights,
+            nuclear_repulsion=repulsion_of(molecule, positions),
+        )
 
     return at
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.files.parts import is_sdf
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.nanodft import published_names
 from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text, plain_name
 
-SDF = (".sdf", ".mol", ".sd")
 XYZ = (".xyz", ".extxyz")
 ATOM = re.compile(r"\s*[A-Za-z]{1,2}(\s+[-+.\deE]+){3}\s*(;|$)")
 """The beginning of a geometry in text."""
@@ -28,10 +28,10 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
     """
     path = Path(text)
     if _is_file(path):
-        if path.suffix.lower() in SDF:
+        if is_sdf(path):
             return _with_charge(Molecule.from_sdf(path), charge, text)
         return Molecule.from_xyz(path, charge)
-    if path.suffix.lower() in SDF + XYZ:
+    if is_sdf(path) or path.suffix.lower() in XYZ:
         raise InvalidMolecule(f"there is no file {text}: check the path")
     geometry = published_names.geometry(text)
     if geometry is not None:

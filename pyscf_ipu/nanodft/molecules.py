@@ -12,10 +12,8 @@ Geometries in Angstrom.  Sources:
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.files.xyz import Unreadable, frame_of
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -91,19 +89,16 @@ def molecule_from_text(text: str, charge: int = 0) -> Molecule:
             the part that cannot be read.
     """
     name = plain_name(text)
-    rows = [row.split() for row in GEOMETRIES.get(name, text).split(";") if row.strip()]
-    numbers, positions = [], []
-    for row in rows:
-        try:
-            element, x, y, z = row
-            numbers.append(ATOMIC_NUMBERS[element.capitalize()])
-            positions.append([float(x), float(y), float(z)])
-        except (ValueError, KeyError) as error:
-            raise InvalidMolecule(_unknown(text, " ".join(row))) from error
-    if not rows:
-        raise InvalidMolecule(_unknown(text, ""))
+    rows = [row for row in GEOMETRIES.get(name, text).split(";") if row.strip()]
+    wrong = [row for row in rows if len(row.split()) != 4]
+    if wrong or not rows:
+        raise InvalidMolecule(_unknown(text, " ".join("".join(wrong[:1]).split())))
+    try:
+        frame = frame_of("", rows)
+    except Unreadable as error:
+        raise InvalidMolecule(_unknown(text, " ".join(rows[error.atom].split()))) from error
     label = name if name in GEOMETRIES else ""
-    return Molecule(numbers, np.array(positions) / BOHR_TO_ANGSTROM, charge, name=label)
+    return Molecule(frame.numbers, frame.positions_angstrom / BOHR_TO_ANGSTROM, charge, name=label)
 
 
 def plain_name(text: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
 
+from pyscf_ipu.errors import UsageError
+
 NEW_FORM: Mapping[str, str] = MappingProxyType(
     {
         "mol_str": "MOLECULE",
@@ -118,7 +120,7 @@ def translated(arguments: Sequence[str]) -> list[str]:
         arguments: without the name of the command.
 
     Raises:
-        ValueError: a flag is done in another way now, or not at all; the message says how.
+        UsageError: a flag is done in another way now, or not at all; the message says how.
     """
     words = list(_words(arguments))
     if made := [word for word in words if word.startswith("-") and word.lstrip("-") in MAKES_DATA]:
@@ -132,7 +134,7 @@ def translated(arguments: Sequence[str]) -> list[str]:
         elif name in SAME:
             found.append(f"--{name}")
         elif name.startswith(SCALE):
-            raise ValueError(f"{word} is not offered: numbers need no scaling here; leave it out")
+            raise UsageError(f"{word} is not offered: numbers need no scaling here; leave it out")
         elif name in NEW_FORM:
             option = NEW_FORM[name]
             found += [words.pop(0)] if option == "MOLECULE" and words else [option]
@@ -202,8 +204,8 @@ def _on(words: list[str]) -> bool:
     return True
 
 
-def _elsewhere(word: str, how: str) -> ValueError:
-    return ValueError(f"{word} is of the original PySCF-IPU; here: {how}")
+def _elsewhere(word: str, how: str) -> UsageError:
+    return UsageError(f"{word} is of the original PySCF-IPU; here: {how}")
 
 
 def _is_value(word: str) -> bool:
@@ -231,7 +233,7 @@ def _check_value(word: str, words: list[str]) -> None:
     if word.lstrip("-") == "diis" and not (words and words[0].lower() in TRUE + FALSE):
         return  # on, without a value
     if not words or words[0].startswith("-"):
-        raise ValueError(f"{word} has no value: give {allowed[0]}, or leave it out")
+        raise UsageError(f"{word} has no value: give {allowed[0]}, or leave it out")
     value = words.pop(0)
     if value.lower() not in allowed:
-        raise ValueError(f"{word} {value}: {why}")
+        raise UsageError(f"{word} {value}: {why}")

@@ -154,7 +154,7 @@ def pyscf_result(molecule: Molecule, settings: Settings) -> Reference:
     gap = levels[occupied] - levels[occupied - 1] if occupied < len(levels) else np.nan
     found = Result(
         energy=float(field.e_tot),
-        terms=EnergyParts(*map(float, (*known, semilocal, nuclear))),
+        terms=EnergyParts._make(map(float, (*known, semilocal, nuclear))),
         mo_energy=levels,
         mo_coeff=np.asarray(field.mo_coeff),
         density=density,

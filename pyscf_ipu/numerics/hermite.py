@@ -110,7 +110,9 @@ def hermite_coulomb(
 ) -> HLanes:
     """prefactor * R_tuv(alpha, r) for all t+u+v <= order; alpha in 1/Bohr^2, r = [x, y, z] Bohr."""
     x, y, z = r
-    seeds = coulomb_seeds(order, alpha, prefactor, x * x + y * y + z * z, of, arithmetic)
+    seeds = coulomb_seeds(
+        order, alpha, prefactor, square=x * x + y * y + z * z, of=of, arithmetic=arithmetic
+    )
     if order == 0:
         return seeds[0][None]
     # A loop, not unrolled Python, over the levels whose result is only an intermediate: each
@@ -121,11 +123,11 @@ def hermite_coulomb(
 
     def level(i: Count, table: Array) -> Array:
         seed = lax.dynamic_index_in_dim(top_down, i, 0, keepdims=False)
-        return _raise(order - 1, table, seed, r, arithmetic)
+        return _raise(order - 1, table, seed, r=r, arithmetic=arithmetic)
 
     if order > 1:
         table = lax.fori_loop(1, order, level, table)
-    return _raise(order, table, top_down[order], r, arithmetic)
+    return _raise(order, table, top_down[order], r=r, arithmetic=arithmetic)
 
 
 def _raise(order: int, below: Array, seed: Lanes, r: list[Lanes], arithmetic: Arithmetic) -> HLanes:
@@ -146,9 +148,11 @@ def _degree(d: int, one: HLanes, two: Array, r: list[Lanes]) -> list[Array]:
     t = np.array([h[0] + 1 for h in powers], np.float64)
     u = np.arange(d - 1, 0, -1, dtype=np.float64)
     return [
-        _axis(x, one, two, t.reshape(-1, *lanes)),
-        _axis(y, one[-d:], two[len(two) - (d - 1) :], u.reshape(-1, *lanes)),
-        _axis(z, one[-1:], two[len(two) - 1 :] if d > 1 else two, np.full((1, *lanes), d - 1.0)),
+        _axis(x, one, two, count=t.reshape(-1, *lanes)),
+        _axis(y, one[-d:], two[len(two) - (d - 1) :], count=u.reshape(-1, *lanes)),
+        _axis(
+            z, one[-1:], two[len(two) - 1 :] if d > 1 else two, count=np.full((1, *lanes), d - 1.0)
+        ),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.output import orbital_files, printed
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list, plain, record, without_nan
 
@@ -70,7 +71,7 @@ class Keepable:
             index: which molecule of a list, from 0.
 
         Raises:
-            ValueError: the result has no orbitals (`rks(..., orbitals=True)` gives them), the index
+            UsageError: the result has no orbitals (`rks(..., orbitals=True)` gives them), the index
                 is missing or wrong, or there is no such folder.
         """
         orbital_files.write_molden(self._entry(index), Path(path))
@@ -91,9 +92,9 @@ class Keepable:
             index: which molecule of a list, from 0.
 
         Raises:
-            ValueError: as for `to_molden`, or there is no such orbital.
+            UsageError: as for `to_molden`, or there is no such orbital.
         """
-        orbital_files.write_cube(self._entry(index), Path(path), what, points)
+        orbital_files.write_cube(self._entry(index), Path(path), what, points=points)
 
     def _values(self) -> Values:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -104,7 +105,7 @@ class Keepable:
         if index is None and not is_list(values):
             return found[0]
         if index is None or not 0 <= index < len(found):
-            raise ValueError(
+            raise UsageError(
                 f"index={index}: say which of the {len(found)} molecules, from 0 to "
                 f"{len(found) - 1}"
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import Values
 from pyscf_ipu.settings import Settings
@@ -46,7 +47,7 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
 
     _check(values, path)
     if points < 2:
-        raise ValueError(f"points={points}: give at least 2 points per direction")
+        raise UsageError(f"points={points}: give at least 2 points per direction")
     mole = mole_of(values["molecule"], values["settings"])
     functions = _functions(mole, values["settings"])
     grid = {"nx": points, "ny": points, "nz": points}
@@ -70,7 +71,7 @@ def _orbital(values: Values, what: str | int) -> int:
     n, homo = values["mo_coeff"].shape[1], _n_occupied(values) - 1
     index = {"homo": homo, "lumo": homo + 1}.get(what, what) if isinstance(what, str) else what
     if not isinstance(index, int) or not 0 <= index < n:
-        raise ValueError(
+        raise UsageError(
             f"there is no orbital {what!r}: give {', '.join(map(repr, ORBITALS))}, or a number "
             f"from 0 to {n - 1}"
         )
@@ -82,14 +83,14 @@ def _n_occupied(values: Values) -> int:
 
 
 def _check(values: Values, path: Path) -> None:
-    """Raise ValueError where there is nothing to write, or no folder to write into."""
+    """Raise UsageError where there is nothing to write, or no folder to write into."""
     if values["molecule"] is None or values["settings"] is None:
-        raise ValueError("this result does not know its molecule: take one that rks has returned")
+        raise UsageError("this result does not know its molecule: take one that rks has returned")
     if values["status"].startswith("invalid"):
-        raise ValueError(
+        raise UsageError(
             f"there are no orbitals, the molecule was not computed: {values['status']}"
         )
     if values["mo_coeff"] is None:
-        raise ValueError("this result has no orbitals: compute it with rks(..., orbitals=True)")
+        raise UsageError("this result has no orbitals: compute it with rks(..., orbitals=True)")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}; make it first")
+        raise UsageError(f"{path}: there is no folder {path.parent}; make it first")

@@ -145,9 +145,9 @@ def scf(
             fock,
             (basis, algebra.products),
             (state.trial, state.orthonormal),
-            (before.cycles, state.diis, state.stage),
-            begin.careful | ~state.aids.is_plain() | late | noise | last_cycle,
-            tolerance,
+            history=(before.cycles, state.diis, state.stage),
+            careful=begin.careful | ~state.aids.is_plain() | late | noise | last_cycle,
+            tolerance=tolerance,
         )
         matrix, error, terms = found.matrix, found.error, found.terms
         energy = terms.total()
@@ -163,13 +163,15 @@ def scf(
         of_guess = before.cycles == jnp.where(state.second > 0, state.second + 1, 0)
         with jax.named_scope("diis"):
             last_matrix = latest(found.diis, before.cycles, matrix)
-            diis, extrapolated = diis_step(found.diis, before.cycles, matrix, error, ~of_guess)
+            diis, extrapolated = diis_step(
+                found.diis, before.cycles, matrix, error=error, lasting=~of_guess
+            )
             # The first orbitals overshoot, and DIIS has but one entry: take the middle.
             middle = 0.5 * (matrix + last_matrix)
             second = (before.cycles == 1) & ~arrived
             extrapolated = jnp.where(second, middle, extrapolated)
             aided = state.aids.next_matrix(
-                before.cycles, matrix, last_matrix, extrapolated, state.orthonormal
+                before.cycles, matrix, last_matrix, diis=extrapolated, density=state.orthonormal
             )
             ahead = jnp.where(free, extrapolated, aided)
         with jax.named_scope("eigensolver"):
@@ -221,7 +223,7 @@ def scf(
                 begin.earlier + before.cycles,
                 energy,
                 commutator,
-                frontier_gap(levels, n_occupied),
+                gap=frontier_gap(levels, n_occupied),
             ),
         )
         # A density that stands still, but not as that of its lowest orbitals, is an excited state.
@@ -254,25 +256,35 @@ def scf(
         last = lax.while_loop(goes_on, partial(cycle, begin), _before(fock, begin, aids))
         return last.run, last.vectors
 
-    begin = first_start(guess, similar(guess, basis.root), room, careful)
+    begin = first_start(guess, similar(guess, basis.root), room, careful=careful)
     if not several:
         return one_start(begin)[0]
     none = empty_run(fock, guess)
-    return lowest_of_starts(one_start, begin, none, basis.root, n_occupied, small_gap)
+    return lowest_of_starts(
+        one_start, begin, none, root=basis.root, n_occupied=n_occupied, small_gap=small_gap
+    )
 
 
 def _before(fock: Fock, begin: Begin, aids: Aids) -> _State:
     """The state before the first cycle of a start."""
     n, dtype = begin.guess.shape[0], begin.guess.dtype
     diis = diis_start(DIIS_DEPTH, n, dtype)
-    never = jnp.full((), jnp.inf, dtype)
-    count = jnp.zeros((), jnp.int32)
-    no = jnp.zeros((), bool)
-    free = jnp.asarray(aids.is_plain())
-    run = empty_run(fock, begin.guess)._replace(history=begin.history)
-    stage = first_stage(fock, begin.guess, diis)
-    known = (run, begin.vectors, begin.guess, begin.orthonormal, diis, stage)
-    return _State(*known, never, count, free, aids, no, count)
+    never, count = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32)
+    no, free = jnp.zeros((), bool), jnp.asarray(aids.is_plain())
+    return _State(
+        run=empty_run(fock, begin.guess)._replace(history=begin.history),
+        vectors=begin.vectors,
+        trial=begin.guess,
+        orthonormal=begin.orthonormal,
+        diis=diis,
+        stage=first_stage(fock, begin.guess, diis),
+        best=never,
+        stalled=count,
+        free=free,
+        aids=aids,
+        final=no,
+        second=count,
+    )
 
 
 def _progress(state: _State, near: Scalar) -> tuple[Scalar, Count]:

@@ -61,13 +61,23 @@ def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.
         inverse = product(vectors / root, vectors.T)
         none = jnp.zeros((), jnp.int32)
         whole_root = product(vectors * root, vectors.T)
-        return Orthonormal(inverse, whole_root, overlap, smallest, none, _factors(inverse))
+        return Orthonormal(
+            inverse, whole_root, overlap, smallest=smallest, dropped=none, factors=_factors(inverse)
+        )
     out = values <= drop_below
     inverse = product(vectors / jnp.where(out, jnp.inf, root), vectors.T)
     kept_root = product(vectors * jnp.where(out, 0.0, root), vectors.T)
     lift = product(vectors * jnp.where(out, DROPPED_SHIFT, 0.0), vectors.T)
     dropped = jnp.sum(out, dtype=jnp.int32)
-    return Orthonormal(inverse, kept_root, overlap, smallest, dropped, _factors(inverse), lift)
+    return Orthonormal(
+        inverse,
+        kept_root,
+        overlap,
+        smallest=smallest,
+        dropped=dropped,
+        factors=_factors(inverse),
+        lift=lift,
+    )
 
 
 def _factors(x: FloatNN) -> tuple[WideFactor, WideFactor]:

@@ -92,12 +92,17 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
     if not isinstance(fock, Staged):
         return None
     depth, dtype = diis.norm.shape[0], guess.dtype
-    zero, count = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
-    rough = jnp.zeros(depth, bool)
-    goal = jnp.asarray(FIRST_GOAL, dtype)
-    nothing = Pair(zero, zero), jnp.zeros_like(guess)
-    never, no = jnp.asarray(jnp.inf, dtype), jnp.zeros((), bool)
-    return Stage(*nothing, jnp.zeros_like(diis.fock), rough, goal, count, never, no)
+    zero = jnp.zeros((), dtype)
+    return Stage(
+        energy=Pair(zero, zero),
+        matrix=jnp.zeros_like(guess),
+        densities=jnp.zeros_like(diis.fock),
+        rough=jnp.zeros(depth, bool),
+        goal=jnp.asarray(FIRST_GOAL, dtype),
+        since=jnp.zeros((), jnp.int32),
+        last=jnp.asarray(jnp.inf, dtype),
+        poor=jnp.zeros((), bool),
+    )
 
 
 def evaluate(
@@ -126,7 +131,13 @@ def evaluate(
         matrix = basis.matrix(found, products)
         error = commutator_of(matrix, orthonormal)
         return Evaluated(
-            matrix, error, terms, jnp.max(jnp.abs(error)), jnp.ones((), bool), diis, None
+            matrix,
+            error,
+            terms,
+            near=jnp.max(jnp.abs(error)),
+            whole=jnp.ones((), bool),
+            diis=diis,
+            stage=None,
         )
     assert isinstance(fock, Staged)
     stage: Stage = known
@@ -169,4 +180,6 @@ def evaluate(
         densities=after.densities.at[place].set(orthonormal),
         rough=after.rough.at[place].set(~whole),
     )
-    return Evaluated(matrix, error, fock.joined(terms, energy), near, whole, diis, after)
+    return Evaluated(
+        matrix, error, fock.joined(terms, energy), near=near, whole=whole, diis=diis, stage=after
+    )

@@ -77,7 +77,15 @@ def first_start(
     """From no orbitals."""
     vectors, none = jnp.eye(guess.shape[0], dtype=guess.dtype), jnp.zeros((), jnp.int32)
     yes = jnp.ones((), bool)
-    return Begin(guess, orthonormal, vectors, history, none, jnp.asarray(careful), yes)
+    return Begin(
+        guess,
+        orthonormal,
+        vectors,
+        history=history,
+        earlier=none,
+        careful=jnp.asarray(careful),
+        wanted=yes,
+    )
 
 
 class _Starts(NamedTuple):
@@ -120,7 +128,15 @@ def lowest_of_starts(
         guess = jnp.where(number < PAIRS, mixed(lowest, n_occupied, number + 1), 0.0)
         orthonormal, careful = similar(guess, root), jnp.ones((), bool)
         earlier = begin.earlier + run.cycles
-        following = Begin(guess, orthonormal, vectors, run.history, earlier, careful, wanted)
+        following = Begin(
+            guess,
+            orthonormal,
+            vectors,
+            history=run.history,
+            earlier=earlier,
+            careful=careful,
+            wanted=wanted,
+        )
         return _Starts(lowest, following, number + 1)
 
     first = _Starts(none, begin, jnp.zeros((), jnp.int32))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyscf_ipu.advice.nearest import explains_keywords
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.settings.choices import ACCURATE, AUTO_AOS, FORMS, KINDS, check_field, plain
 from pyscf_ipu.settings.presets import preset
+from pyscf_ipu.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 
 if TYPE_CHECKING:
+    import numpy as np
     from pyscf.gto import Mole
     from pyscf.scf.hf import SCF
 
@@ -19,28 +21,18 @@ if TYPE_CHECKING:
     from pyscf_ipu.numerics.precision import Precision
     from pyscf_ipu.suffixes.names import Dispersion
 
-Value = TypeVar("Value")
-
-
-AUTO_AOS = 128
-"""With jk="auto", a shape of more AOs than this is computed by density fitting: from about here on
-the matrix of all integrals, which grows with the fourth power, takes longer than the fit."""
-FORMS = {
-    "exact": "",
-    "ri": ", density fitting",
-    "auto": f", density fitting above {AUTO_AOS} AOs",
-}
-"""What `Settings.jk` may be, and how `in_words` says it."""
-ACCURATE = {"energy": ", for energies", "orbitals": ", for energies and orbitals", "properties": ""}
-"""The same of `Settings.accuracy`."""
-KINDS = {"pyscf": "", "gaussian": "Gaussian's "}
-"""The same of `Settings.grid_kind`."""
-
 
 @explains_keywords
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a restricted Kohn-Sham calculation is done.  Making one imports neither JAX nor PySCF."""
+    """How a restricted Kohn-Sham calculation is done; all fields are given by name.
+
+    Making one checks all but the basis and installed packages (`check`), and imports neither JAX
+    nor PySCF.
+
+    Raises:
+        UsageError: (a ValueError) a field cannot be used; the message says what it can be.
+    """
 
     basis: str = "sto-3g"
     """A PySCF basis-set name with s, p, d and f shells."""
@@ -85,12 +77,18 @@ class Settings:
     """Keep energy, commutator and gap of every cycle."""
 
     def __post_init__(self) -> None:
-        for name in ("grid_level", "max_cycles", "fixed_cycles"):
-            object.__setattr__(self, name, plain_integer(getattr(self, name)))
-        if isinstance(self.cart, np.bool_):
-            object.__setattr__(self, "cart", bool(self.cart))
-        if isinstance(self.grid_level, list | tuple):
-            object.__setattr__(self, "grid_level", tuple(map(plain_integer, self.grid_level)))
+        for one in fields(self):
+            object.__setattr__(self, one.name, plain(getattr(self, one.name)))
+            check_field(one.name, getattr(self, one.name))
+        if wrong := mistake(self.xc):
+            raise UsageError(wrong)
+        object.__setattr__(self, "xc", one_spelling(self.xc))
+        if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
+            raise UsageError(
+                f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
+                "Gaussian's levels and pruning are not published; give radial points and points of "
+                "each sphere, for example grid_level=(75, 302), and prune=False"
+            )
 
     @classmethod
     def preset(cls, name: str) -> Settings:
@@ -98,7 +96,7 @@ class Settings:
         rmd17, qh9 or spice (docs/levels.md).
 
         Raises:
-            ValueError: there is no such preset; the message says why a known dataset has none.
+            UsageError: there is no such preset; the message says why a known dataset has none.
         """
         return cls(**preset(name).level)
 
@@ -108,68 +106,25 @@ class Settings:
         return cls(**values)
 
     def check(self) -> Settings:
-        """The same settings, known to be usable.
+        """The same settings, known to be usable: what needs PySCF to be checked is checked, too.
 
         Raises:
-            ValueError: a field is not usable; the message names what is.
+            UnknownBasis: PySCF does not have the basis set, or it has shells beyond f.
             ImportError: the package of a dispersion correction is missing.
         """
         from pyscf_ipu.dispersion.correction import check_installed
-        from pyscf_ipu.elements.atomic_grid import check_size
         from pyscf_ipu.elements.basis_sets import supported_basis
-        from pyscf_ipu.elements.cartesian import MIXED
-        from pyscf_ipu.numerics.precision import ACCURACIES, PRECISIONS
-        from pyscf_ipu.xc import functional
 
-        for name in ("basis", "xc", "precision"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is {getattr(self, name)!r}: give a name")
-        if not isinstance(self.cart, bool) and self.cart != MIXED:
-            raise ValueError(
-                f"cart is {self.cart!r}: give True (6 d and 10 f functions), False (5 and 7) or "
-                f"{MIXED!r}"
-            )
         supported_basis(self.basis)
-        check_installed(functional(self.xc).dispersion)
-        if self.precision not in PRECISIONS:
-            raise ValueError(
-                f"unknown precision {self.precision!r}: use one of {', '.join(PRECISIONS)}"
-            )
-        check_size(self.grid_level)
-        if self.jk not in FORMS:
-            raise ValueError(f"jk is {self.jk!r}: give one of {', '.join(FORMS)}")
-        if not isinstance(self.prune, bool | np.bool_):
-            raise ValueError(f"prune is {self.prune!r}: give True or False")
-        self._check_grid_kind()
-        if type(self.max_cycles) is not int or self.max_cycles < 1:
-            raise ValueError(f"max_cycles {self.max_cycles!r} is not an integer of at least 1")
-        if type(self.fixed_cycles) is not int or self.fixed_cycles < 0:
-            raise ValueError(f"fixed_cycles {self.fixed_cycles!r} is not an integer of at least 0")
-        if self.accuracy not in ACCURACIES:
-            raise ValueError(f"accuracy is {self.accuracy!r}: give one of {', '.join(ACCURACIES)}")
-        if self.first_cycles not in ("coarse", "full"):
-            raise ValueError(f"first_cycles is {self.first_cycles!r}: give coarse or full")
-        if not isinstance(self.history, bool | np.bool_):
-            raise ValueError(f"history is {self.history!r}: give True or False")
+        check_installed(self.dispersion)
         return self
 
     def check_forces(self) -> None:
-        """Raise ValueError where an SCF ends before forces are right."""
+        """Raise UsageError where an SCF ends before forces are right."""
         if self.accuracy != "properties":
-            raise ValueError(
+            raise UsageError(
                 f'accuracy="{self.accuracy}" ends the SCF before forces are right: take '
                 'accuracy="properties", the default, or leave out forces'
-            )
-
-    def _check_grid_kind(self) -> None:
-        """Refuse a kind that there is not, or not with this size."""
-        if self.grid_kind not in KINDS:
-            raise ValueError(f"grid_kind is {self.grid_kind!r}: give one of {', '.join(KINDS)}")
-        if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
-            raise ValueError(
-                f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
-                "Gaussian's levels and pruning are not published; give radial points and points of "
-                "each sphere, for example grid_level=(75, 302), and prune=False"
             )
 
     def to_dict(self) -> dict[str, str | int | bool | list[int]]:
@@ -198,20 +153,15 @@ class Settings:
     def has_rough_cycles(self) -> bool:
         """Whether an SCF has cycles on few points: where cycles end when it has converged, and
         there is a grid at all."""
-        from pyscf_ipu.xc import functional
-
-        return (
-            self.first_cycles == "coarse"
-            and not self.fixed_cycles
-            and functional(self.xc).kind != "hf"
-        )
+        has_grid = without_suffix(self.xc) != "hf"
+        return self.first_cycles == "coarse" and not self.fixed_cycles and has_grid
 
     @property
     def grid(self) -> Grid:
         """The size of atomic grids."""
         from pyscf_ipu.elements.atomic_grid import Grid
 
-        return Grid(self.grid_level, bool(self.prune), self.grid_kind)
+        return Grid(self.grid_level, self.prune, self.grid_kind)
 
     @property
     def in_words(self) -> str:
@@ -236,10 +186,9 @@ class Settings:
 
         Gaussian's has no levels and no pruning, so it goes with them unless `grid_kind` is given.
         """
-        found = replace(self, **given)
-        if found.prune or isinstance(found.grid_level, int):
-            found = replace(found, grid_kind=given.get("grid_kind", "pyscf"))
-        return found
+        size, prune = given.get("grid_level", self.grid_level), given.get("prune", self.prune)
+        usual = {"grid_kind": "pyscf"} if prune or isinstance(size, int) else {}
+        return replace(self, **usual | given)
 
     def with_form(self, form: str) -> Settings:
         """The level with one form of electron repulsion for all molecules.
@@ -251,21 +200,11 @@ class Settings:
 
     @property
     def dispersion(self) -> Dispersion | None:
-        """The correction that the functional's name asks for, None without one.
-
-        Raises:
-            ValueError: there are no parameters for it.
-        """
-        from pyscf_ipu.suffixes.names import dispersion_of
-
+        """The correction that the functional's name asks for, None without one."""
         return dispersion_of(self.xc)
 
     def without_dispersion(self) -> Settings:
         """The level that programs compute: that of "b3lyp-d3bj" is that of "b3lyp"."""
-        from pyscf_ipu.suffixes.names import without_suffix
-
-        if without_suffix(self.xc) == self.xc.lower():
-            return self
         return replace(self, xc=without_suffix(self.xc))
 
     def pyscf_mole(self, numbers: np.ndarray, positions: np.ndarray, charge: int = 0) -> Mole:
@@ -337,6 +276,15 @@ class Settings:
         return replace(found, fits=self.jk != "exact")
 
 
-def plain_integer(value: Value) -> Value | int:
-    """NumPy's integers as int, so that one number is one program; all else unchanged."""
-    return int(value) if isinstance(value, np.integer) else value
+def usable(settings: Settings | None) -> Settings:
+    """Settings that can be computed with (`Settings.check`); the default ones for None.
+
+    Raises:
+        TypeError: this is something else; the message says what makes Settings.
+    """
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(
+            f"Settings are needed, not a {type(settings).__name__}: pi.Settings(basis=..., xc=...) "
+            "makes them"
+        )
+    return (settings or Settings()).check()

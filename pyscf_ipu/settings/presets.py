@@ -6,14 +6,15 @@ the dataset where they are known, without pruning where that program prunes in a
 PySCF or not at all.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from pyscf_ipu.advice.nearest import did_you_mean
 from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.elements.spellings import plain_name
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 
@@ -64,7 +65,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             unit_rows=1024,
         ),
         "qm9": Preset(
-            _level("6-31g(2df,p)", "b3lyp", (75, 302), MIXED, prune=False, grid_kind="gaussian"),
+            _level(
+                "6-31g(2df,p)", "b3lyp", (75, 302), cart=MIXED, prune=False, grid_kind="gaussian"
+            ),
             dataset="QM9",
             rows="133,885",
             made_with="Gaussian 09: B3LYP/6-31G(2df,p), 6D 7F",
@@ -149,15 +152,14 @@ def preset(name: str) -> Preset:
     """The preset of a name, of which case, hyphens, underscores and blanks do not count.
 
     Raises:
-        ValueError: no preset has the name; for a known dataset without one the message says why.
+        UsageError: no preset has the name; for a known dataset without one the message says why.
     """
     if not isinstance(name, str):
-        raise ValueError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
+        raise UsageError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
     plain = plain_name(name)
     if plain in PRESETS:
         return PRESETS[plain]
     if plain in WITHOUT_PRESET:
-        raise ValueError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
-    near = difflib.get_close_matches(plain, PRESETS, 1)
-    meant = f" (did you mean {near[0]!r}?)" if near else ""
-    raise ValueError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")
+        raise UsageError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
+    meant = did_you_mean(plain, PRESETS)
+    raise UsageError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")

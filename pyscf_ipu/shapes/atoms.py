@@ -101,10 +101,12 @@ def gather_atoms(
     radius = jnp.concatenate([t.radius[r] for t, r in zip(tables, rows, strict=True)])
     charge, radius = charge.astype(dtype), radius.astype(dtype)
     with jax.named_scope("pairs"):
-        shells = gather_shells(layout, tables, mol, dtype)
+        shells = gather_shells(layout, tables, mol, dtype=dtype)
     axes = None if mol.axes is None else mol.axes.astype(dtype)
     nuclei = mol.positions.astype(dtype)
-    return Atoms(plan, tables, element, charge, radius, nuclei, shells, axes)
+    return Atoms(
+        plan, tables, element, charge=charge, radius=radius, nuclei=nuclei, shells=shells, axes=axes
+    )
 
 
 def gather_shells(

@@ -98,13 +98,15 @@ def auxiliary_layout(shape: Shape, level: AuxiliaryLevel) -> AuxiliaryLayout:
     for kind, runs in sorted(found.items(), key=lambda item: (item[0].l, -item[0].n_prim)):
         first = groups[-1].first + groups[-1].n_functions if groups else 0
         source = tuple(source for source, _ in runs)
-        groups.append(AuxiliaryGroup(kind, source, np.concatenate([a for _, a in runs]), first))
+        groups.append(
+            AuxiliaryGroup(kind, source, np.concatenate([a for _, a in runs]), first=first)
+        )
     return AuxiliaryLayout(tuple(groups))
 
 
 def slot_kinds(slot: SlotClass, level: AuxiliaryLevel) -> tuple[AuxiliaryKind, ...]:
     """The auxiliary shells of a slot, which hold those of every element that it may hold."""
-    members = class_members(slot.family, slot.kinds, level.basis, level.cart)
+    members = class_members(slot.family, slot.kinds, level.basis, cart=level.cart)
     return common_kinds(members, level)
 
 
@@ -112,7 +114,7 @@ def auxiliary_tables(
     slot: SlotClass, level: AuxiliaryLevel, dtype: str
 ) -> tuple[AuxiliaryTable, ...]:
     """Tables of a slot class, one per shell."""
-    members = class_members(slot.family, slot.kinds, level.basis, level.cart)
+    members = class_members(slot.family, slot.kinds, level.basis, cart=level.cart)
     kinds = slot_kinds(slot, level)
     rows = [in_common(z, kinds, level) for z in members]
     tables = []

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ def conformer(
     numbers = np.where(taken, mol.numbers[order], 0)
     rows, first = [], 0
     for kind, count in zip(shape.classes, shape.counts, strict=True):
-        members = class_members(kind.family, kind.kinds, settings.basis, settings.cart)
+        members = class_members(kind.family, kind.kinds, settings.basis, cart=settings.cart)
         here = slice(first, first + count)
         found = np.searchsorted(members, numbers[here])
         rows.append(np.where(taken[here], found, len(members)))
@@ -52,7 +53,9 @@ def conformer(
     axes = None
     if settings.grid.turns:
         axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
-    return Conformer(on_device(element), split(positions, dtype), on_device(occupied), aids, axes)
+    return Conformer(
+        on_device(element), split(positions, dtype), on_device(occupied), aids=aids, axes=axes
+    )
 
 
 def batch(
@@ -63,7 +66,7 @@ def batch(
     convergence: Convergence = PLAIN,
 ) -> Conformer:
     """Conformers with a leading axis of `size`; places beyond the list repeat the first one."""
-    rows = [conformer(mol, shape, settings, convergence) for mol in mols]
+    rows = [conformer(mol, shape, settings, convergence=convergence) for mol in mols]
     rows += [rows[0]] * (size - len(rows))
     return jax.tree.map(lambda *x: np.stack(x), *rows)
 
@@ -77,7 +80,9 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     axes = None
     if settings.grid.turns:
         axes = split(np.zeros((size, 3, 3)), dtype)
-    return Conformer(on_device(element), Pair(words, words), on_device(occupied), aids, axes)
+    return Conformer(
+        on_device(element), Pair(words, words), on_device(occupied), aids=aids, axes=axes
+    )
 
 
 def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " A"]:
@@ -89,8 +94,8 @@ def slot_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarra
     from_centre = mol.positions - _centroid(mol)
     distance = (from_centre**2).sum(axis=1)
     free: dict[SlotClass, list[int]] = {c: [] for c in shape.classes}
-    level = settings.basis, settings.cart, settings.grid
-    list_of = {z: free[slot_class(z, *level)] for z in set(mol.numbers.tolist())}
+    of = partial(slot_class, basis=settings.basis, cart=settings.cart, grid=settings.grid)
+    list_of = {z: free[of(z)] for z in set(mol.numbers.tolist())}
     for atom in np.lexsort((*mol.positions.T, distance, mol.numbers)).tolist():
         list_of[int(mol.numbers[atom])].append(atom)
     order = []
@@ -106,13 +111,15 @@ def _centroid(mol: Molecule) -> np.ndarray:
 
 def ao_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray, " N"]:
     """Index of the slot AO for every AO of PySCF's order, without padding."""
-    level = settings.basis, settings.cart
     classes = [shape.classes[c] for c in shape.slot_class()]
     first = np.concatenate([[0], np.cumsum([c.n_ao for c in classes])])
     slot_of = {atom: slot for slot, atom in enumerate(slot_order(mol, shape, settings))}
     aos = []
     for atom, z in enumerate(mol.numbers.tolist()):
         slot = slot_of[atom]
-        places = slot_places(z, classes[slot].kinds, *level)
-        aos.append(first[slot] + places[np.argsort(element_basis(z, *level).pyscf_order)])
+        places = slot_places(z, classes[slot].kinds, settings.basis, cart=settings.cart)
+        aos.append(
+            first[slot]
+            + places[np.argsort(element_basis(z, settings.basis, settings.cart).pyscf_order)]
+        )
     return np.concatenate(aos).astype(np.int64)

@@ -79,7 +79,15 @@ def layout_of(shape: Shape) -> Layout:
     ao_atom = np.repeat(np.arange(shape.n_atoms, dtype=np.int32), sizes)
     place = np.arange(sizes.max(), dtype=np.int32)
     aos = np.where(place < sizes[:, None], first_ao[:, None] + place, np.int32(sizes.sum()))
-    return Layout(shape, groups, _classes(groups), slots, first_ao, ao_atom, aos)
+    return Layout(
+        shape,
+        groups,
+        _classes(groups),
+        slots=slots,
+        first_ao=first_ao,
+        ao_atom=ao_atom,
+        atom_aos=aos,
+    )
 
 
 def _groups(
@@ -96,7 +104,7 @@ def _groups(
             kind,
             tuple(source for source, _, _ in runs),
             np.concatenate([atoms for _, atoms, _ in runs]),
-            np.concatenate([ao for _, _, ao in runs]),
+            ao=np.concatenate([ao for _, _, ao in runs]),
         )
         for kind, runs in sorted(found.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
     )
@@ -112,7 +120,7 @@ def _classes(groups: tuple[ShellGroup, ...]) -> tuple[PairClass, ...]:
                 indexing="ij",
             )
             keep = first >= second if a == b else np.ones_like(first, bool)
-            pair = KindPair(a, b, first[keep], second[keep])
+            pair = KindPair(a, b, first[keep], second=second[keep])
             found.setdefault((group_a.kind.ls, groups[b].kind.ls), []).append(pair)
     classes = [PairClass(la, lb, tuple(pairs)) for (la, lb), pairs in found.items()]
     return tuple(sorted(classes, key=lambda c: (c.order, c.ls_a, c.ls_b)))

@@ -130,7 +130,7 @@ def slot_class(number: int, basis: str, cart: Cart, grid: Grid | int) -> SlotCla
     element_basis(number, basis, cart)  # raises InvalidMolecule
     family = family_of(number)
     kinds = slot_kinds(number, basis, cart)
-    members = class_members(family, kinds, basis, cart)
+    members = class_members(family, kinds, basis, cart=cart)
     points = max(len(atomic_grid(z, grid).weights) for z in members)
     return SlotClass(family, kinds, points)
 
@@ -218,13 +218,13 @@ def shape_of(
     Raises:
         InvalidMolecule: the basis lacks an element.
     """
-    found = Counter(slot_class(int(z), basis, cart, grid) for z in numbers)
+    found = Counter(slot_class(int(z), basis, cart, grid=grid) for z in numbers)
     n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
     pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
     target = padded_hydrogens(n_heavy, n_hydrogen, coarse) if pad else n_hydrogen
     if target:
-        found[slot_class(1, basis, cart, grid)] = target
+        found[slot_class(1, basis, cart, grid=grid)] = target
     ordered = sorted(found.items(), key=lambda item: (-item[0].family[0], repr(item[0])))
     return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
 

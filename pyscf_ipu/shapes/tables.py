@@ -63,12 +63,13 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
     """Tables for every class of a shape, as NumPy arrays in the words of the SCF dtype."""
     dtype = np.dtype(settings.numerics.scf_dtype).name
     tables = tuple(
-        _class_table(c, settings.basis, settings.cart, settings.grid, dtype) for c in shape.classes
+        _class_table(c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype)
+        for c in shape.classes
     )
     if settings.has_rough_cycles:
         tables = tuple(
             table._replace(
-                rough=_rough_grid(c, settings.basis, settings.cart, settings.grid, dtype)
+                rough=_rough_grid(c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype)
             )
             for c, table in zip(shape.classes, tables, strict=True)
         )
@@ -83,9 +84,9 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
 
 @functools.cache
 def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> ClassTable:
-    members = class_members(slot.family, slot.kinds, basis, cart)
+    members = class_members(slot.family, slot.kinds, basis, cart=cart)
     bases = [element_basis(z, basis, cart) for z in members]
-    places = [slot_places(z, slot.kinds, basis, cart) for z in members]
+    places = [slot_places(z, slot.kinds, basis, cart=cart) for z in members]
     radial = [_in_slot(b, slot) for b in bases]
     grids = [atomic_grid(z, grid) for z in members]
     n_grid = slot.n_grid
@@ -122,7 +123,7 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
 
 @functools.cache
 def _rough_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> RoughGrid:
-    members = class_members(slot.family, slot.kinds, basis, cart)
+    members = class_members(slot.family, slot.kinds, basis, cart=cart)
     grids = [atomic_grid(z, rough_grid(grid)) for z in members]
     return RoughGrid(
         points=_stack(dtype, [g.points for g in grids], 0.0),

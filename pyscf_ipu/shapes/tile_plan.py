@@ -129,9 +129,10 @@ def tile_plan(shape: Shape, n_tiles: int = 1, strip_primitives: int = STRIP_PRIM
     strips: list[Strips] = []
     for pair_class in layout.classes:
         first_row = strips[-1].first_row + strips[-1].n_rows if strips else 0
-        strips.append(_cut(layout, pair_class, strip_primitives, first_row))
-    rows = _rows(layout, strips)
-    return TilePlan(layout, tuple(strips), _place(strips, n_tiles), *rows, n_tiles)
+        strips.append(_cut(layout, pair_class, strip_primitives, first_row=first_row))
+    row_of, aos = _rows(layout, strips)
+    blocks = _place(strips, n_tiles)
+    return TilePlan(layout, tuple(strips), blocks, row_of=row_of, aos=aos, n_tiles=n_tiles)
 
 
 def primitives_of(layout: Layout, member: KindPair) -> int:
@@ -179,8 +180,18 @@ def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row
         pair_strip[hand], pair_place[hand] = s, np.arange(len(hand))
     shared = np.append(np.repeat(_shared_atom(layout, pair_class), chunks), -1).astype(np.int32)
     products = max(products_of(layout, m) for m in pair_class.members)
-    arrays = source, segment, shared[source], pair_strip, pair_place
-    return Strips(pair_class, chunk, *arrays, max(map(len, hands)), products, first_row)
+    return Strips(
+        pair_class,
+        chunk,
+        source,
+        segment=segment,
+        atom=shared[source],
+        pair_strip=pair_strip,
+        pair_place=pair_place,
+        pairs_per_strip=max(map(len, hands)),
+        n_products=products,
+        first_row=first_row,
+    )
 
 
 def _shared_atom(layout: Layout, pair_class: PairClass) -> Int[np.ndarray, " pairs"]:
@@ -222,7 +233,7 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
             heapq.heappush(heap, (load + found[i][4], tile))
         tiles[i] = tuple(chosen)
     return tuple(
-        Block(a, b, first, second, cost, tiles[i])
+        Block(a, b, first, ket_strip=second, cost=cost, tiles=tiles[i])
         for i, (a, b, first, second, cost) in enumerate(found)
     )
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from pyscf_ipu.advice.nearest import as_molecule
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
@@ -80,7 +80,7 @@ def results(
 
     Raises:
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
-        ValueError: workers is not a whole number from 1 on.
+        UsageError: workers is not a whole number from 1 on.
     """
     found: dict[int, MoleculeResult] = {}
     groups: dict[Shape, list[int]] = {}
@@ -128,7 +128,7 @@ def results(
 def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:
     """How many batches are computed at a time: as many as were asked for and memory holds."""
     if workers is not None and (type(workers) is not int or workers < 1):
-        raise ValueError(f"workers={workers!r}: give a whole number from 1 on, or None")
+        raise UsageError(f"workers={workers!r}: give a whole number from 1 on, or None")
     here = platform()
     largest = max((solver.memory_bytes(shape) for shape in shapes), default=1)
     room = int(MEMORY_SHARE * here.room() / largest)

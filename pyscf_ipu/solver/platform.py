@@ -71,7 +71,9 @@ def size_limit(settings: Settings) -> int:
     here, n, found = platform(), 1, 0
     room = MEMORY_SHARE * here.room()
     while True:
-        shape = shape_of([6] * n + [1] * (2 * n + 2), settings.basis, settings.cart, settings.grid)
+        shape = shape_of(
+            [6] * n + [1] * (2 * n + 2), settings.basis, settings.cart, grid=settings.grid
+        )
         if found and here.call_bytes(shape, settings, 1) > room:
             return found
         n, found = n + 1, shape.n_ao

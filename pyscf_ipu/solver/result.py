@@ -142,7 +142,7 @@ def from_solution(
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
     kind = settings.dispersion
-    added = correction(kind, mol.numbers, mol.positions, mol.charge)
+    added = correction(kind, mol.numbers, mol.positions, charge=mol.charge)
     forces = None
     if gradient is not None:
         forces = added.forces - np.asarray(gradient, np.float64)[atoms]
@@ -177,7 +177,7 @@ def from_solution(
         forces=forces,
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
-        history=_history(out, cycles, added.energy, bool(np.isfinite(lumo))),
+        history=_history(out, cycles, added.energy, has_gap=bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )

@@ -7,13 +7,14 @@ from functools import partial
 import jax
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.scf.machine import HOST, Machine
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables
 from pyscf_ipu.shapes.shape import Shape
@@ -45,9 +46,9 @@ def rks_core(
 
     Raises:
         InvalidMolecule: as `Solver.shape`.
-        ValueError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
+        UsageError: a setting cannot be used, or float64 is asked for without JAX's 64-bit mode.
     """
-    settings = (settings or Settings()).check()
+    settings = usable(settings)
     numerics = settings.numerics
     mol.check(settings.precision)
     shape = Solver(settings).shape(mol, coarse)
@@ -55,9 +56,9 @@ def rks_core(
     if not how.branches:
         settings = replace(settings, first_cycles="full")
     if settings.form(shape.n_ao) == "ri" and not how.has_float64 and not numerics.refines:
-        return _with_fit(mol, shape, settings, how)
+        return _with_fit(mol, shape, settings, machine=how)
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError(
+        raise UsageError(
             f"precision={numerics.name!r} with jk={settings.jk!r} computes in float64: make, trace "
             "and run the program inside `with jax.enable_x64(True)`, or choose float32 and exact"
         )
@@ -65,7 +66,7 @@ def rks_core(
     def core(
         table: tuple[tables.ClassTable, ...], conformer: shapes_conformer.Conformer
     ) -> Solution:
-        return restricted_kohn_sham(shape, settings, table, conformer, how)
+        return restricted_kohn_sham(shape, settings, table, mol=conformer, machine=how)
 
     return core, (
         tables.shape_tables(shape, settings),
@@ -91,6 +92,6 @@ def _with_fit(
         fit: Operators,
     ) -> Solution:
         how = with_fit(machine, fit, guess_density)
-        return restricted_kohn_sham(shape, exact, table, conformer, how)
+        return restricted_kohn_sham(shape, exact, table, mol=conformer, machine=how)
 
     return core, (tables.shape_tables(shape, exact), conformer, fit)

@@ -18,7 +18,7 @@ def shared_solver(settings: Settings) -> Solver:
     """The solver of these settings on JAX's default device, with all the programs it has.
 
     Raises:
-        ValueError: a setting cannot be used.
+        UsageError: a setting cannot be used.
     """
     with _LOCK:  # a cached function may run twice if two threads call it at once
         return _solver(settings, jax.config.jax_default_device)  # type: ignore[attr-defined]

@@ -15,13 +15,13 @@ from jaxtyping import PyTree
 
 from pyscf_ipu.codelets import warn_if_missing
 from pyscf_ipu.convergence import PLAIN, Convergence
-from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.host.backend import backend
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.auxiliary import check_auxiliary
@@ -49,11 +49,12 @@ class Solver:
     Cheap to make: nothing is compiled before `compile` or `run`.  Threads may share one.
 
     Raises:
-        ValueError: a setting cannot be used.
+        TypeError: these are not Settings.
+        UsageError: the basis cannot be used.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings.check()
+        self.settings = usable(settings)
         self._computed = self.settings.without_dispersion()  # what programs depend on
         self._programs: Programs = {}
         self._lowest: Programs = {}
@@ -74,11 +75,11 @@ class Solver:
         """A solver of a level that differs in dispersion alone; both use the same programs.
 
         Raises:
-            ValueError: the level differs in more than that, or cannot be used.
+            UsageError: the level differs in more than that, or cannot be used.
         """
         new = Solver(settings)
         if new._computed != self._computed:
-            raise ValueError(f"{settings} has other programs than {self.settings}")
+            raise UsageError(f"{settings} has other programs than {self.settings}")
         vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
         return new
 
@@ -102,7 +103,7 @@ class Solver:
                 f"of {self.settings.basis} hold at most {2 * room}: check the charge"
             )
         level = self.settings
-        shape = shape_of(mol.numbers, level.basis, level.cart, level.grid, coarse=coarse)
+        shape = shape_of(mol.numbers, level.basis, level.cart, grid=level.grid, coarse=coarse)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
         elif level.numerics.scf_dtype == np.float32 and shape.n_ao > MOST_AOS:
@@ -148,10 +149,10 @@ class Solver:
                 calls on a CPU.
 
         Raises:
-            ValueError: `stability` goes with `fixed_cycles`.
+            UsageError: `stability` goes with `fixed_cycles`.
         """
         if stability and self.settings.fixed_cycles:
-            raise ValueError(
+            raise UsageError(
                 f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
                 "makes several of as many cycles as they need: leave one"
             )
@@ -161,17 +162,21 @@ class Solver:
             programs, name, make = self._programs, "energies", energies
         program = partial(make, machine=platform().machine)
         size = self._call_size(shape, count)
-        return self._compile(shape, size, programs, name, program, conformer.empty_batch)
+        return self._compile(
+            shape, size, programs, name=name, make=program, empty=conformer.empty_batch
+        )
 
     def compile_gradient(self, shape: Shape, count: int | None = None) -> CompileEvent | None:
         """Make the program that forces need besides ready; None if it is already.
 
         Raises:
-            ValueError: the settings' accuracy does not reach forces.
+            UsageError: the settings' accuracy does not reach forces.
         """
         self.settings.check_forces()
         size = self._call_size(shape, count)
-        return self._compile(shape, size, self._gradients, "gradients", gradients, empty_states)
+        return self._compile(
+            shape, size, self._gradients, name="gradients", make=gradients, empty=empty_states
+        )
 
     def _call_size(self, shape: Shape, count: int | None) -> int:
         size = self.batch_size(shape)
@@ -199,7 +204,7 @@ class Solver:
                 example = empty(shape, self._computed, size)
                 key = f"{name} {shape!r} {self._computed!r} batch of {size}"
                 arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
-                program, cached = kept.compiled(driver, key, arguments, quick)
+                program, cached = kept.compiled(driver, key, arguments, quick=quick)
                 if shape not in self._tables:
                     self._tables[shape] = jax.device_put(tables)
             programs[shape, size] = program
@@ -227,24 +232,24 @@ class Solver:
             stability: follow instabilities to the lowest state, and say whether it is stable.
 
         Raises:
-            ValueError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
+            UsageError: the list is empty or too long, `stability` goes with `fixed_cycles`, or the
                 settings' accuracy does not reach `forces`.
         """
         largest = self.batch_size(shape)
         if not 1 <= len(mols) <= largest:
-            raise ValueError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
+            raise UsageError(f"{len(mols)} molecules in a batch: this shape takes 1 to {largest}")
         size = self._call_size(shape, len(mols))
         if forces:
             self.compile_gradient(shape, len(mols))
         self.compile(shape, stability, len(mols))
-        batch = conformer.batch(mols, shape, self.settings, size, convergence)
+        batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
         with self.settings.numerics.scope():
             count = np.int32(len(mols))
             programs = self._lowest if stability else self._programs
             out = programs[shape, size](self._tables[shape], batch, count)
             gradient = None
             if forces:
-                state = State(batch, out.density, out.orbitals, out.orbital_energy)
+                state = State(batch, out.density, out.orbitals, levels=out.orbital_energy)
                 gradient = jax.device_get(
                     self._gradients[shape, size](self._tables[shape], state, count)
                 )
@@ -257,6 +262,8 @@ class Solver:
             return jax.tree.map(itemgetter(b), (out, gradient))
 
         return [
-            from_solution(row(b), mol, shape, self.settings, orbitals, stability)
+            from_solution(
+                row(b), mol, shape, settings=self.settings, orbitals=orbitals, stability=stability
+            )
             for b, mol in enumerate(mols)
         ]

@@ -103,7 +103,7 @@ def descend(
         return (state.steps < STEPS) & ~state.minimum & (state.radius > SHORTEST)
 
     def step(state: _State) -> _State:
-        state = _moved(problem, state, n_occupied, tolerance)
+        state = _moved(problem, state, n_occupied, tolerance=tolerance)
         orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
         fock = similar(state.matrix, orbitals)
         squares = orbitals * orbitals
@@ -113,7 +113,9 @@ def descend(
         gradient = jnp.where(allowed, fock, 0.0)
         small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
         stationary = small | (converged & (state.steps == 0))
-        field = Field(orbitals, jnp.diagonal(fock), gradient, allowed, stationary)
+        field = Field(
+            orbitals, jnp.diagonal(fock), gradient, allowed=allowed, stationary=stationary
+        )
         found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
         positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
         minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
@@ -137,10 +139,26 @@ def descend(
     radius = jnp.full((), RADIUS, dtype)
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     matrix, flat = jnp.zeros_like(orbitals), jnp.zeros((), dtype)
-    start = _State(orbitals, matrix, energy, orbitals, radius, none, no, ~no, flat)
+    start = _State(
+        orbitals,
+        matrix,
+        energy,
+        trial=orbitals,
+        radius=radius,
+        steps=none,
+        minimum=no,
+        sound=~no,
+        eigenvalue=flat,
+    )
     end = lax.while_loop(unfinished, step, start)
     density = density_of(end.orbitals, n_occupied)
-    return Descent(density, end.energy, end.minimum & (end.steps == 0), end.sound, end.eigenvalue)
+    return Descent(
+        density,
+        end.energy,
+        end.minimum & (end.steps == 0),
+        sound=end.sound,
+        eigenvalue=end.eigenvalue,
+    )
 
 
 def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precision) -> _State:

@@ -71,8 +71,12 @@ def lowest_scf(
     def another(state: _State) -> _State:
         # Later guesses are better than what few points know.
         now = start._replace(guess=state.guess, cycling=cycling, careful=state.rounds > 0)
-        run = scf(problem.cycled, basis, now, max_cycles, tolerance, algebra)
-        down = descend(problem, run.orbitals, start.n_occupied, tolerance, run.converged)
+        run = scf(
+            problem.cycled, basis, now, max_cycles=max_cycles, tolerance=tolerance, algebra=algebra
+        )
+        down = descend(
+            problem, run.orbitals, start.n_occupied, tolerance=tolerance, converged=run.converged
+        )
         # An instability that leads nowhere lower is rounding, of an energy that hardly changes.
         nowhere = ~below(down.energy, run.terms.total())
         stable = run.converged & down.sound & (down.minimum | nowhere)
@@ -85,12 +89,12 @@ def lowest_scf(
         guess = jnp.where(soft, _other_guess(run, start.n_occupied, state.others), down.density)
         done = (stable & ~soft) | ~jnp.isfinite(run.energies.hi[0])
         others = state.others + soft.astype(jnp.int32)
-        return _State(lowest, guess, state.rounds + 1, others, done)
+        return _State(lowest, guess, state.rounds + 1, others=others, done=done)
 
     guess = start.guess
     none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     nothing = Lowest(empty_run(problem.fock, guess), no, none)
-    first = _State(nothing, guess, none, none, no)
+    first = _State(nothing, guess, none, others=none, done=no)
     return lax.while_loop(unfinished, another, first).lowest
 
 

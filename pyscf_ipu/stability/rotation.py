@@ -101,15 +101,17 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         x = _orthogonal(search.following, search.rotations)
         rotations = search.rotations.at[place].set(x)
         images = search.images.at[place].set(hessian(x))
-        value, share, weights = _lowest(rotations, images, gradient, stationary, place)
+        value, share, weights = _lowest(
+            rotations, images, gradient, stationary=stationary, last=place
+        )
         x = jnp.tensordot(weights, rotations, 1, precision="highest")
         image = jnp.tensordot(weights, images, 1, precision="highest")
         residual = image + share * gradient - value * x
         away = gaps - value
         following = residual / jnp.where(jnp.abs(away) < SMALLEST_GAP, SMALLEST_GAP, away)
         scale = 1.0 / jnp.where(stationary, 1.0, jnp.maximum(share, SMALLEST_SHARE))
-        found = Rotation(value, scale * x, scale * length(residual), place + 1)
-        return _Search(rotations, images, found, following)
+        found = Rotation(value, scale * x, scale * length(residual), products=place + 1)
+        return _Search(rotations, images, found, following=following)
 
     downhill = gradient / jnp.maximum(gaps, SMALLEST_GAP)
     mixture = jnp.asarray(_mixture(n), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
@@ -117,8 +119,8 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
     some = 0.1 * length(downhill) / jnp.maximum(length(mixture), SMALLEST_GAP)
     first = jnp.where(stationary, mixture, downhill - some * mixture)
     none, never = jnp.zeros((PRODUCTS, n, n), dtype), jnp.full((), jnp.inf, dtype)
-    nothing = Rotation(never, jnp.zeros((n, n), dtype), never, jnp.zeros((), jnp.int32))
-    return lax.while_loop(unfinished, step, _Search(none, none, nothing, first)).found
+    nothing = Rotation(never, jnp.zeros((n, n), dtype), never, products=jnp.zeros((), jnp.int32))
+    return lax.while_loop(unfinished, step, _Search(none, none, nothing, following=first)).found
 
 
 def _lowest(

@@ -18,6 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands
 from pyscf_ipu.numerics.frozen import Frozen
 
@@ -65,19 +66,19 @@ def tile_put_sharded(array: Array, tiles: Sequence[int]) -> TileShardedArray:
     """Row i of `array` onto tile `tiles[i]`.
 
     Raises:
-        ValueError: the number of rows is not the number of tiles.
+        UsageError: the number of rows is not the number of tiles.
     """
     if array.shape[0] != len(tiles):
-        raise ValueError(
+        raise UsageError(
             f"an array of {array.shape[0]} rows cannot be sharded over {len(tiles)} tiles: "
             "give one row per entry of `tiles`"
         )
-    return _bind(array, "sharded", None, tiles)
+    return _bind(array, "sharded", None, tiles=tiles)
 
 
 def tile_put_replicated(array: Array, tiles: Sequence[int]) -> TileShardedArray:
     """One copy of `array` on each of `tiles`."""
-    return _bind(array, "replicated", None, tiles)
+    return _bind(array, "replicated", None, tiles=tiles)
 
 
 def tile_gather(
@@ -88,13 +89,13 @@ def tile_gather(
     The indices are known at trace time.
 
     Raises:
-        ValueError: there is not one entry per tile.
+        UsageError: there is not one entry per tile.
     """
     rows = array.array if isinstance(array, TileShardedArray) else array
     index = np.asarray(indices, np.int32)
     if len(index) != len(tiles):
-        raise ValueError(f"{len(index)} indices for {len(tiles)} tiles: give one index per tile")
-    return _bind(rows, "gather", Frozen(index), tiles)
+        raise UsageError(f"{len(index)} indices for {len(tiles)} tiles: give one index per tile")
+    return _bind(rows, "gather", Frozen(index), tiles=tiles)
 
 
 def tile_data_barrier(*args: TileShardedArray) -> tuple[TileShardedArray, ...]:

@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
 from pyscf_ipu.tiles.array import TileShardedArray
 from pyscf_ipu.tiles.primitive import Declared, TilePrimitive
@@ -50,19 +51,19 @@ def tile_map(
         The vertex's pytree with a TileShardedArray at every leaf.
 
     Raises:
-        ValueError: there is no argument, the tiles differ (there is no implicit exchange), or
+        UsageError: there is no argument, the tiles differ (there is no implicit exchange), or
             fewer than one vertex is to be computed at a time.
     """
     if not args:
-        raise ValueError("tile_map needs at least one TileShardedArray to know its tiles")
+        raise UsageError("tile_map needs at least one TileShardedArray to know its tiles")
     tiles = args[0].tiles
     for a in args[1:]:
         if a.tiles != tiles:
-            raise ValueError(
+            raise UsageError(
                 "tile_map arguments lie on different tiles: bring them together with tile_gather"
             )
     if together is not False and together < 1:
-        raise ValueError(f"together={together}: compute at least one vertex at a time")
+        raise UsageError(f"together={together}: compute at least one vertex at a time")
     if together is not True and together == 1:
         together = False  # 1 == True: parameters that compare equal must mean the same
     rows = tuple(jax.ShapeDtypeStruct(a.tile_shape, a.dtype) for a in args)

@@ -12,6 +12,7 @@ from typing import TypeVar
 import jax
 from jaxtyping import PyTree
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.numerics.arrays import HostArray
 
 Shapes = tuple[jax.ShapeDtypeStruct, ...]
@@ -81,7 +82,7 @@ def create_ipu_tile_primitive(
                 f"{what}={price!r}: give a function of the shapes, because the same vertex runs "
                 "on rows of different lengths"
             )
-    return TilePrimitive(name, vertex, perf_estimate, tmp_space)
+    return TilePrimitive(name, vertex, perf_estimate, tmp_space=tmp_space)
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,14 @@ class Declared:
         """Lowest and highest cycles of a worker; None if they are to be counted.
 
         Raises:
-            ValueError: the estimate is negative, not finite, or the wrong way round.
+            UsageError: the estimate is negative, not finite, or the wrong way round.
         """
         if self.primitive.perf_estimate is None:
             return None
         found = self.primitive.perf_estimate(target, *self.rows)
         low, high = found if isinstance(found, tuple) else (found, found)
         if not 0.0 <= low <= high < float("inf"):
-            raise ValueError(
+            raise UsageError(
                 f"vertex {self.primitive.name!r} estimates {found} cycles for rows "
                 f"{[r.shape for r in self.rows]}: give one number >= 0, or (lowest, highest)"
             )

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.suffixes.names import HOW, dispersion_of, without_suffix
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
 from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.functionals import Energy, Functional, Term
@@ -35,11 +36,15 @@ def _pure(name: str, pyscf_name: str, libxc: str, *energies: Energy) -> Function
     """A functional without exact exchange, of energies that all have weight one."""
     kind = "lda" if name == "lda" else "gga"
     terms = tuple(Term(1.0, energy) for energy in energies)
-    return Functional(name, kind, 0.0, f"{libxc} of libxc", pyscf_name, terms)
+    return Functional(
+        name, kind, 0.0, definition=f"{libxc} of libxc", pyscf_name=pyscf_name, terms=terms
+    )
 
 
 _ALL = (
-    Functional("hf", "hf", 1.0, "1.00 HF, no density functional", "hf", ()),
+    Functional(
+        "hf", "hf", 1.0, definition="1.00 HF, no density functional", pyscf_name="hf", terms=()
+    ),
     _pure("lda", "lda,vwn", "LDA_X(1) + LDA_C_VWN(7)", slater, vwn5),
     _pure("pbe", "pbe,pbe", "GGA_X_PBE(101) + GGA_C_PBE(130)", pbe_exchange, pbe_correlation),
     _pure(
@@ -47,8 +52,8 @@ _ALL = (
     ),
     _pure("bp86", "b88,p86", "GGA_X_B88(106) + GGA_C_P86(132)", b88, p86),
     _pure("blyp", "b88,lyp", "GGA_X_B88(106) + GGA_C_LYP(131)", b88, lyp),
-    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), "LDA_C_VWN_RPA(8)"),
-    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), "LDA_C_VWN(7)"),
+    _b3lyp("b3lyp", "402 (HYB_GGA_XC_B3LYP)", Term(0.19, vwn_rpa), local_name="LDA_C_VWN_RPA(8)"),
+    _b3lyp("b3lyp5", "475 (HYB_GGA_XC_B3LYP5)", Term(0.19, vwn5), local_name="LDA_C_VWN(7)"),
     # C. Adamo, V. Barone, J. Chem. Phys. 110, 6158 (1999), doi:10.1063/1.478522.
     Functional(
         name="pbe0",
@@ -73,30 +78,24 @@ _ALL = (
 
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
 
-FUNCTIONALS: tuple[str, ...] = tuple(_BY_NAME)
-"""Names accepted by :func:`functional`, without suffixes for dispersion."""
-
 DISPERSION_MARK = "; dispersion: "
 """In a definition, between the functional and its correction."""
 
 
 def functional(name: str) -> Functional:
-    """The functional called ``name``; upper and lower case are the same.
+    """The functional called ``name``, in any spelling that `suffixes.names` knows.
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
     "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
 
     Raises:
-        ValueError: if there is no functional of that name, or no such correction for it.
+        UsageError: there is no functional of that name, or no such correction for it.
     """
-    whole, known = name.lower(), _BY_NAME.get(without_suffix(name))
-    if known is None:
-        raise ValueError(
-            f"unknown functional {name!r}: use one of {', '.join(FUNCTIONALS)}, with dispersion if "
-            f"one of these stands behind the name: {HOW}"
-        )
-    added = dispersion_of(name)
+    if wrong := mistake(name):
+        raise UsageError(wrong)
+    whole = one_spelling(name)
+    known, added = _BY_NAME[without_suffix(whole)], dispersion_of(whole)
     if added is None:
         return known
     definition = f"{known.definition}{DISPERSION_MARK}{added.definition}"

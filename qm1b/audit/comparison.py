@@ -92,7 +92,18 @@ def default_bounds(level: Settings) -> Bounds:
     if level.precision == "float64":
         energy, orbitals, gap_mae = (3e-3, 3e-3), (0.06, 0.6), 0.06
     force_max = 0.1 if level.precision == "float64" else 5.0
-    return Bounds(*energy, gap_mae, 1e-3, 1e-3, *orbitals, *orbitals, force_max)
+    return Bounds(
+        energy_mae_mev=energy[0],
+        energy_max_mev=energy[1],
+        gap_mae_mev=gap_mae,
+        dipole_max_e_bohr=1e-3,
+        charge_max_e=1e-3,
+        homo_mae_mev=orbitals[0],
+        homo_max_mev=orbitals[1],
+        lumo_mae_mev=orbitals[0],
+        lumo_max_mev=orbitals[1],
+        force_max_mev_angstrom=force_max,
+    )
 
 
 def compare(picked: Picked, found: Reference) -> Compared:

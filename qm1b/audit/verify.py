@@ -164,7 +164,9 @@ def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> lis
     levels: Settings | list[Settings] = level
     if level.jk == "auto":
         levels = [level.with_form(picked.form) for picked in wanted]
-    results = recompute_many(conformers, levels, effort.workers, effort.thorough, effort.forces)
+    results = recompute_many(
+        conformers, levels, effort.workers, thorough=effort.thorough, forces=effort.forces
+    )
     found: dict[int, Compared] = {}
     for done, (i, result) in enumerate(results, start=1):
         found[i] = comparison.compare(wanted[i], result)

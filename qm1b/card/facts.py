@@ -77,4 +77,12 @@ def gather(folder: Path) -> Facts:
         raise UserError(f"{path} cannot be read ({error}); run qm1b verify again") from None
     if not isinstance(audit, dict | None):
         raise UserError(f"{path} is not what qm1b verify writes; run qm1b verify again")
-    return Facts(source.manifest, source.status, collect(folder), drops, unfinished, audit, found)
+    return Facts(
+        source.manifest,
+        source.status,
+        collect(folder),
+        drops=drops,
+        notice=unfinished,
+        audit=audit,
+        versions=found,
+    )

@@ -46,7 +46,7 @@ def card(
         configs: lines of the front matter.
         columns: those of the published files; without them the fields of the shards.
     """
-    shards = [(f.name, f.unit, f.description) for f in fields_of(facts.settings)]
+    shards = [(f.name, f.unit, f.text) for f in fields_of(facts.settings)]
     settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
     told = {k: v for k, v in asdict(said).items() if k != "creators"}
     stated = {name: without_html(value) or NOT_STATED for name, value in told.items()}

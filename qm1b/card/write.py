@@ -53,7 +53,7 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
     else:
         published, root = tables, out
     if published:
-        about = croissant(published, root, said, summary(facts))
+        about = croissant(published, root, said, description=summary(facts))
         texts[CROISSANT] = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     figures = [plots.overview(facts.stats.distributions, out / FIGURES)]
     if facts.audit and (folder / VERIFY_PNG).exists():
@@ -63,7 +63,7 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
     names = [f"{FIGURES}/{path.name}" for path in figures]
     configs = _configs(tables) if tables else ""
     columns = described(next(iter(tables.values()))) if tables else ()
-    texts[CARD] = card(facts, said, names, configs, columns) + "\n"
+    texts[CARD] = card(facts, said, names, configs=configs, columns=columns) + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import ClassVar
 
 import tyro
 
@@ -19,6 +20,16 @@ class Verify:
     Exits with 1 if an invariant is broken or a bound is exceeded. Bounds not given here are those
     of the precision and basis.
     """
+
+    stdout_is_log: ClassVar = True
+    groups: ClassVar = {
+        "bound": (
+            "What may differ at most, where it is not as for the precision and basis.",
+            "energy_mae_mev energy_max_mev gap_mae_mev dipole_max_e_bohr charge_max_e homo_mae_mev "
+            "homo_max_mev lumo_mae_mev lumo_max_mev force_max_mev_angstrom higher_percent "
+            "lower_percent not_compared_percent",
+        )
+    }
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -84,7 +95,7 @@ class Verify:
             effort = Effort(
                 self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
             )
-            audit = verify(self.folder, self.sample, self.seed, bounds, effort)
+            audit = verify(self.folder, self.sample, self.seed, bounds=bounds, effort=effort)
         say(as_text(audit, self.worst))
         for path in write(audit, out):
             say(path)
@@ -111,6 +122,8 @@ class Card:
     Run qm1b verify first, so that the card can state the measured errors.
     """
 
+    stdout_is_log: ClassVar = True
+
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
     out: Path | None = None
@@ -136,8 +149,16 @@ class Card:
         from qm1b.card.write import write
 
         name = self.name or self.folder.resolve().name
-        said = Statements(name, self.license, self.purpose, self.creators, self.contact, self.url)
-        for path in write(self.folder, self.out or self.folder / "card", said, self.parquet):
+        said = Statements(
+            name,
+            self.license,
+            self.purpose,
+            creators=self.creators,
+            contact=self.contact,
+            url=self.url,
+        )
+        out = self.out or self.folder / "card"
+        for path in write(self.folder, out, said, parquet=self.parquet):
             say(path)
         warn_if_incomplete(self.folder)
         return 0

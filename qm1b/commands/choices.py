@@ -3,11 +3,12 @@
 from contextlib import suppress
 from pathlib import Path
 
-from pyscf_ipu.settings import Preset, Settings, preset
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.settings import Settings
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.inputs import GEOMETRIES
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST
 from qm1b.settings import STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0
@@ -50,21 +51,13 @@ def forces_need(level: Settings, preset: str | None) -> None:
     """
     try:
         level.check_forces()
-    except ValueError:
+    except UsageError:
         asked = "--forces" if preset is None else f"--preset {preset}, which has forces,"
         without = "--forces" if preset is None else "give --no-forces"
         raise UserError(
             f"{asked} and --accuracy {level.accuracy} do not fit, because the SCF ends before "
             f"forces are right: leave out --accuracy, or {without}"
         ) from None
-
-
-def of_dataset(name: str) -> Preset:
-    """The preset of a name; raises UserError."""
-    try:
-        return preset(name)
-    except ValueError as error:
-        raise UserError(str(error)) from None
 
 
 def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
@@ -84,10 +77,7 @@ def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
         return int(there["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
-    try:
-        limit = of_memory(level.check())
-    except (ValueError, ImportError) as error:  # a package of a dispersion correction
-        raise UserError(str(error)) from None
+    limit = of_memory(level.check())
     if is_share:
         raise UserError(
             f"--shard with this preset needs --max-aos: otherwise it comes from a machine's memory "
@@ -108,7 +98,7 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
             f"--smiles-column is for tables, but the input looks like {input_format}; "
             "leave it out, or add --input-format table if the input is a table"
         )
-    if chosen.id_column is not None and input_format == "smiles":
+    if chosen.id_column is not None and input_format in ("smiles", ID_FIRST):
         raise UserError(
             "--id-column is for tables, SDF and extended XYZ: on a line of SMILES, the id is what "
             "follows; leave it out, or add --input-format table if the input is a table"

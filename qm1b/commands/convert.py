@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import tyro
 
+from pyscf_ipu.command_line.targets import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
@@ -20,7 +21,9 @@ SplitFormat = Literal[FormatName, "extxyz.gz"]
 class Merge:
     """Join the folders of qm1b generate --shard into one, as if a single run had filled it."""
 
-    folders: tyro.conf.Positional[tuple[Path, ...]]
+    stdout_is_log: ClassVar = True
+
+    folders: SeveralPaths
     """Folders of the parts."""
     out: Path
     """Folder for the whole; it may contain the parts' folders."""
@@ -45,6 +48,8 @@ class Merge:
 @dataclass(frozen=True)
 class Export:
     """Write a dataset in another format: one file for a reader, or a folder for a dataset hub."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -72,7 +77,7 @@ class Export:
         if self.valid_rows:
             raise UserError("--valid-rows is for --parts; qm1b split makes a validation set else")
 
-        done = export(self.folder, self.out, self.all, self.format)
+        done = export(self.folder, self.out, self.all, kind=self.format)
         why = ""
         if done.left_out:
             why = f"; left out {done.left_out} not converged or not finite (--all keeps them)"
@@ -93,7 +98,7 @@ class Export:
             raise UserError("--parts writes QM1B's own layout: leave --all and --format out")
         if not (0 <= self.valid_rows < 2**63 and self.valid_rows == int(self.valid_rows)):
             raise UserError(f"--valid-rows is {self.valid_rows}: give a whole number of rows")
-        done = export_parts(self.folder, self.out, parts, int(self.valid_rows))
+        done = export_parts(self.folder, self.out, parts, valid_rows=int(self.valid_rows))
         why = f"; left out {done.left_out} not converged or not finite" if done.left_out else ""
         say(
             f"{self.out}: {counted(done.train_rows, 'row')} in {counted(parts, 'part')}, "
@@ -108,6 +113,8 @@ class Export:
 @dataclass(frozen=True)
 class Import:
     """Restore a dataset folder from a file of qm1b export --all."""
+
+    stdout_is_log: ClassVar = True
 
     file: tyro.conf.Positional[Path]
     """A .parquet, .extxyz or .extxyz.gz file; the files exported with it must be beside it."""
@@ -129,6 +136,8 @@ class Import:
 @dataclass(frozen=True)
 class Split:
     """Split a dataset by molecule: all conformers of a molecule go into the same set."""
+
+    stdout_is_log: ClassVar = True
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""

@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
-from pyscf_ipu.elements.cartesian import MIXED, Cart
-from pyscf_ipu.settings import Settings
+from pyscf_ipu.elements.cartesian import Cart
+from pyscf_ipu.errors import UsageError
+from pyscf_ipu.settings import Settings, preset
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
-from qm1b.commands.choices import conformers, forces_need, of_dataset, size_limit, stability
+from qm1b.commands.choices import conformers, forces_need, size_limit, stability
 from qm1b.commands.ending import (
     how_to_go_on,
     outcome,
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
 EXIT_NOTHING = 1
-CARTS: dict[str, Cart] = {"True": True, "False": False, MIXED: MIXED}
-"""What the words of --cart mean."""
-
 DEFAULT_PRESET, FEW_CONFORMERS = "qm1b", 4
 """Without --preset: the level, and conformers for a first look."""
 
@@ -44,7 +42,35 @@ TOO_LARGE = 2**63
 class Generate(RunSettings):
     """Compute a dataset from a file of molecules."""
 
-    source: tyro.conf.Positional[Path] = SAMPLE
+    groups: ClassVar = {
+        "level of theory": (
+            "How molecules are computed, where it is not as the preset has it.",
+            "preset basis xc grid_level unpruned grid_kind precision cart jk accuracy fixed_cycles "
+            "history forces",
+        ),
+        "conformers": (
+            "Geometries of a molecule.",
+            "conformers seed embed_timeout relax rattle_angstrom",
+        ),
+        "quality": (
+            "What becomes of doubtful rows, and how rows are checked.",
+            "retry stability audit retry_dropped",
+        ),
+        "computing": (
+            "On which machines, and in which way.",
+            "workers shard cluster padding allow_other_versions",
+        ),
+        "files": (
+            "What is read and written.",
+            "out input_format smiles_column id_column limit max_aos keep_charged price trace",
+        ),
+    }
+    stdout_is_log: ClassVar = True
+
+    source: Annotated[
+        tyro.conf.Positional[Path],
+        tyro.conf.arg(help_behavior_hint="If not given, a sample of 300 that comes with qm1b."),
+    ] = SAMPLE
     """SMILES, one per line (GDB's columns may follow); CSV or TSV with a column of SMILES; SDF, XYZ
     or extended XYZ with geometries; compressed or in a .tar.gz too; or - for standard input."""
     out: Path | None = None
@@ -55,7 +81,7 @@ class Generate(RunSettings):
     conformers: int | None = None  # type: ignore[assignment]
     """Conformers per molecule; if not given, the preset's number, which is 1000 for qm1b, or 4
     without a preset. Displaced copies per geometry, 1 if not given."""
-    forces: Literal["True", "False"] | None = None  # type: ignore[assignment]
+    forces: bool | None = None  # type: ignore[assignment]
     """Also compute the force on every atom, -dE/dR (--forces), or not (--no-forces), instead of the
     preset's choice; rows that did not converge have none."""
     max_aos: int | None = None  # type: ignore[assignment]
@@ -73,7 +99,7 @@ class Generate(RunSettings):
     grid_level: int | tuple[int, int] | None = None
     """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
     of each sphere."""
-    unpruned: Literal["True", "False"] | None = None
+    unpruned: bool | None = None
     """Keep all points of every sphere (--unpruned), or leave some out as PySCF does
     (--no-unpruned); if not given, as the preset does, or as PySCF does with --grid-level 0 to 9."""
     grid_kind: Literal["pyscf", "gaussian"] | None = None
@@ -82,7 +108,7 @@ class Generate(RunSettings):
     precision: str | None = None
     """float32, mixed (float32, with the final energy in float64) or float64 instead of the
     preset's."""
-    cart: Literal["True", "False", "6d7f"] | None = None
+    cart: Cart | None = None
     """Cartesian d and f functions (--cart), spherical ones (--no-cart), or cartesian d and
     spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
     jk: Literal["exact", "ri", "auto"] | None = None
@@ -135,7 +161,7 @@ class Generate(RunSettings):
             source,
             out,
             settings,
-            self.workers,
+            workers=self.workers,
             share=share,
             other_versions=versions,
             cluster=self.cluster,
@@ -199,7 +225,7 @@ def _chip(name: str | None) -> "Target | None":
 
     try:
         return priced_target(name)
-    except ValueError as error:
+    except UsageError as error:
         raise UserError(f"--price: {error}") from None
 
 
@@ -243,7 +269,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
             raise UserError(f"--{name} is {value}: it must be at least {least}, and below 2**63")
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
-    dataset = of_dataset(command.preset or DEFAULT_PRESET)
+    dataset = preset(command.preset or DEFAULT_PRESET)
     level = {
         "basis": command.basis,
         "xc": command.xc and command.xc.lower(),
@@ -259,12 +285,14 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     }
     given = {name: value for name, value in level.items() if value is not None}
     input_format = inputs.resolve(source or command.source, command.input_format)
+    if input_format in inputs.REMARKS:
+        say(f"qm1b: {source or command.source}: {inputs.REMARKS[input_format]}", to_stderr=True)
     settings: Json = {f.name: getattr(command, f.name) for f in fields(RunSettings)}
     settings["level"] = Settings.preset(command.preset or DEFAULT_PRESET).changed(**given)
     settings["conformers"] = conformers(
         command, input_format, dataset.conformers if command.preset else FEW_CONFORMERS
     )
-    settings["forces"] = dataset.forces if command.forces is None else command.forces == "True"
+    settings["forces"] = dataset.forces if command.forces is None else command.forces
     if settings["forces"]:
         forces_need(settings["level"], command.preset if command.forces is None else None)
     settings["max_aos"] = (
@@ -281,14 +309,14 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
 def _cart(command: Generate) -> Cart | None:
     """The kind of functions; None for the preset's choice, which is that of its own basis."""
     if command.cart is not None:
-        return CARTS[command.cart]
+        return command.cart
     return None if command.basis is None else False
 
 
 def _prune(command: Generate) -> bool | None:
     """Whether grids are pruned; None for the preset's choice."""
     if command.unpruned is not None:
-        return command.unpruned == "False"
+        return not command.unpruned
     return True if isinstance(command.grid_level, int) else None
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import tyro
 
-from pyscf_ipu.commands.json_option import TO_STDOUT, JsonTarget, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
@@ -79,11 +80,10 @@ class PlanCommand:
 
         if self.measured is not None or self.price_per_hour is not None:
             raise UserError("--ipu needs neither --measured nor --price-per-hour: leave them out")
-        if self.json and self.json != TO_STDOUT and not self.json.absolute().parent.is_dir():
-            raise UserError(f"{self.json}: there is no folder {self.json.parent}; make it first")
+        check_folders([self.json])
         try:
             system = priced_target(name)
-        except ValueError as error:
+        except UsageError as error:
             raise UserError(f"--ipu: {error}") from None
         source = self.file or self.smiles_file or SAMPLE
         settings = run_settings(Generate(source=source, preset=self.preset))
@@ -93,7 +93,9 @@ class PlanCommand:
         coarse = cheaper(settings.level, round(molecules), each) == COARSE
         quiet = self.json == TO_STDOUT
         tell = (lambda _: None) if quiet else say
-        plan = pod_plan(found, settings.level, system, float(molecules * each), coarse, tell)
+        plan = pod_plan(
+            found, settings.level, system, rows=float(molecules * each), coarse=coarse, tell=tell
+        )
         if self.json is not None:
             put_json(json.dumps(plan.to_dict(), indent=1), self.json)
         if not quiet:
@@ -105,13 +107,13 @@ class PlanCommand:
 
         It has the padding of the dataset that is planned.
         """
-        from qm1b.commands.choices import of_dataset
+        from pyscf_ipu.settings import preset
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
         from qm1b.engine.padding import cheaper
         from qm1b.report.estimate import FEWEST_ROWS
         from qm1b.run.generate import Run, generate
 
-        quick = of_dataset(self.preset) is of_dataset("qm1b")
+        quick = preset(self.preset) is preset("qm1b")
         each = MEASURED_CONFORMERS if quick else FEWER_CONFORMERS
         source = self.smiles_file or self.file or SAMPLE
         flags = Generate(

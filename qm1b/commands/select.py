@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import tyro
-
+from pyscf_ipu.command_line.targets import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.errors import UserError
 
@@ -25,7 +24,9 @@ class Select:
     Duplicates stay, and so do molecules that cannot be computed: qm1b generate drops them.
     """
 
-    files: tyro.conf.Positional[tuple[Path, ...]]
+    stdout_is_log: ClassVar = True
+
+    files: SeveralPaths
     """SMILES: files as for qm1b generate, compressed or in archives too; read one after another."""
     out: Path
     """File for the lines that are chosen; ends in .smi, .smiles or .txt."""
@@ -74,4 +75,6 @@ class Select:
         if self.fewest_hydrogens and count is None:
             raise UserError("--fewest-hydrogens needs --molecules: else all that fit are taken")
         wanted = None if count is None else int(count)
-        return Criteria((low, high), self.max_hydrogens, wanted, self.fewest_hydrogens)
+        return Criteria(
+            (low, high), self.max_hydrogens, wanted, fewest_hydrogens=self.fewest_hydrogens
+        )

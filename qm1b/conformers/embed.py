@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Integer
 
+from pyscf_ipu.errors import InvalidMolecule
 from qm1b.conformers.embedding import (
     GIVEN,
     NOT_RELAXED,
@@ -62,8 +63,10 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     ):
         number = candidate.first + len(kept)
         try:  # copies of one geometry: after a failed step another one is tried
-            positions = _finished(found.numbers, xyz, candidate, settings, seed, copy)
-        except ValueError as error:
+            positions = _finished(
+                found.numbers, xyz, candidate, settings=settings, seed=seed, copy=copy
+            )
+        except InvalidMolecule as error:
             problem = f"; {error}"
             continue
         kept.append(
@@ -88,7 +91,7 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
         drop = drop_of(
             candidate, reason, f"{len(kept)} of {settings.conformers} conformers{problem}"
         )
-    return Embedded(candidate.line, tuple(kept), drop, found.starved)
+    return Embedded(candidate.line, tuple(kept), drop, starved=found.starved)
 
 
 def _geometries(
@@ -103,12 +106,12 @@ def _geometries(
     given = candidate.geometry
     if given is not None:
         copies = np.repeat(given.positions[None], settings.conformers, axis=0)
-        labels = (GIVEN,) * settings.conformers, (NOT_RELAXED,) * settings.conformers
-        found = Embeddings(given.numbers.astype(np.int64), copies, *labels)
+        how, relaxation = ((name,) * settings.conformers for name in (GIVEN, NOT_RELAXED))
+        found = Embeddings(given.numbers.astype(np.int64), copies, how, relaxation=relaxation)
         return found, given.input_atom
     graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
     seconds = RDKIT_SHARE * time_limit(settings)
-    found = embeddings(graph, settings.conformers, seed, seconds, settings.relax)
+    found = embeddings(graph, settings.conformers, seed, seconds=seconds, relax=settings.relax)
     return found, candidate.atoms.of_rows(graph) if candidate.atoms else ()
 
 
@@ -123,14 +126,14 @@ def _finished(
     """Displaced, rounded and checked positions.
 
     Raises:
-        ValueError: they cannot be computed.
+        InvalidMolecule: they cannot be computed.
     """
     from pyscf_ipu.molecule.molecule import Molecule
 
     if settings.rattle_angstrom:
-        moved = rattled(numbers, positions, settings.rattle_angstrom, seed, copy)
+        moved = rattled(numbers, positions, settings.rattle_angstrom, seed=seed, copy=copy)
         if moved is None:
-            raise ValueError("displaced atoms came too close in every try")
+            raise InvalidMolecule("displaced atoms came too close in every try")
         positions = moved
     positions = rounded(positions)
     molecule = Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles)
@@ -147,4 +150,4 @@ def _without_any(candidate: Candidate, settings: RunSettings, problem: str) -> s
 
 def drop_of(candidate: Candidate, reason: str, detail: str) -> Drop:
     """A molecule, or a part of its conformers, that is left out."""
-    return Drop(candidate.line, candidate.smiles, reason, detail, candidate.id)
+    return Drop(candidate.line, candidate.smiles, reason, detail=detail, id=candidate.id)

@@ -98,7 +98,7 @@ def embeddings(
             if clock.is_over:
                 break
             chunk_seed = _seed_of_chunk(seed, first // CHUNK)
-            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock)
+            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock=clock)
             relaxation += _relaxed(graph, relax) if found else []
             angstrom += [conformer.GetPositions() for conformer in graph.GetConformers()]
             how += found
@@ -107,8 +107,14 @@ def embeddings(
     whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
     positions = whole[:, order] / BOHR_TO_ANGSTROM
     timed_out = len(how) < count and clock.has_struck
-    found = tuple(how), tuple(relaxation), timed_out, clock.starved
-    return Embeddings(numbers[order], positions, *found)
+    return Embeddings(
+        numbers[order],
+        positions,
+        tuple(how),
+        relaxation=tuple(relaxation),
+        timed_out=timed_out,
+        starved=clock.starved,
+    )
 
 
 class _Clock:
@@ -161,7 +167,7 @@ def _times() -> tuple[float, float]:
 
 def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:
     """Embed up to `count` conformers into `graph`; how each was found."""
-    found = etkdg(graph, count, seed, clock.embed)
+    found = etkdg(graph, count, seed, embed=clock.embed)
     return [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
 
 

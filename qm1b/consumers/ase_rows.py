@@ -69,8 +69,8 @@ def _ase_row(row: Record) -> AseRow:
         row["numbers"].astype(np.int64),
         row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
         results,
-        energies,
-        *(row[name] for name in ("charge", "smiles", "line", "conformer", "id")),
+        energies=energies,
+        **{name: row[name] for name in ("charge", "smiles", "line", "conformer", "id")},
     )
 
 

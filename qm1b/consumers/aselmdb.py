@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from qm1b.consumers.ase_rows import MULTIPLICITY, AseRow, ase_rows
 from qm1b.errors import UserError
 from qm1b.process import files
@@ -39,13 +40,15 @@ def write_aselmdb(out: Path, batches: Iterator[Batch], source: Dataset) -> list[
     Of a row only its number of atoms stays in memory, in two bytes.
 
     Raises:
-        UserError: lmdb is not installed, another database is in the folder, or the files cannot be
-            written.
+        UserError: another database is in the folder, or the files cannot be written.
+        MissingPackage: lmdb is not installed.
     """
     try:
         import lmdb
     except ImportError:
-        raise UserError(f"writing {ENDING} needs lmdb: run {how_to_install('exports')}") from None
+        raise MissingPackage(
+            f"writing {ENDING} needs lmdb: run {how_to_install('exports')}"
+        ) from None
     others = [path.name for path in out.parent.glob(f"*{ENDING}") if path != out]
     if others:
         raise UserError(
@@ -59,7 +62,7 @@ def write_aselmdb(out: Path, batches: Iterator[Batch], source: Dataset) -> list[
             with lmdb.open(
                 stream.name, subdir=False, map_size=MOST_BYTES, lock=False, sync=False
             ) as database:
-                _fill(database, batches, source, atoms)
+                _fill(database, batches, source, atoms=atoms)
         except lmdb.Error as error:
             raise OSError(str(error)) from error
 

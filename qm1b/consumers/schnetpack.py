@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 from qm1b.consumers.ase_rows import AseRow, ase_rows, free_atoms_by_number
-from qm1b.errors import UserError
 from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
@@ -51,12 +51,13 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
     """Write rows as one database; there is no file beside it.
 
     Raises:
-        UserError: ASE is not installed, or the file cannot be written.
+        UserError: the file cannot be written.
+        MissingPackage: ASE is not installed.
     """
     try:
         from ase.db.sqlite import SQLite3Database
     except ImportError:
-        raise UserError(
+        raise MissingPackage(
             f"writing SchNetPack's database needs ASE: run {how_to_install('ase')}"
         ) from None
 

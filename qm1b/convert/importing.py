@@ -159,7 +159,7 @@ class _Content:
                 raise self._shortened(what)
             own = self.manifest | self.own.get(unit.index, {})
             attributes = shard_attributes(own, unit.index)
-            shards.write_shard(out, unit.index, unit.rows, unit.drops, attributes)
+            shards.write_shard(out, unit.index, unit.rows, drops=unit.drops, attributes=attributes)
             written.add(unit.index)
             done.rows += len(unit.rows)
             done.drops += len(unit.drops)

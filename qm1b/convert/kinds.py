@@ -60,7 +60,7 @@ def _extxyz(
     first = extxyz.free_atoms(source.free_atoms_of_rows, forces)
 
     def write(stream: IO[bytes]) -> None:
-        extxyz.write(stream, batches, out.suffix == ".gz", first)
+        extxyz.write(stream, batches, out.suffix == ".gz", first=first)
 
     files.atomic_write(out, write)
     return []

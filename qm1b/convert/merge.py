@@ -52,7 +52,7 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
         whole.write_manifest(RUNNING, this_run)
         missing = whole.missing
         for unit in missing:
-            _adopt(whole, unit, paths[unit], other_versions)
+            _adopt(whole, unit, paths[unit], other_versions=other_versions)
         if whole.mended:
             raise UserError(f"{whole.mended}; run the qm1b generate of each folder again")
         whole.write_dropped()

@@ -99,12 +99,12 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
         for batch in source.batches():
             good = is_good(batch)
             left_out += int((~good).sum())
-            for number, some in _by_part(batch.take(np.flatnonzero(good)), parts, share, seed):
+            for number, some in _by_part(batch.take(np.flatnonzero(good)), parts, share, seed=seed):
                 writers[number].add(some)
         for writer in writers:
             writer.close()
     written = [writer.rows for writer in writers]
-    return Parts(sum(written[:-1]), written[-1], left_out, len(names), valid_rows)
+    return Parts(sum(written[:-1]), written[-1], left_out, files=len(names), valid_asked=valid_rows)
 
 
 def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tuple[int, Batch]]:

@@ -148,7 +148,7 @@ def pod_plan(
     cores = target.host_cores
     embeds = any(each.geometry is None for found in samples.values() for each in found)
     host = float(cores) / EMBED_SECONDS if embeds and cores.known else float("inf")
-    return PodPlan(target.name, replicas, rows, prices, host)
+    return PodPlan(target.name, replicas, rows, shapes=prices, host_per_second=host)
 
 
 def _placeholder(candidate: Candidate) -> Molecule:

@@ -125,4 +125,4 @@ def price(
     """One conformer on one IPU of a system."""
     from pyscf_ipu.ipu.command import price_rks
 
-    return price_rks(molecule, level, target, replicas, coarse)
+    return price_rks(molecule, level, target, replicas=replicas, coarse=coarse)

@@ -81,5 +81,5 @@ def probe(engine: Engine) -> Job:
 
     numbers = np.array([1, 1], np.uint8)
     positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
-    conformer = Conformer(0, "[H][H]", 0, 0, 0, numbers, positions)
+    conformer = Conformer(0, "[H][H]", 0, seed=0, charge=0, numbers=numbers, positions=positions)
     return Job(engine.shape(Molecule(numbers, positions)), (conformer,), is_probe=True)

@@ -69,7 +69,7 @@ def _met(shapes: int, molecules: int) -> float:
 def _row_seconds(level: Settings) -> float:
     """Of one core, for a molecule like TYPICAL; infinite if the basis lacks its elements."""
     try:
-        shape = shape_of(TYPICAL, level.basis, level.cart, level.grid)
+        shape = shape_of(TYPICAL, level.basis, level.cart, grid=level.grid)
     except InvalidMolecule:
         return float("inf")
     return ROW_SECONDS * shape.n_ao**2 * shape.n_grid

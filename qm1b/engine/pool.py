@@ -56,7 +56,13 @@ class ComputePool:
         """Memory that a batch of a shape needs, with everything that is tried for it."""
         self._memory_limit = MEMORY_SHARE * available_bytes()
         self.workers = [
-            Worker(engine_worker.serve, (factory, settings), log, environment(), "qm1b-compute")
+            Worker(
+                engine_worker.serve,
+                (factory, settings),
+                log,
+                env=environment(),
+                name="qm1b-compute",
+            )
             for _ in range(n)
         ]
         self._have: list[set[Hashable]] = [set() for _ in self.workers]
@@ -177,7 +183,7 @@ class ComputePool:
                 yield event
             case Compiled(shape, seconds, cached):
                 self._on_disk.add(shape)
-                yield ProgramEvent(index, shape, seconds, cached)
+                yield ProgramEvent(index, shape, seconds, cached=cached)
             case Done(results):
                 self._on_disk.add(job.shape)
                 self._worked.add(job.shape)

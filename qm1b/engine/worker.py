@@ -41,16 +41,19 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
             for stability, members in _parts(job, settings).items():
                 if (job.shape, stability) not in compiled:
                     conn.send(Compiling(job.shape))
-                    ready = _ready(engine, job.shape, stability, settings.forces)
+                    ready = _ready(engine, job.shape, stability, forces=settings.forces)
                     compiled.add((job.shape, stability))
                     if ready is not None:
                         conn.send(ready)
                 molecules = [_molecule(job.conformers[i]) for i in members]
-                run = run_of(job.shape, engine_at, stability, settings.forces, settings.coarse)
+                run = run_of(
+                    job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
+                )
                 found = climb(run, molecules, ladder)
                 results |= dict(zip(members, found, strict=True))
             in_order = [results[i] for i in range(len(job.conformers))]
-            conn.send(Done(audited(job.conformers, in_order, level, settings.audit, settings.seed)))
+            share, seed = settings.audit, settings.seed
+            conn.send(Done(audited(job.conformers, in_order, level, share=share, seed=seed)))
         except (BrokenPipeError, ConnectionError):
             raise  # the pipe is gone, and so is the parent
         except Exception as error:
@@ -75,7 +78,7 @@ def _parts(job: Job, settings: RunSettings) -> dict[bool, list[int]]:
     parts: dict[bool, list[int]] = {}
     share, seed = settings.stability_share, settings.seed
     for i, one in enumerate(job.conformers):
-        drawn = is_drawn(share, "stability", seed, one)
+        drawn = is_drawn(share, "stability", seed, conformer=one)
         parts.setdefault(one.follow or drawn, []).append(i)
     return parts
 

@@ -72,7 +72,7 @@ def must_belong(
     run: Manifest, path: Path, unit: int, attributes: Json, lines: Iterable[int]
 ) -> None:
     """Refuse a good shard of another run: somebody put it there, and it is not ours to remove."""
-    if manifest.contradiction(run, unit, attributes, lines):
+    if manifest.contradiction(run, unit, attributes, lines=lines):
         raise stranger(path)
 
 

@@ -91,7 +91,9 @@ class Manifest:
             fingerprint=settings.fingerprint,
             settings=settings.to_dict(),
             functional_definition=definition,
-            input=InputRecord(path.name, source.sha256, source.n_lines, list(source.skipped)),
+            input=InputRecord(
+                path.name, source.sha256, source.n_lines, skipped=list(source.skipped)
+            ),
             unit_lines=settings.unit_lines,
             shard=str(share),
             versions=versions(settings.packages),
@@ -203,7 +205,7 @@ def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Di
 
 def table(found: list[Difference]) -> str:
     """Differences as aligned lines: field, there, here."""
-    return "\n".join(text_table([("field", "there", "here"), *found], "< < <", "  ", "  "))
+    return "\n".join(text_table([("field", "there", "here"), *found], "< < <", "  ", indent="  "))
 
 
 def _decided(manifest: Manifest) -> dict[str, object]:

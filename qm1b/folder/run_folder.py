@@ -99,7 +99,9 @@ class RunFolder:
         attributes = manifest.shard_attributes(
             replace(self.identity, versions=told).to_dict(), unit.index
         )
-        shards.write_shard(self.path, unit.index, unit.rows, unit.drops, attributes)
+        shards.write_shard(
+            self.path, unit.index, unit.rows, drops=unit.drops, attributes=attributes
+        )
         self.done.add(unit.index)
         self.tally.replace(before, self._tally_of(unit))
         if self.again.pop(unit.index, None) is None:  # else its drops are there: see write_dropped
@@ -112,7 +114,7 @@ class RunFolder:
             Damaged: it is not what was written.
             UserError: it is not of this run, or the disk is full or not writable.
         """
-        _count(self, path, unit, other_versions)
+        _count(self, path, unit, other_versions=other_versions)
         data = path.read_bytes()
         files.atomic_write(shards.shard_path(self.path, unit), lambda stream: stream.write(data))
 
@@ -170,7 +172,9 @@ def opened(
         shards.clean(path)
         there, wrong = _earlier_manifest(path)
         is_smiles = identity.settings["input_format"] in SMILES
-        folder = RunFolder(path, identity, identity.plan, Tally(lines_are_molecules=is_smiles))
+        folder = RunFolder(
+            path, identity, identity.plan, tally=Tally(lines_are_molecules=is_smiles)
+        )
         folder.mended = wrong
         if there is not None:
             _must_agree(path, there, identity)
@@ -207,7 +211,7 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
             attributes = shards.read_attributes(shard)
         except checksum.Damaged:
             continue  # it will be computed again
-        if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, ()):
+        if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, lines=()):
             return None, f"the manifest contradicts {shard.name}: in the manifest {wrong}"
     return there, ""
 
@@ -234,7 +238,7 @@ def _survey(folder: RunFolder, other_versions: bool) -> None:
         if unit not in folder.plan.units:
             raise stranger(path)
         try:
-            _count(folder, path, unit, other_versions)
+            _count(folder, path, unit, other_versions=other_versions)
         except checksum.Damaged:
             folder.damaged.append(path.name)
             path.unlink()
@@ -253,7 +257,7 @@ def _take_out(folder: RunFolder, reasons: Collection[str]) -> None:
 def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> None:
     """Check a shard of `unit` and count what is in it."""
     attributes, rows, drops = shards.read_whole(path)
-    must_belong(folder.identity, path, unit, attributes, rows["line"].tolist())
+    must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())
     if not other_versions:
         same_software(folder.identity, path, attributes)
     known = folder.identity.free_atom_energies_hartree
@@ -265,7 +269,7 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
         folder.plan.lines_of(unit),
         rows["line"].tolist(),
         rows["status"].tolist(),
-        (drop.reason for drop in drops),
+        reasons=(drop.reason for drop in drops),
     )
     folder.tally.add_molecules(rows_identity.numbers(Batch(rows)).tolist())
 

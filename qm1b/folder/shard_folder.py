@@ -50,7 +50,7 @@ class ShardFolder(Indexed):
         attributes, rows, drops = shards.read_whole(path)
         lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
         batch, free_atoms = Batch(rows), self.manifest.free_atom_energies_hartree
-        found = contradiction(self.manifest, shards.unit_of(path), attributes, sorted(lines))
+        found = contradiction(self.manifest, shards.unit_of(path), attributes, lines=sorted(lines))
         if not found and atomisation.contradicts(batch, free_atoms):
             found = atomisation.CONTRADICTION
         if found:

@@ -144,10 +144,10 @@ def read_metadata(folder: Path) -> Json:
     except FileNotFoundError:
         what = "does not exist" if not folder.exists() else f"holds no run (no {MANIFEST})"
         raise UserError(f"folder {folder} {what}; give the --out of a qm1b generate") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{folder / MANIFEST} cannot be read ({error}). {MEND}") from None
     except UserError as error:
         raise UserError(f"folder {folder}: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{folder / MANIFEST} cannot be read ({error}). {MEND}") from None
 
 
 def write_drops(path: Path, drops: Iterable[Drop]) -> None:
@@ -187,7 +187,7 @@ def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[st
             shape = (-1, f.width) if f.width > 1 else (-1,)
             data = group.create_dataset(f.name, data=array.reshape(shape))
         data.attrs["units"] = f.unit
-        data.attrs["description"] = f.description
+        data.attrs["description"] = f.text
 
 
 def _text(value: str) -> str:

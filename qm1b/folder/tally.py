@@ -49,7 +49,7 @@ class Counts:
         """Count a unit of `lines` input lines."""
         rows = [(row.conformer.line, row.result.status) for row in unit.rows]
         reasons = (drop.reason for drop in unit.drops)
-        self.add(lines, (line for line, _ in rows), (status for _, status in rows), reasons)
+        self.add(lines, (line for line, _ in rows), (status for _, status in rows), reasons=reasons)
 
     def so_far(self) -> Json:
         """A copy of the counts, by name."""

@@ -21,94 +21,100 @@ class Column:
     name: str
     arrow: str
     unit: str
-    description: str
+    text: str
+    """What it holds."""
     only_with: str = ""
     """As of a `Field`."""
 
 
 # QM1B's own columns, in its order and with its types, then ours.
 COLUMNS: tuple[Column, ...] = (
-    Column("smile", "string", "text", "canonical SMILES"),
-    Column("atoms", "string", "text", "element symbols, heavy atoms first"),
-    Column("z", "list<uint8>", "1", "atomic numbers, in the order of atoms"),
-    Column("energy", "double", "eV", "total energy"),
-    Column("homo", "float", "eV", "energy of the highest occupied orbital"),
-    Column("lumo", "float", "eV", "energy of the lowest unoccupied orbital"),
-    Column("N", "uint8", "1", "number of atomic orbitals"),
-    Column("std", "float", "eV", "standard deviation of the last five cycle energies"),
-    Column("y", "double", "eV", "gap, lumo - homo"),
-    Column("pos", "list<float>", "bohr", "positions x, y, z, flat, in the order of atoms"),
-    Column("status", "string", "text", "how the calculation ended"),
-    Column("converged", "bool", "1", "whether the self-consistent field converged"),
-    Column("cycles", "int32", "1", "self-consistent-field cycles"),
-    Column("commutator_norm", "float", "hartree", "largest element of the last commutator [F, D]"),
-    Column("dipole", "list<float>", "e*bohr", "electric dipole moment x, y, z"),
-    Column("mulliken_charges", "list<float>", "e", "Mulliken charges, in the order of atoms"),
-    Column("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
-    Column("seed", "int64", "1", "RDKit seed of the molecule's conformers"),
-    Column("embedding", "string", "text", "etkdg, etkdg_random or given"),
-    Column("relaxation", "string", "text", "force field that relaxed the geometry, or none"),
-    Column("attempts", "string", "text", "every SCF attempt as name:status:cycles, in order"),
+    Column("smile", "string", "text", text="canonical SMILES"),
+    Column("atoms", "string", "text", text="element symbols, heavy atoms first"),
+    Column("z", "list<uint8>", "1", text="atomic numbers, in the order of atoms"),
+    Column("energy", "double", "eV", text="total energy"),
+    Column("homo", "float", "eV", text="energy of the highest occupied orbital"),
+    Column("lumo", "float", "eV", text="energy of the lowest unoccupied orbital"),
+    Column("N", "uint8", "1", text="number of atomic orbitals"),
+    Column("std", "float", "eV", text="standard deviation of the last five cycle energies"),
+    Column("y", "double", "eV", text="gap, lumo - homo"),
+    Column("pos", "list<float>", "bohr", text="positions x, y, z, flat, in the order of atoms"),
+    Column("status", "string", "text", text="how the calculation ended"),
+    Column("converged", "bool", "1", text="whether the self-consistent field converged"),
+    Column("cycles", "int32", "1", text="self-consistent-field cycles"),
     Column(
-        "stable", "int8", "1", "1: no rotation of the orbitals lowers the energy, 0, -1: unknown"
+        "commutator_norm", "float", "hartree", text="largest element of the last commutator [F, D]"
     ),
-    Column("followed", "int8", "1", "lower states found by following an instability"),
-    Column("suspect", "string", "text", "empty, or why it may be of another electronic state"),
-    Column("line", "int64", "1", "line number of the molecule in the input file, from 1"),
-    Column("id", "string", "text", "name of the molecule in the input, or empty"),
+    Column("dipole", "list<float>", "e*bohr", text="electric dipole moment x, y, z"),
+    Column("mulliken_charges", "list<float>", "e", text="Mulliken charges, in the order of atoms"),
+    Column("conformer", "int32", "1", text="number of the conformer within its molecule, from 0"),
+    Column("seed", "int64", "1", text="RDKit seed of the molecule's conformers"),
+    Column("embedding", "string", "text", text="etkdg, etkdg_random or given"),
+    Column("relaxation", "string", "text", text="force field that relaxed the geometry, or none"),
+    Column("attempts", "string", "text", text="every SCF attempt as name:status:cycles, in order"),
+    Column(
+        "stable",
+        "int8",
+        "1",
+        text="1: no rotation of the orbitals lowers the energy, 0, -1: unknown",
+    ),
+    Column("followed", "int8", "1", text="lower states found by following an instability"),
+    Column("suspect", "string", "text", text="empty, or why it may be of another electronic state"),
+    Column("line", "int64", "1", text="line number of the molecule in the input file, from 1"),
+    Column("id", "string", "text", text="name of the molecule in the input, or empty"),
     Column(
         "input_atom",
         "list<int16>",
         "1",
-        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+        text="place of each atom in its record of the input, from 0; -1 if added, or not known",
     ),
-    Column("charge", "int8", "e", "total charge"),
+    Column("charge", "int8", "e", text="total charge"),
     Column(
         "atomisation_energy",
         "double",
         "eV",
-        "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
+        text="energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
     ),
     Column(
         "dispersion",
         "double",
         "eV",
-        "part of the energy that a dispersion correction has added",
+        text="part of the energy that a dispersion correction has added",
         only_with=DISPERSION,
     ),
     Column(
         "jk",
         "string",
         "text",
-        "electron repulsion: exact, ri (density fitting), or empty if not computed",
+        text="electron repulsion: exact, ri (density fitting), or empty if not computed",
         only_with="jk",
     ),
     Column(
         "forces",
         "list<float>",
         "eV/angstrom",
-        "forces x, y, z, flat, in the order of atoms",
+        text="forces x, y, z, flat, in the order of atoms",
         only_with="forces",
     ),
     Column(
         "cycle_energy",
         "list<double>",
         "eV",
-        "total energy of every cycle, in order",
+        text="total energy of every cycle, in order",
         only_with="history",
     ),
     Column(
         "cycle_commutator_norm",
         "list<double>",
         "hartree",
-        "largest element of the commutator [F, D] of every cycle",
+        text="largest element of the commutator [F, D] of every cycle",
         only_with="history",
     ),
     Column(
         "cycle_gap",
         "list<float>",
         "eV",
-        "lumo - homo of every cycle, NaN without a LUMO",
+        text="lumo - homo of every cycle, NaN without a LUMO",
         only_with="history",
     ),
 )
@@ -149,7 +155,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     found = [(c.name, _type_named(c.arrow), c) for c in columns]
     found += [(name, arrow_type(f), f) for f, name in exact_columns(fields_of(settings)) if exact]
     fields = [
-        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.description})
+        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.text})
         for name, arrow, of in found
     ]
     if settings["max_aos"] > np.iinfo(np.uint8).max:

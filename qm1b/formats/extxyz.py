@@ -27,7 +27,8 @@ import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
-from pyscf_ipu.molecule.xyz import FREE_ATOM, is_free_atom
+from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
 from pyscf_ipu.units import (
     BOHR_TO_ANGSTROM,
     E_BOHR_TO_DEBYE,
@@ -131,7 +132,7 @@ class ExtxyzFile(Dataset):
         try:
             from ase.io import read
         except ImportError:
-            raise UserError(
+            raise MissingPackage(
                 f"reading extended XYZ needs ASE: run {how_to_install('ase')}"
             ) from None
         opened = gzip.open if self.path.suffix == ".gz" else open

@@ -12,12 +12,12 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.inputs import lines, tables, xyz
 from qm1b.inputs.container import Source, decoded
-from qm1b.inputs.detect import GEOMETRIES, resolve
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, resolve
 from qm1b.inputs.records import Record
 from qm1b.inputs.unit_checks import InputSummary, UnitChecks, checked
 from qm1b.settings import RunSettings
 
-__all__ = ["GEOMETRIES", "InputSummary", "Record", "read", "resolve", "summarise"]
+__all__ = ["GEOMETRIES", "REMARKS", "InputSummary", "Record", "read", "resolve", "summarise"]
 
 
 def summarise(path: Path, settings: RunSettings) -> InputSummary:
@@ -35,7 +35,7 @@ def summarise(path: Path, settings: RunSettings) -> InputSummary:
             named |= record.id != ""
         checks.close()
         skipped = tuple(source.skipped)
-        summary = InputSummary(checks.n, source.sha256, found, skipped, checks.done)
+        summary = InputSummary(checks.n, source.sha256, found, skipped=skipped, checks=checks.done)
     if checks.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule")
     if settings.id_column is not None and not named:
@@ -70,7 +70,9 @@ def read(
     with Source(path) as source:
         records = _records(source, found, settings)
         if expected is not None:
-            records = checked(records, settings, expected, limit or expected.n_lines, path)
+            records = checked(
+                records, settings, expected, limit=limit or expected.n_lines, path=path
+            )
         yield from itertools.islice(records, limit)
 
 
@@ -79,6 +81,7 @@ def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Reco
     name = settings.id_column
     readers: dict[str, Callable[..., Iterator[Record]]] = {
         "smiles": lines.entries,
+        ID_FIRST: lines.id_entries,
         "table": lambda text: tables.entries(text, settings.smiles_column, name),
         "sdf": lambda text: lines.sdf_entries(text, name),
         "xyz": lambda text: xyz.entries(text, name),

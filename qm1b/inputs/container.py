@@ -6,17 +6,14 @@ because names can be wrong.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import tarfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from pyscf_ipu.molecule.files.opening import DAMAGE, PACKED, Bytes, as_text, encoding_of, unpacked
 from qm1b.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,13 +22,10 @@ if TYPE_CHECKING:
 HEAD_BYTES = 1 << 16
 """Bytes of a member that are read ahead to detect its format."""
 
-PACKED = (".gz", ".bz2", ".xz")
-"""Endings of compressed files."""
-
 MEMBER_SUFFIXES = tuple(".smi .smiles .txt .csv .tsv .sdf .sd .mol .xyz .extxyz".split())
 """Members of an archive with other endings are skipped: licences, papers, folders."""
 
-_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
+_DAMAGE = (*DAMAGE, tarfile.TarError)
 
 _NOT_READ = {
     b"PK\x03\x04": "a zip archive or an Excel workbook; save it as CSV, or pack it as .tar.gz",
@@ -40,8 +34,6 @@ _NOT_READ = {
     b"PAR1": "a Parquet file; save it as CSV",
     b"\x89HDF": "an HDF5 file; save its SMILES as CSV",
 }
-
-_Stream = io.BufferedIOBase | io.RawIOBase
 
 
 class Member(NamedTuple):
@@ -76,7 +68,7 @@ class Source:
         self._file.seek(0)
         if start in _NOT_READ:
             raise UserError(f"input {path} is {_NOT_READ[start]}")
-        self._stream = _unpacked(self._file, start)
+        self._stream = unpacked(self._file, start)
         names = path.name.lower()
         by_name = names.endswith((".tar", ".tgz", ".tbz2", ".txz")) or ".tar." in names
         self._head = self._read_head(self._stream)
@@ -113,7 +105,7 @@ class Source:
                         continue
                     found += 1
                     self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
-                    yield self._unpacked_member(info.name, cast(_Stream, stream))
+                    yield self._unpacked_member(info.name, cast(Bytes, stream))
             while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
                 pass
         except _DAMAGE as error:
@@ -125,16 +117,16 @@ class Source:
                 f"one of {endings}"
             )
 
-    def _unpacked_member(self, name: str, stream: _Stream) -> Member:
+    def _unpacked_member(self, name: str, stream: Bytes) -> Member:
         start = stream.read(4) or b""
-        unpacked = _unpacked(_Joined(self, start, stream), start)
-        return self._member(name, self._read_head(unpacked), unpacked)
+        content = unpacked(_Joined(self, start, stream), start)
+        return self._member(name, self._read_head(content), content)
 
-    def _member(self, name: str, head: bytes, rest: _Stream) -> Member:
-        stream = _Joined(self, head, rest, self._digest.update)
+    def _member(self, name: str, head: bytes, rest: Bytes) -> Member:
+        stream = _Joined(self, head, rest, seen=self._digest.update)
         return Member(name, head, io.BufferedReader(stream, HEAD_BYTES))
 
-    def _read_head(self, stream: _Stream) -> bytes:
+    def _read_head(self, stream: Bytes) -> bytes:
         """Up to HEAD_BYTES, however few the stream returns at a time."""
         parts = b""
         try:
@@ -155,7 +147,7 @@ class _Joined(io.RawIOBase):
         self,
         source: Source,
         head: bytes,
-        stream: _Stream,
+        stream: Bytes,
         seen: Callable[[bytes], None] = lambda data: None,
     ) -> None:
         self._source = source
@@ -180,39 +172,15 @@ class _Joined(io.RawIOBase):
         return len(data)
 
 
-def encoding_of(head: bytes) -> str:
-    """The encoding of a text by its first bytes: UTF-8, or the UTF-16 that Excel writes."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    text = head[:256]
-    if len(text) >= 4:  # every other byte of Latin text is NUL
-        for odd, name in ((1, "utf-16-le"), (0, "utf-16-be")):
-            if text[odd::2].count(0) > 0.9 * len(text[odd::2]) and 0 not in text[1 - odd :: 2]:
-                return name
-    return "utf-8-sig"
-
-
 def decoded(member: Member) -> io.TextIOWrapper:
     """A member as text whose lines end with \\n; bytes that are not text become U+FFFD."""
-    encoding = encoding_of(member.head)
-    return io.TextIOWrapper(member.stream, encoding=encoding, errors="replace", newline=None)
+    return as_text(member.stream, member.head)
 
 
 def head_text(member: Member) -> str:
     """The beginning of a member as text."""
     text = member.head.decode(encoding_of(member.head), errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _unpacked(stream: _Stream, start: bytes) -> _Stream:
-    file = cast("IO[bytes]", stream)
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file, mode="rb")
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(file, "rb")
-    if start.startswith(b"\xfd7zX"):
-        return lzma.LZMAFile(file, "rb")
-    return stream
 
 
 def _is_molecules(name: str) -> bool:

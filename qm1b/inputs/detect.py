@@ -3,13 +3,21 @@
 import re
 from pathlib import Path
 
+from pyscf_ipu.molecule.files.framing import is_atom, is_count
+from pyscf_ipu.molecule.files.opening import PACKED
 from qm1b.errors import UserError
 from qm1b.inputs import tables
-from qm1b.inputs.container import PACKED, Source, head_text
+from qm1b.inputs.container import Source, head_text
 
 AUTO = "auto"
 
-SMILES = ("smiles", "table")
+ID_FIRST = "id_smiles"
+"""Lines of an id, a tab and a SMILES without a header, as PubChem's."""
+
+REMARKS = {ID_FIRST: "the second column is read as SMILES, the first as id"}
+"""What a user is told of some formats."""
+
+SMILES = ("smiles", ID_FIRST, "table")
 """Formats in which no two records become conformers of one molecule: the second is a duplicate."""
 
 GEOMETRIES = ("sdf", "xyz")
@@ -17,11 +25,18 @@ GEOMETRIES = ("sdf", "xyz")
 
 NAMES = (*SMILES, *GEOMETRIES)
 
+LOOKED_AT = 50
+"""Lines at the beginning of a file that decide."""
+
+_ATOM = r"\[[^\]]+\]|Br|Cl|[BCNOPSFIbcnops]"
+_SMILES = re.compile(rf"(?:{_ATOM})(?:{_ATOM}|[-=#$:/\\.()%\d])*(?:\s.*)?")
+"""What may be one, as far as its characters say, and what follows it."""
+
 _SUFFIXES = {"table": (".csv", ".tsv"), "sdf": (".sdf", ".sd", ".mol"), "xyz": (".xyz", ".extxyz")}
 
 
 def resolve(path: Path, input_format: str = AUTO) -> str:
-    """The format of an input: smiles, table, sdf or xyz.
+    """The format of an input: smiles, id_smiles, table, sdf or xyz.
 
     With auto, an archive is read to its end: all its members must be of one format.
 
@@ -52,13 +67,15 @@ def resolve(path: Path, input_format: str = AUTO) -> str:
 
 def detect(name: str, text: str) -> str:
     """The format of a file with this name and this beginning."""
-    lines = text.split("\n", 8)
+    lines = text.split("\n", LOOKED_AT)[:LOOKED_AT]
     if _is_xyz(lines):
         return "xyz"
     if re.search(r"^M  END|^\$\$\$\$|^.{33,34} V[23]000", text, flags=re.MULTILINE):
         return "sdf"
     if tables.delimiter_of(lines[0]):
         return "table"
+    if _has_id_first(lines):
+        return ID_FIRST
     base = name.lower()
     for packed in PACKED:
         base = base.removesuffix(packed)
@@ -66,8 +83,18 @@ def detect(name: str, text: str) -> str:
 
 
 def _is_xyz(lines: list[str]) -> bool:
-    """Whether the first line is a number of atoms, and the third has three coordinates."""
-    if len(lines) < 3 or not re.fullmatch(r"\s*\d+\s*", lines[0]):
+    """Whether there are a number of atoms, a comment and coordinates, perhaps below a title."""
+    there = [line for line in lines if line.strip()]
+    first = next((i for i, line in enumerate(there[:2]) if is_count(line)), None)
+    if first is None:
         return False
-    coordinates = re.findall(r"(?<!\S)[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?(?!\S)", lines[2])
-    return len(coordinates) >= 3
+    below = lines[lines.index(there[first]) + 2 :][:1]
+    return bool(below) and is_atom(below[0])
+
+
+def _has_id_first(lines: list[str]) -> bool:
+    """Whether no line begins with a SMILES, and most have one behind their first tab."""
+    cells = [line.split("\t", 2) for line in lines if line.strip()]
+    second = [cell[1].strip() for cell in cells if len(cell) > 1]
+    behind = sum(_SMILES.fullmatch(text) is not None for text in second)
+    return 2 * behind > len(cells) and not any(_SMILES.fullmatch(cell[0].strip()) for cell in cells)

@@ -6,8 +6,9 @@ It is somebody else's text, and becomes one line of printable characters.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from pyscf_ipu.molecule.xyz import comment_keys
+from pyscf_ipu.molecule.files.xyz import comment_keys
 from qm1b.errors import UserError
 
 MAX_ID_CHARACTERS = 200
@@ -23,6 +24,7 @@ ID_NAMES = tuple(
 _DATA_FIELD = re.compile(r">.*?<([^>]*)>")
 
 
+@lru_cache(maxsize=1024)
 def plain(name: str) -> str:
     """A name in lower case, without anything but letters and digits."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
@@ -88,7 +90,9 @@ def of_sdf(lines: Sequence[str], asked: str | None) -> str:
 
 
 def of_comment(comment: str, asked: str | None) -> str:
-    """The id of a frame: a key of its comment."""
+    """The id of a frame: a key of its comment; QM9's comments begin with "gdb 1"."""
+    if asked is None and comment.startswith("gdb "):
+        return id_of(" ".join(comment.split()[:2]))
     keys = comment_keys(comment) if "=" in comment else {}
     place = _place(list(keys), ID_NAMES if asked is None else [asked])
     return "" if place is None else id_of(list(keys.values())[place])

@@ -3,16 +3,10 @@
 import io
 from collections.abc import Iterator
 
+from pyscf_ipu.molecule.files import sdf
+from pyscf_ipu.molecule.files.opening import bounded_lines
 from qm1b.inputs import ids
-from qm1b.inputs.records import (
-    MAX_BLOCK_CHARACTERS,
-    MAX_CHARACTERS,
-    Record,
-    smiles_and_rest,
-)
-
-SDF_END = "$$$$"
-MAX_SDF_LINE = 1 << 12
+from qm1b.inputs.records import MAX_CHARACTERS, Record, smiles_and_rest, smiles_of
 
 
 def entries(text: io.TextIOWrapper) -> Iterator[Record]:
@@ -25,37 +19,22 @@ def entries(text: io.TextIOWrapper) -> Iterator[Record]:
         yield Record(smiles=smiles, id=ids.after_smiles(rest))
 
 
+def id_entries(text: io.TextIOWrapper) -> Iterator[Record]:
+    """A record per line of an id, a tab and a SMILES; a line without a tab is SMILES."""
+    for line in bounded_lines(text, MAX_CHARACTERS + 200):
+        name, tab, smiles = line.partition("\t")
+        yield Record(smiles=smiles_of(smiles if tab else line), id=ids.id_of(name) if tab else "")
+
+
 def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator[Record]:
     """A record per SDF entry; blank lines after the last one do not count as an entry.
 
     `qm1b.screening.geometries` reads the text of an entry. Its id is its title, or a data field.
     """
-    parts: list[str] = []
-    size = 0
-    for line in bounded_lines(text, MAX_SDF_LINE):
-        if line.startswith(SDF_END):
-            yield _sdf(parts, size, id_field)
-            parts, size = [], 0
-            continue
-        size += len(line) + 1
-        if size <= MAX_BLOCK_CHARACTERS:
-            parts.append(line)
-    if any(part.strip() for part in parts):
-        yield _sdf(parts, size, id_field)
-
-
-def bounded_lines(text: io.TextIOWrapper, most: int) -> Iterator[str]:
-    """The lines of a text without their ends, each cut after `most` characters."""
-    while line := text.readline(most):
-        if not line.endswith("\n"):
-            while (rest := text.readline(1 << 16)) and not rest.endswith("\n"):
-                pass
-        yield line.removesuffix("\n")
-
-
-def _sdf(parts: list[str], size: int, id_field: str | None) -> Record:
-    name = ids.of_sdf(parts, id_field)
-    if size > MAX_BLOCK_CHARACTERS:
-        what = f"more than {MAX_BLOCK_CHARACTERS} characters"
-        return Record(reason="too_long", detail=what, id=name)
-    return Record(block="\n".join(parts) + "\n", id=name)
+    for entry in sdf.entries(bounded_lines(text, sdf.MAX_LINE)):
+        name = ids.of_sdf(entry.lines, id_field)
+        if entry.is_cut:
+            what = f"more than {sdf.MAX_CHARACTERS} characters"
+            yield Record(reason="too_long", detail=what, id=name)
+        else:
+            yield Record(block=entry.block, id=name)

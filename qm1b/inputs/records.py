@@ -5,9 +5,6 @@ from typing import NamedTuple
 MAX_CHARACTERS = 2000
 """A molecule of 128 AOs has some 25 heavy atoms; a SMILES spends a few characters on each."""
 
-MAX_BLOCK_CHARACTERS = 1 << 18
-"""Length of an SDF entry or an XYZ frame: some 3,000 atoms. Longer ones are not kept in memory."""
-
 
 class Record(NamedTuple):
     """One molecule of the input, or why there is none: `reason` and `detail` are set then."""
@@ -40,6 +37,8 @@ def smiles_and_rest(text: str) -> tuple[str, str]:
         return "", ""
     rest = columns[1] if len(columns) > 1 else ""
     extension = rest[: rest.find("|", 1) + 1] if rest.startswith("|") else ""
+    if rest.startswith("|") and not extension and "^" in rest:
+        extension = rest  # a table's comma cut it: RDKit refuses it, as radicals would be lost
     if extension:
         return f"{columns[0]} {extension}", rest.removeprefix(extension)
     return columns[0], text.lstrip()[len(columns[0]) :]

@@ -8,10 +8,10 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 
+from pyscf_ipu.molecule.files.opening import bounded_lines
 from qm1b.errors import UserError
 from qm1b.inputs import ids
 from qm1b.inputs.ids import plain
-from qm1b.inputs.lines import bounded_lines
 from qm1b.inputs.records import Record, smiles_of
 
 SMILES_NAMES = frozenset(

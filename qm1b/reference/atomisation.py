@@ -48,7 +48,9 @@ def atomisation_energies(
 
 def of_batch(batch: Batch, free_atoms: Mapping[str, float]) -> Float64[np.ndarray, " R"]:
     """As `atomisation_energies`, of rows in Hartree."""
-    return atomisation_energies(batch["energy"], batch["numbers"], batch["atom_offset"], free_atoms)
+    return atomisation_energies(
+        batch["energy"], batch["numbers"], batch["atom_offset"], free_atoms=free_atoms
+    )
 
 
 def with_atomisation(rows: Sequence[Row], free_atoms: Mapping[str, float]) -> list[Row]:
@@ -58,7 +60,7 @@ def with_atomisation(rows: Sequence[Row], free_atoms: Mapping[str, float]) -> li
         np.array([row.result.energy for row in rows], dtype=np.float64),
         np.concatenate([np.zeros(0, np.uint8), *numbers]),
         offsets_of([len(each) for each in numbers]),
-        free_atoms,
+        free_atoms=free_atoms,
     )
     return [
         replace(row, result=replace(row.result, atomisation_energy=value))

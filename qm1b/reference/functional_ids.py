@@ -4,6 +4,7 @@ import math
 import re
 
 from pyscf_ipu.dispersion.correction import check_installed
+from pyscf_ipu.errors import UsageError
 from qm1b.errors import UserError
 
 
@@ -15,8 +16,8 @@ def check_functional(xc: str, definition: str) -> None:
         definition: the manifest's, as `pyscf_ipu.xc.Functional.definition`.
 
     Raises:
-        UserError: the name is unknown, has another meaning here than in the dataset, or asks for a
-            dispersion correction whose package is not installed.
+        UserError: the name is unknown, or has another meaning here than in the dataset.
+        MissingPackage: the package of a dispersion correction is not installed.
     """
     from pyscf.dft import libxc
 
@@ -28,10 +29,8 @@ def check_functional(xc: str, definition: str) -> None:
     try:
         known = functional(xc)
         check_installed(known.dispersion)
-    except ValueError as error:
+    except UsageError as error:
         raise UserError(f"the dataset's functional is not known here: {error}") from None
-    except ImportError as error:
-        raise UserError(str(error)) from None
     ours_alone, _, dispersion = known.definition.partition(DISPERSION_MARK)
     if stated_dispersion != dispersion:
         raise UserError(

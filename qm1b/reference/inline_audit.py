@@ -18,7 +18,7 @@ from qm1b.rows.schema import CONVERGED, Conformer, Result
 
 def is_audited(conformer: Conformer, share: float, seed: int) -> bool:
     """Whether a row belongs to the share (0 to 1) of audited rows."""
-    return is_drawn(share, "audit", seed, conformer)
+    return is_drawn(share, "audit", seed, conformer=conformer)
 
 
 def audited(

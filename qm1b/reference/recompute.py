@@ -78,7 +78,7 @@ def recompute(
         dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
         _, charges = field.mulliken_pop(verbose=0)
         added = correction(
-            level.dispersion, conformer.numbers, conformer.positions, conformer.charge
+            level.dispersion, conformer.numbers, conformer.positions, charge=conformer.charge
         )
         on_atoms = _forces(field, added.forces) if forces else None
     occupied = field.mol.nelectron // 2
@@ -103,7 +103,7 @@ def attempt(
     """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit."""
     start = time.perf_counter()
     try:
-        return recompute(conformer, level, thorough, forces)
+        return recompute(conformer, level, thorough, forces=forces)
     except Exception as error:
         unknown = (float("nan"),) * len(conformer.numbers)
         seconds = time.perf_counter() - start

@@ -114,7 +114,7 @@ def describe(folder: Path) -> str:
         *text_table(statuses.most_common(), "<18 <", indent="    "),
         *_aligned([("dropped", reasons.total())]),
         *text_table(dropped, "<18 <8 <", indent="    "),
-        *_aligned(_ranges(*map(np.concatenate, (gaps, sizes, errors, forces)))),
+        *_aligned(_ranges(map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]
     return "\n".join(lines)
 
@@ -150,11 +150,10 @@ def _aligned(facts: Iterable[tuple[str, object]]) -> list[str]:
     return text_table(facts, "<12 <", indent="  ")
 
 
-def _ranges(
-    gaps: np.ndarray, sizes: np.ndarray, errors: np.ndarray, forces: np.ndarray
-) -> Iterator[tuple[str, object]]:
+def _ranges(numbers: Iterable[np.ndarray]) -> Iterator[tuple[str, object]]:
     """Gaps of the converged rows in eV, AOs of all rows, errors of the audited rows in meV and
     meV/Angstrom."""
+    gaps, sizes, errors, forces = numbers
     if gaps.size:
         yield "gap", _gap(gaps)
         yield "size", f"{sizes.min()} to {sizes.max()} AOs"

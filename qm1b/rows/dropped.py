@@ -47,12 +47,13 @@ def read(path: Path) -> Iterator[Drop]:
         with open(path, newline="", encoding="utf-8") as stream:
             rows = csv.reader(stream, strict=True)
             if (names := next(rows, None)) not in (_NAMES, _EARLIER):
-                raise UserError(f"{path} lacks the columns {', '.join(_NAMES)}; export again")
+                raise ValueError(f"it lacks the columns {', '.join(_NAMES)}")
             for row in rows:
                 if len(row) != len(names) or not row[0].isdecimal() or int(row[0]) < 1:
                     what = f"{','.join(row)[:40]!r} in line {rows.line_num} is not a dropped line"
                     raise ValueError(what)
-                yield Drop(int(row[0]), *map(unguarded, row[1:]))
+                texts = dict(zip(_NAMES[1:], map(unguarded, row[1:]), strict=False))
+                yield Drop(int(row[0]), **texts)
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path} cannot be read ({error}); export again") from None
 

@@ -145,7 +145,8 @@ class Field:
     name: str
     dtype: str
     unit: str
-    description: str
+    text: str
+    """What it holds."""
     ragged: Ragged = ""
     """Set if the field is flat over all rows: the values of row r are between `<ragged>_offset[r]`
     and `<ragged>_offset[r + 1]`."""
@@ -163,111 +164,135 @@ CYCLES = "history"
 """Of `Field.only_with`: the setting to keep every cycle."""
 
 FIELDS: tuple[Field, ...] = (
-    Field("line", "int64", "1", "line number of the molecule in the input file, from 1"),
-    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
-    Field("smiles", "str", "text", "canonical SMILES of the molecule, without isotope labels"),
-    Field("conformer", "int32", "1", "number of the conformer within its molecule, from 0"),
-    Field("seed", "int64", "1", "RDKit seed that the molecule's conformers were embedded with"),
-    Field("embedding", "str", "text", "etkdg, etkdg_random (from random coordinates) or given"),
-    Field("relaxation", "str", "text", "none, mmff94, uff, or these with _unfinished"),
-    Field("charge", "int8", "e", "total charge of the molecule"),
-    Field("n_ao", "int32", "1", "number of atomic orbitals of the molecule"),
+    Field("line", "int64", "1", text="line number of the molecule in the input file, from 1"),
+    Field("id", "str", "text", text="name of the molecule in the input, or empty", earlier=""),
+    Field("smiles", "str", "text", text="canonical SMILES of the molecule, without isotope labels"),
+    Field("conformer", "int32", "1", text="number of the conformer within its molecule, from 0"),
+    Field(
+        "seed", "int64", "1", text="RDKit seed that the molecule's conformers were embedded with"
+    ),
+    Field(
+        "embedding", "str", "text", text="etkdg, etkdg_random (from random coordinates) or given"
+    ),
+    Field("relaxation", "str", "text", text="none, mmff94, uff, or these with _unfinished"),
+    Field("charge", "int8", "e", text="total charge of the molecule"),
+    Field("n_ao", "int32", "1", text="number of atomic orbitals of the molecule"),
     Field(
         "status",
         "str",
         "text",
-        "converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
+        text="converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
     ),
-    Field("converged", "bool", "1", "whether the self-consistent field converged"),
-    Field("cycles", "int32", "1", "self-consistent-field cycles done"),
+    Field("converged", "bool", "1", text="whether the self-consistent field converged"),
+    Field("cycles", "int32", "1", text="self-consistent-field cycles done"),
     Field(
         "commutator_norm",
         "float64",
         "hartree",
-        "largest element of the commutator [F, D] at the end",
+        text="largest element of the commutator [F, D] at the end",
     ),
-    Field("attempts", "str", "text", "every SCF attempt as name:status:cycles, in order"),
+    Field("attempts", "str", "text", text="every SCF attempt as name:status:cycles, in order"),
     Field(
         "stable",
         "int8",
         "1",
-        "1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody looked",
+        text="1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody "
+        "looked",
         earlier=-1,
     ),
-    Field("followed", "int8", "1", "lower states found by following an instability", earlier=0),
-    Field("suspect", "str", "text", "empty, or why the row may be of another electronic state"),
-    Field("energy", "float64", "hartree", "total energy, nuclear repulsion included"),
+    Field(
+        "followed", "int8", "1", text="lower states found by following an instability", earlier=0
+    ),
+    Field(
+        "suspect", "str", "text", text="empty, or why the row may be of another electronic state"
+    ),
+    Field("energy", "float64", "hartree", text="total energy, nuclear repulsion included"),
     Field(
         "atomisation_energy",
         "float64",
         "hartree",
-        "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
+        text="energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
         earlier=float("nan"),
     ),
     Field(
         "dispersion",
         "float64",
         "hartree",
-        "part of the energy that a dispersion correction such as D3(BJ) has added",
+        text="part of the energy that a dispersion correction such as D3(BJ) has added",
         only_with=DISPERSION,
     ),
     Field(
         "jk",
         "str",
         "text",
-        "electron repulsion: exact, ri (density fitting), or empty if not computed",
+        text="electron repulsion: exact, ri (density fitting), or empty if not computed",
         only_with="jk",
     ),
-    Field("homo", "float64", "hartree", "energy of the highest occupied orbital"),
-    Field("lumo", "float64", "hartree", "energy of the lowest unoccupied orbital"),
-    Field("energy_std", "float64", "hartree", "standard deviation of the last five cycle energies"),
-    Field("dipole", "float64", "e*bohr", "electric dipole moment", width=3),
-    Field("reference_energy", "float64", "hartree", "PySCF's energy, NaN in rows not audited"),
-    Field("reference_homo", "float64", "hartree", "PySCF's homo, NaN in rows not audited"),
-    Field("reference_lumo", "float64", "hartree", "PySCF's lumo, NaN in rows not audited"),
+    Field("homo", "float64", "hartree", text="energy of the highest occupied orbital"),
+    Field("lumo", "float64", "hartree", text="energy of the lowest unoccupied orbital"),
     Field(
-        "reference_dipole", "float64", "e*bohr", "PySCF's dipole, NaN in rows not audited", width=3
+        "energy_std",
+        "float64",
+        "hartree",
+        text="standard deviation of the last five cycle energies",
+    ),
+    Field("dipole", "float64", "e*bohr", text="electric dipole moment", width=3),
+    Field("reference_energy", "float64", "hartree", text="PySCF's energy, NaN in rows not audited"),
+    Field("reference_homo", "float64", "hartree", text="PySCF's homo, NaN in rows not audited"),
+    Field("reference_lumo", "float64", "hartree", text="PySCF's lumo, NaN in rows not audited"),
+    Field(
+        "reference_dipole",
+        "float64",
+        "e*bohr",
+        text="PySCF's dipole, NaN in rows not audited",
+        width=3,
     ),
     Field(
         "reference_forces_error",
         "float64",
         "hartree/bohr",
-        "largest component of the forces minus PySCF's, NaN in rows not audited",
+        text="largest component of the forces minus PySCF's, NaN in rows not audited",
         only_with="forces",
     ),
-    Field("atom_offset", "int64", "1", "[R + 1] where the atoms of each row begin"),
-    Field("numbers", "uint8", "1", "atomic numbers, heavy atoms first", "atom"),
+    Field("atom_offset", "int64", "1", text="[R + 1] where the atoms of each row begin"),
+    Field("numbers", "uint8", "1", text="atomic numbers, heavy atoms first", ragged="atom"),
     Field(
         "input_atom",
         "int16",
         "1",
-        "place of each atom in its record of the input, from 0; -1 if added, or not known",
-        "atom",
+        text="place of each atom in its record of the input, from 0; -1 if added, or not known",
+        ragged="atom",
         earlier=-1,
     ),
-    Field("positions", "float32", "bohr", "positions of the atoms", "atom", width=3),
-    Field("mulliken_charges", "float64", "e", "Mulliken charges of the atoms", "atom"),
+    Field("positions", "float32", "bohr", text="positions of the atoms", ragged="atom", width=3),
+    Field("mulliken_charges", "float64", "e", text="Mulliken charges of the atoms", ragged="atom"),
     Field(
         "forces",
         "float64",
         "hartree/bohr",
-        "forces on the atoms, -dE/dR, NaN in rows that did not converge",
-        "atom",
+        text="forces on the atoms, -dE/dR, NaN in rows that did not converge",
+        ragged="atom",
         width=3,
         only_with="forces",
     ),
-    Field("orbital_offset", "int64", "1", "[R + 1] where the orbital energies of each row begin"),
-    Field("mo_energy", "float64", "hartree", "orbital energies, ascending", "orbital"),
     Field(
-        "cycle_offset", "int64", "1", "[R + 1] where the cycles of each row begin", only_with=CYCLES
+        "orbital_offset", "int64", "1", text="[R + 1] where the orbital energies of each row begin"
+    ),
+    Field("mo_energy", "float64", "hartree", text="orbital energies, ascending", ragged="orbital"),
+    Field(
+        "cycle_offset",
+        "int64",
+        "1",
+        text="[R + 1] where the cycles of each row begin",
+        only_with=CYCLES,
     ),
     *(
         Field(
             name,
             "float64",
             "hartree",
-            f"{what} of every cycle, in order",
-            "cycle",
+            text=f"{what} of every cycle, in order",
+            ragged="cycle",
             only_with=CYCLES,
         )
         for name, what in (
@@ -297,11 +322,11 @@ def has(settings: Mapping[str, object], what: str) -> bool:
 
 
 DROP_FIELDS: tuple[Field, ...] = (
-    Field("line", "int64", "1", "line number in the input file, from 1"),
-    Field("smiles", "str", "text", "the SMILES as it stood there, shortened if very long"),
-    Field("reason", "str", "text", "reason code"),
-    Field("detail", "str", "text", "what exactly was wrong"),
-    Field("id", "str", "text", "name of the molecule in the input, or empty", earlier=""),
+    Field("line", "int64", "1", text="line number in the input file, from 1"),
+    Field("smiles", "str", "text", text="the SMILES as it stood there, shortened if very long"),
+    Field("reason", "str", "text", text="reason code"),
+    Field("detail", "str", "text", text="what exactly was wrong"),
+    Field("id", "str", "text", text="name of the molecule in the input, or empty", earlier=""),
 )
 
 DROP_REASONS: dict[str, str] = {
@@ -309,6 +334,8 @@ DROP_REASONS: dict[str, str] = {
     "too_long": "the line is longer than any molecule that could be computed",
     "unparsable": "it cannot be read: syntax, valence, or a value that is not allowed",
     "unsupported_element": "an element that the basis or the engine does not support",
+    "ghost": "a ghost or dummy atom, which has functions but no nucleus",
+    "ambiguous": "a label or a comment that may mean several things",
     "multi_fragment": "more than one molecule (a salt or a mixture)",
     "too_large": "more atomic orbitals than --max-aos, or than fit into this machine's memory",
     "radical": "unpaired electrons",

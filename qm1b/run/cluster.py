@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.messages import ProgramEvent
@@ -100,7 +101,7 @@ def compute(
         cpus = int(ray.cluster_resources().get("CPU", 0))
         reports.display.say(f"Ray cluster at {address}: {cpus} CPUs")
         with interrupts(interrupt):  # Ray has installed a handler for SIGTERM
-            for finished in _finished(ray, _tasks(job, lines), reports, interrupt):
+            for finished in _finished(ray, _tasks(job, lines), reports, interrupt=interrupt):
                 _take(finished, job, reports)
                 reports.display.update(reports.stats)
     except ray.exceptions.RayTaskError:
@@ -143,7 +144,7 @@ def unit_of_task(task: Task) -> Finished:
     done: list[Unit] = []
     stats = Stats(n_lines=len(task.lines), conformers=task.settings.conformers)
     reports = Reports(stats, Display(), done.append)
-    pipeline = Pipeline(task.settings, station.engine, iter(task.lines), reports)
+    pipeline = Pipeline(task.settings, station.engine, iter(task.lines), reports=reports)
     try:
         pipeline.run(station.pools, Interrupt())
     except BaseException:
@@ -151,7 +152,7 @@ def unit_of_task(task: Task) -> Finished:
         _station.cache_clear()
         raise
     (unit,) = done
-    return Finished(unit, len(task.lines), station.versions, tuple(stats.compiles))
+    return Finished(unit, len(task.lines), station.versions, programs=tuple(stats.compiles))
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,9 @@ def _station(factory: str, settings: RunSettings) -> _Station:
     engine = engine_factory.build(factory, settings.level)
     log = Path(tempfile.mkdtemp(prefix="qm1b-")) / "workers.log"
     return _Station(
-        engine, Pools(1, factory, settings, engine, log), manifest.versions(settings.packages)
+        engine,
+        Pools(1, factory, settings, engine=engine, log=log),
+        manifest.versions(settings.packages),
     )
 
 
@@ -176,14 +179,14 @@ def _tasks(job: ClusterJob, lines: Iterator[Found]) -> Iterator[Task]:
     """The lines of each unit together."""
     ours = (found for found in lines if found is not None)
     for unit, group in groupby(ours, lambda found: job.plan.unit_of(found.line)):
-        yield Task(unit, tuple(group), job.settings, job.factory)
+        yield Task(unit, tuple(group), job.settings, factory=job.factory)
 
 
 def _connected(address: str) -> Ray:
     try:
         import ray
     except ImportError:
-        raise UserError(f"--cluster needs Ray: run {how_to_install('cluster')}") from None
+        raise MissingPackage(f"--cluster needs Ray: run {how_to_install('cluster')}") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         _must_answer(address)

@@ -87,22 +87,20 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     the same, row by row, as if one run had filled it.
 
     Raises:
-        UserError: the input, the output folder or the settings cannot be used, the folder is in use
-            or holds another run, the input changes during the run, the disk is full, or the compute
-            processes cannot start or keep dying.
+        UsageError: the input, the output folder or the settings cannot be used, the folder is in
+            use or holds another run, the input changes during the run, the disk is full, or the
+            compute processes cannot start or keep dying.
+        MissingPackage: the package of a dispersion correction is not installed.
     """
     _check_retry(run)
     source = inputs.summarise(run.source, run.settings)
-    try:
-        engine = engine_factory.build(run.factory, run.settings.level)
-        definition = engine_factory.definition(run.settings.level.xc)
-    except (ValueError, ImportError) as error:  # a package of a dispersion correction
-        raise UserError(str(error)) from None
+    engine = engine_factory.build(run.factory, run.settings.level)
+    definition = engine_factory.definition(run.settings.level.xc)
     run = replace(run, settings=with_padding(run.settings, run.out, source.n_lines))
-    identity = Manifest.of(run.settings, run.source, source, definition, run.share)
+    identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped
-    with run_folder.opened(run.out, identity, run.other_versions, retry) as out:
-        return _Generation(run, source, out, engine, display or Display()).execute()
+    with run_folder.opened(run.out, identity, run.other_versions, retry=retry) as out:
+        return _Generation(run, source, out, engine=engine, display=display or Display()).execute()
 
 
 def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettings:
@@ -180,14 +178,18 @@ class _Generation:
         run = self.run
         reports = Reports(self.stats, self.display, self._write)
         if run.cluster:
-            job = cluster.ClusterJob(run.settings, run.factory, self.out.plan, run.other_versions)
-            cluster.compute(run.cluster, job, self._lines(), reports, interrupt)
+            job = cluster.ClusterJob(
+                run.settings, run.factory, self.out.plan, other_versions=run.other_versions
+            )
+            cluster.compute(run.cluster, job, self._lines(), reports=reports, interrupt=interrupt)
             return
         with Trace(run.trace) as trace:
             log = run.out / shards.LOG
-            pools = Pools(self.workers, run.factory, run.settings, self.engine, log)
+            pools = Pools(self.workers, run.factory, run.settings, engine=self.engine, log=log)
             try:
-                pipeline = Pipeline(run.settings, self.engine, self._lines(), reports, trace)
+                pipeline = Pipeline(
+                    run.settings, self.engine, self._lines(), reports=reports, trace=trace
+                )
                 pipeline.run(pools, interrupt)
             finally:
                 pools.stop()
@@ -204,7 +206,7 @@ class _Generation:
         settings, wanted = self.run.settings, self.out.wanted()
         screen = Screen(self.limits, settings.conformers)
         last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
-        for line in inputs.read(self.run.source, settings, last, self.source):
+        for line in inputs.read(self.run.source, settings, last, expected=self.source):
             found = screen(line)
             yield found if wanted(line.number) else None
         for doubt in screen.doubts:

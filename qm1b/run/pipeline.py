@@ -47,7 +47,7 @@ class Pools:
     def __init__(
         self, n: int, factory: str, settings: RunSettings, engine: Engine, log: Path
     ) -> None:
-        self.compute = ComputePool(n, factory, settings, engine, log)
+        self.compute = ComputePool(n, factory, settings, engine=engine, log=log)
         self.embed = EmbedPool(-(-n // CORES_PER_WORKER), settings, log)
 
     def stop(self) -> None:
@@ -201,7 +201,7 @@ class Pipeline:
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
         """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
-        from pyscf_ipu.errors import TooLarge
+        from pyscf_ipu.errors import TooLarge, UsageError
         from pyscf_ipu.molecule.molecule import Molecule
 
         first = result.conformers[0]
@@ -210,9 +210,9 @@ class Pipeline:
             molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:
                 self.shape_of[key] = self.engine.shape(molecule, coarse=self.settings.coarse)
-            except ValueError as error:
+            except UsageError as error:
                 reason = "too_large" if isinstance(error, TooLarge) else "invalid"
-                return Drop(result.line, first.smiles, reason, str(error), first.id)
+                return Drop(result.line, first.smiles, reason, detail=str(error), id=first.id)
         return self.shape_of[key]
 
     def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:
@@ -234,7 +234,7 @@ class Pipeline:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return
         self.stats.program_ready(event)
-        self.trace.program(event.worker, event.label, event.seconds, event.cached)
+        self.trace.program(event.worker, event.label, event.seconds, cached=event.cached)
         how = "loaded from the disk cache" if event.cached else "compiled"
         size, mib = self.engine.batch_size(event.shape), compute.memory_bytes(event.shape) / 2**20
         self.display.say(

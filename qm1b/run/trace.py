@@ -61,7 +61,7 @@ class Trace:
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             for lane, (job, begun) in self._jobs.items():
-                self._job(lane, job, begun, time.monotonic())
+                self._job(lane, job, begun, ended=time.monotonic())
             self._file.write("\n]\n")
             self._file.close()
             self._file = None
@@ -72,7 +72,7 @@ class Trace:
         begun = time.monotonic()
         yield
         if self._file is not None and (ended := time.monotonic()) - begun >= SHORTEST:
-            self._span((HOST, 0), name, begun, ended, facts)
+            self._span((HOST, 0), name, begun, ended=ended, facts=facts)
 
     def look(self, embed: Sequence[Worker], compute: Sequence[Worker]) -> None:
         """See which jobs have ended and begun since the last look."""
@@ -87,7 +87,7 @@ class Trace:
                     continue
                 if job is not None:
                     ended = now if worker.job is None else max(begun, min(now, worker.since))
-                    self._job(lane, job, begun, ended)
+                    self._job(lane, job, begun, ended=ended)
                     del self._jobs[lane]
                 if worker.job is not None:
                     self._jobs[lane] = worker.job, worker.since
@@ -99,7 +99,7 @@ class Trace:
         lane, now = (COMPUTE, worker), time.monotonic()
         begun = max(now - seconds, self._jobs.get(lane, (None, now - seconds))[1])
         name = "load program" if cached else "compile"
-        self._span(lane, name, begun, now, {"shape": label})
+        self._span(lane, name, begun, ended=now, facts={"shape": label})
 
     def queues(self, molecules: int, conformers: int) -> None:
         """How much waits: molecules for RDKit, conformers for the engine."""
@@ -116,10 +116,10 @@ class Trace:
         if isinstance(job, Job):
             shape = str(getattr(job.shape, "label", job.shape))
             facts = {"shape": shape, "conformers": len(job.conformers), "retry": job.is_retry}
-            self._span(lane, "compute", begun, ended, facts)
+            self._span(lane, "compute", begun, ended=ended, facts=facts)
         else:
             facts = {"smiles": getattr(job, "smiles", ""), "line": getattr(job, "line", 0)}
-            self._span(lane, "embed", begun, ended, facts)
+            self._span(lane, "embed", begun, ended=ended, facts=facts)
 
     def _span(self, lane: Lane, name: str, begun: float, ended: float, facts: object) -> None:
         group, number = lane

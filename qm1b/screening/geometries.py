@@ -4,7 +4,6 @@ They must pass the filters of a SMILES and some more: bonds, hydrogens and charg
 gives them must agree with its atoms. A atoms.
 """
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,11 +13,12 @@ from jaxtyping import Float, Int, UInt8
 from rdkit import Chem, rdBase
 
 from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.molecule.files import sdf
+from pyscf_ipu.molecule.files.stated import Refused
+from pyscf_ipu.molecule.files.xyz import Frame, comment_keys, parse_frame
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.molecule.smiles import heavy_first
-from pyscf_ipu.molecule.stated import Refused, whole_number
 from pyscf_ipu.molecule.wrong_unit import Mistake, mistaken_unit
-from pyscf_ipu.molecule.xyz import Frame, Unreadable, comment_keys, parse_frame
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
@@ -27,8 +27,6 @@ from qm1b.screening.limits import SHOWN, Dropped, Limits, hydrogens
 
 MAX_COORDINATE_ANGSTROM = 100.0
 """Positions are stored and computed in float32, whose digits no longer suffice farther out."""
-
-_CHARGE_FIELD = re.compile(r"^>[^\n]*<charge>[^\n]*\n([^\n]*)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +49,8 @@ class Given(NamedTuple):
     smiles: str
     """Canonical; "" if not known."""
     charge: int
+    pair: str = ""
+    """The comment, if its two integers were read as charge and multiplicity of an ion."""
 
 
 def read(record: Record, limits: Limits) -> Given:
@@ -63,9 +63,11 @@ def read(record: Record, limits: Limits) -> Given:
         try:
             given = {"sdf": _sdf, "xyz": _xyz}[record.format](record.block, limits)
             _check_positions(given.geometry, given.charge)
-        except Dropped as dropped:
+        except (Refused, Dropped) as problem:
+            is_ours = isinstance(problem, Dropped)
+            dropped = problem if is_ours else Dropped(problem.reason, str(problem))
             dropped.smiles = _smiles_of_dropped(record)
-            raise
+            raise dropped from None
     return given
 
 
@@ -101,7 +103,9 @@ def _geometry(
     """A geometry from atoms in any order and positions in Angstrom."""
     order = heavy_first(numbers)
     positions = rounded(angstrom[order] / BOHR_TO_ANGSTROM)
-    return Geometry(numbers[order].astype(np.uint8), positions, tuple(order.tolist()), identity)
+    return Geometry(
+        numbers[order].astype(np.uint8), positions, tuple(order.tolist()), identity=identity
+    )
 
 
 def _sdf(block: str, limits: Limits) -> Given:
@@ -119,23 +123,18 @@ def _sdf(block: str, limits: Limits) -> Given:
     _check_hydrogens(hydrogens(graph))
     Chem.AssignStereochemistryFrom3D(graph)
     charge = limits.check_electrons(graph)
-    field = _CHARGE_FIELD.search(block)
-    if field is not None:
-        _check_charges(_charge(field.group(1)), charge, "the atoms")
+    stated = sdf.stated_charge(block)
+    if stated is not None:
+        _check_charges(stated, charge, "the atoms")
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     found = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
     return Given(found, canonical(graph).smiles, charge)
 
 
 def _xyz(block: str, limits: Limits) -> Given:
-    try:
-        frame = parse_frame(block)
-        frame.check()
-        given = frame.charge
-    except Unreadable as error:
-        raise Dropped("unparsable", str(error)) from None
-    except Refused as error:
-        raise Dropped(error.reason, str(error)) from None
+    frame = parse_frame(block)
+    frame.check()
+    given = frame.charge
     limits.check_size(frame.numbers.tolist())
     if not frame.keys.get("smiles"):
         charge = given or 0
@@ -143,14 +142,15 @@ def _xyz(block: str, limits: Limits) -> Given:
         if not np.isfinite(frame.positions_angstrom).all():
             raise Dropped("invalid_geometry", "a coordinate is not a finite number")
         identity = bonds_of(frame.numbers, frame.positions_angstrom)
-        return Given(_geometry(frame.numbers, frame.positions_angstrom, identity), "", charge)
+        found = _geometry(frame.numbers, frame.positions_angstrom, identity)
+        return Given(found, "", charge, frame.pair)
     graph = parsed(smiles_of(frame.keys["smiles"]), limits).molecule
     charge = limits.check_electrons(graph)
     if given is not None:
         _check_charges(given, charge, "the SMILES")
     _check_formula(frame, graph)
     found = _geometry(frame.numbers, frame.positions_angstrom)
-    return Given(found, canonical(graph).smiles, charge)
+    return Given(found, canonical(graph).smiles, charge, frame.pair)
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:
@@ -184,10 +184,3 @@ def _check_positions(found: Geometry, charge: int) -> None:
     if farthest > MAX_COORDINATE_ANGSTROM:
         what = f"a coordinate of {farthest:.0f} Angstrom; {MAX_COORDINATE_ANGSTROM:.0f} at most"
         raise Dropped("invalid_geometry", f"{what}: move the molecule to the origin")
-
-
-def _charge(text: str) -> int:
-    charge = whole_number(text)
-    if charge is None:
-        raise Dropped("unparsable", f"charge {text.strip()[:40]!r}: a whole number is needed")
-    return charge

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from rdkit import rdBase
 
-from pyscf_ipu.molecule.wrong_unit import Mistake, in_words
+from pyscf_ipu.molecule.wrong_unit import in_words
 from qm1b.inputs.records import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening import geometries
@@ -22,6 +22,8 @@ from qm1b.screening.limits import SHOWN, Dropped, Limits
 
 KEY_BYTES = 16
 """Digest size for the duplicate check: a million molecules must fit into little memory."""
+
+PAIR = "two integers in the comment were read as charge and multiplicity; charge= says otherwise"
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Screen:
     limits: Limits
     copies: int = 1
     """Conformers that each geometry in the input becomes."""
-    mistaken: dict[Mistake, list[int]] = field(default_factory=dict)
-    """Geometries whose unit looks wrong: by that unit, the first one's number and their count."""
+    remarks: dict[str, list[int]] = field(default_factory=dict)
+    """What to say of geometries: for each sentence, the first one's number and their count."""
     _seen: dict[bytes, int] = field(default_factory=dict)
     _geometries: Counter[bytes] = field(default_factory=Counter)
 
@@ -67,19 +69,16 @@ class Screen:
         except Dropped as dropped:
             text = (record.smiles or dropped.smiles)[:SHOWN].replace("\0", "\\0")
             detail = " ".join(dropped.detail.split())
-            return Drop(record.number, text, dropped.reason, detail, record.id)
+            return Drop(record.number, text, dropped.reason, detail=detail, id=record.id)
 
     @property
     def doubts(self) -> list[str]:
-        """A sentence for each unit that the geometries seem to have been mistaken for."""
-        found = []
-        for mistake, (first, count) in self.mistaken.items():
-            which = (
-                f"(the first is record {first}) look" if count > 1 else f"(record {first}) looks"
-            )
-            found.append(f"{count} geometr{'ies' if count > 1 else 'y'} {which} wrong: ")
-            found[-1] += in_words(mistake)
-        return found
+        """A sentence for each thing to be said of geometries, with their count."""
+        sentences = []
+        for remark, (first, count) in self.remarks.items():
+            which = f"ies (the first is record {first})" if count > 1 else f"y (record {first})"
+            sentences.append(f"{count} geometr{which}: {remark}")
+        return sentences
 
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():
@@ -93,7 +92,7 @@ class Screen:
 
     def _geometry(self, record: Record) -> Candidate:
         """A record with positions; several of one molecule are its conformers."""
-        geometry, smiles, charge = geometries.read(record, self.limits)
+        geometry, smiles, charge, pair = geometries.read(record, self.limits)
         numbers, positions = geometry.numbers.tobytes(), geometry.positions.tobytes()
         place = _key(f"{smiles} {charge}", numbers, positions)
         first = self._seen.setdefault(place, record.number)
@@ -101,10 +100,11 @@ class Screen:
             again = Dropped("duplicate", f"same molecule and positions as line {first}")
             again.smiles = smiles
             raise again
-        found = Candidate(record.number, smiles, charge, geometry, id=record.id)
+        found = Candidate(record.number, smiles, charge, geometry=geometry, id=record.id)
         mistake = geometries.looks_like(geometry)
-        if mistake:
-            self.mistaken.setdefault(mistake, [record.number, 0])[1] += 1
+        for remark in (PAIR if pair else "", mistake and in_words(mistake)):
+            if remark:
+                self.remarks.setdefault(remark, [record.number, 0])[1] += 1
         key = _key(f"{found.identity} {charge}")
         self._geometries[key] += 1
         return replace(found, first=(self._geometries[key] - 1) * self.copies)

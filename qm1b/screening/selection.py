@@ -63,6 +63,8 @@ class Selection:
     """Molecules that fit, by their number of hydrogens."""
     taken: Counter[int] = field(default_factory=Counter)
     """Those that are taken, by the same."""
+    remarks: list[str] = field(default_factory=list)
+    """What to say of the files."""
 
     def choose(self, criteria: Criteria) -> None:
         """Set `taken` where the numbers of hydrogens decide; the order of the input does the rest.
@@ -105,7 +107,7 @@ def select(
     """
     found = Selection()
     with tempfile.TemporaryFile(buffering=BUFFER) as marks, rdBase.BlockLogs():
-        for record in _records(files):
+        for record in _records(files, found.remarks):
             mark = criteria.hydrogens(record.smiles) if not record.reason else UNREADABLE
             marks.write(bytes((mark,)))
             found.read += 1
@@ -116,7 +118,7 @@ def select(
         marks.seek(0)
         left = Counter(found.taken if criteria.fewest_hydrogens else {0: found.taken.total()})
         found.taken.clear()
-        for record in _records(files):
+        for record in _records(files, []):
             mark = (marks.read(1) or b"\0")[0]  # a file that has grown leaves something over below
             place = mark if criteria.fewest_hydrogens else 0
             if mark > MOST_HYDROGENS or not left[place]:
@@ -132,6 +134,7 @@ def select(
 def as_text(found: Selection, criteria: Criteria) -> str:
     """The counts, and where the selection ends."""
     lines = [
+        *found.remarks,
         f"{found.read:,} records read, {found.unreadable:,} of them not readable",
         f"{found.fitting.total():,} have {_range(criteria.heavy)} heavy atoms and at most "
         f"{criteria.max_hydrogens} hydrogens",
@@ -141,11 +144,14 @@ def as_text(found: Selection, criteria: Criteria) -> str:
     return "\n".join(lines)
 
 
-def _records(files: Sequence[Path]) -> Iterator[Record]:
+def _records(files: Sequence[Path], remarks: list[str]) -> Iterator[Record]:
+    """The records of some files; adds to the remarks."""
     settings = RunSettings(PRESETS["qm1b"], 1)
     for path in files:
         if (kind := inputs.resolve(path)) in inputs.GEOMETRIES:
             raise UserError(f"{path} looks like {kind}; qm1b select reads SMILES")
+        if kind in inputs.REMARKS:
+            remarks.append(f"{path}: {inputs.REMARKS[kind]}")
         yield from inputs.read(path, settings)
 
 

@@ -26,5 +26,5 @@ class Evaluate:
         """Run the command; returns the exit code."""
         from schnet.commands.jobs import evaluate
 
-        evaluate(self.run, self.data, self.side, self.key, self.unit)
+        evaluate(self.run, self.data, self.side, key=self.key, unit=self.unit)
         return 0

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import tyro
 
@@ -11,6 +12,8 @@ from schnet.errors import UserError
 @dataclass(frozen=True)
 class Export:
     """Write a trained network for other programs."""
+
+    stdout_is_log: ClassVar = True
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import tyro
 
@@ -12,6 +12,8 @@ from schnet.network.config import Readout
 @dataclass(frozen=True)
 class ImportPyg:
     """Make a run folder from a SchNet that was trained with PyTorch-Geometric."""
+
+    stdout_is_log: ClassVar = True
 
     weights: tyro.conf.Positional[Path]
     """The network's state_dict: .npz, or .pt if torch is installed."""
@@ -36,8 +38,8 @@ class ImportPyg:
         from schnet.network import pyg
 
         weights = pyg.read(self.weights)
-        found = pyg.convert(weights, self.readout, self.neighbours, self.mean, self.std)
-        import_pyg(found, self.out, self.target, self.unit, self.weights.name)
+        found = pyg.convert(weights, self.readout, self.neighbours, mean=self.mean, std=self.std)
+        import_pyg(found, self.out, self.target, unit=self.unit, origin=self.weights.name)
         sizes = ", ".join(f"{name} {value}" for name, value in asdict(found.config).items())
         print(f"{self.out}: {sizes}")
         return 0

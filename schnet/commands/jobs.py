@@ -49,7 +49,9 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
     progress = training.progress
     if training.log is not None and training.log.lines:
         lines = training.log.lines
-        plots.learning_curve(folder.learning_curve, lines, prepared.target, progress.best_epoch)
+        plots.learning_curve(
+            folder.learning_curve, lines, prepared.target, best_epoch=progress.best_epoch
+        )
     if end != "complete" and leads():
         print(
             f"{out}: {end} in epoch {progress.place.epoch + 1} of {settings.schedule.max_epochs}; "
@@ -81,7 +83,7 @@ def evaluate(
         return _judge(folder, _own(folder, side), side, keep=False)
     if side is not None:
         raise UserError("--side selects rows of the run's own data: leave out --side or --data")
-    source = open_source(data, folder.target().name, key, unit)
+    source = open_source(data, folder.target().name, key, unit=unit)
     judged = _judge(folder, source, "test", keep=False)
     for reason, n in source.dropped.items():
         print(f"left out {counted(n, 'row')}: {reason}", file=sys.stderr)
@@ -110,7 +112,7 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     if keep:
         results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
         known = Predicted.in_file(judged.samples)
-        plots.parity(folder.parity, known, judged.predicted, target, errors)
+        plots.parity(folder.parity, known, judged.predicted, target=target, errors=errors)
         results.write_errors(folder.results, target, errors)
     if errors.left_out:
         left_out = counted(errors.left_out, "row")
@@ -142,8 +144,8 @@ def import_pyg(imported: Imported, out: Path, target: str, unit: str, origin: st
     if imported.atom_references is not None:
         values[: len(imported.atom_references)] = imported.atom_references / factor
     elements = tuple(range(1, 100))
-    references = AtomReferences(elements, tuple(values[1:100].tolist()), 0.0, 1.0 / factor)
+    references = AtomReferences(elements, tuple(values[1:100].tolist()), 0.0, scale=1.0 / factor)
     folder.make()
     checkpoint.save(folder.best, imported.model, {"from": origin})
     record = {"from": f"PyTorch-Geometric, {origin}, in {unit}"}
-    folder.write(description(wanted, imported.config, references, record))
+    folder.write(description(wanted, imported.config, references, origin=record))

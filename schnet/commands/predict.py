@@ -23,6 +23,11 @@ class Predict:
     out: Path | None = None
     """CSV file to write; if not given, the CSV is printed."""
 
+    @property
+    def stdout_is_log(self) -> bool:
+        """Whether the predictions go to a file."""
+        return self.out is not None
+
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
         from pyscf_ipu.terminal import counted
@@ -35,6 +40,8 @@ class Predict:
             check_folder_of(self.out)
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)
+        for remark in source.remarks:
+            print(f"schnet: {remark}", file=sys.stderr)
         tally = Tally()
         if self.out is None:
             sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyscf_ipu.commands.json_option import JsonTarget, put_json
+from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json, writing
+from pyscf_ipu.errors import UsageError
 from schnet.errors import UserError
 
 if TYPE_CHECKING:
@@ -50,18 +51,24 @@ class Price:
         for name in ("pack_molecules", "accumulation"):
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
-        for path in (self.html, self.json):
-            if path and not path.absolute().parent.is_dir():
-                raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+        check_folders((self.html, self.json))
         try:
             system = priced_target(self.ipu)
-        except ValueError as error:
+        except UsageError as error:
             raise UserError(f"--ipu: {error}") from None
         model = readout_for(PRESETS[self.preset], target_of("gap"))
         packs = packs_of(self._sizes(), model, self.pack_molecules)
-        found = price_training(model, Optimizer(), packs, system, self.accumulation, self.precision)
+        found = price_training(
+            model,
+            Optimizer(),
+            packs,
+            target=system,
+            accumulation=self.accumulation,
+            precision=self.precision,
+        )
         if self.html:
-            found.profile.to_html(self.html)
+            with writing(self.html):
+                found.profile.to_html(self.html)
         if self.json:
             put_json(json.dumps(found.to_dict(), indent=1), self.json)
         if self.json is None or self.json != Path("-"):

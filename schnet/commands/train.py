@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
-import tyro
-
+from pyscf_ipu.command_line import command
 from pyscf_ipu.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
@@ -62,6 +61,8 @@ class Processes:
 class Train(TrainSettings):
     """Train SchNet, or resume a training that was stopped."""
 
+    stdout_is_log: ClassVar = True
+
     out: Path
     """Folder of the run; a training in it is resumed."""
     preset: Literal["small", "schnet-9m", "qm1b-paper"] | None = None
@@ -98,9 +99,7 @@ def from_command_line(arguments: Sequence[str]) -> Train:
     Raises:
         UserError: there is no data, or the file or --init cannot be used.
     """
-    parse = partial(
-        tyro.cli, Train, prog="schnet train", args=arguments, config=(tyro.conf.OmitArgPrefixes,)
-    )
+    parse = partial(command, Train, "schnet train", arguments)
     train = parse()
     file, sizes = train.config, None
     if file is None and not train.rows.data:

@@ -103,7 +103,7 @@ def packs_of(sizes: np.ndarray, model: ModelConfig, molecules: int) -> Packs:
     graphs = Graphs(model.cutoff_bohr, model.neighbours)
     shape = shape_for(Counter(sizes.tolist()), graphs, molecules)
     some = sizes[:DEALT]
-    dealt = deal(some, shape, graphs, np.random.default_rng(0))
+    dealt = deal(some, shape, graphs, random=np.random.default_rng(0))
     return Packs(shape, len(some) / len(dealt))
 
 
@@ -127,7 +127,7 @@ def price_training(
     """
     replicas = target.most_replicas
     rule = optimizer(config, UPDATES)
-    step = make_step(rule, config, jnp.dtype(precision), mesh(1))
+    step = make_step(rule, config, jnp.dtype(precision), devices=mesh(1))
     state = jax.eval_shape(
         lambda: start(SchNet(model, jax.random.key(0)), rule, precision == "float16")
     )

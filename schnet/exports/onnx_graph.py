@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.process.files import atomic_write
 from schnet.errors import UserError
@@ -89,7 +90,9 @@ def model(predictor: Predictor) -> Any:
     try:
         from onnx import TensorProto, checker, helper, numpy_helper
     except ImportError:
-        raise UserError(f"--onnx needs the package onnx: run {how_to_install('onnx')}") from None
+        raise MissingPackage(
+            f"--onnx needs the package onnx: run {how_to_install('onnx')}"
+        ) from None
     if predictor.config.readout == "dipole":
         raise UserError("--onnx is for energies and gaps; --pyg takes dipoles, too")
     g = _Graph(helper, numpy_helper)
@@ -135,9 +138,9 @@ def _prediction(g: _Graph, predictor: Predictor) -> str:
     gaussians = g("Exp", g("Mul", g("Mul", off, off), g.constant(-0.5 / width**2)))
     x = g("Gather", g.constant(net.embedding), "numbers")
     for block in net.interactions:
-        x = g("Add", x, _block(g, block, x, gaussians, fade, neighbour))
+        x = g("Add", x, _block(g, block, x, gaussians=gaussians, fade=fade, neighbour=neighbour))
     atomwise = g.linear(g.activated(g.linear(x, net.out_1)), net.out_2)  # [A, 1]
-    return _readout(g, g("Squeeze", atomwise, g.constant([1], np.int64)), references, config)
+    return _readout(g, g("Squeeze", atomwise, g.constant([1], np.int64)), references, config=config)
 
 
 def _neighbours(g: _Graph, cutoff: float, most: int) -> Sequence[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.process.files import atomic_write
 from schnet.errors import UserError
@@ -81,7 +82,7 @@ def converted(predictor: Predictor) -> PygNetwork:
         "dipole": is_dipole,
     }
     left = constant if config.readout == "sum" else 0.0
-    return PygNetwork(state, arguments, unit, left, predictor.target.name)
+    return PygNetwork(state, arguments, unit, constant=left, target=predictor.target.name)
 
 
 def write(path: Path, found: PygNetwork) -> None:
@@ -104,7 +105,7 @@ def write(path: Path, found: PygNetwork) -> None:
         try:
             import torch  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise UserError(
+            raise MissingPackage(
                 f"{path} needs torch: run {how_to_install('pyg')}, or write the same weights to "
                 f"a {FOR_ARRAYS} file"
             ) from None

@@ -154,7 +154,7 @@ class Schedule:
                 f"--stochastic-rounding is for --precision float16, not {self.precision}: give "
                 "that too, or leave it out"
             )
-        if min(self.max_minutes, self.devices, self.max_examples) < 0:
+        if not (self.max_minutes >= 0 and min(self.devices, self.max_examples) >= 0):
             raise UserError("--max-minutes, --max-examples and --devices must not be negative")
         if not self.checkpoint_minutes > 0:
             raise UserError("--checkpoint-minutes must be positive")

@@ -153,7 +153,9 @@ def pairs(samples: Samples, graphs: Graphs) -> tuple[Indices, Indices, Mask, Mas
     for molecule in np.flatnonzero(samples.sizes - 1 > graphs.neighbours).tolist():
         a, b = samples.atom_offset[molecule : molecule + 2].tolist()
         here = (i >= a) & (i < b)
-        to_i[here], to_j[here] = nearest(i[here] - a, j[here] - a, squares[here], b - a, graphs)
+        to_i[here], to_j[here] = nearest(
+            i[here] - a, j[here] - a, squares[here], n=b - a, graphs=graphs
+        )
     kept = to_i | to_j
     return i[kept], j[kept], to_i[kept], to_j[kept]
 

@@ -130,8 +130,8 @@ class Predictor:
     def packs(self, samples: Samples, shape: PackShape) -> Iterator[tuple[list[int], Pack]]:
         """Packs of all rows, each with the numbers of its rows."""
         zeros: Float[np.ndarray, " R"] = np.zeros(len(samples))
-        for chosen in deal(samples.sizes, shape, self.graphs, None):
-            pack = fill(shape, self.graphs, samples, chosen, zeros)
+        for chosen in deal(samples.sizes, shape, self.graphs, random=None):
+            pack = fill(shape, self.graphs, samples, chosen=chosen, targets=zeros)
             yield chosen, jax.device_put(pack)  # jnp.asarray compiles a program for every shape
 
     def stream(self, parts: Iterable[Samples]) -> Iterator[tuple[Samples, Samples, Predicted]]:
@@ -159,4 +159,6 @@ class Predictor:
             truths.append(Predicted.in_file(samples))
             baselines.append(self.references.baseline(samples))
         found, known = Predicted.joined(predictions), Predicted.joined(truths)
-        return Errors.of(self.target, found, known, np.concatenate(baselines), left_out)
+        return Errors.of(
+            self.target, found, known, baseline=np.concatenate(baselines), left_out=left_out
+        )

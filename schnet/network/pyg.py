@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Readout
@@ -35,11 +36,12 @@ def read(path: Path) -> dict[str, np.ndarray]:
     if that fails."""
     if not path.exists():
         raise UserError(f"{path} does not exist; give a state_dict as .npz or .pt")
+    tensors = None if path.suffix == ".npz" else _torch_load(path)
     try:
-        if path.suffix == ".npz":
-            with np.load(path) as file:
-                return {name: file[name] for name in file.files}
-        return {name: np.asarray(value) for name, value in _torch_load(path).items()}
+        if tensors is not None:
+            return {name: np.asarray(value) for name, value in tensors.items()}
+        with np.load(path) as file:
+            return {name: file[name] for name in file.files}
     except (OSError, ValueError, AttributeError, KeyError) as error:
         raise UserError(f"{path} is not a state_dict of weights ({error})") from None
 
@@ -48,7 +50,7 @@ def _torch_load(path: Path) -> Mapping[str, object]:
     try:
         import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UserError(
+        raise MissingPackage(
             f"reading {path} needs torch: install it, or save the weights with "
             "`np.savez(path, **{k: v.numpy() for k, v in model.state_dict().items()})`"
         ) from None
@@ -78,7 +80,7 @@ def convert(
         UserError: the names or shapes do not belong to such a network.
     """
     try:
-        return _convert(weights, readout, neighbours, mean, std)
+        return _convert(weights, readout, neighbours, mean=mean, std=std)
     except KeyError as error:
         raise UserError(
             f"the weights have no {error}: they must be the state_dict of a SchNet of "

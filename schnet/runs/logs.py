@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.errors import MissingPackage
 from qm1b.process.files import write_text
 from schnet.errors import UserError
 
@@ -97,11 +98,11 @@ class CsvLog:
 @contextmanager
 def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line], None]]:
     """A function that adds an epoch to TensorBoard's event files; earlier events after this many
-    epochs are hidden. Raises UserError if tensorboardX is not installed."""
+    epochs are hidden. Raises MissingPackage if tensorboardX is not installed."""
     try:
         from tensorboardX import SummaryWriter
     except ImportError:
-        raise UserError(
+        raise MissingPackage(
             f"training needs the packages of the extra `train`: run {how_to_install('train')}"
         ) from None
     writer = SummaryWriter(str(folder), purge_step=epochs + 1 if epochs else None)

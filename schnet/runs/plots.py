@@ -26,13 +26,15 @@ def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch
     figure, panels = _figure(2 if target.has_forces else 1)
     epochs = [line.epoch for line in lines]
     train, valid = ([getattr(line, f"{side}_mae") for line in lines] for side in ("train", "valid"))
-    _curves(panels[0], epochs, train, valid, best_epoch, target.display_unit)
+    _curves(panels[0], epochs, train, valid=valid, best_epoch=best_epoch, unit=target.display_unit)
     panels[0].set_ylabel(f"MAE of {target.number} [{target.display_unit}]")
     if target.has_forces:
         train, valid = (
             [getattr(line, f"{side}_forces_mae") for line in lines] for side in ("train", "valid")
         )
-        _curves(panels[1], epochs, train, valid, best_epoch, FORCE_DISPLAY_UNIT)
+        _curves(
+            panels[1], epochs, train, valid=valid, best_epoch=best_epoch, unit=FORCE_DISPLAY_UNIT
+        )
         panels[1].set_ylabel(f"MAE of forces [{FORCE_DISPLAY_UNIT}]")
     figure.savefig(path)
 
@@ -71,13 +73,15 @@ def parity(
     factor = target.per_atomic(target.file_unit)
     name = {"ev": "eV", "debye": "D"}[target.file_unit]
     figure, panels = _figure(2 if errors.forces else 1)
-    _against(panels[0], known.values * factor, predicted.values * factor, target.number, name)
+    _against(
+        panels[0], known.values * factor, predicted.values * factor, what=target.number, unit=name
+    )
     title = f"{errors.molecules} rows, MAE {errors.mae:.1f} {target.display_unit}"
     panels[0].set_title(title, fontsize=10)
     if errors.forces is not None and known.forces is not None and predicted.forces is not None:
         factor = UNITS["force"][FORCE_FILE_UNIT]
-        components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
-        _against(panels[1], *components, "forces", "eV/Angstrom")
+        truth, components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
+        _against(panels[1], truth, components, what="forces", unit="eV/Angstrom")
         panels[1].set_title(f"MAE {errors.forces.mae:.1f} {FORCE_DISPLAY_UNIT}", fontsize=10)
     figure.savefig(path)
 

@@ -42,7 +42,7 @@ def judge(predictor: Predictor, parts: Iterable[Samples]) -> Judged:
     baseline = predictor.references.baseline(samples)
     left_out = len(everything) - len(samples)
     known = Predicted.in_file(samples)
-    errors = Errors.of(predictor.target, predicted, known, baseline, left_out)
+    errors = Errors.of(predictor.target, predicted, known, baseline=baseline, left_out=left_out)
     return Judged(samples, predicted, errors)
 
 
@@ -104,7 +104,7 @@ def write_predictions(
     """Write `lines` to a file; raises UserError if that fails."""
 
     def write(stream: IO[bytes]) -> None:
-        for line in lines(predictor, parts, truth, tally):
+        for line in lines(predictor, parts, truth, tally=tally):
             stream.write(line.encode())
 
     atomic_write(path, write)

@@ -110,7 +110,9 @@ class RunFolder:
             raise UserError(f"{path} does not exist yet: let `schnet train` finish one epoch")
         config = structured(found["model"], ModelConfig, self.json)
         references = AtomReferences.from_dict(found["references"])
-        return Predictor(network(path, config), config, references, target_of(found["target"]))
+        return Predictor(
+            network(path, config), config, references, target=target_of(found["target"])
+        )
 
     def target(self) -> Target:
         """The target of the run's network."""

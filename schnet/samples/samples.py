@@ -7,7 +7,7 @@ Shape legend: R rows (molecules, or conformers of them), `atoms` all their atoms
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -110,10 +110,10 @@ class Samples:
             self.numbers[atoms],
             self.positions_bohr[atoms],
             target,
-            self.smiles[at],
-            self.keys[at],
-            self.reasons[at],
-            None if self.forces is None else self.forces[atoms],
+            smiles=self.smiles[at],
+            key=self.keys[at],
+            reason=self.reasons[at],
+            forces=None if self.forces is None else self.forces[atoms],
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -123,11 +123,14 @@ class Samples:
     def take(self, rows: Int[np.ndarray, " _"]) -> Samples:
         """The rows of these numbers, in this order."""
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
-        by_row = (self.targets, self.smiles, self.keys, self.molecules, self.reasons)
-        chosen = [column[rows] for column in by_row]
-        forces = None if self.forces is None else self.forces[index]
-        found = Samples(self.numbers[index], self.positions_bohr[index], offset, *chosen)
-        return replace(found, forces=forces)
+        by_row = ("targets", "smiles", "keys", "molecules", "reasons")
+        return Samples(
+            self.numbers[index],
+            self.positions_bohr[index],
+            offset,
+            **{name: getattr(self, name)[rows] for name in by_row},
+            forces=None if self.forces is None else self.forces[index],
+        )
 
 
 def _joined(
@@ -141,7 +144,9 @@ def _joined(
 def without_atoms(smiles: str, key: str, reason: str) -> Sample:
     """A row of which nothing can be predicted, and why, in one line of text."""
     none, nowhere = np.zeros(0, np.uint8), np.zeros((0, 3), np.float32)
-    return Sample(none, nowhere, float("nan"), smiles, key, " ".join(reason.split()))
+    return Sample(
+        none, nowhere, float("nan"), smiles=smiles, key=key, reason=" ".join(reason.split())
+    )
 
 
 def texts(values: Iterable[str]) -> Shaped[np.ndarray, " _"]:

@@ -141,28 +141,30 @@ class Target:
 
 
 _TARGETS = (
-    Target("gap", "energy", "meV", ("gap",), ("homo", "lumo")),
-    Target("energy", "energy", "meV", ("energy", "u0"), ("energy",), extensive=True),
+    Target("gap", "energy", "meV", stems=("gap",), fields=("homo", "lumo")),
+    Target("energy", "energy", "meV", stems=("energy", "u0"), fields=("energy",), extensive=True),
     Target(
         "atomisation_energy",
         "energy",
         "meV",
-        ("atomisation_energy",),
-        ("atomisation_energy",),
+        stems=("atomisation_energy",),
+        fields=("atomisation_energy",),
         extensive=True,
     ),
     Target(
         "forces+energy",
         "energy",
         "meV",
-        ("energy", "u0"),
-        ("energy", FORCES),
+        stems=("energy", "u0"),
+        fields=("energy", FORCES),
         extensive=True,
         other_names=("energy+forces",),
     ),
-    Target("homo", "energy", "meV", ("homo",), ("homo",)),
-    Target("lumo", "energy", "meV", ("lumo",), ("lumo",)),
-    Target("dipole_norm", "dipole", "mdebye", ("dipole_norm", "dipole", "mu"), ("dipole",)),
+    Target("homo", "energy", "meV", stems=("homo",), fields=("homo",)),
+    Target("lumo", "energy", "meV", stems=("lumo",), fields=("lumo",)),
+    Target(
+        "dipole_norm", "dipole", "mdebye", stems=("dipole_norm", "dipole", "mu"), fields=("dipole",)
+    ),
 )
 
 TARGETS: Mapping[str, Target] = MappingProxyType({target.name: target for target in _TARGETS})

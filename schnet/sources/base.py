@@ -40,6 +40,8 @@ class Source(ABC):
     """
 
     path: Path
+    remarks: tuple[str, ...] = ()
+    """What to say of the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Float32
 
-from pyscf_ipu.molecule.xyz import columns_of
+from pyscf_ipu.molecule.files.xyz import columns_of
 from schnet.errors import UserError
 from schnet.samples.targets import FORCES, UNITS, Target, canonical_unit, target_of
 

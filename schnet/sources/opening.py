@@ -39,11 +39,11 @@ def open_source(
     """
     wanted = None if target is None else target_of(target)
     if isinstance(path, str | Path):
-        return _open(Path(path), wanted, key, unit)
+        return _open(Path(path), wanted, key, unit=unit)
     if not path:
         raise UserError(f"no data was given; give {KINDS}")
     paths = [Path(one) for one in path]
-    sources = [_open(one, wanted, key, unit) for one in paths]
+    sources = [_open(one, wanted, key, unit=unit) for one in paths]
     return sources[0] if len(sources) == 1 else Several(paths[0].parent, sources)
 
 
@@ -59,16 +59,16 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
                 f"folder {path} has neither a {MANIFEST} of qm1b generate nor .parquet files; give "
                 f"{KINDS}"
             )
-        return Several(path, [_open(one, target, key, unit) for one in files])
+        return Several(path, [_open(one, target, key, unit=unit) for one in files])
     if is_run or path.suffix == ".parquet":
         from schnet.sources.tables import ParquetSource, RunSource
 
         source = RunSource(path, target) if is_run else ParquetSource(path, target)
         if target is not None:
-            _check_given(source, target, key, unit)
+            _check_given(source, target, key, unit=unit)
         return source
     if path.name.endswith(xyz.ENDINGS):
-        return xyz.XyzSource(path, target, key, unit)
+        return xyz.XyzSource(path, target, key, unit=unit)
     if path.name.endswith(smiles.ENDINGS):
         if target is not None:
             raise UserError(f"{path} is a file of SMILES, which has no {target.name}; give {KINDS}")

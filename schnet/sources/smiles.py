@@ -1,8 +1,5 @@
 """Lists and tables of SMILES, for predictions: RDKit makes one geometry of each."""
 
-import gzip
-import io
-import zlib
 from functools import cached_property
 from pathlib import Path
 
@@ -10,15 +7,15 @@ import numpy as np
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
-from qm1b.inputs import lines, tables
+from qm1b import inputs
+from qm1b.settings import PRESETS, RunSettings
 from schnet.errors import UserError
 from schnet.samples.samples import Sample, Samples, without_atoms
 from schnet.sources.base import Reasons, Source
 
 PART_LINES = 256
 
-TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-ENDINGS = (".smi", ".smiles", ".smi.gz", ".smiles.gz", *TABLES)
+ENDINGS = tuple(f".{end}{gz}" for end in "smi smiles txt csv tsv".split() for gz in ("", ".gz"))
 
 
 class SmilesSource(Source):
@@ -31,19 +28,20 @@ class SmilesSource(Source):
     def __init__(self, path: Path, seed: int = 0) -> None:
         super().__init__(path)
         self.seed = seed
-        opened = gzip.open if path.suffix == ".gz" else open
+        kind = inputs.resolve(path)
+        if kind in inputs.GEOMETRIES:
+            raise UserError(f"{path} looks like {kind}; give SMILES, or .xyz for geometries")
+        if kind in inputs.REMARKS:
+            self.remarks = (f"{path}: {inputs.REMARKS[kind]}",)
         try:
-            with opened(path, "rb") as stream:
-                text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace")  # type: ignore[arg-type]
-                read = tables.entries if path.name.endswith(TABLES) else lines.entries
-                entries = [entry.smiles for entry in read(text)]
-        except UserError:  # it names an option that only qm1b has
-            raise UserError(
+            entries = list(inputs.read(path, RunSettings(PRESETS["qm1b"], 1, input_format=kind)))
+        except UserError as error:
+            if "column" not in str(error):
+                raise
+            raise UserError(  # the message names an option that only qm1b has
                 f"{path} has no column called smiles, or several; give a table with one"
             ) from None
-        except (OSError, EOFError, zlib.error) as error:
-            raise UserError(f"{path} cannot be read ({error}); give one SMILES per line") from None
-        found = [(i, smiles) for i, smiles in enumerate(entries, 1) if smiles]
+        found = [(entry.number, entry.smiles) for entry in entries if entry.smiles]
         if not found:
             raise UserError(f"{path} is empty; give one SMILES per line")
         self._lines = [found[i : i + PART_LINES] for i in range(0, len(found), PART_LINES)]
@@ -68,4 +66,4 @@ class SmilesSource(Source):
             return without_atoms(smiles, f"line {line}", str(error))
         numbers = found.numbers.astype(np.uint8)
         positions = found.positions.astype(np.float32)
-        return Sample(numbers, positions, float("nan"), smiles, f"line {line}")
+        return Sample(numbers, positions, float("nan"), smiles=smiles, key=f"line {line}")

@@ -117,11 +117,11 @@ class Batches:
         epoch = start.epoch
         for number, samples in enumerate(self.stream.windows(epoch, start.window), start.window):
             skip = start.call if number == start.window else 0
-            yield from self._window(samples, epoch, number, skip)
+            yield from self._window(samples, epoch, number, skip=skip)
 
     def _window(self, samples: Samples, epoch: int, window: int, skip: int) -> Iterator[Call]:
         random = np.random.default_rng((self.stream.seed, epoch, window, 1))
-        dealt = deal(samples.sizes, self.shape, self.graphs, random)
+        dealt = deal(samples.sizes, self.shape, self.graphs, random=random)
         order = random.permutation(len(dealt)).tolist()  # the packs dealt last are less full
         targets, scale = self.references.subtract(samples), self.references.scale
         nothing, per_call = empty(self.shape), int(np.prod(self.lead))
@@ -130,7 +130,15 @@ class Batches:
                 continue
             chosen = order[first : first + per_call]
             packs = [
-                fill(self.shape, self.graphs, samples, dealt[i], targets, scale) for i in chosen
+                fill(
+                    self.shape,
+                    self.graphs,
+                    samples,
+                    chosen=dealt[i],
+                    targets=targets,
+                    forces_scale=scale,
+                )
+                for i in chosen
             ]
             packs += [nothing] * (per_call - len(packs))
             yield Call(stack(packs, self.lead), Place(epoch, window, call + 1))

@@ -56,7 +56,9 @@ class Training:
         dtype = jnp.dtype(schedule.precision)
         forces = prepared.target.has_forces
         rounding = schedule.stochastic_rounding
-        self.step = make_step(rule, config, dtype, prepared.devices, forces, rounding)
+        self.step = make_step(
+            rule, config, dtype, devices=prepared.devices, forces=forces, rounding=rounding
+        )
         self.log = CsvLog(folder.log, self.progress.place.epoch) if leads() else None
         self._began = time.monotonic() - self.progress.seconds
         self._saved = time.monotonic()

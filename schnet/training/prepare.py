@@ -69,7 +69,7 @@ class Prepared:
     def description(self) -> dict[str, object]:
         """The content of `run.json`."""
         settings = {"settings": self.settings.decisive()}
-        return description(self.target, self.settings.model, self.references, settings) | {
+        return description(self.target, self.settings.model, self.references, origin=settings) | {
             "data": {name: self.sides[name].describe() for name in SIDES},
             "train_rows": self.rows,
             "dropped": self.dropped,
@@ -106,7 +106,7 @@ def prepare(settings: TrainSettings) -> Prepared:
     schedule = replace(settings.schedule, devices=devices.size)
     graphs = Graphs(settings.model.cutoff_bohr, settings.model.neighbours)
     batches = Batches(
-        stream=Stream(sides["train"], schedule.window_rows, settings.seed, totals.n),
+        stream=Stream(sides["train"], schedule.window_rows, settings.seed, rows=totals.n),
         shape=shape_for(sizes, graphs, schedule.pack_molecules),
         graphs=graphs,
         references=references,

@@ -86,8 +86,8 @@ def start(model: SchNet, rule: optax.GradientTransformation, half: bool = False)
         model,
         mean,
         rule.init(weights),
-        jnp.zeros((), jnp.int32),
-        LossScale.first() if half else None,
+        updates=jnp.zeros((), jnp.int32),
+        scale=LossScale.first() if half else None,
     )
 
 
@@ -120,11 +120,11 @@ def make_step(
         # The names are for profiles (schnet.costs.training_price).
         with jax.named_scope("forward_backward"):
             factor = None if state.scale is None else state.scale.factor
-            found = _summed_gradient(state.model, packs, loss, dtype, factor)
+            found = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)
         with jax.named_scope("all_reduce"):
             gradient, sums = jax.lax.psum(found, AXIS)
         with jax.named_scope("update"):
-            new, report = _update(state, gradient, sums, rule, config.ema)
+            new, report = _update(state, gradient, sums, rule=rule, ema=config.ema)
             if rounding:
                 key = jax.random.fold_in(jax.random.key(0), state.updates)
                 new = eqx.tree_at(lambda s: s.model, new, rounded(new.model, key))
@@ -170,8 +170,8 @@ def _update(
     with jax.numpy_dtype_promotion("standard"):  # optax adds integers to floats
         change, moments = rule.update(gradient, state.moments, weights)
     model = eqx.apply_updates(weights, change)
-    mean = averaged(state.mean, model, state.updates, ema)
-    new = State(model, mean, moments, state.updates + 1, state.scale)
+    mean = averaged(state.mean, model, state.updates, decay=ema)
+    new = State(model, mean, moments, updates=state.updates + 1, scale=state.scale)
     return new, Report(
         loss=sums.loss / n,
         absolute_error=sums.absolute_error,
@@ -200,7 +200,7 @@ def _summed_gradient(
         found = jax.grad(objective, has_aux=True)(model, pack)
         return jax.tree.map(jnp.add, total, found), None
 
-    zero = Sums(*[jnp.zeros((), jnp.float32)] * len(Sums._fields))
+    zero = Sums._make([jnp.zeros((), jnp.float32)] * len(Sums._fields))
     total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)
     return total
 
@@ -211,14 +211,16 @@ def _sums(model: SchNet, pack: Pack, loss: Loss) -> Sums:
     if loss.forces_weight is None:
         error = jnp.where(pack.there, model(pack) - pack.target, 0.0)
         total, none = jnp.sum(_losses(error, loss.kind)), jnp.zeros(())
-        return Sums(total, jnp.sum(jnp.abs(error)), n, none, components)
+        return Sums(total, jnp.sum(jnp.abs(error)), n, forces_error=none, components=components)
     found = energies_and_forces(model, pack)
     error = jnp.where(pack.there, found.energies - pack.target, 0.0)
     off = jnp.where(pack.numbers[:, None] > 0, found.forces - pack.forces, 0.0)
     of_forces = jnp.sum(_losses(off, loss.kind) * shares(pack)[:, None])
     whole = 1.0 + loss.forces_weight
     total = (jnp.sum(_losses(error, loss.kind)) + loss.forces_weight * of_forces) / whole
-    return Sums(total, jnp.sum(jnp.abs(error)), n, jnp.sum(jnp.abs(off)), components)
+    return Sums(
+        total, jnp.sum(jnp.abs(error)), n, forces_error=jnp.sum(jnp.abs(off)), components=components
+    )
 
 
 def _losses(error: Float[Array, "*any"], kind: str) -> Float[Array, "*any"]:

@@ -147,7 +147,7 @@ def subsets(rows: Data) -> dict[str, Subset]:
     given = {"valid": rows.valid_data, "test": rows.test_data}
     own = {name: paths for name, paths in given.items() if paths}
     parts = parse_split(rows.split)
-    source = open_source(rows.data, rows.target, rows.key, rows.unit)
+    source = open_source(rows.data, rows.target, rows.key, unit=rows.unit)
     left = without(parts, tuple(own))
     if isinstance(left, tuple):
         division: Split = by_count(source, left, rows.split_seed)
@@ -157,7 +157,7 @@ def subsets(rows: Data) -> dict[str, Subset]:
         division = ByHash(left, rows.split_seed)
     found = {name: Subset(source, division, name) for name in SIDES}
     for name, paths in own.items():
-        other = open_source(paths, rows.target, rows.key, rows.unit)
+        other = open_source(paths, rows.target, rows.key, unit=rows.unit)
         found[name] = Subset(other, Whole(name), name)
     if rows.conformers_per_molecule is not None:
         each = rows.conformers_per_molecule

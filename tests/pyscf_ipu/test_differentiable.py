@@ -46,7 +46,7 @@ def test_the_derivative_is_that_of_the_function(both):
 def test_vmap_computes_each_by_itself(energy, both):
     x = np.asarray(WATER.positions, np.float32)
     several = np.stack([x, x * np.float32(1.02)])
-    values, gradients = jax.vmap(jax.value_and_grad(energy))(several)
+    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(energy)))(several)
     for k in range(2):
         value, gradient = both(several[k])
         assert float(values[k]) == pytest.approx(float(value), abs=1e-5)

@@ -1,14 +1,24 @@
 """How a command ends, what it shows, and tables of aligned text."""
 
-import pytest
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+from ways_to_print import WAYS, WORK
+
+from pyscf_ipu.errors import MISTAKES, UsageError
 from pyscf_ipu.terminal import counted, exit_code, say, text_table, visible
 
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (ValueError("no such basis"), 2, "name: no such basis\n"),
+        *((mistake("no such basis"), 2, "name: no such basis\n") for mistake in MISTAKES),
+        (ValueError("zip() argument 2 is longer than argument 1"), None, ""),
+        (ImportError("cannot import name 'rks'"), None, ""),
         (KeyError("a mistake of this project"), None, ""),
         (KeyboardInterrupt(), 130, "name: interrupted\n"),
     ],
@@ -19,14 +29,110 @@ def test_only_a_users_mistakes_lose_their_traceback(error, code, message, capsys
 
     if code is None:
         with pytest.raises(type(error)):
-            exit_code("name", run, ValueError)
+            exit_code("name", lambda: run)
     else:
-        assert exit_code("name", run, ValueError) == code
+        assert exit_code("name", lambda: run) == code
     assert capsys.readouterr().err == message
 
 
 def test_a_command_decides_its_own_exit_code():
-    assert exit_code("name", lambda: 1) == 1
+    assert exit_code("name", lambda: lambda: 1) == 1
+
+
+NOBODY_READS = "a pipe"
+SCRIPT = [sys.executable, str(Path(__file__).with_name("ways_to_print.py"))]
+
+
+def printed(tmp_path, kind, redirection):
+    """Exit code and end of the work of each way of printing, and what was printed all the same."""
+    codes = tmp_path / "codes.json"
+    line = ["bash", "-c", f'"$@" {redirection}', "bash", *SCRIPT, str(codes), kind]
+    reader, writer = os.pipe()
+    if redirection == NOBODY_READS:
+        os.close(reader)
+        line, reader = [*SCRIPT, str(codes), kind], None
+    found = subprocess.run(
+        line,
+        stdout=writer if reader is None else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    for descriptor in filter(None, (reader, writer)):
+        os.close(descriptor)
+    return json.loads(codes.read_text()), found
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "reason"),
+    [
+        (">/dev/full", 1, "No space left on device"),
+        (">&-", 1, "it is closed"),
+        (NOBODY_READS, 141, None),
+    ],
+)
+def test_a_result_that_cannot_be_printed_ends_the_command(redirection, code, reason, tmp_path):
+    codes, found = printed(tmp_path, "result", redirection)
+    assert codes == {way: [code, False] for way in WAYS}
+    lines = found.stderr.splitlines()
+    assert len(lines) == (0 if reason is None else len(WAYS)), found.stderr
+    for way, line in zip(WAYS, lines, strict=False):
+        assert line.startswith(f"{way}: nothing can be printed on standard output ({reason})")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [
+        (">/dev/full", "No space left on device"),
+        (">&-", "it is closed"),
+        (NOBODY_READS, "Broken pipe"),
+    ],
+)
+def test_the_work_goes_on_without_its_log(redirection, reason, tmp_path):
+    codes, found = printed(tmp_path, "log", redirection)
+    assert codes == {way: [WORK, True] for way in WAYS}
+    lines = found.stderr.splitlines()
+    assert len(lines) == len(WAYS), found.stderr
+    for way, line in zip(WAYS, lines, strict=True):
+        assert line.startswith(f"{way}: the work goes on, but nothing can be printed")
+        assert f"({reason})" in line
+
+
+@pytest.mark.parametrize("place", ["/dev/full", "&-"])
+def test_nobody_needs_standard_error(place, tmp_path):
+    codes, found = printed(tmp_path, "result", f"2>{place}")
+    assert codes == {way: [WORK, True] for way in WAYS}
+    assert found.stdout.count("a second line") == len(WAYS)
+    code = (
+        "import sys; from pyscf_ipu.terminal import *; from pyscf_ipu.errors import UsageError\n"
+        "def run(): raise UsageError('no such basis')\n"
+        "sys.exit(exit_code('x', lambda: run))"
+    )
+    line = f'"$@" 2>{place}'
+    found = subprocess.run(
+        ["bash", "-c", line, "bash", sys.executable, "-c", code], capture_output=True, check=False
+    )
+    assert (found.returncode, found.stdout) == (2, b"")
+
+
+def test_a_file_does_not_get_the_number_of_a_closed_stream(tmp_path):
+    """Else what others print would stand in it."""
+    code = (
+        "import os, sys; from pyscf_ipu.terminal import exit_code\n"
+        "def run():\n"
+        "    with open(sys.argv[1], 'w') as file:\n"
+        "        assert file.fileno() > 2\n"
+        "        os.system('echo noise; echo noise >&2')\n"
+        "    return 5\n"
+        "sys.exit(exit_code('x', lambda: run))"
+    )
+    path = tmp_path / "file"
+    line = '"$@" <&- >&- 2>&-'
+    found = subprocess.run(
+        ["bash", "-c", line, "bash", sys.executable, "-c", code, str(path)], check=False
+    )
+    assert (found.returncode, path.read_text()) == (5, "")
 
 
 def test_a_table_is_as_wide_as_its_cells_and_at_least_as_asked_for():
@@ -53,9 +159,9 @@ def test_control_characters_are_made_visible(capsys):
     assert capsys.readouterr().out == f"{shown}\n"
 
     def mistake():
-        raise ValueError(f"archive member {HOSTILE}")
+        raise UsageError(f"archive member {HOSTILE}")
 
-    assert exit_code("x", mistake, ValueError) == 2
+    assert exit_code("x", lambda: mistake) == 2
     assert capsys.readouterr().err == f"x: archive member {shown}\n"
 
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.errors import InvalidMolecule, TooLarge, UnknownBasis
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 19), 9)}
 AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18)}
@@ -34,7 +34,7 @@ class Shape:
 class Solver:
     def __init__(self, **level):
         if level["basis"] != "sto-3g":
-            raise ValueError(f"unknown basis {level['basis']!r}: use one of sto-3g")
+            raise UnknownBasis(f"unknown basis {level['basis']!r}: use one of sto-3g")
         self.compiled = set()
         self.precision = level.get("precision", "float32")
         self.has_dispersion = "-d" in level.get("xc", "")
@@ -192,7 +192,7 @@ class Fragile64(Solver):
 
 
 def refuse(**level):
-    raise ValueError("unknown basis 'x': use one of sto-3g")
+    raise UnknownBasis("unknown basis 'x': use one of sto-3g")
 
 
 def only_in_the_parent(**level):

@@ -2,17 +2,23 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
 
 import pytest
+from fake_runs import FAKE
+from threads import Threads
 
 import qm1b
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
+from qm1b.process import worker
+from qm1b.run.generate import Run
 
 
 def test_flags_override_the_preset():
-    assert [run_settings(Generate(cart=c)).level.cart for c in ("True", "False", "6d7f", None)] == [
+    assert [run_settings(Generate(cart=c)).level.cart for c in (True, False, "6d7f", None)] == [
         True,
         False,
         "6d7f",
@@ -62,7 +68,7 @@ def test_mistakes_are_one_sentence(tmp_path, capsys):
         (["generate", str(empty), "--out", out], "is empty"),
         (["generate", "--out", out, "--conformers", "0"], "at least 1"),
         (["generate", "--out", out, "--preset", "qm2b"], "did you mean 'qm1b'"),
-        (["generate", "--out", out, "--precision", "half"], "use one of float32"),
+        (["generate", "--out", out, "--precision", "half"], "give one of float32"),
         (["generate", "--out", out, "--basis", "sto-3"], "unknown basis"),
         (["generate", "--out", out, "--xc", "b3"], "unknown functional"),
         (["generate", "--out", out, "--grid-level", "10"], "0 to 9"),
@@ -109,6 +115,30 @@ def test_a_reader_that_has_seen_enough(finished):
     for arguments in (f"info {finished[0]}", "--help"):
         line = f"{sys.executable} -m qm1b.cli {arguments} | true; exit ${{PIPESTATUS[0]}}"
         _ends_quietly(line)
+
+
+@pytest.mark.parametrize("place", ["/dev/full", None])
+def test_generate_goes_on_without_its_log(place, tmp_path, monkeypatch, capsys):
+    """A full disk, or no standard output at all; the result of `info` is missed, a log is not."""
+    monkeypatch.setattr("qm1b.run.generate.Run", partial(Run, factory=FAKE))
+    monkeypatch.setattr(worker, "_CONTEXT", Threads)
+    source, out = tmp_path / "a.smi", tmp_path / "out"
+    source.write_text("C\nCC\nO\n")
+    for code, words in (
+        (0, ["generate", source, "--out", out, "--embed-timeout", "20"]),
+        (0, ["export", out, tmp_path / "a.parquet"]),
+        (1, ["head", out]),
+        (1, ["--help"]),
+    ):
+        with (
+            nullcontext() if place is None else open(place, "w") as stdout,
+            redirect_stdout(stdout),
+        ):
+            assert main(list(map(str, words))) == code
+        err = capsys.readouterr().err
+        assert err.count("nothing can be printed") == err.count("\n") == 1
+        assert ("the work goes on" in err) == (code == 0)
+    assert len(qm1b.load(tmp_path / "a.parquet")) == 12
 
 
 def _ends_quietly(line):

@@ -26,10 +26,10 @@ def test_qm1bs_preset_has_its_thousand_conformers_and_a_first_look_has_few():
 
 
 def test_flags_win_over_the_preset():
-    flags = Generate(preset="ani1x", max_aos=99, conformers=7, forces="False", precision="float32")
+    flags = Generate(preset="ani1x", max_aos=99, conformers=7, forces=False, precision="float32")
     found = run_settings(flags)
     assert (found.conformers, found.forces, found.level.precision) == (7, False, "float32")
-    assert run_settings(Generate(forces="True")).forces is True
+    assert run_settings(Generate(forces=True)).forces is True
     assert run_settings(Generate()).forces is False
 
 
@@ -67,19 +67,19 @@ def test_pruning_is_the_presets_unless_a_flag_says_more():
         return run_settings(Generate(preset="qm9", max_aos=9, **flags)).level.grid_in_words
 
     assert grid() == "Gaussian's grid 75x302 unpruned"
-    assert grid(unpruned="False") == "grid 75x302"
+    assert grid(unpruned=False) == "grid 75x302"
     assert grid(grid_level=3) == "grid level 3"
-    assert grid(grid_level=3, unpruned="True") == "grid level 3 unpruned"
+    assert grid(grid_level=3, unpruned=True) == "grid level 3 unpruned"
     assert grid(grid_level=(99, 590)) == "Gaussian's grid 99x590 unpruned"
     assert grid(grid_level=(99, 590), grid_kind="pyscf") == "grid 99x590 unpruned"
-    assert run_settings(Generate(unpruned="True")).level.prune is False
+    assert run_settings(Generate(unpruned=True)).level.prune is False
     assert run_settings(Generate()).level.prune is True
 
 
 def test_another_basis_has_spherical_functions_again():
     flags = {"preset": "ani1x", "basis": "def2-svp", "max_aos": 9}
     assert run_settings(Generate(**flags)).level.cart is False
-    assert run_settings(Generate(**flags, cart="True")).level.cart is True
+    assert run_settings(Generate(**flags, cart=True)).level.cart is True
 
 
 def test_shards_are_smaller_where_rows_take_longer():
@@ -92,7 +92,7 @@ def test_shards_are_smaller_where_rows_take_longer():
     [
         ("--xc wb97", "unknown functional"),
         ("--basis nonsense", "unknown basis"),
-        ("--precision half", "unknown precision"),
+        ("--precision half", "'half': give one of float32"),
         ("--grid-level 12", "0 to 9"),
         ("--grid-level 75 303", "303"),
     ],

@@ -125,9 +125,12 @@ def family_plan(
     layout = layout_of(shape)
     found = _enumerate(shape)
     kinds = [_kinds(layout, groups) for groups, _ in found]
-    how = best_cuts(kinds, [len(s) for _, s in found], n_tiles, workers, scratch)
-    classes = [_class(layout, groups, shells, how, c) for c, (groups, shells) in enumerate(found)]
-    return FamilyPlan(layout, tuple(classes), n_tiles, workers)
+    how = best_cuts(kinds, [len(s) for _, s in found], n_tiles, workers=workers, scratch=scratch)
+    classes = [
+        _class(layout, groups, shells, how=how, number=c)
+        for c, (groups, shells) in enumerate(found)
+    ]
+    return FamilyPlan(layout, tuple(classes), n_tiles, workers=workers)
 
 
 def _kinds(layout: Layout, groups: tuple[int, int, int, int]) -> Kinds:
@@ -203,7 +206,7 @@ def _places(
         for earlier in keys[:t]:
             again |= (earlier == keys[t]).all(axis=1)
         for x, y in pairing:
-            packed = _packed(layout, groups[x], groups[y], shells[:, x], shells[:, y])
+            packed = _packed(layout, groups[x], groups[y], first=shells[:, x], second=shells[:, y])
             element.append(np.where(again[:, None], layout.shape.n_pairs, packed))
     return np.concatenate(element, axis=1).astype(np.int32), weight
 

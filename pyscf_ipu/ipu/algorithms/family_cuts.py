@@ -120,8 +120,8 @@ def best_cuts(
 
     def by_limit(grain: float) -> Schedule:
         limit = grain * sum(work) / (n_tiles * workers)
-        cuts = tuple(cut(k, n, limit, scratch) for k, n in zip(kinds, counts, strict=True))
-        return deal(kinds, counts, cuts, n_tiles, workers)
+        cuts = tuple(cut(k, n, limit, scratch=scratch) for k, n in zip(kinds, counts, strict=True))
+        return deal(kinds, counts, cuts, n_tiles=n_tiles, workers=workers)
 
     best = by_limit(GRAINS[0])
     for grain in GRAINS[1:]:
@@ -131,7 +131,8 @@ def best_cuts(
         smaller = finer(kinds[c], best.cuts[c], scratch)
         if smaller is not None and not best.is_even:
             cuts = (*best.cuts[:c], smaller, *best.cuts[c + 1 :])
-            best = min(best, deal(kinds, counts, cuts, n_tiles, workers), key=lambda s: s.slowest)
+            other = deal(kinds, counts, cuts, n_tiles=n_tiles, workers=workers)
+            best = min(best, other, key=lambda s: s.slowest)
     return best
 
 
@@ -153,4 +154,6 @@ def deal(
             tiles[c][v], seats[c][v] = tile, worker
             heapq.heapreplace(heap, (load + costs[c], worker, tile))
     loads = [load for load, _, _ in heap]
-    return Schedule(cuts, costs, tiles, seats, max(loads), sum(loads) / len(loads))
+    return Schedule(
+        cuts, costs, tiles, workers=seats, slowest=max(loads), mean=sum(loads) / len(loads)
+    )

@@ -43,7 +43,7 @@ def family_supermatrix(
             if turn:  # behind what the turns before have done
                 flat, tree = jax.tree.flatten((shells, blocks))
                 shells, blocks = jax.tree.unflatten(tree, jax.lax.optimization_barrier(flat))
-            made = [_class_blocks(plan, c, shells, exchange) for c in plan.classes[part]]
+            made = [_class_blocks(plan, c, shells, exchange=exchange) for c in plan.classes[part]]
             blocks += [streaming_store(x) for x in made] if stored else made
     return tuple(blocks)
 
@@ -111,7 +111,9 @@ def family_repulsion(
                 # Behind the turn before: otherwise the memory of all turns is there at once.
                 blocks, out = jax.lax.optimization_barrier((blocks, out))
                 blocks = streaming_load(blocks)
-            found = [_product(plan, c, x, padded) for c, x in zip(classes, blocks, strict=True)]
+            found = [
+                _product(plan, c, x, padded=padded) for c, x in zip(classes, blocks, strict=True)
+            ]
             values = jnp.concatenate([y.array.ravel() for y, _ in found])
             places = np.concatenate([c.element.ravel() for c in classes])
             out = out.at[places].add(values, mode="drop")

@@ -78,11 +78,13 @@ def pair_side(group_a: ShellGroup, group_b: ShellGroup, a: Shells, b: Shells) ->
     """
     kind_a, kind_b = group_a.kind, group_b.kind
     g = subroutine(pair_geometry)(a=a, b=b)
-    table = hermite_table(kind_a.l_max, kind_b.l_max, g.p, g.pa, g.pb)
+    table = hermite_table(kind_a.l_max, kind_b.l_max, g.p, pa=g.pa, pb=g.pb)
     products = hermite_products(table, kind_a, kind_b)
     prefactor = g.overlap * scaled(1.0 / g.p, SIDE_CONSTANT)
     both = products * prefactor
-    both = contract(both, group_a, group_b, a.coefficients, b.coefficients, g.charge)
+    both = contract(
+        both, group_a, group_b, coeff_a=a.coefficients, coeff_b=b.coefficients, charge=g.charge
+    )
     return Side(*g.flat(), both)
 
 

@@ -28,7 +28,7 @@ def host_supermatrix(
     n = atoms.layout.shape.n_pairs
     half = rows_of(half, n)
     places = np.append(np.argsort(pair_order(atoms.plan)), n).astype(np.int32)  # n: no AO pair
-    return tuple(_class_blocks(families, c, half, places) for c in families.classes)
+    return tuple(_class_blocks(families, c, half, places=places) for c in families.classes)
 
 
 def _class_blocks(

@@ -71,7 +71,7 @@ def jacobi_eigh(
         ValueError: The matrix is not square, `start` has another shape or dtype, there are too few
             tiles, or both `sweeps` and `tolerance` are given.
     """
-    _check(matrix, start, sweeps, tolerance)
+    _check(matrix, start, sweeps, tolerance=tolerance)
     n = matrix.shape[0]
     pairs = (n + 1) // 2
     own = tuple(range(1, 2 * pairs, 2)) if tiles is None else tuple(tiles)[:pairs]

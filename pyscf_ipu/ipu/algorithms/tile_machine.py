@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from jax import Array
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.strips import StripData, paired
 from pyscf_ipu.ipu.algorithms.families import family_plan
@@ -50,16 +51,16 @@ def machine_of(
             each. Needs two IPUs.
 
     Raises:
-        ValueError: There is less than one IPU.
+        UsageError: There is less than one IPU.
     """
     if num_ipus < 1:
-        raise ValueError(f"num_ipus={num_ipus}: give 1 or more")
+        raise UsageError(f"num_ipus={num_ipus}: give 1 or more")
     if pipelined and num_ipus != 2:
-        raise ValueError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
+        raise UsageError(f"num_ipus={num_ipus}: a pipeline of integrals and SCF has 2 IPUs")
     n_tiles = (1 if pipelined else num_ipus) * int(target.tiles_per_ipu)
     left = room(target, shape, n_tiles)
     workers = int(target.num_worker_contexts)
-    families = in_turns(family_plan(shape, n_tiles - 1, workers, left.scratch), left)
+    families = in_turns(family_plan(shape, n_tiles - 1, workers, scratch=left.scratch), left)
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
@@ -84,7 +85,7 @@ def machine_of(
     tiles = range(1, n_tiles)  # tile 0 holds loop control
 
     def eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
-        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles)
+        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles=tiles)
         return values, vectors
 
     def either(host: Callable[..., Out], vertices: Callable[..., Out]) -> Callable[..., Out]:

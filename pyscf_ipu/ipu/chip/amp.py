@@ -35,8 +35,8 @@ class _Unit:
     """Worker cycles of set-up that is kept from chunk to chunk: the first time, and later."""
 
 
-_FLOAT16 = _Unit(16, 2, 4, (22, 33, 42, 38), (-1, 0), (7, 3))
-_FLOAT32 = _Unit(8, 4, 8, (24, 47, 46, 46), (2, 8), (0, 0))
+_FLOAT16 = _Unit(16, 2, 4, rows=(22, 33, 42, 38), clear=(-1, 0), retain=(7, 3))
+_FLOAT32 = _Unit(8, 4, 8, rows=(24, 47, 46, 46), clear=(2, 8), retain=(0, 0))
 
 
 def matmul_cycles(rows: int, inner: int, columns: int, dtype: object = "float32") -> float:

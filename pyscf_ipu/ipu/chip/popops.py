@@ -47,15 +47,19 @@ class OpCost:
 
 
 def _unary(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(cycles, elements, loop, "formula", "PopLibs unary operation table, float")
+    return OpCost(
+        cycles, elements, loop, how="formula", source="PopLibs unary operation table, float"
+    )
 
 
 def _binary(cycles: int, elements: int, loop: int = 0, of: str = "float") -> OpCost:
-    return OpCost(cycles, elements, loop, "formula", f"PopLibs binary operation table, {of}")
+    return OpCost(
+        cycles, elements, loop, how="formula", source=f"PopLibs binary operation table, {of}"
+    )
 
 
 def _logical(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(cycles, elements, loop, "formula", "PopLibs operation tables, bool")
+    return OpCost(cycles, elements, loop, how="formula", source="PopLibs operation tables, bool")
 
 
 def _alike(names: str, cost: OpCost) -> dict[str, OpCost]:
@@ -66,6 +70,7 @@ _SHIFTS = "shift_left shift_right_logical shift_right_arithmetic"
 _TWO_PRODUCTS = "two vector multiplications, which give powers up to 4; a reciprocal is not in it"
 _ONE_MINUS_SQUARE = "(1 + x) (1 - x): a sum, a difference and a product of PopLibs's table"
 _CONVERSION = "one conversion instruction for each element"
+_CLAMP = "a maximum and a minimum of PopLibs's table"
 _RANDOM = "a random number and a store for each 64-bit vector, by the tile's own generator"
 _ERF_INV = (
     "M. Giles, GPU Computing Gems 2, 109 (2012): a logarithm, a root, two sums of nine products, a "
@@ -100,14 +105,14 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         **_alike("and or xor", _logical(5, 4)),
         "not": _logical(17, 1, UNARY_LOOP),
         **_alike(_SHIFTS, _binary(7, 1, of="int")),
-        "select_n": OpCost(5, 1, 0, "formula", "PopLibs Select vertex"),
-        "clamp": OpCost(6, 2, 0, "derived", "a maximum and a minimum of PopLibs's table"),
+        "select_n": OpCost(5, 1, 0, how="formula", source="PopLibs Select vertex"),
+        "clamp": OpCost(6, 2, 0, how="derived", source=_CLAMP),
         "nextafter": _binary(7, 1, of="int"),
-        "random_bits": OpCost(1, 2, 1, "estimated", _RANDOM),
-        "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, "derived", _ERF_INV),
-        "integer_pow": OpCost(2, 2, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
-        "one_minus_square": OpCost(3, VECTOR, BINARY_LOOP, "derived", _ONE_MINUS_SQUARE),
-        "convert_element_type": OpCost(2, 2, BINARY_LOOP, "estimated", _CONVERSION),
+        "random_bits": OpCost(1, 2, 1, how="estimated", source=_RANDOM),
+        "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, how="derived", source=_ERF_INV),
+        "integer_pow": OpCost(2, 2, BINARY_LOOP, how="estimated", source=_TWO_PRODUCTS),
+        "one_minus_square": OpCost(3, VECTOR, BINARY_LOOP, how="derived", source=_ONE_MINUS_SQUARE),
+        "convert_element_type": OpCost(2, 2, BINARY_LOOP, how="estimated", source=_CONVERSION),
     }
 )
 """Operations by the names of JAX's primitives: float32, and bool for logic.
@@ -117,7 +122,7 @@ An operation that is missing has no figure, and no ground to guess one.
 
 
 def _half(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(cycles, elements, loop, "formula", "PopLibs operation tables, half")
+    return OpCost(cycles, elements, loop, how="formula", source="PopLibs operation tables, half")
 
 
 _HALF: Mapping[str, OpCost] = MappingProxyType(
@@ -145,9 +150,11 @@ _HALF: Mapping[str, OpCost] = MappingProxyType(
         "rem": _half(300, 4),
         **_alike("lt le gt ge eq", _half(9, 4)),
         "ne": _half(11, 4),
-        "integer_pow": OpCost(2, HALF_VECTOR, BINARY_LOOP, "estimated", _TWO_PRODUCTS),
-        "one_minus_square": OpCost(3, HALF_VECTOR, BINARY_LOOP, "derived", _ONE_MINUS_SQUARE),
-        "clamp": OpCost(8, 4, 0, "derived", "a maximum and a minimum of PopLibs's table"),
+        "integer_pow": OpCost(2, HALF_VECTOR, BINARY_LOOP, how="estimated", source=_TWO_PRODUCTS),
+        "one_minus_square": OpCost(
+            3, HALF_VECTOR, BINARY_LOOP, how="derived", source=_ONE_MINUS_SQUARE
+        ),
+        "clamp": OpCost(8, 4, 0, how="derived", source=_CLAMP),
     }
 )
 
@@ -168,12 +175,12 @@ def unary_1d(name: str, n: Count) -> TileCycles:
         KeyError: The operation is not in WORKER_CYCLES.
     """
     start = EXP_START if name == "exp" else UNARY_START
-    return _vertex(n, start, WORKER_CYCLES[name], UNARY_SUPERVISOR + SUPERVISOR_LAUNCH)
+    return _vertex(n, start, WORKER_CYCLES[name], supervisor=UNARY_SUPERVISOR + SUPERVISOR_LAUNCH)
 
 
 def binary_1d(name: str, n: Count) -> TileCycles:
     """As `unary_1d`, of PopLibs's BinaryOp1D."""
-    return _vertex(n, BINARY_START, WORKER_CYCLES[name], SUPERVISOR_LAUNCH)
+    return _vertex(n, BINARY_START, WORKER_CYCLES[name], supervisor=SUPERVISOR_LAUNCH)
 
 
 def gather_cycles(offsets: Count, row: Count) -> TileCycles:

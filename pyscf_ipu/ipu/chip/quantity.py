@@ -64,7 +64,7 @@ class Quantity:
 
 def unknown(what: str, unit: str) -> Quantity:
     """A figure that no public source gives; its use raises an error that names it by `what`."""
-    return Quantity(None, unit, "unknown", f"{what}: no public figure found")
+    return Quantity(None, unit, "unknown", source=f"{what}: no public figure found")
 
 
 def weakest(*hows: str) -> str:

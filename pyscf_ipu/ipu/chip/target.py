@@ -12,6 +12,7 @@ from importlib.resources import files
 from numbers import Integral
 from types import MappingProxyType
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
 from pyscf_ipu.tiles.array import WORKERS
 
@@ -96,16 +97,16 @@ class Target:
 
         Raises:
             TypeError: A number is not a whole one.
-            ValueError: There are fewer IPUs than that, or less than one is asked for.
+            UsageError: There are fewer IPUs than that, or less than one is asked for.
         """
         for name, count in (("num_ipus", num_ipus), ("replicas", replicas)):
             if not isinstance(count, Integral):
                 raise TypeError(f"{name}={count!r}: give a whole number of 1 or more")
             if count < 1:
-                raise ValueError(f"{name}={count}: give 1 or more")
+                raise UsageError(f"{name}={count}: give 1 or more")
         there = self.ipus_per_system
         if there.known and num_ipus * replicas > int(there):
-            raise ValueError(
+            raise UsageError(
                 f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(there)} IPUs, and "
                 f"this needs {num_ipus * replicas}; give a larger system, or fewer"
             )
@@ -118,8 +119,12 @@ class Target:
         )
 
 
+_OF_A_FIGURE = ("value", "unit", "how", "source")
 _FIGURES = {
-    chip: {name: Quantity(*figure) for name, figure in figures.items()}
+    chip: {
+        name: Quantity(**dict(zip(_OF_A_FIGURE, figure, strict=True)))
+        for name, figure in figures.items()
+    }
     for chip, figures in tomllib.loads(
         files("pyscf_ipu").joinpath("ipu", "chip", "targets.toml").read_text(encoding="utf-8")
     ).items()
@@ -139,7 +144,7 @@ GC200 = Target(
     name="gc200",
     ipu_version="ipu2",
     num_worker_contexts=Quantity(
-        WORKERS, "workers", "vendor", "docs.graphcore.ai, assembly programming, 4.2.1"
+        WORKERS, "workers", "vendor", source="docs.graphcore.ai, assembly programming, 4.2.1"
     ),
     ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
     **_FIGURES["gc200"],
@@ -183,7 +188,7 @@ def _system(chip: Target, ipus: int) -> Target:
     return replace(
         chip,
         name=f"{chip.name}-pod{ipus}",
-        ipus_per_system=Quantity(ipus, "IPUs", "vendor", of["ipus_per_system"].source),
+        ipus_per_system=Quantity(ipus, "IPUs", "vendor", source=of["ipus_per_system"].source),
         host_link_bytes_per_second=of["host_link_bytes_per_second"],
         host_cores=replace(cores, value=SERVERS[ipus] * int(cores)),
     )
@@ -199,10 +204,10 @@ def target(name: str) -> Target:
     """The chip or system called `name`, in upper or lower case: "bow", "bow-pod16", "gc200-pod4".
 
     Raises:
-        ValueError: There is no such target; the error lists the names.
+        UsageError: There is no such target; the error lists the names.
     """
     if name.lower() not in TARGETS:
-        raise ValueError(f"unknown target {name!r}: choose one of {', '.join(TARGETS)}")
+        raise UsageError(f"unknown target {name!r}: choose one of {', '.join(TARGETS)}")
     return TARGETS[name.lower()]
 
 
@@ -210,18 +215,18 @@ def priced_target(name: str) -> Target:
     """As `target`, for a command that prices programs.
 
     Raises:
-        ValueError: There is no such target, or too little is known of it; the error lists those
+        UsageError: There is no such target, or too little is known of it; the error lists those
             that can be named.
     """
     known = [x.name for x in TARGETS.values() if x.exchange_bytes_per_cycle.known]
     choice = f"choose one of {', '.join(known)}"
     system, colon, _ = name.partition(":")
     if colon and system.lower() in TARGETS:
-        raise ValueError(
+        raise UsageError(
             f"{name!r}: give no number, because a system has that of its IPUs in its name; {choice}"
         )
     if name.lower() in TARGETS and name.lower() not in known:
-        raise ValueError(f"too little is public about {name!r} to price a program: {choice}")
+        raise UsageError(f"too little is public about {name!r} to price a program: {choice}")
     if name.lower() not in TARGETS:
-        raise ValueError(f"unknown target {name!r}: {choice}")
+        raise UsageError(f"unknown target {name!r}: {choice}")
     return target(name)

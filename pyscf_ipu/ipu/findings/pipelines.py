@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData
 
 SHOWN = 16
@@ -74,7 +75,7 @@ class Pipeline:
             for ipu, stage in enumerate(self.stages):
                 begun[ipu] = max(ready, free[ipu], before[ipu + 1])
                 ready = free[ipu] = begun[ipu] + stage.low
-                found.append(Bar(ipu, batch, begun[ipu], ready))
+                found.append(Bar(ipu, batch, begun[ipu], end=ready))
         return tuple(found)
 
     def to_dict(self) -> dict[str, object]:
@@ -93,10 +94,10 @@ def pipeline(profile: ProfileData, micro_batches: int = SHOWN) -> Pipeline | Non
     """The program with this many micro-batches; None if it has no stages (`on_ipu`).
 
     Raises:
-        ValueError: There is less than one micro-batch.
+        UsageError: There is less than one micro-batch.
     """
     if micro_batches < 1:
-        raise ValueError(f"micro_batches={micro_batches}: give 1 or more")
+        raise UsageError(f"micro_batches={micro_batches}: give 1 or more")
     if not profile.staged:
         return None
     stages = [NOTHING] * profile.num_ipus

@@ -30,7 +30,7 @@ def dot(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     inner = math.prod(left[d] for d in contract)
     rows = math.prod(left) // max(1, b * inner)
     columns = size(eqn.outvars[0]) // max(1, b * rows)
-    product(p, "dot_general", ins, (b, rows, inner, columns), is_half(eqn))
+    product(p, "dot_general", ins, n=(b, rows, inner, columns), half=is_half(eqn))
     return p.results(eqn)
 
 
@@ -43,7 +43,7 @@ def convolution(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     inner = math.prod(kernel) // max(1, columns)
     rows = math.prod(out) // max(1, columns)
     n = groups, rows, inner, -(-columns // groups)
-    product(p, "conv_general_dilated", ins, n, is_half(eqn))
+    product(p, "conv_general_dilated", ins, n=n, half=is_half(eqn))
     return p.results(eqn)
 
 
@@ -60,19 +60,19 @@ def product(
     p.half = p.half or half
     dtype, itemsize = ("float16", 2.0) if half else ("float32", 4.0)
     fits = MOST_RESULT * _room(p) / itemsize
-    plan = _split(p.target, max(1, p.n_tiles // b), n[1:], dtype, fits)
+    plan = _split(p.target, max(1, p.n_tiles // b), n[1:], dtype=dtype, fits=fits)
     tiles = min(p.n_tiles, b * plan.tiles)
     each = math.ceil(b * plan.tiles / tiles)
     used = np.zeros(p.n_tiles)
     used[:tiles] = 1.0
     result = itemsize * each * plan.rows * plan.columns
     operands = itemsize * each * plan.inner * (plan.rows + plan.columns)
-    parts = _parts(p, each * plan.inner, operands, result)
+    parts = _parts(p, each * plan.inner, operands, result=result)
     share = used * itemsize * each * plan.inner / parts
     cycles = each * plan.cycles
     if parts > 1:
         turn = max(1, plan.inner * each // parts)
-        cycles = matmul_cycles(plan.rows, turn, plan.columns, dtype)
+        cycles = matmul_cycles(plan.rows, turn, plan.columns, dtype=dtype)
     flops = 2.0 * b * rows * inner * columns
     work = Work(flops / parts, tiles * (operands + result) / parts)
     with p.repeated(parts, f"{name}, in parts that fit"):
@@ -109,7 +109,7 @@ class _Block:
             math.ceil(a / c) for a, c in zip(n, cut, strict=True)
         )
         self.parts, self.tiles = cut[1], math.prod(cut)
-        self.cycles = matmul_cycles(self.rows, self.inner, self.columns, dtype)
+        self.cycles = matmul_cycles(self.rows, self.inner, self.columns, dtype=dtype)
         rate = float(target.exchange_bytes_per_cycle)
         moved = self.inner * (self.rows + self.columns)
         moved += self.rows * self.columns if self.parts > 1 else 0
@@ -124,12 +124,12 @@ def _split(target: Target, tiles: int, n: tuple[int, int, int], dtype: str, fits
     Blocks with results of more than `fits` elements are taken if there are no others.
     """
     rows, inner, columns = n
-    best = _Block(target, n, (1, 1, 1), dtype)
+    best = _Block(target, n, (1, 1, 1), dtype=dtype)
     for k in _cuts(inner, min(tiles, max(16, rows * columns))):
         for i in _cuts(rows, tiles):
             j = max(1, min(columns, tiles // (i * k)))
             if i * k <= tiles:
-                found = _Block(target, n, (i, k, j), dtype)
+                found = _Block(target, n, (i, k, j), dtype=dtype)
                 best = min(best, found, key=lambda x: (x.rows * x.columns > fits, x.total))
     return best
 
@@ -162,9 +162,9 @@ def eigh(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     compute = rounds * (310 + 2 * columns + vectors)
     exchange = rounds * (2 * 8.0 * n + 8.0 * n) / rate
     source = "TessellateIPU's test bounds, scaled to N; 12 sweeps as PySCF-IPU"
-    p.library("jacobi_eigh", used * compute, source, "estimated")
-    p.other("exchange", "jacobi_eigh", exchange, ("estimated", source))
-    p.other("sync", "jacobi_eigh", rounds * 3 * sync, ("estimated", source))
+    p.library("jacobi_eigh", used * compute, source, how="estimated")
+    p.other("exchange", "jacobi_eigh", exchange, origin=("estimated", source))
+    p.other("sync", "jacobi_eigh", rounds * 3 * sync, origin=("estimated", source))
     return p.results(eqn)
 
 
@@ -184,7 +184,7 @@ def dense(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         p.fetch(v, used * v.size * v.itemsize)
     cycles = p.workers * SCALAR_CYCLES * flops
     source = "multiply-adds of the textbook algorithm, four worker cycles each"
-    p.library(eqn.primitive.name, used * cycles, source, "estimated")
+    p.library(eqn.primitive.name, used * cycles, source, how="estimated")
     return p.results(eqn)
 
 
@@ -193,7 +193,7 @@ def sort(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     n = max(2, aval(eqn.invars[0]).shape[parameter(eqn, int, "dimension")])
     stages = math.ceil(math.log2(n)) * (math.ceil(math.log2(n)) + 1) / 2
     out = p.results(eqn)
-    _network(p, "sort", ins, stages, out[0].place.elements * len(out))
+    _network(p, "sort", ins, stages=stages, held=out[0].place.elements * len(out))
     return out
 
 
@@ -203,7 +203,7 @@ def top_k(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     n, of_k = max(2, shape[-1]), math.ceil(math.log2(k))
     stages = of_k * (of_k + 1) / 2 + max(0, math.ceil(math.log2(n)) - of_k) * (1 + of_k)
     # A value travels with its index.
-    _network(p, "top_k", ins, stages, 2.0 * ins[0].bytes() / ins[0].itemsize)
+    _network(p, "top_k", ins, stages=stages, held=2.0 * ins[0].bytes() / ins[0].itemsize)
     return p.results(eqn)
 
 
@@ -219,6 +219,6 @@ def _network(p: Pricer, name: str, ins: list[Value], stages: float, held: np.nda
             p.fetch(v, held * v.itemsize)
     each = 14.0 / 4.0 * held + 100.0 * (held > 0)  # PopLibs's comparison, and a vertex around it
     source = "bitonic network, an exchange per stage"
-    p.library(name, stages * each, source, "estimated")
-    p.other("exchange", name, stages * 4.0 * float(held.max()) / rate, ("estimated", source))
-    p.other("sync", name, stages * sync, ("estimated", source))
+    p.library(name, stages * each, source, how="estimated")
+    p.other("exchange", name, stages * 4.0 * float(held.max()) / rate, origin=("estimated", source))
+    p.other("sync", name, stages * sync, origin=("estimated", source))

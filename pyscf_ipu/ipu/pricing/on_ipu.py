@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import jax
 from jax.extend.core import Jaxpr, JaxprEqn, jaxprs_in_params
 
+from pyscf_ipu.errors import UsageError
+
 _MARK = re.compile(r"on_ipu_(\d+)")
 LOOPS = frozenset(("while", "scan", "cond"))
 
@@ -23,10 +25,10 @@ def on_ipu(number: int) -> Iterator[None]:
         number: Of the IPU in its replica, from 0.
 
     Raises:
-        ValueError: The number is negative.
+        UsageError: The number is negative.
     """
     if number < 0:
-        raise ValueError(f"on_ipu({number}): IPUs are numbered from 0")
+        raise UsageError(f"on_ipu({number}): IPUs are numbered from 0")
     with jax.named_scope(f"on_ipu_{number}"):
         yield
 

@@ -13,6 +13,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive, jaxpr_as_fun
 from jax.interpreters import mlir
 
 from pyscf_ipu.codelets.call import Portable
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.vertices.equation import aval
 from pyscf_ipu.ipu.vertices.trip_counts import sites
 
@@ -27,7 +28,7 @@ def priced_as(run: Callable[..., Out], priced: Callable[..., Out], *operands: ob
 
     Raises:
         TypeError: When it is priced, and `priced` returns other shapes or dtypes than `run`.
-        ValueError: When it is priced, and `priced` has loops or branches that depend on data.
+        UsageError: When it is priced, and `priced` has loops or branches that depend on data.
     """
     leaves, tree = jax.tree.flatten(operands)
 
@@ -46,7 +47,7 @@ def priced_form(eqn: JaxprEqn) -> ClosedJaxpr:
         *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(aval, eqn.invars))
     )
     if any(sites(closed.jaxpr)):
-        raise ValueError(
+        raise UsageError(
             "the program to be priced has loops or branches that depend on data: let them depend "
             "on shapes only"
         )

@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
@@ -124,13 +125,13 @@ class Pricer(Steps):
         if inner is not None and name == "shard_map":
             ins = self._own_parts(eqn, inner, ins)
         if inner is not None:
-            return self.block(inner.jaxpr, inner.consts, ins, path)
+            return self.block(inner.jaxpr, inner.consts, ins, path=path)
         control = {"while": self._while, "scan": self._scan, "cond": self._cond}.get(name)
         if control is not None:
             return control(eqn, ins, path)
         if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
-            return self.block(closed.jaxpr, closed.consts, ins, path)
+            return self.block(closed.jaxpr, closed.consts, ins, path=path)
         folded = fold(eqn, ins)
         if folded is not None:
             different = math.prod(v.distinct for v in ins)
@@ -167,7 +168,7 @@ class Pricer(Steps):
         """What one replica has of the operands of a `shard_map`; its mesh has a device for each."""
         devices = math.prod(mesh_of(eqn).shape.values())
         if devices not in (1, self.replicas):
-            raise ValueError(
+            raise UsageError(
                 f"the program is spread over {devices} devices: simulate it with "
                 f"replicas={devices}, or make its mesh of one device for any number"
             )
@@ -183,10 +184,10 @@ class Pricer(Steps):
 
         def once(state: list[Value]) -> list[Value]:
             asked = (*path, TEST)
-            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], asked))
-            return self.block(body.jaxpr, body.consts, [*of_body, *state], path)
+            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path=asked))
+            return self.block(body.jaxpr, body.consts, [*of_body, *state], path=path)
 
-        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once)
+        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once=once)
 
     def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         body, n_consts, n_carry, length, _ = scan_of(eqn)
@@ -197,7 +198,7 @@ class Pricer(Steps):
         stacked = [self.new(a, "scan") for a in avals[n_carry:]]
 
         def once(state: list[Value]) -> list[Value]:
-            outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path)
+            outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path=path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
                     arriving = value.size * value.itemsize * share(whole.place)
@@ -205,7 +206,7 @@ class Pricer(Steps):
                 self.let_go(value)
             return outs[:n_carry]
 
-        found = self._loop(length, carry, avals[:n_carry], once)
+        found = self._loop(length, carry, avals[:n_carry], once=once)
         self._release(rows)
         return [*found, *stacked]
 
@@ -250,7 +251,7 @@ class Pricer(Steps):
         for k, branch in enumerate(branches_of(eqn)):
             outer, self.steps = self.steps, []
             self._loops.append((*path, k))
-            results = self.block(branch.jaxpr, branch.consts, ins[1:], (*path, k))
+            results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
             self._copy(results, outs)
             self._release(results)
             self.flush()

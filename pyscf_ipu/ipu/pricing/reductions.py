@@ -37,14 +37,14 @@ def reduce(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
     if name.startswith("cum"):
         # Sums of the tiles before, and another pass to add them.
-        _combine(p, name, np.where(held > 0, 1.0, 0.0), p.n_tiles, value.itemsize)
+        _combine(p, name, np.where(held > 0, 1.0, 0.0), m=p.n_tiles, itemsize=value.itemsize)
         p.library(name, _sum(p, held, value.itemsize), SOURCE, work=work)
         return p.results(eqn)
     if rows and 0 not in axes:
         tiles = value.place.key[1]
         return p.results(eqn, on_tiles(tiles, m // len(tiles), p.n_tiles))
     partials = np.minimum(held, m)
-    _combine(p, name, partials, m, value.itemsize)
+    _combine(p, name, partials, m=m, itemsize=value.itemsize)
     return p.results(eqn, spread(m, p.n_tiles))
 
 

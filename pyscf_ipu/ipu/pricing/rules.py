@@ -187,10 +187,13 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         float(sum(size(v) * aval(v).dtype.itemsize for v in some))
         for some in (eqn.invars[n_consts:], eqn.outvars)
     )
-    each = (0.0, 0.0) if price is DECLARED else (loaded / len(tiles), stored / len(tiles))
-    work = Work(cost.flops * len(tiles), loaded + stored, *each)
-    p.vertices().add_vertices(eqn.params["name"], tiles, cycles, shared, price, work)
-    _note_memory(p, eqn, cost, ins)
+    work = Work(cost.flops * len(tiles), loaded + stored)
+    if price is not DECLARED:
+        work = work._replace(loaded=loaded / len(tiles), stored=stored / len(tiles))
+    p.vertices().add_vertices(
+        eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
+    )
+    _note_memory(p, eqn, cost, ins=ins)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
     return [
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))

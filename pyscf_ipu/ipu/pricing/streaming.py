@@ -10,6 +10,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.pricing.pricer import Pricer
 from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.steps import Value
@@ -43,7 +44,7 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     (value,) = ins
     store = eqn.params["store"]
     if store == is_streamed(value):
-        raise ValueError(
+        raise UsageError(
             "streaming_store of an array that is in streaming memory already: leave it out"
             if store
             else "streaming_load of an array that is on the tiles: store it first, or leave it out"
@@ -55,7 +56,7 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     rate = p.target.streaming_bytes_per_second
     cycles = sharing * nbytes / float(rate) * float(p.target.tile_clock_frequency)
     name = "store to streaming memory" if store else "load from streaming memory"
-    p.other("exchange", name, cycles, (rate.how, rate.source), moved=nbytes)
+    p.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
     if not store:
         return p.results(eqn, value.home)
     p.streamed_bytes += sharing * nbytes

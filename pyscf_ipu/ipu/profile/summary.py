@@ -94,12 +94,12 @@ def _limits(profile: ProfileData) -> list[tuple[str, str]]:
         rows.append((name, f"{data_size(used)} of {data_size(limit)}{state}"))
 
     if (code := memory.executable_bytes) is not None:
-        row("Code, most on a tile", int(memory.code.max()), code, len(memory.code_overflowing))
+        row("Code, most on a tile", int(memory.code.max()), code, over=len(memory.code_overflowing))
         operands, rest = int(memory.only_interleaved.max(initial=0)), memory.limit_bytes - code
-        row("Matrix operands, most", operands, rest, len(memory.interleaved_overflowing))
+        row("Matrix operands, most", operands, rest, over=len(memory.interleaved_overflowing))
     if memory.streaming_bytes and (dram := memory.streaming_limit_bytes):
         over = int(memory.streaming_bytes > dram)
-        row("Streaming memory", memory.streaming_bytes, dram, over * profile.n_tiles)
+        row("Streaming memory", memory.streaming_bytes, dram, over=over * profile.n_tiles)
     return rows
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.findings.totals import title
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 
@@ -32,7 +33,7 @@ class _Span:
 
 
 def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
-    """The trace as JSON has it; raises ValueError if `max_events` is less than 1."""
+    """The trace as JSON has it; raises UsageError if `max_events` is less than 1."""
     return {
         "traceEvents": [*_lane_names(profile), *trace_events(profile, max_events)],
         "displayTimeUnit": "ns",
@@ -43,7 +44,7 @@ def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
 def trace_events(profile: ProfileData, max_events: int = 200_000) -> list[Event]:
     """The events of the program in the order of their start, without the names of the lanes."""
     if max_events < 1:
-        raise ValueError(f"max_events is {max_events}; a trace needs room for at least 1 event")
+        raise UsageError(f"max_events is {max_events}; a trace needs room for at least 1 event")
     spans = _spans(profile.program, _opened_loops(profile.program, max_events))
     microseconds = 1e6 / profile.clock_hz
     events = list(islice(_events(spans, 0.0, microseconds), max_events))
@@ -53,7 +54,9 @@ def trace_events(profile: ProfileData, max_events: int = 200_000) -> list[Event]
             sum(s.cycles for s in some) * microseconds for some in (spans[: max_events - 1], spans)
         )
         rest = {"steps": len(spans) - max_events + 1}
-        events[-1] = _event("X", "rest of the program", "loops", start, end - start, rest)
+        events[-1] = _event(
+            "X", "rest of the program", "loops", start=start, length=end - start, args=rest
+        )
     return events
 
 
@@ -86,13 +89,13 @@ def _span(node: Step | Repeat, opened: set[_Place], place: _Place) -> _Span:
     if isinstance(node, Step):
         return _Span(node, node.cycles.low if not node.overlapped else 0.0)
     body = _spans(node.body, opened, place)
-    return _Span(node, node.count * sum(s.cycles for s in body), place in opened, body)
+    return _Span(node, node.count * sum(s.cycles for s in body), place in opened, body=body)
 
 
 def _events(spans: tuple[_Span, ...], start: float, scale: float) -> Iterator[Event]:
     for span in spans:
         if isinstance(span.node, Repeat):
-            yield from _loop_events(span.node, span, start, scale)
+            yield from _loop_events(span.node, span, start, scale=scale)
         else:
             yield _step_event(span.node, start * scale, scale)
         start += span.cycles
@@ -100,10 +103,10 @@ def _events(spans: tuple[_Span, ...], start: float, scale: float) -> Iterator[Ev
 
 def _loop_events(loop: Repeat, span: _Span, start: float, scale: float) -> Iterator[Event]:
     length = span.cycles * scale
+    counted = {"iterations" if span.opened else "repeats": loop.count}
+    yield _event("X", loop.name, "loops", start=start * scale, length=length, args=counted)
     if not span.opened:
-        yield _event("X", loop.name, "loops", start * scale, length, {"repeats": loop.count})
         return
-    yield _event("X", loop.name, "loops", start * scale, length, {"iterations": loop.count})
     turn = sum(s.cycles for s in span.body)
     whole_turns = int(loop.count)
     for k in range(whole_turns):
@@ -111,8 +114,8 @@ def _loop_events(loop: Repeat, span: _Span, start: float, scale: float) -> Itera
     if part := loop.count - whole_turns:
         # A mean count leaves a part of a turn; which part is not known.
         start += whole_turns * turn
-        name = f"{loop.name}, part of a turn"
-        yield _event("X", name, "loops", start * scale, part * turn * scale, {"repeats": part})
+        name, length = f"{loop.name}, part of a turn", part * turn * scale
+        yield _event("X", name, "loops", start=start * scale, length=length, args={"repeats": part})
 
 
 def _step_event(step: Step, start: float, scale: float) -> Event:
@@ -122,9 +125,9 @@ def _step_event(step: Step, start: float, scale: float) -> Event:
     if step.moved_bytes:
         args["moved_bytes"] = step.moved_bytes
     if step.kind == "host" and not step.cycles.low:
-        return _event("i", step.name, "host", start, None, args)
+        return _event("i", step.name, "host", start=start, length=None, args=args)
     args |= {"cycles_low": step.cycles.low, "cycles_high": step.cycles.high}
-    return _event("X", step.name, step.kind, start, step.cycles.low * scale, args)
+    return _event("X", step.name, step.kind, start=start, length=step.cycles.low * scale, args=args)
 
 
 def _event(

@@ -106,10 +106,10 @@ def all_pairs_eigh(
         return (state.left > 1.0) & (state.steps < MAX_STEPS)
 
     def step(state: _State) -> _State:
-        found = _measured(elements, matrix, _turned(elements, state.found), limit)
+        found = _measured(elements, matrix, _turned(elements, state.found), limit=limit)
         return _State(found, jnp.max(found.left.array), state.steps + 1)
 
-    measured = _measured(elements, matrix, start, limit)
+    measured = _measured(elements, matrix, start, limit=limit)
     first = _State(measured, jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32))
     end = lax.while_loop(unfinished, step, first)
     found, ends = end.found, end.left <= 1.0  # false for NaN
@@ -134,8 +134,8 @@ def _elements(n: int, tiles: tuple[int, ...]) -> _Elements:
         dealt(tiles, count),
         place,
         high * n + low,
-        np.stack([high, low], axis=1),
-        np.sign(j - i),
+        rows=np.stack([high, low], axis=1),
+        side=np.sign(j - i),
     )
 
 
@@ -157,7 +157,7 @@ def _measured(elements: _Elements, matrix: FloatNN, columns: FloatNN, limit: Sca
         name="pair_tangents",
         together=True,
     )
-    return _Measured(columns, diagonal, metric, tangents, squares, left)
+    return _Measured(columns, diagonal, metric, tangents=tangents, squares=squares, left=left)
 
 
 def _tangents(

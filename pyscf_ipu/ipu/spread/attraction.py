@@ -36,12 +36,12 @@ def spread_attraction(
     each = -(-nuclei // -(-nuclei // each))  # as few as it takes for that number of groups
     tiles, parts, first = range(1, n_tiles), [], 0
     for plan, data in zip(atoms.plan.strips, strips, strict=True):
-        part = _by_groups(plan, data, atoms, each, first, tiles)
+        part = _by_groups(plan, data, atoms, each=each, first=first, on=tiles)
         parts.append(part)
         first += part[0].num_tiles
     sums, first = [], 0
     for plan, part in zip(atoms.plan.strips, parts, strict=True):
-        sums.append(_over_groups(plan.atom.size, part, first, tiles))
+        sums.append(_over_groups(plan.atom.size, part, first, on=tiles))
         first += len(sums[-1])
     return tuple(
         jnp.einsum(
@@ -100,7 +100,7 @@ def _group_potential(
     charges, at, rest, there = nuclei
     nobody = jnp.full((), -1, jnp.int32)
     around = charges * there, Pair(at, rest)
-    total = potential_of(order, p, Pair(hi, lo), nobody, around, SHORT)
+    total = potential_of(order, p, Pair(hi, lo), own=nobody, nuclei=around, arithmetic=SHORT)
     return total.hi, total.lo
 
 

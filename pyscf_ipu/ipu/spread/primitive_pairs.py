@@ -30,7 +30,7 @@ def spread_pairs(n_tiles: int, atoms: Atoms) -> tuple[tuple[PairData, ...], ...]
     each = -(-total // (WORKERS * (n_tiles - 1)))  # of a vertex
     found, first = [], 0
     for member in members:
-        parts = _member(member, atoms, each, first, n_tiles)
+        parts = _member(member, atoms, each, first=first, n_tiles=n_tiles)
         found.append(parts)
         first += len(parts[0])
     # Sums over primitives come behind all vertices, which so share one compute set.
@@ -70,8 +70,8 @@ def _letters(group: ShellGroup) -> str:
 
 def _vertex(a: ShellGroup, b: ShellGroup, one: Array, two: Array) -> tuple[Array, ...]:
     """Vertex: rows of primitives [e, width] of both sides."""
-    shells = unpack_rows(a, a.kind.n_prim, one), unpack_rows(b, b.kind.n_prim, two)
-    data = shell_pairs_vertex(a, b, *shells)
+    of_a, of_b = unpack_rows(a, a.kind.n_prim, one), unpack_rows(b, b.kind.n_prim, two)
+    data = shell_pairs_vertex(a, b, of_a, b=of_b)
     return data.p, *data.centre, data.hermite, data.kinetic
 
 
@@ -82,7 +82,7 @@ def _joined(member: KindPair, groups: tuple[ShellGroup, ...], parts: tuple[Array
         x.reshape(-1, *x.shape[2:])[:count].reshape(n, count // n, *rest)
         for x, rest in zip(parts, _rests(parts), strict=True)
     )
-    return PairData(p, Pair(hi, lo), hermite, jnp.sum(kinetic, axis=1))
+    return PairData(p, Pair(hi, lo), hermite, kinetic=jnp.sum(kinetic, axis=1))
 
 
 def _rests(parts: tuple[Array, ...]) -> tuple[tuple[int, ...], ...]:

@@ -59,7 +59,7 @@ def room(target: Target, shape: Shape, n_tiles: int) -> Room:
     values = grid_bytes(shape, n_tiles)
     least = max(workers * LEAST_SCRATCH + TURN_BYTES, STRIPS * STRIP_BYTES)
     parts = 1 if blocks + values + least <= left else math.ceil(values / PART_BYTES)
-    found = beside(left, shape, n_tiles, parts)
+    found = beside(left, shape, n_tiles, parts=parts)
     each = (found.all - blocks - TURN_BYTES) / workers
     return replace(found, scratch=int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
 
@@ -75,7 +75,7 @@ def beside(left: float | int, shape: Shape, n_tiles: int, parts: int) -> Room:
     values, strips = grid_bytes(shape, n_tiles, parts), STRIPS * STRIP_BYTES
     if parts == 1:
         return Room(left - values, LEAST_SCRATCH, strips)
-    return Room(left, LEAST_SCRATCH, strips + values, parts)
+    return Room(left, LEAST_SCRATCH, strips + values, parts=parts)
 
 
 def grid_bytes(shape: Shape, n_tiles: int, parts: int = 1) -> int:

@@ -114,7 +114,9 @@ class ComputeSet:
         each = np.where(busiest[0] > 0, launch + busy, 0.0)
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
         name = _common(self.names)
-        return compute_step(name, self.stage, each, self.vertices, origin, self.work)
+        return compute_step(
+            name, self.stage, each, vertices=self.vertices, origin=origin, work=self.work
+        )
 
     def _note(self, name: str, vertices: int, origin: Origin) -> None:
         if name not in self.names:
@@ -164,7 +166,7 @@ def compute_step(
         "compute",
         name,
         stage,
-        Cycles(largest, float(high.max(initial=0.0))),
+        cycles=Cycles(largest, float(high.max(initial=0.0))),
         tiles=int((low > 0).sum()),
         vertices=vertices,
         balance=float(low.mean() / largest) if largest else 1.0,

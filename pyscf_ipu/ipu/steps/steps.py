@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 from jax.core import AbstractValue, ShapedArray
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import collective_cycles
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
@@ -68,7 +69,7 @@ class Steps:
         size, itemsize = array.size, array.dtype.itemsize
         place = place or linear(size, itemsize, self.n_tiles)
         handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
-        return Value(place, size, itemsize, (handle,), ipu=self.ipu, made_in=self._open)
+        return Value(place, size, itemsize, buffers=(handle,), ipu=self.ipu, made_in=self._open)
 
     def constant(self, value: object, distinct: int = 0) -> Value:
         """A value known at compile time, which is part of the code that uses it.
@@ -125,7 +126,7 @@ class Steps:
         if value.constant is not None:
             return
         if value.place.key[0] == "streaming":
-            raise ValueError(
+            raise UsageError(
                 "the program reads an array that is in streaming memory: bring it back with "
                 "streaming_load first"
             )
@@ -210,12 +211,12 @@ class Steps:
         sync = sync_cost(self.target, ipus)
         took_part = (incoming > 0) | (outgoing > 0)
         self.tracker.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
-        self.other("sync", "sync", float(sync), (sync.how, sync.source))
+        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
         tiles, moved = int(took_part.sum()), float(incoming.sum())
-        self.other("exchange", "exchange", cycles, EXCHANGE_ORIGIN, tiles, moved)
+        self.other("exchange", "exchange", cycles, origin=EXCHANGE_ORIGIN, tiles=tiles, moved=moved)
         if links:
             moved = float(crossing.sum() - crossing.trace())
-            self.other("exchange", "links between IPUs", links, LINK_ORIGIN, moved=moved)
+            self.other("exchange", "links between IPUs", links, origin=LINK_ORIGIN, moved=moved)
 
     @property
     def collecting(self) -> bool:
@@ -235,13 +236,15 @@ class Steps:
             return
         (name, stage, nbytes), self._collecting = self._collecting, None
         ipus = self.n_tiles // int(self.target.tiles_per_ipu)
-        found = collective_cycles(self.target, name, nbytes, self.replicas, ipus)
+        found = collective_cycles(self.target, name, nbytes, replicas=self.replicas, num_ipus=ipus)
         sync = self.target.global_sync_cycles
         here, self.stage = self.stage, stage
-        self.other("sync", "sync of all replicas", float(sync), (sync.how, sync.source))
+        self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
         self.stage = here
         how, source = REDUCE_ORIGIN
-        step = Step("exchange", name, stage, found, self.n_tiles, how=how, source=source)
+        step = Step(
+            "exchange", name, stage, cycles=found, tiles=self.n_tiles, how=how, source=source
+        )
         self.steps.append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
 
     def library(
@@ -264,7 +267,9 @@ class Steps:
         self.flush()
         self.tracker.add_code(("library", name), load > 0, LIBRARY_BYTES)
         both, vertices = np.stack([load, load]), int((load > 0).sum())
-        self._append(compute_step(name, self.stage, both, vertices, (how, source), work))
+        self._append(
+            compute_step(name, self.stage, both, vertices=vertices, origin=(how, source), work=work)
+        )
 
     def other(
         self,
@@ -296,9 +301,9 @@ class Steps:
         traffic[value.ipu, self.ipu] = nbytes
         name = f"IPU {value.ipu} to IPU {self.ipu}"
         sync = self.target.global_sync_cycles
-        self.other("sync", "sync", float(sync), (sync.how, sync.source))
+        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
         links = link_cycles(self.target, traffic)
-        self.other("exchange", name, links, LINK_ORIGIN, moved=nbytes)
+        self.other("exchange", name, links, origin=LINK_ORIGIN, moved=nbytes)
 
     def flush(self) -> None:
         """End the open compute set."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import weakest
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
@@ -34,11 +35,11 @@ class Streams:
         """Bytes in and out of a call with these arguments and a result of these shapes.
 
         Raises:
-            ValueError: An argument that is to stay is not there.
+            UsageError: An argument that is to stay is not there.
         """
         absent = [i for i in self.resident if not 0 <= i < len(args)]
         if absent:
-            raise ValueError(
+            raise UsageError(
                 f"resident={sorted(self.resident)}: the program has arguments 0 to {len(args) - 1}"
             )
         staying = Counter(_shapes(args[i]) for i in self.resident)
@@ -62,7 +63,7 @@ def host_steps(
     """The streams before and after a program; their cycles are not the device's."""
 
     def step(name: str, nbytes: float) -> tuple[Step, ...]:
-        low, _, high = host_seconds(target, nbytes, replicas, num_ipus)
+        low, _, high = host_seconds(target, nbytes, replicas, num_ipus=num_ipus)
         found = Step(
             kind="host",
             name=name,

@@ -60,7 +60,7 @@ class Tracker:
     def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
         """A buffer with one use; returns its handle."""
         handle, self._next = self._next, self._next + 1
-        self._buffers[handle] = _Kept(name, stage, where, len(self.timeline))
+        self._buffers[handle] = _Kept(name, stage, where, first=len(self.timeline))
         self._uses[handle] = 1
         self.live = self.live + where
         self._note(_label(stage, name))
@@ -126,7 +126,11 @@ class Tracker:
         most = int(kept.where.max(initial=0.0))
         if most >= LEAST_BYTES:
             total, end = int(kept.where.sum()), len(self.timeline)
-            self._lifetimes.append(Lifetime(kept.name, kept.stage, kept.first, end, most, total))
+            self._lifetimes.append(
+                Lifetime(
+                    kept.name, kept.stage, kept.first, end=end, tile_bytes=most, total_bytes=total
+                )
+            )
 
     def report(self, target: Target) -> Memory:
         """Per tile, in PopVision's categories, beside the limits of the target."""
@@ -143,12 +147,18 @@ class Tracker:
             int(target.memory_bytes_per_tile),
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
-            timeline,
-            tuple(
-                Buffer(b.name, b.stage, VARIABLES, int(b.where[tile]), int(b.where.sum()))
+            timeline=timeline,
+            largest=tuple(
+                Buffer(
+                    b.name,
+                    b.stage,
+                    VARIABLES,
+                    tile_bytes=int(b.where[tile]),
+                    total_bytes=int(b.where.sum()),
+                )
                 for b in named
             ),
-            int(executable) if executable.known else None,
+            executable_bytes=int(executable) if executable.known else None,
             interleaved=np.ceil(self.interleaved).astype(np.int64),
             lifetimes=_largest(self._lifetimes, place),
         )

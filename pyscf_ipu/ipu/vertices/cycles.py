@@ -84,10 +84,10 @@ class VertexCost:
             self.vector_cycles + other.vector_cycles,
             self.multiply_adds + other.multiply_adds,
             self.equations + other.equations,
-            self.unknown + other.unknown,
-            self.half_multiply_adds + other.half_multiply_adds,
-            self.flops + other.flops,
-            {**self.routines, **other.routines},
+            unknown=self.unknown + other.unknown,
+            half_multiply_adds=self.half_multiply_adds + other.half_multiply_adds,
+            flops=self.flops + other.flops,
+            routines={**self.routines, **other.routines},
         )
 
     def times(self, n: int) -> VertexCost:
@@ -95,10 +95,10 @@ class VertexCost:
             self.vector_cycles * n,
             self.multiply_adds * n,
             self.equations,
-            self.unknown,
-            self.half_multiply_adds * n,
-            self.flops * n,
-            self.routines,
+            unknown=self.unknown,
+            half_multiply_adds=self.half_multiply_adds * n,
+            flops=self.flops * n,
+            routines=self.routines,
         )
 
     def low(self, target: Target) -> float:

@@ -70,14 +70,14 @@ def scan_of(eqn: JaxprEqn) -> Scan:
             raise _unknown(eqn, "with ft_in of another kind")
         n_consts, n_carry = map(len, groups[:2])
     body, length = parameter(eqn, ClosedJaxpr, "jaxpr"), parameter(eqn, int, "length")
-    return Scan(body, n_consts, n_carry, length, parameter(eqn, bool, "reverse"))
+    return Scan(body, n_consts, n_carry, length=length, reverse=parameter(eqn, bool, "reverse"))
 
 
 def while_of(eqn: JaxprEqn) -> While:
     """The parts of a `while`."""
     test, body = (parameter(eqn, ClosedJaxpr, f"{of}_jaxpr") for of in ("cond", "body"))
     n_test, n_body = (parameter(eqn, int, f"{of}_nconsts") for of in ("cond", "body"))
-    return While(test, body, n_test, n_body)
+    return While(test, body, n_test, n_body=n_body)
 
 
 def branches_of(eqn: JaxprEqn) -> tuple[ClosedJaxpr, ...]:

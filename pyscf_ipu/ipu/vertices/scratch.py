@@ -112,7 +112,7 @@ def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:
             env.update((v, frozenset((x,))) for v, x in zip(eqn.outvars, made, strict=True))
             # Of the bodies of a loop or branch one runs at a time.
             inside = max(map(scratch_bytes, jaxprs_in_params(eqn.params)), default=0)
-            yield _Step(eqn.primitive.name, frozenset().union(*shown), made, inside)
+            yield _Step(eqn.primitive.name, frozenset().union(*shown), made, inside=inside)
 
 
 def _shown(x: Var | Literal, env: dict[Var, Shown]) -> Shown:

@@ -78,9 +78,9 @@ def _equation(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[o
     name, inner = eqn.primitive.name, called(eqn)
     counted = {"while": _while, "scan": _scan, "cond": _cond}.get(name)
     if name == "shard_map" and inner is not None and any(sites(inner.jaxpr)):
-        return _sharded(eqn, inner, operands, path)
+        return _sharded(eqn, inner, operands, path=path)
     if inner is not None and any(sites(inner.jaxpr)):
-        return _evaluate(inner.jaxpr, inner.consts, operands, path)
+        return _evaluate(inner.jaxpr, inner.consts, operands, path=path)
     if counted is not None and (name != "scan" or any(sites(scan_of(eqn).body.jaxpr))):
         return counted(eqn, operands, path)
     outs = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
@@ -100,12 +100,12 @@ def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[obje
     of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
 
     def asked(carry: tuple[object, ...]) -> tuple[Array, Counts]:
-        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), (*path, TEST))
+        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), path=(*path, TEST))
         return jnp.asarray(go_on), found
 
     def step(state: Turn) -> Turn:
         carry, trips, _, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path)
+        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path=path)
         go_on, more = asked(tuple(outs))
         return tuple(outs), trips + 1, go_on, _added(inner, found | more)
 
@@ -132,7 +132,7 @@ def _sharded(
     """The counts of the first device; those of all are the same but for data."""
 
     def run(*args: object) -> tuple[tuple[object, ...], Counts]:
-        outs, found = _evaluate(body.jaxpr, body.consts, args, path)
+        outs, found = _evaluate(body.jaxpr, body.consts, args, path=path)
         return tuple(outs), found
 
     into, outof = (tuple(parameter(eqn, tuple, f"{of}_specs")) for of in ("in", "out"))
@@ -147,7 +147,7 @@ def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[objec
 
     def step(state: State, x: tuple[object, ...]) -> tuple[State, tuple[object, ...]]:
         carry, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path)
+        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path=path)
         return (tuple(outs[:n_carry]), _added(inner, found)), tuple(outs[n_carry:])
 
     start = (tuple(carry), _zeros(sites(body.jaxpr, path)))
@@ -162,7 +162,7 @@ def _cond(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[objec
 
     def taken(k: int) -> Callable[..., State]:
         def run(*args: Array) -> State:
-            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, (*path, k))
+            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, path=(*path, k))
             return tuple(outs), _zeros(iter(every)) | found | {(*path, k): jnp.ones((), jnp.int32)}
 
         return run
@@ -183,7 +183,7 @@ def run_counts(closed: ClosedJaxpr, quick: bool = False) -> Callable[..., dict[P
     # It runs once: folding the tables of indices takes longer than looking them up.
     options: dict[str, str | int] = {"xla_disable_hlo_passes": "constant_folding"}
     compiled = jax.jit(
-        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, ())[1],
+        lambda *args: _evaluate(closed.jaxpr, closed.consts, args, path=())[1],
         compiler_options=options | ({"xla_backend_optimization_level": 0} if quick else {}),
     )
     return lambda *args: {p: int(n) for p, n in jax.device_get(compiled(*args)).items()}

@@ -40,9 +40,9 @@ def correlation(v: Variables) -> Float[Array, "*grid"]:
     x2 = 2 ** (2 / 3) * v.x2
     z = 2 ** (5 / 3) * (v.kinetic - UNIFORM)
     equal = power_series(SAME, share(v, SAME_GAMMA))
-    equal = equal + _kinetic_series(SAME_KINETIC, SAME_ALPHA, x2, z)
+    equal = equal + _kinetic_series(SAME_KINETIC, SAME_ALPHA, x2, z=z)
     unequal = power_series(OPPOSITE, share(v, 2 * OPPOSITE_GAMMA))
-    unequal = unequal + _kinetic_series(OPPOSITE_KINETIC, OPPOSITE_ALPHA, 2 * x2, 2 * z)
+    unequal = unequal + _kinetic_series(OPPOSITE_KINETIC, OPPOSITE_ALPHA, 2 * x2, z=2 * z)
     # No electron is alone with itself: 1 - tau_W / tau.
     hole = 1 - v.x2 / (8 * v.kinetic)
     return same * hole * equal + opposite * unequal

@@ -14,9 +14,10 @@ import pyscf_ipu as pi
 import pyscf_ipu.interop.frequencies  # before the fixture below replaces the Solver
 import pyscf_ipu.interop.optimize
 from pyscf_ipu.cli import main
-from pyscf_ipu.commands.json_option import with_json_target
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.solver.solver import Solver
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
 
@@ -129,6 +130,30 @@ def test_a_mistake_is_one_sentence(arguments, words, capsys):
     assert "Traceback" not in out + err
 
 
+@pytest.mark.parametrize("bug", [ValueError, ImportError, TypeError, OSError])
+def test_a_bug_keeps_its_traceback_and_a_mistake_has_none(bug, capsys, monkeypatch):
+    def broken(error):
+        def shape(*_, **__):
+            raise error
+
+        return shape
+
+    monkeypatch.setattr(Solver, "shape", broken(bug("zip() argument 2 is longer")))
+    with pytest.raises(bug, match="zip"):
+        main(["rks", "water", *LEVEL])
+    monkeypatch.setattr(Solver, "shape", broken(UsageError("give fewer")))
+    assert main(["rks", "water", *LEVEL]) == 2
+    assert capsys.readouterr().err == "pyscf-ipu: give fewer\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(capsys):
+    for command, option in (("rks", "--molden"), ("rks", "--json"), ("optimize", "--xyz")):
+        code = main([command, "water", *LEVEL, "--grid-level", "0", option, "/proc/a.json"])
+        err = capsys.readouterr().err
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.startswith("pyscf-ipu: cannot write /proc/a.json: ")
+
+
 def test_a_doubt_about_the_unit_is_one_sentence(capsys, tmp_path):
     path = tmp_path / "bohr.xyz"
     path.write_text("3\n\nO 0 0 0.22\nH 0 1.43 -0.89\nH 0 -1.43 -0.89\n")
@@ -172,21 +197,6 @@ def test_frequencies_have_the_same_level_everywhere(monkeypatch):
         pi.frequencies(molecule_from_text("water"))
     assert made == [{"precision": FREQUENCIES_LEVEL.precision}]
     assert FREQUENCIES_LEVEL.grid_level == pi.Settings().grid_level
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (["--json"], ["--json", "-"]),
-        (["--json", "water"], ["--json", "-", "water"]),
-        (["water", "--json", "a.json"], ["water", "--json", "a.json"]),
-        (["--json", "-", "water"], ["--json", "-", "water"]),
-        (["--json", "--forces"], ["--json", "-", "--forces"]),
-        (["water"], ["water"]),
-    ],
-)
-def test_a_json_option_that_stands_alone(given, expected):
-    assert with_json_target(given) == expected
 
 
 @pytest.mark.slow

@@ -154,12 +154,6 @@ def test_atomic_grid_is_cached_and_read_only():
         table.points[0, 0] = 1.0
 
 
-@pytest.mark.parametrize("level", [-1, 10])
-def test_level_out_of_range(level):
-    with pytest.raises(ValueError, match="not an integer from 0 to 9"):
-        atomic_grid(6, level)
-
-
 @pytest.mark.parametrize("number", [0, 104])
 def test_element_without_a_grid(number):
     with pytest.raises(ValueError, match=r"atomic numbers must lie in 1\.\.103"):
@@ -216,12 +210,6 @@ def test_radial_points_and_spheres(pruned):
         np.testing.assert_array_equal(found.points, points[order])
         np.testing.assert_array_equal(found.weights, weights[order])
         assert (len(found) == 35 * 110) is not pruned
-
-
-@pytest.mark.parametrize("size", [(75, 300), (75,), (0, 302), 10])
-def test_sizes_that_no_grid_has(size):
-    with pytest.raises(ValueError, match=r"spheres have 6, 14|not an integer from 0 to 9"):
-        atomic_grid(6, Grid(size))
 
 
 @pytest.mark.parametrize(("size", "share"), [(0, 0.09), (1, 0.11), (3, 0.06), ((75, 302), 0.06)])

@@ -88,8 +88,29 @@ def test_qm9_s_set_has_five_elements(symbol):
 
 def test_unknown_basis_names_the_choices():
     """And nothing else: PySCF's advice on packages would be an error here."""
-    with pytest.raises(UnknownBasis, match=r"unknown basis 'sto-9g'.*sto-3g, 6-31g"):
-        supported_basis("sto-9g")
+    for name, near in (("sto-9g", "sto6g"), ("SVP", "def2svp"), ("cc-pvdzz", "ccpvdz")):
+        words = rf"unknown basis '{name}' \(did you mean '{near}'\?\): .*sto-3g, 6-31g"
+        with pytest.raises(UnknownBasis, match=words):
+            supported_basis(name)
+        assert supported_basis(near)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("6-31G(d)", "6-31g*"),
+        ("6-31g(d,p)", "6-31g**"),
+        ("6-311++G(d,p)", "6-311++g**"),
+        ("631G**", "6-31g**"),
+        ("STO3G", "sto-3g"),
+        ("def2svp", "def2-svp"),
+        ("Def2_TZVP", "def2-tzvp"),
+        ("ccPVDZ", "cc-pvdz"),
+    ],
+)
+def test_names_as_people_write_them(name, meant):
+    for symbol in ("H", "C", "Cl"):
+        assert element_shells(supported_basis(name), symbol) == element_shells(meant, symbol)
 
 
 @pytest.mark.parametrize("name", ["6-31g(2d1f,1p)", "/tmp", "no/such.dat"])

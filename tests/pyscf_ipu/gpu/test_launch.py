@@ -77,7 +77,7 @@ def test_grid(lowered, n):
 def test_supermatrix(lowered):
     plan = tile_plan(shape_of([6, 8, 1, 1, 1, 1], "sto-3g", False, 0))
     text = lowered(
-        lambda m: supermatrix_kernel.full_supermatrix(plan, m, m, 0.2),
+        lambda m: supermatrix_kernel.full_supermatrix(plan, (m, m, 0.2)),
         array(plan.n_rows, plan.n_rows),
     )
     assert "supermatrix" in text

@@ -24,14 +24,14 @@ def integrals():
 @pytest.mark.parametrize("exchange", [0.0, 0.2])
 def test_the_whole_supermatrix(integrals, exchange):
     for own in (integrals, integrals[::-1, ::-1]):
-        found = jax.jit(lambda m, k: full_supermatrix(PLAN, m, k, exchange))(integrals, own)
+        found = jax.jit(lambda m, k: full_supermatrix(PLAN, (m, k, exchange)))(integrals, own)
         want = jax.jit(lambda m, k: supermatrix_vertex(PLAN, m, k, exchange))(integrals, own)
         np.testing.assert_array_equal(found, want)
 
 
 def test_its_product_is_that_of_the_stored_half(integrals):
-    full = jax.jit(lambda m: full_supermatrix(PLAN, m, m, 0.2))(integrals)
-    half = jax.jit(lambda m: half_of(PLAN, m, m, 0.2))(integrals)
+    full = jax.jit(lambda m: full_supermatrix(PLAN, (m, m, 0.2)))(integrals)
+    half = jax.jit(lambda m: half_of(PLAN, (m, m, 0.2)))(integrals)
     d = np.random.default_rng(1).normal(size=full.shape[0]).astype(np.float32)
     found, energy = jax.jit(full_repulsion)(full, d)
     want, wanted = jax.jit(lambda half, d: repulsion(half, d, pair_order(PLAN)))(half, d)

@@ -15,7 +15,11 @@ from pyscf_ipu.nanodft.integrals import becke_grid, engine_integrals, mole_of
 MOLECULE = molecule("C 0.1 -0.2 0.3; O 0.3 0.4 1.2")
 
 
-@pytest.fixture(scope="module", params=[("def2-tzvp", False), (QM9_BASIS, MIXED)], ids=str)
+# Spherical d functions are in `test_d_shells_end_to_end`, too.
+SPHERICAL = pytest.param(("def2-tzvp", False), marks=pytest.mark.long)
+
+
+@pytest.fixture(scope="module", params=[SPHERICAL, (QM9_BASIS, MIXED)], ids=str)
 def found(request):
     """Ours, PySCF's molecule, and the AOs in terms of its functions."""
     basis, cart = request.param

@@ -56,7 +56,7 @@ def test_one_product_is_coulomb_and_exchange(system, x):
     density = random_density(mole.nao)
 
     def two_electron(matrix, density):
-        g = half_of(plan, matrix, matrix, x)
+        g = half_of(plan, (matrix, matrix, x))
         d = pack_density(density)
         product, energy = repulsion(g, d, pair_order(plan))
         return rows_of(g, len(d)), unpack(product, mole.nao), energy

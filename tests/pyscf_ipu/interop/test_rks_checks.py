@@ -118,7 +118,7 @@ def no_value(*_):
         (lambda: changed(diis_file="d.h5"), "diis_file"),
         (lambda: changed(irrep_nelec={"A1": 4}), "irrep_nelec"),
         (lambda: changed(diis=False), "diis cannot be switched off"),
-        (lambda: changed(max_cycle=0), "max_cycles 0"),
+        (lambda: changed(max_cycle=0), "max_cycles is 0"),
         (lambda: changed(conv_tol=1e-12), "conv_tol=1e-12 .* 1e-09"),
         (lambda: changed(conv_tol=1e-9, precision="float32"), "conv_tol=1e-09 .* 0.0001"),
         (lambda: changed(get_hcore=no_value), "get_hcore is not PySCF's own"),
@@ -134,7 +134,7 @@ def no_value(*_):
         (lambda: on("grids", atomic_radii=None), "grids.atomic_radii"),
         (lambda: on("grids", small_rho_cutoff=0.1), "grids.small_rho_cutoff would be ignored"),
         (lambda: on("grids", levels=5), "grids.levels would be ignored"),
-        (lambda: on("grids", level=11), "grid_level 11"),
+        (lambda: on("grids", level=11), "grid_level is 11"),
         (lambda: on("grids", level=0, coords=np.zeros((1, 3)), weights=np.ones(1)),
          "custom points"),
         (lambda: on("grids", weights=np.ones(1)), "custom points"),
@@ -152,7 +152,9 @@ def test_a_guess_and_a_precision_that_are_not_offered():
     with pytest.raises(ValueError, match="dm0: the SCF starts from atomic densities"):
         RKS(mole()).kernel(dm0=np.eye(7))
     for make in (lambda: RKS(mole(), precision="float16"), lambda: changed(precision="float16")):
-        with pytest.raises(ValueError, match="'float16': use one of float32, mixed, float64"):
+        with pytest.raises(
+            ValueError, match=r"precision is 'float16'.*: give one of float32, mixed, float64"
+        ):
             make()
 
 

@@ -38,6 +38,7 @@ class Bounds:
     energy: float
 
 
+DOUBLE = {"precision": "float64"}
 EXACT = Bounds(1e-11, 1e-12, 1e-9)
 SINGLE = Bounds(3e-5, 3e-6, 3e-4)
 
@@ -136,8 +137,12 @@ def build(mol, bounds, long_range=0.0, **changes):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            (WATER, EXACT, {"precision": "float64", "basis": "6-31g*", "cart": True, "xc": "hf"}),
-            id="cartesian d",
+            (
+                WATER,
+                EXACT,
+                {"basis": "6-31g*", "cart": True, "xc": "hf", "long_range": -0.2} | DOUBLE,
+            ),
+            id="cartesian d, screened",
             marks=pytest.mark.slow,
         ),
     ],

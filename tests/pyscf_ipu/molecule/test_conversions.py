@@ -7,7 +7,7 @@ from oracle import SMALL, small
 from rdkit import Chem
 from rdkit.Chem import rdDepictor, rdDistGeom
 
-from pyscf_ipu import Molecule
+from pyscf_ipu import Molecule, read_molecules
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -56,7 +56,10 @@ def test_rdkit_and_sdf_files_keep_atoms_charge_and_order(smiles, tmp_path):
     assert Chem.CanonSmiles(mol.smiles) == Chem.CanonSmiles(smiles)
     path = tmp_path / "two.sdf"
     path.write_text(Chem.MolToMolBlock(graph) + "$$$$\n" + Chem.MolToMolBlock(embedded("O")))
-    read = Molecule.from_sdf(path)
+    with pytest.warns(UserWarning, match=r"two.sdf holds more than the first molecule.*index=0"):
+        read = Molecule.from_sdf(path)
+    assert Molecule.from_sdf(path, index=1).smiles == "O"
+    assert [mol.smiles for mol in read_molecules(path)] == [read.smiles, "O"]
     np.testing.assert_allclose(read.positions, mol.positions, atol=1e-3)
     assert (read.charge, read.smiles, read.name) == (mol.charge, mol.smiles, "mine")
 
@@ -91,7 +94,7 @@ def test_what_rdkit_cannot_give(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         Molecule.from_sdf(tmp_path / "no.sdf")
     (tmp_path / "text.sdf").write_text("no molecule")
-    with pytest.raises(InvalidMolecule, match="cannot read its first record"):
+    with pytest.raises(InvalidMolecule, match="cannot read the entry 'no molecule'"):
         Molecule.from_sdf(tmp_path / "text.sdf")
 
 

@@ -101,7 +101,9 @@ def test_from_smiles_is_seeded_and_puts_hydrogens_last():
         ("", "cannot be read"),
         ("[CH3]", "unpaired"),
         ("C[Fe]", "Fe"),
-        ("[Na+].[Cl-]", "2 fragments, which RDKit puts onto each other"),
+        ("[Na+].[Cl-]", "2 fragments, which RDKit does not place"),
+        ("CC(=O)[O-].[Na+]", "2 fragments"),
+        ("C[NH3+].[Cl-]", "2 fragments"),
     ],
 )
 def test_from_smiles_refuses(smiles, words):
@@ -111,7 +113,7 @@ def test_from_smiles_refuses(smiles, words):
 
 def test_from_xyz_reads_plain_and_extended_files(tmp_path):
     plain = tmp_path / "water.xyz"
-    plain.write_text("3\n\nO 0 0 0.1\nh 0 0.75 -0.47\nH1 0 -0.75 -0.47\n3\nsecond\n")
+    plain.write_text("3\n\nO 0 0 0.1\nh 0 0.75 -0.47\nH1 0 -0.75 -0.47\n")
     extended = tmp_path / "extended.xyz"
     extended.write_text(
         '3\nProperties=id:I:1:pos:R:3:species:S:1 pbc="F F F"\n'

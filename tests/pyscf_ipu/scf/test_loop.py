@@ -129,6 +129,7 @@ def test_a_nan_ends_the_loop(model):
     assert int(run.cycles) == 1
 
 
+@functools.partial(jax.jit, static_argnames=("cycles", "hopping", "repulsion"))
 def two_sites(guess, cycles, hopping=1e-7, repulsion=1.0):
     """H2 torn apart: two equal sites, one pair of electrons, almost no hopping."""
     basis = orthonormal(exactly(jnp.eye(2)))
@@ -138,7 +139,7 @@ def two_sites(guess, cycles, hopping=1e-7, repulsion=1.0):
 
 def test_a_density_that_is_not_its_own_is_not_converged():
     """Both electrons on one site: the commutator vanishes, but the other site lies lower."""
-    ionic = two_sites([[2.0, 0.0], [0.0, 0.0]], cycles=20)
+    ionic = two_sites(np.array([[2.0, 0.0], [0.0, 0.0]]), cycles=20)
     assert float(ionic.commutator) < FLOAT64.commutator
     assert float(ionic.density_error) > OWN_DENSITY
     assert not bool(ionic.converged)
@@ -146,7 +147,7 @@ def test_a_density_that_is_not_its_own_is_not_converged():
 
 def test_a_second_start_finds_what_plain_diis_cannot():
     """From nearly equal sites the plain loop would let all electrons hop to and fro."""
-    run = two_sites([[1.0 + 1e-6, 0.0], [0.0, 1.0 - 1e-6]], cycles=60, hopping=1e-3)
+    run = two_sites(np.diag([1.0 + 1e-6, 1.0 - 1e-6]), cycles=60, hopping=1e-3)
     assert bool(run.converged)
     assert float(run.density_error) < 1e-3
     np.testing.assert_allclose(jnp.diag(run.density), [1.0, 1.0], atol=1e-3)
@@ -168,8 +169,14 @@ def attracting_sites(hopping=HOPPING, evaluated=lambda _: None, **cycling):
     return scf(told, basis, start, 60, FLOAT64)
 
 
+@functools.cache
+def attracted(**cycling):
+    """What becomes of them."""
+    return jax.jit(functools.partial(attracting_sites, **cycling))()
+
+
 def test_a_small_gap_leads_to_a_lower_state():
-    plain, lowest = attracting_sites(), attracting_sites(small_gap=0.25)
+    plain, lowest = attracted(), attracted(small_gap=0.25)
     assert bool(plain.converged)
     assert bool(lowest.converged)
     assert float(plain.terms.total().hi) == pytest.approx(SHARED_ENERGY, abs=1e-6)
@@ -180,16 +187,16 @@ def test_a_small_gap_leads_to_a_lower_state():
 
 @pytest.mark.parametrize("cycling", [{"small_gap": 0.15}, {"small_gap": 0.25, "fixed": True}])
 def test_an_ordinary_gap_and_fixed_cycles_start_once(cycling):
-    plain = attracting_sites(fixed=cycling.get("fixed", False))
-    found = attracting_sites(**cycling)
+    plain = attracted(fixed=True) if cycling.get("fixed") else attracted()
+    found = attracted(**cycling)
     assert int(found.cycles) == int(plain.cycles)
     np.testing.assert_array_equal(found.density, plain.density)
     np.testing.assert_array_equal(found.energies.hi, plain.energies.hi)
 
 
 def test_the_record_has_the_cycles_of_all_starts():
-    plain = attracting_sites(history=True)
-    found = attracting_sites(history=True, small_gap=0.25)
+    plain = attracted(history=True)
+    found = attracted(history=True, small_gap=0.25)
     assert found.history.energy.hi.shape == (2 * 60 * (1 + OTHER_STARTS),)
     energies = np.asarray(found.history.energy.hi)
     assert np.isfinite(energies).sum() == int(found.cycles)
@@ -201,10 +208,11 @@ def test_rows_of_a_batch_wait_for_the_other_starts_of_one():
     """Those that have ended make no other guesses of their own in the meantime."""
     evaluations = []
     row = functools.partial(attracting_sites, evaluated=evaluations.append, small_gap=0.25)
+    rows = jax.jit(jax.vmap(row))
 
     def count(*hoppings):
         evaluations.clear()
-        run = jax.vmap(row)(jnp.asarray(hoppings))
+        run = rows(jnp.asarray(hoppings))
         jax.effects_barrier()
         return run, len(evaluations) / len(hoppings)
 

@@ -64,7 +64,7 @@ def test_mixed_goes_on_in_float64():
     assert_as_pyscf(found, H3, "aug-cc-pvdz")
 
 
-@pytest.mark.parametrize("precision", ["mixed", "float64"])
+@pytest.mark.parametrize("precision", [pytest.param("mixed", marks=pytest.mark.long), "float64"])
 def test_vectors_are_left_out_as_in_pyscf(precision):
     found = rks(SQUEEZED, basis="6-31g", xc="hf", precision=precision, orbitals=True)
     assert found.n_dropped == 1

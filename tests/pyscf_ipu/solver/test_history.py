@@ -65,7 +65,7 @@ def test_lists_and_what_does_not_go_together(both):
 
 
 def test_wrong_settings():
-    with pytest.raises(ValueError, match="fixed_cycles -1 is not an integer of at least 0"):
+    with pytest.raises(ValueError, match="fixed_cycles is -1: give a whole number of at least 0"):
         Settings(fixed_cycles=-1).check()
 
 

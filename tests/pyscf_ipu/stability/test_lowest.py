@@ -1,5 +1,6 @@
 """The way down from a saddle, on two sites that attract electrons."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -54,6 +55,7 @@ class Sites(NamedTuple):
         return lambda change: self.repulsion * jnp.diag(jnp.diag(change))
 
 
+@functools.partial(jax.jit, static_argnames=("repulsion", "small_gap", "max_cycles"))
 def lowest_of(hopping=HOPPING, repulsion=ATTRACTION, small_gap=0.0, max_cycles=60):
     """From one electron on each site, which is self-consistent."""
     problem = Sites(hopping, repulsion)

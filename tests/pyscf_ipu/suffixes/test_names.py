@@ -1,12 +1,22 @@
 """Names with a dispersion correction: what they ask for, and what is refused."""
 
 import pytest
+from pyscf.dft import libxc
 
 from pyscf_ipu import Settings
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.suffixes import Dispersion, dispersion_of, without_suffix
-from pyscf_ipu.suffixes.names import OWN, SAME_PARAMETERS, SUFFIXES
+from pyscf_ipu.suffixes.names import (
+    ALIASES,
+    OWN,
+    SAME_PARAMETERS,
+    SUFFIXES,
+    mistake,
+    one_spelling,
+)
 from pyscf_ipu.suffixes.parameters import METHODS
 from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import _ALL
 
 
 @pytest.mark.parametrize(
@@ -27,6 +37,61 @@ from pyscf_ipu.xc import FUNCTIONALS, functional
 )
 def test_a_name_is_a_functional_and_a_correction(name, bare, found):
     assert (without_suffix(name), dispersion_of(name)) == (bare, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("B3LYP-D3(BJ)", "b3lyp-d3bj"),
+        ("b3lyp_d3bj", "b3lyp-d3bj"),
+        ("B3LYP+D3", "b3lyp-d3"),
+        ("b3lyp-d3(0)", "b3lyp-d3"),
+        ("PBE0-D3zero", "pbe0-d3"),
+        ("B3LYPG-D4", "b3lyp-d4"),
+        ("wB97X-D3(BJ)", "wb97x-d3bj"),
+        ("ωB97X-D", "wb97x-d"),
+        ("wb97x_d", "wb97x-d"),
+        ("wB97XD", "wb97x-d"),
+        ("wb97x-d3(0)", "wb97x-d3"),
+        ("wB97M-D3(BJ)", "wb97m-d3bj"),
+        ("M062X", "m06-2x"),
+        ("M06-2X-D3", "m06-2x-d3"),
+        ("CAM-B3LYP-D3(BJ)", "cam-b3lyp-d3bj"),
+        ("camb3lyp", "cam-b3lyp"),
+        ("PBE1PBE", "pbe0"),
+        ("pbepbe-d3", "pbe-d3"),
+        ("Hartree-Fock", "hf"),
+        ("r2SCAN-D4", "r2scan-d4"),
+    ],
+)
+def test_names_as_people_write_them(name, meant):
+    assert Settings(xc=name) == Settings(xc=meant)
+    assert functional(name) == functional(meant)
+    assert one_spelling(meant) == meant
+
+
+IN_PYSCF = ["b3lypg", "b3lyp5", "pbe,pbe", "pbe1pbe", "pbeh", "lda,vwn", "slater,vwn5", "b88,lyp"]
+IN_PYSCF += ["b88,p86", "tpss,tpss", "camb3lyp", "m062x", "wb97x_d", "wb97xd", "hse06", "r2scan"]
+
+
+@pytest.mark.parametrize("name", IN_PYSCF)
+def test_a_name_that_pyscf_knows_is_the_same_functional(name):
+    """By libxc's numbers and weights: b3lyp and b3lyp5 differ in their local correlation alone."""
+    (asked, parts), (ours, our_parts) = map(
+        libxc.parse_xc, (name, functional(one_spelling(name)).pyscf_name)
+    )
+    assert (asked, sorted(parts)) == (ours, sorted(our_parts))
+
+
+def test_the_names_of_all_functionals():
+    assert tuple(entry.name for entry in _ALL) == FUNCTIONALS
+    assert {one_spelling(name) for name in ALIASES} <= set(FUNCTIONALS)
+    assert not any(map(mistake, (*FUNCTIONALS, *ALIASES)))
+
+
+def test_names_that_mean_two_things_are_refused():
+    with pytest.raises(UsageError, match=r"unknown functional 'SVWN' \(did you mean 'svwn5'\?\)"):
+        Settings(xc="SVWN")  # VWN5 in PySCF, VWN3 in Gaussian
 
 
 def test_the_functional_is_the_same_but_for_its_dispersion():
@@ -62,7 +127,10 @@ def test_every_functional_with_parameters_can_be_asked_for(suffix):
     ("name", "words"),
     [
         ("lda-d3bj", r"'lda-d3bj': there are no D3\(BJ\) parameters of 'lda', only of b3lyp, b3ly"),
-        ("b3lyp-d2", r"unknown functional 'b3lyp-d2': use one of hf, .* -d3 \(D3 with zero damp"),
+        (
+            "b3lyp-d2",
+            r"'b3lyp-d2' \(did you mean 'b3lyp'\?\): use one of hf, .* -d3 \(D3 with zero",
+        ),
         ("m05-d3", "unknown functional 'm05-d3'"),
     ],
 )

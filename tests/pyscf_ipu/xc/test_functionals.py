@@ -239,11 +239,11 @@ def test_edges_are_finite(name, dtype):
     assert all(np.all(result[empty] == 0) for result in results)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
-    rho_decade=st.lists(st.floats(-45, 6), min_size=64, max_size=64),
-    sigma_decade=st.lists(st.floats(-45, 38), min_size=64, max_size=64),
-    tau_decade=st.lists(st.floats(-45, 38), min_size=64, max_size=64),
+    rho_decade=st.lists(st.floats(-45, 6), min_size=128, max_size=128),
+    sigma_decade=st.lists(st.floats(-45, 38), min_size=128, max_size=128),
+    tau_decade=st.lists(st.floats(-45, 38), min_size=128, max_size=128),
 )
 def test_any_density_is_finite_in_float32(rho_decade, sigma_decade, tau_decade):
     with np.errstate(under="ignore"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ase import units
 
+from pyscf_ipu.errors import MissingPackage
 from qm1b.convert.export import export
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
@@ -109,5 +110,5 @@ def test_a_full_disk_leaves_nothing_under_the_name(with_forces, tmp_path, monkey
 
 def test_without_lmdb_it_says_what_to_install(with_forces, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lmdb", None)
-    with pytest.raises(UserError, match=r"run pip install .*lmdb"):
+    with pytest.raises(MissingPackage, match=r"run pip install .*lmdb"):
         export(with_forces, tmp_path / "mine.aselmdb")

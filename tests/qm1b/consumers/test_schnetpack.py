@@ -9,9 +9,9 @@ import pytest
 from ase import units
 from fake_runs import give_free_atoms
 
+from pyscf_ipu.errors import MissingPackage
 from qm1b.consumers.ase_rows import free_atoms_by_number
 from qm1b.convert.export import export
-from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 
 UNITS = {"eV": 1.0, "eV/Ang": 1.0, "Debye": units.Debye, None: 1.0}
@@ -72,5 +72,5 @@ def test_a_run_without_forces_and_free_atoms(finished, tmp_path):
 
 def test_without_ase_it_says_what_to_install(finished, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ase.db.sqlite", None)
-    with pytest.raises(UserError, match=r"run pip install .*ase"):
+    with pytest.raises(MissingPackage, match=r"run pip install .*ase"):
         export(finished[0], tmp_path / "mine.db")

@@ -13,6 +13,7 @@ from fake_runs import LINES, conformer, fake_run, settings
 
 from pyscf_ipu.dispersion import correction as room
 from pyscf_ipu.dispersion.correction import correction
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.units import HARTREE_TO_EV
 from pyscf_ipu.xc import functional
@@ -182,9 +183,9 @@ def test_a_dataset_of_other_parameters_is_not_verified():
 
 def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="corrections need the package dftd3: run pip install"):
+    with pytest.raises(MissingPackage, match="corrections need the package dftd3: run pip install"):
         fake_run(tmp_path, TEXT, level=LEVEL, factory=DEFAULT)
-    with pytest.raises(UserError, match="need the package dftd3"):
+    with pytest.raises(MissingPackage, match="need the package dftd3"):
         check_functional("hf-d3bj", functional("hf-d3bj").definition)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from fake_runs import LINES, fake_run, settings
 
+from pyscf_ipu.errors import UnknownBasis
 from qm1b import inputs
 from qm1b.cli import main
 from qm1b.engine.messages import ProgramEvent
@@ -93,7 +94,7 @@ def test_info(finished):
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(UserError, match="unknown"):
+    with pytest.raises(UnknownBasis, match="unknown"):
         fake_run(tmp_path, factory="fake_engine:refuse")
 
 

@@ -9,7 +9,7 @@ from fake_runs import recipe, settings
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 
-from pyscf_ipu.molecule.xyz import parse_frame as parse
+from pyscf_ipu.molecule.files.xyz import parse_frame as parse
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b import inputs
 from qm1b.conformers.embed import embed
@@ -174,7 +174,7 @@ def test_a_wrong_unit_is_told_once(tmp_path):
     display = Said()
     generate(Run(path, tmp_path / "out", settings(conformers=1), 1, "fake_engine:Solver"), display)
     (told,) = [text for text in display.said if "Warning" in text]
-    assert "2 geometries (the first is record 2) look wrong" in told
+    assert "2 geometries (the first is record 2): the nearest neighbour" in told
     assert "in Bohr, and were read as Angstrom" in told
     assert str(path) in told
 

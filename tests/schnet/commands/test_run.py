@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +23,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of a few epochs."""
+    """A run of a few epochs, which a full disk under its log does not disturb."""
     out = tmp_path_factory.mktemp("runs") / "gap"
-    assert train(out, *RUN) == 0
+    with open("/dev/full", "w") as full, redirect_stdout(full):
+        assert train(out, *RUN) == 0
     return out
 
 
@@ -55,6 +57,22 @@ def test_the_last_line_of_an_evaluation(run, capsys):
         rows = list(csv.DictReader(stream))
     errors = [abs(float(r["gap_ev"]) - float(r["gap_in_file_ev"])) for r in rows]
     assert 1e3 * np.mean(errors) == pytest.approx(float(words[2]), abs=0.02)
+
+
+def test_a_full_disk_ends_an_evaluation_and_not_an_export(run, tmp_path, capsys):
+    table, weights = tmp_path / "a.csv", tmp_path / "a.npz"
+    for code, words in (
+        (1, ["evaluate", run]),
+        (1, ["predict", run, QM9]),
+        (0, ["predict", run, QM9, "--out", table]),
+        (0, ["export", run, "--pyg", weights]),
+    ):
+        with open("/dev/full", "w") as full, redirect_stdout(full):
+            assert main(list(map(str, words))) == code
+        err = capsys.readouterr().err
+        assert err.count("nothing can be printed") == err.count("\n") == 1
+    assert table.read_text().count("\n") > 40
+    assert weights.exists()
 
 
 def test_other_data_can_be_evaluated(run, capsys):

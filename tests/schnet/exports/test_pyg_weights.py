@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from packs import TINY, network, qm9
 
+from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.exports import pyg_weights
@@ -81,5 +82,5 @@ def test_other_endings_are_refused(tmp_path):
 
 def test_without_torch_a_sentence_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match=r"run pip install .*torch.*, or .* a \.npz file"):
+    with pytest.raises(MissingPackage, match=r"run pip install .*torch.*, or .* a \.npz file"):
         pyg_weights.write(tmp_path / "net.pt", pyg_weights.converted(predictor("mean")))

@@ -128,7 +128,7 @@ def test_the_column_of_forces():
     assert column(["forces", "REF_forces"]).key == "forces"
     assert column(["forces", "REF_forces"], "REF_energy").key == "ref_forces"
     assert lookup(target_of("energy"), {"energy_ev": "1"}, None, None, "a").forces is None
-    with pytest.raises(UserError, match=r"a.extxyz has no forces .*species, momenta"):
+    with pytest.raises(UserError, match=r"a.extxyz has no forces .*species, pos, momenta"):
         column(["momenta"])
 
 

@@ -102,9 +102,12 @@ def test_dropped_frames_of_extended_xyz(tmp_path):
     ("text", "message"),
     [
         ("", "is empty"),
-        ("molecules\n", "frame 1: 'molecules' is not a number of atoms"),
-        (WATER.format("gap_au=1") + "x\n", "frame 2: 'x' is not a number of atoms"),
-        (WATER.format("gap_au=1") + "3\n\nO 0 0 0\n", "frame 2: the file ends within it"),
+        ("molecules\n", "frame 1: line 1: 'molecules' stands where a number of"),
+        (WATER.format("gap_au=1") + "x\n", "frame 2: line 6: 'x' stands where a number of atoms"),
+        (
+            WATER.format("gap_au=1") + "3\n\nO 0 0 0\n",
+            "frame 2: line 6: the frame ends after 1 of",
+        ),
         (WATER.format("gap_au=1").replace("0.76", "zero", 1), "frame 1: atom 2 is 'H 0.0 zero"),
         (WATER.format("gap_au=wide"), "frame 1: gap_au is 'wide'; it must be a number"),
         (WATER.format("gap=1"), "'gap' does not say its unit; give --unit, one of au, hartree"),
@@ -121,8 +124,8 @@ def test_bad_frames_are_named(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("rest", "reason"),
     [
-        ("3\n\nO 0 0 0\n", "the file ends within it"),
-        ("x\n", "'x' is not a number of atoms"),
+        ("3\n\nO 0 0 0\n", "the frame ends after 1 of 3 atoms"),
+        ("x\n", "'x' stands where a number of atoms should"),
     ],
 )
 @pytest.mark.parametrize("frames", [2, 3])
@@ -147,7 +150,7 @@ def test_a_prediction_of_a_torn_file_ends_with_the_reason(
 def test_a_packed_file_that_was_cut(tmp_path):
     path = tmp_path / "cut.extxyz.gz"
     path.write_bytes(QM9.read_bytes()[:-2000])
-    with pytest.raises(UserError, match=r"cut.extxyz.gz cannot be unpacked"):
+    with pytest.raises(UserError, match=r"cut.extxyz.gz cannot be read"):
         open_source(path, "gap")
 
 

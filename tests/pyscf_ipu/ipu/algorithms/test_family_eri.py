@@ -34,7 +34,7 @@ SYSTEMS = {
     "water": (WATER, "sto-3g", False, 0.2, 1471, 1),
     "water on one tile": (WATER, "sto-3g", False, 1.0, 1, 1),
     "few empty slots": (AMMONIA, "sto-3g", False, 0.2, 20, 1),
-    "range separation": (HYDROGEN, "6-31g", False, Interaction(0.2, 0.6, 0.3), 8, 1),
+    "range separation": (HYDROGEN, "6-31g", False, Interaction(0.2, 0.6, 0.3), 8, 2),
     "without exact exchange": (HYDROGEN, "6-31g", False, 0.0, 8, 1),
     "d shells": (OXYGEN, "6-31g*", False, 0.2, 200, 31),
     "cartesian d shells": (OXYGEN, "6-31g*", True, 0.2, 8, 11),

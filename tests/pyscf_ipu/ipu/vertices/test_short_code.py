@@ -74,7 +74,7 @@ def test_lengths_and_strides_are_arguments_of_a_code_and_its_operands_are_not():
 
 @pytest.mark.parametrize(
     ("basis", "classes", "least", "most", "orders"),
-    [("6-31g", 15, 20, 45, 4), pytest.param("6-31g*", 35, 50, 75, 8, marks=pytest.mark.long)],
+    [("sto-3g", 5, 22, 36, 4), pytest.param("6-31g*", 35, 50, 75, 8, marks=pytest.mark.long)],
 )
 def test_the_code_of_all_quartets_leaves_room_for_an_scf(basis, classes, least, most, orders):
     """One tile has all classes of an atom with s and p functions, or with d functions too."""

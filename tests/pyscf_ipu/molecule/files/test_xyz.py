@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyscf_ipu import InvalidMolecule, Molecule
-from pyscf_ipu.molecule.xyz import comment_keys, is_free_atom, is_periodic, parse_frame
+from pyscf_ipu.molecule.files.stated import is_periodic
+from pyscf_ipu.molecule.files.xyz import comment_keys, is_free_atom, parse_frame
 from qm1b.formats import extxyz
 from qm1b.inputs import Record
 from qm1b.screening.limits import Limits

@@ -5,24 +5,36 @@ one word for several things: PySCF's `spin` is the number of unpaired electrons,
 2S + 1, as here.  Only what is a closed shell in both meanings passes.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
+from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
-Reason = Literal["periodic", "radical", "mismatch", "unparsable"]
+Reason = Literal[
+    "periodic", "radical", "mismatch", "unparsable", "ghost", "ambiguous", "too_large", "too_long"
+]
+"""Keys of qm1b's table of reasons."""
 
-CHARGES = ("charge", "total_charge")
-MULTIPLICITIES = ("multiplicity", "spin_multiplicity", "spin", "total_spin")
+Value = TypeVar("Value", int, float)
+
+CHARGES = ("charge", "total_charge", "molecular_charge", "net_charge", "q")
+MULTIPLICITIES = (
+    *("multiplicity", "spin_multiplicity", "molecular_multiplicity", "mult"),
+    *("spin", "total_spin"),
+)
 """Keys that state 2S + 1."""
 
-UNITS = ("units", "unit")
+TOTAL_SPIN = "s"
+"""The key that states S."""
+
+UNITS = ("units", "unit", "coordinates_units", "coordinates_unit")
 """Keys that state the unit of the positions."""
 
-MOMENTS = "initial_magmoms"
-"""ASE's magnetic moments, in the comment or as a column of the atoms."""
+MOMENTS = ("initial_magmoms", "initial_magmom", "magmoms", "magmom")
+"""ASE's magnetic moments, given or computed, in the comment or as a column of the atoms."""
 
-STATED = (*CHARGES, *MULTIPLICITIES, *UNITS, MOMENTS, "pbc", "lattice")
+STATED = (*CHARGES, *MULTIPLICITIES, TOTAL_SPIN, *UNITS, *MOMENTS, "pbc", "lattice")
 """Keys that are read here; one that a comment has twice must have one value."""
 
 ANGSTROM_PER_UNIT = {
@@ -34,8 +46,11 @@ ANGSTROM_PER_UNIT = {
 
 MAX_STATED_CHARGE = 1000
 
+MOMENT_ROUNDING = 0.01
+"""Smaller moments, in Bohr magnetons, are noise of the program that computed them."""
 
-class Refused(ValueError):
+
+class Refused(InvalidMolecule):
     """A frame states what cannot be computed or understood; `short` is why, in a few words."""
 
     def __init__(self, reason: Reason, short: str, message: str) -> None:
@@ -66,21 +81,15 @@ def charge_of(keys: Mapping[str, str]) -> int | None:
     Raises:
         Refused: it is not a whole number, or two keys disagree.
     """
-    found: dict[str, int] = {}
-    for key in CHARGES:
-        if key not in keys:
-            continue
+
+    def value_of(key: str) -> int:
         charge = whole_number(keys[key])
-        if charge is None or abs(charge) > MAX_STATED_CHARGE:
-            what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
-            raise Refused("unparsable", "unreadable charge", what)
-        found[key] = charge
-    if len(set(found.values())) > 1:
-        both = " and ".join(f"{key}={charge:+d}" for key, charge in found.items())
-        raise Refused(
-            "mismatch", "contradictory charges", f"{both} contradict each other: keep one"
-        )
-    return next(iter(found.values()), None)
+        if charge is not None and abs(charge) <= MAX_STATED_CHARGE:
+            return charge
+        what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
+        raise Refused("unparsable", "unreadable charge", what)
+
+    return _agreed(keys, CHARGES, value_of, "charges")
 
 
 def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> None:
@@ -96,7 +105,10 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
     for key in MULTIPLICITIES:
         if key in keys:
             _check_multiplicity(key, keys[key])
-    _check_moments([*keys.get(MOMENTS, "").replace(",", " ").split(), *moments])
+    if TOTAL_SPIN in keys:
+        _check_multiplicity("S", keys[TOTAL_SPIN])
+    stated = [word for key in MOMENTS for word in keys.get(key, "").replace(",", " ").split()]
+    _check_moments([*stated, *moments])
 
 
 def angstrom_per_unit(keys: Mapping[str, str]) -> float:
@@ -105,19 +117,27 @@ def angstrom_per_unit(keys: Mapping[str, str]) -> float:
     Raises:
         Refused: it is no known unit, or two keys disagree.
     """
-    found: dict[str, float] = {}
-    for key in UNITS:
-        if key not in keys:
-            continue
-        text = keys[key].strip()
-        if text.lower() not in ANGSTROM_PER_UNIT:
-            what = f"{key}={text[:40]!r}: the positions must be in Angstrom or Bohr"
-            raise Refused("unparsable", "unknown unit", what)
-        found[key] = ANGSTROM_PER_UNIT[text.lower()]
-    if len(set(found.values())) > 1:
-        both = " and ".join(f"{key}={keys[key].strip()}" for key in found)
-        raise Refused("mismatch", "contradictory units", f"{both} contradict each other: keep one")
-    return next(iter(found.values()), 1.0)
+
+    def value_of(key: str) -> float:
+        unit = keys[key].strip()
+        if unit.lower() in ANGSTROM_PER_UNIT:
+            return ANGSTROM_PER_UNIT[unit.lower()]
+        what = f"{key}={unit[:40]!r}: the positions must be in Angstrom or Bohr"
+        raise Refused("unparsable", "unknown unit", what)
+
+    return _agreed(keys, UNITS, value_of, "units") or 1.0
+
+
+def _agreed(
+    keys: Mapping[str, str], names: Sequence[str], value_of: Callable[[str], Value], what: str
+) -> Value | None:
+    """The one value that these keys state; None if there is none of them."""
+    values = {key: value_of(key) for key in names if key in keys}
+    if len(set(values.values())) > 1:
+        all_of_them = " and ".join(f"{key}={keys[key].strip()}" for key in values)
+        message = f"{all_of_them} contradict each other: keep one"
+        raise Refused("mismatch", f"contradictory {what}", message)
+    return next(iter(values.values()), None)
 
 
 def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
@@ -137,10 +157,11 @@ def check_stated_once(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def _check_multiplicity(key: str, text: str) -> None:
-    multiplicity = whole_number(text)
+    """Refuse another multiplicity than 1; the key S states the spin, from which it follows."""
+    shown, singlet = f"{key}={text.strip()[:40]}", f"{key}={0 if key == 'S' else 1}"
+    multiplicity = _from_spin(text.strip()) if key == "S" else whole_number(text)
     if multiplicity == 1:
         return
-    shown = f"{key}={text.strip()[:40]}"
     if multiplicity is None:
         what = f"{shown}: it must be a whole number, the multiplicity 2S + 1"
         raise Refused("unparsable", "unreadable multiplicity", what)
@@ -149,14 +170,23 @@ def _check_multiplicity(key: str, text: str) -> None:
             "radical",
             f"{key} below 1",
             f"{shown}: it means the multiplicity 2S + 1, which is 1 for a closed shell, and not "
-            f"the number of unpaired electrons as in PySCF; write {key}=1 or leave it out",
+            f"the number of unpaired electrons as in PySCF; write {singlet} or leave it out",
         )
     raise Refused(
         "radical",
         "open shell",
-        f"{shown} is an open shell (it means the multiplicity 2S + 1): the calculation is "
-        f"restricted (closed shell) and computes only {key}=1; leave this molecule out",
+        f"{shown} is an open shell (the multiplicity 2S + 1 is {multiplicity}): the calculation is "
+        f"restricted (closed shell) and computes only {singlet}; leave this molecule out",
     )
+
+
+def _from_spin(text: str) -> int | None:
+    """The multiplicity of a spin such as 0, 0.5 or 1/2; None if it is none."""
+    try:
+        doubled = float(text.removesuffix("/2")) if text.endswith("/2") else 2 * float(text)
+    except ValueError:
+        return None
+    return whole_number(str(doubled + 1))
 
 
 def _check_moments(words: Sequence[str]) -> None:
@@ -164,12 +194,13 @@ def _check_moments(words: Sequence[str]) -> None:
         try:
             moment = float(word)
         except ValueError:
-            what = f"{MOMENTS} has {word[:40]!r}: magnetic moments must be numbers"
+            what = f"magnetic moment {word[:40]!r}: magnetic moments must be numbers"
             raise Refused("unparsable", "unreadable magnetic moments", what) from None
-        if moment != 0:
+        if abs(moment) >= MOMENT_ROUNDING or moment != moment:
             raise Refused(
                 "radical",
                 "magnetic moments",
-                f"{MOMENTS} are not zero ({word[:40]}), which means an open shell: the calculation "
-                "is restricted (closed shell); if a singlet is meant, remove them",
+                f"magnetic moments (magmoms) are not zero ({word[:40]}), which means an open "
+                "shell: the calculation is restricted (closed shell); if a singlet is meant, "
+                "remove them",
             )

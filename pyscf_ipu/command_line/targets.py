@@ -1,0 +1,56 @@
+"""Where a command puts its results: standard output, or files that the user names."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from pyscf_ipu.errors import UsageError
+
+TO_STDOUT = Path("-")
+"""The target that means: print it."""
+
+JsonTarget = Annotated[Path | None, arg(metavar="[FILE.json]")]
+"""The type of --json, which alone prints JSON and before a file name writes it there."""
+
+
+SeveralPaths = Annotated[
+    Positional[tuple[Path, ...]],
+    arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
+]
+"""The type of files that stand one after another; the command refuses none at all."""
+
+
+def check_folders(files: Iterable[Path | None]) -> None:
+    """Refuse, before anything is computed, files that have no folder to lie in.
+
+    Raises:
+        UsageError: there is no folder, or the file is one.
+    """
+    for path in files:
+        if path is None or path == TO_STDOUT:
+            continue
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder: give the name of a file")
+
+
+def put_json(text: str, target: Path) -> None:
+    """Print JSON, or write it to a file; raises UsageError if the file cannot be written."""
+    if target == TO_STDOUT:
+        print(text, flush=True)
+    else:
+        with writing(target):
+            target.write_text(f"{text}\n", encoding="utf-8")
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Write a file of the user's; raises UsageError if the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}; give another file") from error

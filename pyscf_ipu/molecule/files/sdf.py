@@ -1,0 +1,60 @@
+"""SDF and MOL files: where an entry ends, and the charge that its data fields state."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pyscf_ipu.molecule.files.stated import CHARGES, MULTIPLICITIES, charge_of, check_closed_shell
+
+END = "$$$$"
+
+MAX_CHARACTERS = 1 << 18
+"""Of an entry: some 3,000 atoms. Longer ones are not kept in memory."""
+
+MAX_LINE = 1 << 12
+
+_FIELD = re.compile(r"^>[^<\n]*<([^>\n]*)>[^\n]*\n([^\n]*)", re.MULTILINE)
+_STATED = (*CHARGES[:2], *MULTIPLICITIES[:2])
+"""Data fields of molecules; others of those names in XYZ mean anything here."""
+
+
+class Entry(NamedTuple):
+    """An entry; cut if it is longer than MAX_CHARACTERS."""
+
+    lines: list[str]
+    is_cut: bool
+    line: int
+    """Number of its first line, from 1."""
+
+    @property
+    def block(self) -> str:
+        """The text of the entry."""
+        return "\n".join(self.lines) + "\n"
+
+
+def entries(lines: Iterable[str]) -> Iterator[Entry]:
+    """The entries of some lines; blank lines after the last one do not count as an entry."""
+    kept: list[str] = []
+    size, first = 0, 1
+    for number, line in enumerate(lines, 1):
+        if line.startswith(END):
+            yield Entry(kept, size > MAX_CHARACTERS, first)
+            kept, size, first = [], 0, number + 1
+            continue
+        size += len(line) + 1
+        if size <= MAX_CHARACTERS:
+            kept.append(line)
+    if any(line.strip() for line in kept):
+        yield Entry(kept, size > MAX_CHARACTERS, first)
+
+
+def stated_charge(block: str) -> int | None:
+    """The charge that data fields state, in e; None if they state none.
+
+    Raises:
+        Refused: it is no whole number, or a field states an open shell.
+    """
+    keys = {name.lower(): value for name, value in _FIELD.findall(block)}
+    known = {key: value for key, value in keys.items() if key in _STATED}
+    check_closed_shell(known)
+    return charge_of(known)
