@@ -163,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     description = "Kohn-Sham DFT in one compiled function per molecular shape."
     return exit_code(
-        "pyscf-ipu", lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description)
+        "pyscf-ipu",
+        lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description=description),
     )
 
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     words = sys.argv[1:] if arguments is None else arguments
     description = "Quantum-chemical datasets from SMILES."
-    return exit_code("qm1b", lambda: subcommand("qm1b", COMMANDS, words, description))
+    return exit_code("qm1b", lambda: subcommand("qm1b", COMMANDS, words, description=description))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ def _parsed(words: Sequence[str]) -> Callable[[], int]:
     commands |= {"export": Export, "import-pyg": ImportPyg}
     if words[:1] == ["train"]:
         return from_command_line(words[1:])
-    return subcommand("schnet", commands, words, "SchNet on datasets of qm1b and others.")
+    return subcommand(
+        "schnet", commands, words, description="SchNet on datasets of qm1b and others."
+    )
 
 
 if __name__ == "__main__":

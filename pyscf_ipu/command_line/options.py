@@ -67,7 +67,7 @@ def _dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
     kind: Any = info.type
     given = info.default if isinstance(info.default, kind) else None
     hints = get_type_hints(kind, include_extras=True)
-    options = {f.name: _option(kind, f, hints[f.name], given) for f in fields(kind)}
+    options = {f.name: _option(kind, f, hints[f.name], given=given) for f in fields(kind)}
     groups = [
         _group(title, sentence, [options.pop(name) for name in names.split()])
         for title, (sentence, names) in getattr(kind, "groups", {}).items()

@@ -118,11 +118,11 @@ def frame_of(
     except Unknown as error:
         i = labels.index(error.args[0])
         raise Unreadable(i, atoms[i]) from None
-    more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge)
+    more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge=charge)
     pair = comment.strip() if int(more.get("charge", 0)) else ""
     moments = [w for row in rows for name in MOMENTS if name in columns for w in row[columns[name]]]
     found = _numbers(atoms, rows, columns[vectors]) if vectors in columns else None
-    return Frame(numbers, positions, keys | more, tuple(moments), found, pair)
+    return Frame(numbers, positions, keys | more, moments=tuple(moments), vectors=found, pair=pair)
 
 
 def _without_keys(comment: str) -> str:
