@@ -165,7 +165,6 @@ def test_diis_without_any_error_keeps_the_matrix():
     [
         (Settings(precision="mixed", grid_level=0), "engine", "float32 and float64"),
         (DEFAULT, "libcint", "one of engine, pyscf"),
-        (Settings(xc="wb97x", precision="float64", grid_level=0), "engine", "unknown functional"),
     ],
 )
 def test_settings_that_are_refused(settings, integrals, words):
