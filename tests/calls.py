@@ -46,7 +46,7 @@ def callees(func, module):
     if isinstance(func, ast.Name):
         yield from found(home_of(func.id, module))
     elif isinstance(func, ast.Attribute):
-        target = home_of(func.value.id, module) if isinstance(func.value, ast.Name) else ""
+        target = owner_of(func.value, module)
         if target in MODULES:
             yield from found(f"{target}.{func.attr}")
         elif not target or defined(target):
@@ -55,6 +55,14 @@ def callees(func, module):
                     static = any(ast.unparse(d) == "staticmethod" for d in method.decorator_list)
                     names = positional(home, method)[0 if static else 1 :]
                     yield f"{home}.{owner}.{func.attr}", names
+
+
+def owner_of(node, module):
+    """The dotted name of what stands before a dot; "" for a variable, or a value."""
+    if isinstance(node, ast.Name):
+        return home_of(node.id, module)
+    before = owner_of(node.value, module) if isinstance(node, ast.Attribute) else ""
+    return before and resolved(f"{before}.{node.attr}")
 
 
 def home_of(name, module):

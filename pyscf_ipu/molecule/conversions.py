@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
 from pyscf_ipu.molecule.files.parts import read_sdf
 from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
@@ -141,10 +141,5 @@ class Conversions:
         Raises:
             InvalidMolecule: no bonds can be found that fit elements, charge and distances.
         """
-        try:
-            return objects.perceived(self.numbers, self.positions * BOHR_TO_ANGSTROM, self.charge)
-        except ValueError as error:
-            raise InvalidMolecule(
-                f"{self!r}: RDKit finds no bonds that fit its geometry and charge ({error}); check "
-                "both, or make the graph from a SMILES"
-            ) from error
+        angstrom = self.positions * BOHR_TO_ANGSTROM
+        return objects.perceived(self.numbers, angstrom, self.charge, label=repr(self))

@@ -121,9 +121,10 @@ class _Lines:
 
     def take(self, count: int) -> list[str]:
         """The next lines, fewer at the end."""
-        taken = [self.ahead.pop() for _ in range(min(count, len(self.ahead)))]
-        if len(taken) < count:
-            taken += islice(self._lines, count - len(taken))
+        taken: list[str] = []
+        while self.ahead and len(taken) < count:
+            taken.append(self.ahead.pop())
+        taken += islice(self._lines, count - len(taken))
         self.line += len(taken)
         self.at += sum(map(len, taken))
         return taken
