@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from io import TextIOBase, TextIOWrapper
+from io import FileIO, TextIOBase, TextIOWrapper
 from typing import TextIO, cast
 
 from pyscf_ipu.errors import MISTAKES
@@ -27,7 +27,7 @@ class NotPrinted(Exception):
 
 
 class Stream:
-    """Standard output or standard error, which fails once: what is written later is discarded.
+    """A standard stream that fails at most once: what is written later is discarded.
 
     Args:
         stream: the stream itself.
@@ -43,8 +43,7 @@ class Stream:
 
     def write(self, text: str) -> int:
         """Write text."""
-        with self._once():
-            self._stream.write(text)
+        self._try(lambda: self._stream.write(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -54,14 +53,11 @@ class Stream:
 
     def flush(self) -> None:
         """Hand to the system what was written."""
-        with self._once():
-            self._stream.flush()
+        self._try(self._stream.flush)
 
-    @contextmanager
-    def _once(self) -> Iterator[None]:
-        """Lead the descriptor nowhere once it has failed, so that nothing fails again."""
+    def _try(self, act: Callable[[], object]) -> None:
         try:
-            yield
+            act()
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             self._failed(error)
@@ -80,9 +76,11 @@ def exit_code(name: str, parse: Callable[[], Callable[[], int]]) -> int:
     is_log = False
 
     def failed(error: OSError) -> None:
+        reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+        what = f"nothing can be printed on standard output ({reason}): send it to another place"
         if not is_log:
-            raise NotPrinted from error
-        say(f"{name}: the work goes on, but {_not_printed(error)}", to_stderr=True)
+            raise NotPrinted(what) from error
+        say(f"{name}: the work goes on, but {what}", to_stderr=True)
 
     with _standard_streams(failed):
         try:
@@ -92,24 +90,14 @@ def exit_code(name: str, parse: Callable[[], Callable[[], int]]) -> int:
                 return command()
             finally:  # also after --help, which ends by SystemExit
                 sys.stdout.flush()
-        except NotPrinted as error:
+        except (*MISTAKES, NotPrinted) as error:
             if isinstance(error.__cause__, BrokenPipeError):  # the reader has seen enough
                 return EXIT_BROKEN_PIPE
-            say(f"{name}: {_not_printed(error.__cause__)}", to_stderr=True)
-            return EXIT_NOT_PRINTED
-        except MISTAKES as error:
             say(f"{name}: {error}", to_stderr=True)
-            return EXIT_USER_ERROR
+            return EXIT_NOT_PRINTED if isinstance(error, NotPrinted) else EXIT_USER_ERROR
         except KeyboardInterrupt:
             say(f"{name}: interrupted", to_stderr=True)
             return EXIT_INTERRUPTED
-
-
-def _not_printed(error: BaseException | None) -> str:
-    """What to say of a failure of standard output."""
-    assert isinstance(error, OSError)
-    reason = "it is closed" if error.errno == errno.EBADF else error.strerror
-    return f"nothing can be printed on standard output ({reason}): send it to another place"
 
 
 @contextmanager
@@ -131,15 +119,14 @@ def _opened(stream: object, number: int) -> TextIOBase:
     Its number is taken at once: otherwise the next file that is opened would have it, and would
     receive what others print.
     """
+    if stream is None:
+        while (descriptor := os.open(os.devnull, os.O_RDONLY)) < number:
+            pass
+        os.set_inheritable(descriptor, True)
+        stream = TextIOWrapper(FileIO(descriptor, "w", closefd=False), "utf-8")
     if isinstance(stream, TextIOWrapper):  # a file name need not be valid text
         stream.reconfigure(errors="backslashreplace")
-    if stream is not None:
-        return cast("TextIOBase", stream)
-    descriptor = os.open(os.devnull, os.O_RDONLY)
-    while descriptor < number:
-        descriptor = os.open(os.devnull, os.O_RDONLY)
-    os.set_inheritable(descriptor, True)
-    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    return cast("TextIOBase", stream)
 
 
 def visible(text: str, keep: str = "\n") -> str:

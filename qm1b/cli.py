@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     words = sys.argv[1:] if arguments is None else arguments
     description = "Quantum-chemical datasets from SMILES."
-    return exit_code("qm1b", lambda: subcommand("qm1b", COMMANDS, words, description))
+    return exit_code("qm1b", lambda: subcommand("qm1b", COMMANDS, words, description=description))
 
 
 if __name__ == "__main__":

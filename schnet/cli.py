@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.command_line import subcommand
+from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.terminal import exit_code
 
@@ -40,7 +40,8 @@ def _parsed(words: Sequence[str]) -> Callable[[], int]:
     commands |= {"export": Export, "import-pyg": ImportPyg}
     if words[:1] == ["train"]:
         return from_command_line(words[1:])
-    return subcommand("schnet", commands, words, "SchNet on datasets of qm1b and others.")
+    description = "SchNet on datasets of qm1b and others."
+    return subcommand("schnet", commands, words, description=description)
 
 
 if __name__ == "__main__":

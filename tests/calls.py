@@ -37,16 +37,26 @@ def calls(modules):
     for module in modules:
         for node in ast.walk(tree(MODULES[module])):
             if isinstance(node, ast.Call) and node.args:
-                for callee, names in callees(node.func, module):
+                for callee, names in callees(node.func, module, class_around(module, node)):
                     yield Call(module, node, callee, names)
 
 
-def callees(func, module):
+def class_around(module, node):
+    """The name of the class whose text a node stands in, innermost first; "" outside."""
+    around = [
+        c
+        for c in definitions(module).values()
+        if isinstance(c, ast.ClassDef) and c.lineno <= node.lineno <= c.end_lineno
+    ]
+    return max(around, key=lambda c: c.lineno).name if around else ""
+
+
+def callees(func, module, around):
     """What a call may call: its name, and its parameters for positions."""
     if isinstance(func, ast.Name):
-        yield from found(home_of(func.id, module))
+        yield from found(home_of(around if func.id == "cls" else func.id, module))
     elif isinstance(func, ast.Attribute):
-        target = home_of(func.value.id, module) if isinstance(func.value, ast.Name) else ""
+        target = owner_of(func.value, module)
         if target in MODULES:
             yield from found(f"{target}.{func.attr}")
         elif not target or defined(target):
@@ -55,6 +65,14 @@ def callees(func, module):
                     static = any(ast.unparse(d) == "staticmethod" for d in method.decorator_list)
                     names = positional(home, method)[0 if static else 1 :]
                     yield f"{home}.{owner}.{func.attr}", names
+
+
+def owner_of(node, module):
+    """The dotted name of what stands before a dot; "" for a variable, or a value."""
+    if isinstance(node, ast.Name):
+        return home_of(node.id, module)
+    before = owner_of(node.value, module) if isinstance(node, ast.Attribute) else ""
+    return before and resolved(f"{before}.{node.attr}")
 
 
 def home_of(name, module):

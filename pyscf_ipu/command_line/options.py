@@ -1,16 +1,16 @@
 """How tyro shows and reads our dataclasses: options in groups, help that flows, plain mistakes.
 
-A command may have `groups`: titles, each with a sentence and the names of its options.  The options
-that no group has come first.
+A command may have `groups`: titles, each with the names of its options.  Options that are in no
+group come first.
 """
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -25,61 +25,74 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
+JsonTarget = Annotated[Path | None, tyro.conf.arg(metavar="[FILE.json]")]
+"""The type of --json, which alone prints JSON and before a file name writes it there."""
+
+SeveralPaths = Annotated[
+    tyro.conf.Positional[tuple[Path, ...]],
+    tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
+]
+"""The type of files that stand one after another; the command refuses none at all."""
+
 PLAIN = {int: "a whole number", float: "a number", Path: "a path"}
 
 
 def registry() -> ConstructorRegistry:
     """The rules for tyro."""
     rules = ConstructorRegistry()
-    rules.struct_rule(_dataclass)
+    rules.struct_rule(_struct)
     rules.primitive_rule(_plain)
     rules.primitive_rule(_union)
     return rules
 
 
-def flowing(text: str) -> str:
-    """Text whose paragraphs are one line each; tyro would show the line breaks of the source."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Options that the help shows together."""
+
+    options: tuple[StructFieldSpec, ...]
 
 
 @cache
 def field_texts(command: type) -> dict[str, str]:
-    """The text below each field in the body of a class."""
+    """The text below each field in the body of a class, each paragraph in one line.
+
+    tyro would show the line breaks of the source.
+    """
+    texts: dict[str, str] = {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(command))).body
     assert isinstance(tree, ast.ClassDef)
-    texts = {}
-    for one, below in zip(tree.body, tree.body[1:], strict=False):
-        if (
-            isinstance(one, ast.AnnAssign)
-            and isinstance(one.target, ast.Name)
-            and isinstance(below, ast.Expr)
-            and isinstance(below.value, ast.Constant)
-            and isinstance(below.value.value, str)
-        ):
-            texts[one.target.id] = below.value.value
+    for pair in pairwise(tree.body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
+                parts = inspect.cleandoc(text).split("\n\n")
+                texts[name] = "\n\n".join(" ".join(part.split()) for part in parts)
     return texts
 
 
-def _dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
+def _struct(info: StructTypeInfo) -> StructConstructorSpec | None:
     """The options of a dataclass, by group; None for one of tyro's own."""
-    if not is_dataclass(info.type) or info.type.__module__.startswith("tyro."):
-        return None
     kind: Any = info.type
+    if kind is Group:
+        return StructConstructorSpec(dict, info.default.options)
+    if not is_dataclass(info.type) or kind.__module__.startswith("tyro."):
+        return None
     given = info.default if isinstance(info.default, kind) else None
     hints = get_type_hints(kind, include_extras=True)
-    options = {f.name: _option(kind, f, hints[f.name], given) for f in fields(kind)}
-    groups = [
-        _group(title, sentence, [options.pop(name) for name in names.split()])
-        for title, (sentence, names) in getattr(kind, "groups", {}).items()
+    options = {f.name: _option(kind, f, hints[f.name], given=given) for f in fields(kind)}
+    groups: dict[str, str] = getattr(kind, "groups", {})
+    boxes = [
+        StructFieldSpec(title, Group, Group(tuple(options.pop(name) for name in names.split())), "")
+        for title, names in groups.items()
     ]
 
     def build(**values: Any) -> object:
-        for group in groups:
-            values |= vars(values.pop(group.name))
+        for title in groups:
+            values |= values.pop(title)
         return kind(**values)
 
     build.__doc__ = kind.__doc__  # which the help begins with
-    return StructConstructorSpec(build, (*options.values(), *groups))
+    return StructConstructorSpec(build, (*options.values(), *boxes))
 
 
 def _option(kind: type, one: Field[Any], hint: Any, given: object) -> StructFieldSpec:
@@ -93,33 +106,13 @@ def _option(kind: type, one: Field[Any], hint: Any, given: object) -> StructFiel
         default = one.default_factory()
     if default is None or default in ((), []):
         hint = Annotated[hint, tyro.conf.arg(help_behavior_hint="")]
-    return StructFieldSpec(one.name, hint, default, partial(_help, kind, one))
+    return StructFieldSpec(one.name, hint, default, partial(_help, kind, one.name))
 
 
-def _help(kind: type, one: Field[Any]) -> str | None:
+def _help(kind: type, name: str) -> str | None:
     """The text below a field, in its class or in one that it is derived from."""
-    if "help" in one.metadata:
-        return one.metadata["help"]()
-    for owner in filter(is_dataclass, kind.__mro__):
-        if one.name in field_texts(owner):
-            return flowing(field_texts(owner)[one.name])
-    return None
-
-
-def _group(title: str, sentence: str, options: Sequence[StructFieldSpec]) -> StructFieldSpec:
-    """Options as one struct, which tyro shows in a box of its own."""
-    parts: list[tuple[str, Any, Any]] = []
-    for option in options:
-        rest: dict[str, Any] = {"kw_only": True, "metadata": {"help": option.helptext}}
-        if option.default is not tyro.MISSING_NONPROP:
-            rest["default_factory"] = partial(_same, option.default)
-        parts.append((option.name, option.type, field(**rest)))
-    kind = make_dataclass(title.replace(" ", "_"), parts, namespace={"__doc__": sentence})
-    return StructFieldSpec(title, kind, tyro.MISSING_NONPROP, sentence)
-
-
-def _same(value: object) -> object:
-    return value
+    texts = (field_texts(owner).get(name) for owner in filter(is_dataclass, kind.__mro__))
+    return next(filter(None, texts), None)
 
 
 def _plain(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
@@ -150,28 +143,26 @@ def _union(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
     members = [
         PrimitiveTypeInfo.make(t, info.markers) for t in get_args(info.type) if t != NoneType
     ]
-    specs = [ConstructorRegistry.get_primitive_spec(member) for member in members]
-    known = [spec for spec in specs if isinstance(spec, PrimitiveConstructorSpec)]
-    if len(known) < len(specs):
+    specs: list[Any] = [ConstructorRegistry.get_primitive_spec(member) for member in members]
+    if not all(isinstance(spec, PrimitiveConstructorSpec) for spec in specs):
         return None
-    choices = [word for spec in known for word in spec.choices or ()]
-    metavar = f"{{{','.join(choices)}}}" if choices else " or ".join(s.metavar for s in known)
+    choices = tuple(word for spec in specs for word in spec.choices or ())
+    metavar = f"{{{','.join(choices)}}}" if choices else " or ".join(s.metavar for s in specs)
 
     def read(words: list[str]) -> object:
-        for spec in known:
+        for spec in specs:
             if len(words) == spec.nargs and (spec.choices is None or words[0] in spec.choices):
                 return spec.instance_from_str(words)
         raise ValueError(f"{' '.join(words)!r} is not {metavar}")
 
-    def words_of(value: Any) -> list[str]:
-        return next((s.str_from_instance(value) for s in known if s.is_instance(value)), [])
-
-    lengths = sorted({spec.nargs for spec in known if isinstance(spec.nargs, int)})
+    lengths = tuple(sorted({spec.nargs for spec in specs}))
     return PrimitiveConstructorSpec(
-        nargs=lengths[0] if len(lengths) == 1 else tuple(lengths),
+        nargs=lengths[0] if len(lengths) == 1 else lengths,
         metavar=metavar,
         instance_from_str=read,
-        is_instance=lambda value: value is None or any(s.is_instance(value) for s in known),
-        str_from_instance=words_of,
-        choices=tuple(choices) or None,
+        is_instance=lambda value: value is None or any(s.is_instance(value) for s in specs),
+        str_from_instance=lambda value: next(
+            (s.str_from_instance(value) for s in specs if s.is_instance(value)), []
+        ),
+        choices=choices or None,
     )

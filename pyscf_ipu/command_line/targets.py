@@ -3,24 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
-
-from tyro.conf import Positional, arg
 
 from pyscf_ipu.errors import UsageError
 
 TO_STDOUT = Path("-")
 """The target that means: print it."""
-
-JsonTarget = Annotated[Path | None, arg(metavar="[FILE.json]")]
-"""The type of --json, which alone prints JSON and before a file name writes it there."""
-
-
-SeveralPaths = Annotated[
-    Positional[tuple[Path, ...]],
-    arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
-]
-"""The type of files that stand one after another; the command refuses none at all."""
 
 
 def check_folders(files: Iterable[Path | None]) -> None:

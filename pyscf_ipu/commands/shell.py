@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import check_folders, put_json
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import say
 
@@ -31,7 +32,7 @@ FileName = Annotated[Path | None, arg(metavar="FILE")]
 class OneMolecule:
     """The options that all three commands have."""
 
-    groups: ClassVar = {"files": ("What is written besides.", "molden json")}
+    groups: ClassVar = {"files": "molden json"}
 
     molecule: Annotated[Positional[str], arg(metavar="MOLECULE")]
     """An XYZ or SDF file, a geometry as "O 0 0 0; H 0 0 1; ..." in Angstrom, a name such as
@@ -149,7 +150,7 @@ class RksCommand(OneMolecule):
 class OptimizeCommand(OneMolecule):
     """Find the geometry of least energy next to the given one; exit code 1 if it is not found."""
 
-    groups: ClassVar = {"files": ("What is written besides.", "xyz molden json")}
+    groups: ClassVar = {"files": "xyz molden json"}
 
     max_steps: int = 200
     """Steps at most."""

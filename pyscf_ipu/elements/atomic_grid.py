@@ -74,7 +74,7 @@ def atomic_grid(number: int, grid: Grid | int) -> AtomicGrid:
         grid: its size; a level, 0 (coarse) to 9 (fine), is PySCF's default grid of that level.
 
     Raises:
-        ValueError: the atomic number is out of range.
+        UsageError: the atomic number is out of range.
     """
     size, pruned, kind = grid if isinstance(grid, Grid) else Grid(grid)
     _check_numbers(np.asarray([number]), lowest=1)

@@ -7,7 +7,12 @@
 What is modelled, and how far to trust it: docs/simulated-ipu.md.
 """
 
-from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError, TileMemoryError
+from pyscf_ipu.errors import (
+    BFloat16OnIpuError,
+    Float64OnIpuError,
+    TileMemoryError,
+    UnknownEquation,
+)
 from pyscf_ipu.ipu.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
 from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
@@ -34,6 +39,7 @@ __all__ = [
     "Streams",
     "Target",
     "TileMemoryError",
+    "UnknownEquation",
     "family_plan",
     "jacobi_eigh",
     "machine_of",

@@ -74,6 +74,8 @@ def simulate(
     Raises:
         Float64OnIpuError: The program computes in float64; the error names the operation.
         BFloat16OnIpuError: The same of bfloat16.
+        UnknownEquation: This version of JAX writes a loop, a branch or a call in a way that is not
+            known here.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
         UsageError: `available_memory_proportion` is not above 0 and at most 1, there is less than

@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from pyscf_ipu.command_line import HELP, command
-from pyscf_ipu.nanodft.published_flags import translated
+from pyscf_ipu.command_line.parse import HELP, command
 from pyscf_ipu.terminal import exit_code
 
 MOLECULE = (
@@ -23,12 +22,7 @@ MOLECULE = (
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
 
-    groups: ClassVar = {
-        "level of theory": (
-            "How the molecule is computed.",
-            "basis xc grid_level precision integrals max_cycles",
-        )
-    }
+    groups: ClassVar = {"level of theory": "basis xc grid_level precision integrals max_cycles"}
 
     molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"
@@ -101,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, "1")
 
     words = sys.argv[1:] if arguments is None else arguments
-    return exit_code("nanodft", lambda: command(Nanodft, "nanodft", translated(words) or HELP))
+    return exit_code("nanodft", lambda: command(Nanodft, "nanodft", words or HELP))
 
 
 if __name__ == "__main__":

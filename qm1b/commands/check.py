@@ -23,12 +23,9 @@ class Verify:
 
     stdout_is_log: ClassVar = True
     groups: ClassVar = {
-        "bound": (
-            "What may differ at most, where it is not as for the precision and basis.",
-            "energy_mae_mev energy_max_mev gap_mae_mev dipole_max_e_bohr charge_max_e homo_mae_mev "
-            "homo_max_mev lumo_mae_mev lumo_max_mev force_max_mev_angstrom higher_percent "
-            "lower_percent not_compared_percent",
-        )
+        "bound": "energy_mae_mev energy_max_mev gap_mae_mev dipole_max_e_bohr charge_max_e "
+        "homo_mae_mev homo_max_mev lumo_mae_mev lumo_max_mev force_max_mev_angstrom "
+        "higher_percent lower_percent not_compared_percent"
     }
 
     folder: tyro.conf.Positional[Path]

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from pathlib import Path
 
-from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings import Settings
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
@@ -49,15 +48,13 @@ def forces_need(level: Settings, preset: str | None) -> None:
         level: that of the run.
         preset: the one that has forces, where the command line does not ask for them itself.
     """
-    try:
-        level.check_forces()
-    except UsageError:
+    if level.accuracy != "properties":
         asked = "--forces" if preset is None else f"--preset {preset}, which has forces,"
         without = "--forces" if preset is None else "give --no-forces"
         raise UserError(
             f"{asked} and --accuracy {level.accuracy} do not fit, because the SCF ends before "
             f"forces are right: leave out --accuracy, or {without}"
-        ) from None
+        )
 
 
 def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:

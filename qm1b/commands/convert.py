@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import tyro
 
-from pyscf_ipu.command_line.targets import SeveralPaths
+from pyscf_ipu.command_line.options import SeveralPaths
 from pyscf_ipu.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError

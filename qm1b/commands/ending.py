@@ -25,9 +25,6 @@ def this_command() -> str:
     return str(script.relative_to(here) if script.is_relative_to(here) else script)
 
 
-FIRST_ROWS = 8
-
-
 def outcome(summary: Summary) -> str:
     """What the folder holds now, and how fast this run was."""
     stats, tally = summary.stats, summary.tally
@@ -53,13 +50,6 @@ def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
         f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
         f"To resume: {this_command()} {again}"
     )
-
-
-def print_first_rows(folder: Path) -> None:
-    """The first rows of a dataset, as a table."""
-    from qm1b.report.info import first_rows
-
-    say(first_rows(folder, FIRST_ROWS))
 
 
 def warn_if_incomplete(folder: Path) -> None:

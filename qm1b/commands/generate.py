@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import tyro
 
 from pyscf_ipu.elements.cartesian import Cart
-from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings import Settings, preset
 from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
 from qm1b.commands.choices import conformers, forces_need, size_limit, stability
-from qm1b.commands.ending import (
-    how_to_go_on,
-    outcome,
-    print_first_rows,
-    this_command,
-)
+from qm1b.commands.ending import how_to_go_on, outcome, this_command
 from qm1b.errors import UserError
 from qm1b.inputs.container import MEMBER_SUFFIXES
 from qm1b.rows.schema import Json
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
-EXIT_NOTHING = 1
+EXIT_NOTHING, FIRST_ROWS = 1, 8
 DEFAULT_PRESET, FEW_CONFORMERS = "qm1b", 4
 """Without --preset: the level, and conformers for a first look."""
 
@@ -43,27 +37,12 @@ class Generate(RunSettings):
     """Compute a dataset from a file of molecules."""
 
     groups: ClassVar = {
-        "level of theory": (
-            "How molecules are computed, where it is not as the preset has it.",
-            "preset basis xc grid_level unpruned grid_kind precision cart jk accuracy fixed_cycles "
-            "history forces",
-        ),
-        "conformers": (
-            "Geometries of a molecule.",
-            "conformers seed embed_timeout relax rattle_angstrom",
-        ),
-        "quality": (
-            "What becomes of doubtful rows, and how rows are checked.",
-            "retry stability audit retry_dropped",
-        ),
-        "computing": (
-            "On which machines, and in which way.",
-            "workers shard cluster padding allow_other_versions",
-        ),
-        "files": (
-            "What is read and written.",
-            "out input_format smiles_column id_column limit max_aos keep_charged price trace",
-        ),
+        "level of theory": "preset basis xc grid_level unpruned grid_kind precision cart jk "
+        "accuracy fixed_cycles history forces",
+        "conformers": "conformers seed embed_timeout relax rattle_angstrom",
+        "quality": "retry stability audit retry_dropped",
+        "computing": "workers shard cluster padding allow_other_versions",
+        "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",
     }
     stdout_is_log: ClassVar = True
 
@@ -145,10 +124,12 @@ class Generate(RunSettings):
         """Run it; returns the exit code."""
         from rich.console import Console
 
+        from pyscf_ipu.ipu.chip.target import priced_target
         from qm1b.process.display import Bar, Plain
+        from qm1b.report.info import first_rows
         from qm1b.run.generate import Run, generate
 
-        chip = _chip(self.price)
+        chip = priced_target(self.price) if self.price else None
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
@@ -171,7 +152,7 @@ class Generate(RunSettings):
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
         say(outcome(summary))
-        print_first_rows(out)
+        say(first_rows(out, FIRST_ROWS))
         say(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
             say(how_to_go_on(summary, out, self.out is not None))
@@ -215,18 +196,6 @@ class Generate(RunSettings):
         if self.out is None:
             raise UserError("--shard needs --out: the jobs must agree on a folder")
         return self.out / part_name(share)
-
-
-def _chip(name: str | None) -> "Target | None":
-    """The target of --price; raises UserError for an unknown one, before anything is computed."""
-    if name is None:
-        return None
-    from pyscf_ipu.ipu import priced_target
-
-    try:
-        return priced_target(name)
-    except UsageError as error:
-        raise UserError(f"--price: {error}") from None
 
 
 def _say_price(folder: Path, chip: "Target") -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, put_json
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import TO_STDOUT, put_json
 from pyscf_ipu.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import tyro
 
-from pyscf_ipu.command_line.targets import TO_STDOUT, JsonTarget, check_folders, put_json
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
@@ -81,10 +81,7 @@ class PlanCommand:
         if self.measured is not None or self.price_per_hour is not None:
             raise UserError("--ipu needs neither --measured nor --price-per-hour: leave them out")
         check_folders([self.json])
-        try:
-            system = priced_target(name)
-        except UsageError as error:
-            raise UserError(f"--ipu: {error}") from None
+        system = priced_target(name)
         source = self.file or self.smiles_file or SAMPLE
         settings = run_settings(Generate(source=source, preset=self.preset))
         each = self.conformers or settings.conformers

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pyscf_ipu.command_line.targets import SeveralPaths
+from pyscf_ipu.command_line.options import SeveralPaths
+from pyscf_ipu.command_line.targets import check_folders
 from pyscf_ipu.terminal import counted, say
 from qm1b.errors import UserError
 
@@ -42,7 +43,7 @@ class Select:
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
-        from qm1b.process.files import atomic_write, check_folder_of
+        from qm1b.process.files import atomic_write
         from qm1b.screening.selection import Selection, as_text, select
 
         criteria = self._criteria()
@@ -50,7 +51,7 @@ class Select:
             raise UserError("no files to choose from: give qm1b select files of SMILES")
         if self.out.suffix not in ENDINGS:
             raise UserError(f"--out is {self.out}: its name must end in {', '.join(ENDINGS)}")
-        check_folder_of(self.out)
+        check_folders([self.out])
         done: list[Selection] = []
         atomic_write(
             self.out, lambda stream: done.append(select(self.files, criteria, stream.write))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.command_line.targets import check_folders
 from qm1b.convert import digests
 from qm1b.convert.digests import DropDigest, RowDigest
 from qm1b.convert.kinds import FileKind, kind_of
@@ -114,7 +115,7 @@ class _Told:
 def check_target(out: Path, kind: str | None = None) -> FileKind:
     """The format of a file; refuses one that cannot be written or is of an unknown kind."""
     found = kind_of(out, kind)
-    files.check_folder_of(out)
+    check_folders([] if out.is_dir() else [out])  # a folder may be wanted
     return found
 
 

@@ -25,16 +25,6 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def check_folder_of(path: Path) -> None:
-    """Check, before a long computation of its content, that a file can be in its folder.
-
-    Raises:
-        UserError: there is no such folder.
-    """
-    if not path.parent.is_dir():
-        raise UserError(f"folder {path.parent} does not exist; make it first, or give another path")
-
-
 def write_json(path: Path, values: Mapping[str, object], indent: int = 2) -> None:
     """Write a JSON object; raises as `atomic_write`."""
     write_text(path, json.dumps(values, indent=indent, ensure_ascii=False) + "\n")

@@ -5,14 +5,13 @@ an SCF.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from pyscf_ipu.suffixes import dispersion_of
+from pyscf_ipu.suffixes.names import dispersion_of, mistake
 
 VERSION = 7
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
@@ -316,9 +315,8 @@ def has(settings: Mapping[str, object], what: str) -> bool:
     """
     if what != DISPERSION:
         return not what or bool(settings.get(what))
-    with suppress(ValueError):  # there is no such level
-        return dispersion_of(str(settings.get("xc", ""))) is not None
-    return False
+    name = str(settings.get("xc", ""))
+    return not mistake(name) and dispersion_of(name) is not None
 
 
 DROP_FIELDS: tuple[Field, ...] = (

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import tyro
 
+from pyscf_ipu.command_line.targets import check_folders
 from schnet.errors import UserError
 
 
@@ -24,15 +25,12 @@ class Export:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
-        from qm1b.process.files import check_folder_of
         from schnet.exports import onnx_graph, pyg_weights
         from schnet.runs.run_folder import RunFolder
 
         if self.pyg is None and self.onnx is None:
             raise UserError("nothing to write: give --pyg FILE.pt, --onnx FILE.onnx, or both")
-        for path in (self.pyg, self.onnx):
-            if path is not None:
-                check_folder_of(path)
+        check_folders((self.pyg, self.onnx))
         predictor = RunFolder(self.run).predictor()
         if self.pyg is not None:
             found = pyg_weights.converted(predictor)

@@ -30,14 +30,13 @@ class Predict:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
+        from pyscf_ipu.command_line.targets import check_folders
         from pyscf_ipu.terminal import counted
-        from qm1b.process.files import check_folder_of
         from schnet.runs.results import Tally, lines, write_predictions
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
 
-        if self.out is not None:
-            check_folder_of(self.out)
+        check_folders([self.out])
         predictor = RunFolder(self.run).predictor()
         source = open_source(self.data, None)
         for remark in source.remarks:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyscf_ipu.command_line.targets import JsonTarget, check_folders, put_json, writing
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.command_line.options import JsonTarget
+from pyscf_ipu.command_line.targets import check_folders, put_json, writing
 from schnet.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ class Price:
             if getattr(self, name) < 1:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: give 1 or more")
         check_folders((self.html, self.json))
-        try:
-            system = priced_target(self.ipu)
-        except UsageError as error:
-            raise UserError(f"--ipu: {error}") from None
+        system = priced_target(self.ipu)
         model = readout_for(PRESETS[self.preset], target_of("gap"))
         packs = packs_of(self._sizes(), model, self.pack_molecules)
         found = price_training(

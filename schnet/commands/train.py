@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pyscf_ipu.command_line import command
+from pyscf_ipu.command_line.parse import command
 from pyscf_ipu.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError

@@ -37,7 +37,7 @@ def read_xyz(path: Path, which: Which, charge: int | None = None) -> Read:
     """Frames of an XYZ file; see `Molecule.from_xyz`."""
     with opened(path) as text:
         pieces, remarks = _chosen(path, frames_of(text), which)
-    return [_of_piece(path, one, charge, remarks=remarks) for one in pieces], remarks
+    return [_of_piece(path, piece, charge, remarks=remarks) for piece in pieces], remarks
 
 
 def read_sdf(path: Path, which: Which) -> Read:

@@ -82,7 +82,7 @@ def test_many_orbitals_widen_the_column():
 def test_refusals(finished, tmp_path):
     with pytest.raises(UserError, match="does not exist"):
         export(tmp_path / "none", tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="there is no folder"):
         export(finished[0], tmp_path / "none" / "a.parquet")
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(UserError, match="cannot write"):

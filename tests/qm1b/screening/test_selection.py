@@ -116,4 +116,4 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, flags, words):
 def test_a_folder_that_does_not_exist_is_said_before_anything_is_read(tmp_path, capsys):
     out = tmp_path / "none" / "out.smi"
     assert main(["select", "no-such-file.smi", "--out", str(out)]) == 2
-    assert f"folder {out.parent} does not exist; make it first" in capsys.readouterr().err
+    assert f"there is no folder {out.parent}; make it first" in capsys.readouterr().err

@@ -236,7 +236,7 @@ def test_a_run_is_exported(run, tmp_path, capsys):
     nowhere = tmp_path / "none" / "net.npz"
     for words in (["export", str(run), "--pyg"], ["predict", str(run), str(QM9), "--out"]):
         assert main([*words, str(nowhere)]) == 2
-        assert f"folder {nowhere.parent} does not exist; make it" in capsys.readouterr().err
+        assert f"there is no folder {nowhere.parent}; make it first" in capsys.readouterr().err
     npz, onnx = tmp_path / "net.npz", tmp_path / "net.onnx"
     assert main(["export", str(run), "--pyg", str(npz)]) == 0
     assert "gap in ev, lengths in Angstrom" in capsys.readouterr().out
