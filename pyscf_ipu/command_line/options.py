@@ -79,7 +79,7 @@ def _struct(info: StructTypeInfo) -> StructConstructorSpec | None:
         return None
     given = info.default if isinstance(info.default, kind) else None
     hints = get_type_hints(kind, include_extras=True)
-    options = {f.name: _option(kind, f, hints[f.name], given) for f in fields(kind)}
+    options = {f.name: _option(kind, f, hints[f.name], given=given) for f in fields(kind)}
     groups: dict[str, str] = getattr(kind, "groups", {})
     boxes = [
         StructFieldSpec(title, Group, Group(tuple(options.pop(name) for name in names.split())), "")

@@ -96,7 +96,7 @@ class Conversions:
             InvalidMolecule: no such conformer, one that is flat (a drawing), hydrogens that are
                 not atoms, or unpaired electrons.
         """
-        return cls(*objects.parts_of_rdkit(graph, conformer))
+        return cls(**objects.parts_of_rdkit(graph, conformer)._asdict())
 
     @classmethod
     def from_sdf(cls: type[Made], path: str | Path, index: int | None = None) -> Made:
@@ -116,7 +116,7 @@ class Conversions:
         (parts,), remarks = read_sdf(Path(path), index)
         for remark in remarks:
             warnings.warn(remark, stacklevel=2)
-        return cls(*parts)
+        return cls(**parts._asdict())
 
     def to_ase(self) -> Atoms:
         """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.

@@ -91,7 +91,14 @@ def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> I
         elif reader.at - at >= max_atoms * CHARACTERS_PER_ATOM:
             trouble = _refused(count_line, "the frame has endless lines", "too_long")
         if not is_free_atom(comment):
-            yield Piece(start, at, count_line, comment, () if trouble else atoms, trouble)
+            yield Piece(
+                start,
+                at,
+                count_line,
+                comment=comment,
+                atoms=() if trouble else atoms,
+                trouble=trouble,
+            )
 
 
 def is_count(line: str) -> bool:

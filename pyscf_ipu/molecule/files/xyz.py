@@ -119,12 +119,12 @@ def frame_of(
     except Unknown as error:
         i = labels.index(error.args[0])
         raise Unreadable(i, atoms[i]) from None
-    more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge)
+    more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge=charge)
     pair = comment.strip() if int(more.get("charge", 0)) else ""
     moments = [w for name in MOMENTS if name in columns for row in rows for w in row[columns[name]]]
     asked = columns.get(vectors) if vectors else None
     others = _numbers(atoms, rows, asked) if asked else None
-    return Frame(numbers, positions, keys | more, tuple(moments), others, pair)
+    return Frame(numbers, positions, keys | more, moments=tuple(moments), vectors=others, pair=pair)
 
 
 def _without_keys(comment: str) -> str:
