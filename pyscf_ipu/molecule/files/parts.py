@@ -65,8 +65,8 @@ def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Ite
             f"{path}, line 1: the file has no molecule{index}; an XYZ file has frames of a number "
             "of atoms, a comment and one line per atom, an SDF file entries that end with $$$$"
         )
-    what = f"{path} holds more than the first molecule, which is read: index=0 says that it is "
-    return chosen, [f"{what}meant, pi.read_molecules(path) reads all"] if more else []
+    what = "in Python read_molecules(path) reads all, and index=0 says that the first is meant"
+    return chosen, [f"only the first molecule of {path} is read: {what}"] if more else []
 
 
 def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) -> Parts:
