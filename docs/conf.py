@@ -73,8 +73,22 @@ html_show_sphinx = False
 html_math_renderer = "mathml"
 
 
+def show_spelt_out_signatures():
+    """Let Sphinx take signatures that list the keys of `**level` as they are.
+
+    It would look for their defaults in the source of the wrapped function, which has fewer.
+    """
+    import pyscf_ipu  # after the settings of the environment above
+
+    for each in (getattr(pyscf_ipu, name) for name in pyscf_ipu.__all__):
+        function = each.__init__ if isinstance(each, type) else each
+        if "__signature__" in getattr(function, "__dict__", {}):
+            del function.__wrapped__
+
+
 def setup(app):
     """Keep the colons of fields: napoleon takes "Hartree: the sum" for a type and its text."""
+    show_spelt_out_signatures()
 
     def hide(app, what, name, obj, options, lines):
         if what in ("attribute", "property", "data"):

@@ -15,7 +15,6 @@ from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json, writing
 from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
-from pyscf_ipu.nanodft.published_flags import is_published, translated
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
 
@@ -144,28 +143,13 @@ COMMANDS = {
 }
 
 
-def as_rks(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the flags of the original PySCF-IPU in our spelling.
-
-    Its program had no subcommands: `-methane -float32` is `rks methane --precision float32` here.
-
-    Raises:
-        UsageError: a flag is done in another way now; the message says how.
-    """
-    given = list(arguments)
-    if given[:1] != ["rks"] and not (given and is_published(given[0])):
-        return given
-    return ["rks", *translated(given[given[:1] == ["rks"] :])]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-
     words = sys.argv[1:] if arguments is None else arguments
     description = "Kohn-Sham DFT in one compiled function per molecular shape."
     return exit_code(
         "pyscf-ipu",
-        lambda: subcommand("pyscf-ipu", COMMANDS, as_rks(words), description=description),
+        lambda: subcommand("pyscf-ipu", COMMANDS, words, description=description),
     )
 
 

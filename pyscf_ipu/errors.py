@@ -21,6 +21,10 @@ class UnknownEquation(UsageError):
     """This version of JAX writes programs in a way that the simulated IPU does not know."""
 
 
+class WrongOption(Exception):
+    """A UsageError by an option of a command: tyro would take a ValueError for its own."""
+
+
 class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, became non-finite, or is ill-conditioned."""
 
@@ -45,5 +49,12 @@ class MissingPackage(ImportError):
     """An optional package is not installed; the message says how to install it."""
 
 
-MISTAKES = (UsageError, ConvergenceError, TileMemoryError, UntrustedCache, MissingPackage)
+MISTAKES = (
+    UsageError,
+    WrongOption,
+    ConvergenceError,
+    TileMemoryError,
+    UntrustedCache,
+    MissingPackage,
+)
 """What a command prints as one sentence; all else is a bug and keeps its traceback."""

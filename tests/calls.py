@@ -37,14 +37,24 @@ def calls(modules):
     for module in modules:
         for node in ast.walk(tree(MODULES[module])):
             if isinstance(node, ast.Call) and node.args:
-                for callee, names in callees(node.func, module):
+                for callee, names in callees(node.func, module, class_around(module, node)):
                     yield Call(module, node, callee, names)
 
 
-def callees(func, module):
+def class_around(module, node):
+    """The name of the class whose text a node stands in, innermost first; "" outside."""
+    around = [
+        c
+        for c in definitions(module).values()
+        if isinstance(c, ast.ClassDef) and c.lineno <= node.lineno <= c.end_lineno
+    ]
+    return max(around, key=lambda c: c.lineno).name if around else ""
+
+
+def callees(func, module, around):
     """What a call may call: its name, and its parameters for positions."""
     if isinstance(func, ast.Name):
-        yield from found(home_of(func.id, module))
+        yield from found(home_of(around if func.id == "cls" else func.id, module))
     elif isinstance(func, ast.Attribute):
         target = owner_of(func.value, module)
         if target in MODULES:

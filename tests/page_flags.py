@@ -10,8 +10,6 @@ from functools import cache
 from markdown_it import MarkdownIt
 from page_blocks import COMMANDS, ROOT
 
-from pyscf_ipu.nanodft import published_flags as flags
-
 OTHERS = (
     "zcat",
     "shuf",
@@ -31,14 +29,6 @@ FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]*")
 SCRIPT = re.compile(r"(?:^|\s)(benchmarks(?:\.[a-z0-9_]+)+|(?:benchmarks|notebooks)/\S+\.py)(?!\S)")
 
 
-PUBLISHED = {
-    f"--{flag}"
-    for table in (flags.NEW_FORM, flags.SWITCHES, flags.WITHOUT_EFFECT, flags.ONLY, flags.SENTENCES)
-    for flag in table
-}
-"""Those of the original PySCF-IPU."""
-
-
 @dataclass(frozen=True)
 class Use:
     """A flag in a text, and the command of its line: `qm1b generate`, a script, or none."""
@@ -51,8 +41,6 @@ class Use:
 def flags_of(command: str) -> frozenset[str]:
     """The flags of a command by its own help; of a script, all that stand in its text.
 
-    The flags of the original PySCF-IPU, which two commands take as well, are among theirs.
-
     Raises:
         KeyError: there is no such command.
     """
@@ -63,8 +51,7 @@ def flags_of(command: str) -> frozenset[str]:
         COMMANDS[name]([*words, "--help"])
     if not re.match(rf"usage: {command}\s", out.getvalue()):  # of an unknown one it is the list
         raise KeyError(command)
-    takes_published = name == "nanodft" or command == "pyscf-ipu rks"
-    return frozenset(_in_help(out.getvalue())) | (PUBLISHED if takes_published else set())
+    return frozenset(_in_help(out.getvalue()))
 
 
 def _in_help(text):

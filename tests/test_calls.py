@@ -26,6 +26,7 @@ SHAPES = {
     "class Four(NamedTuple):\n  a: int\n  b: int\n  c: int\n  d: int\nFour(1, 2, 3, 4)": 4,
     "def four(a, b, c, d=1): ...\nfour(1, *two)": 4,
     "from schnet.samples.accuracy import Errors\nErrors.of(1, 2, 3, 4)": 4,
+    "class B:\n  def __init__(self, a, b, c, d): ...\n  def of(cls): cls(*x)\nB.of()": 4,
     "from jax import lax\nlax.fori_loop(1, 2, 3, 4)": 0,
 }
 """A text, and how many arguments its last call gives by position."""

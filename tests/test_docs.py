@@ -201,7 +201,7 @@ def test_every_flag_exists(path):
             "`taskset -c 0 python -m benchmarks.engine.stages --jj`",
             Use("--jj", "benchmarks.engine.stages"),
         ),
-        ("`nanoDFT --mol_string benzene`", Use("--mol_string", "nanodft")),
+        ("`nanoDFT --mol-string benzene`", Use("--mol-string", "nanodft")),
         ("Give `--nothing`.", Use("--nothing", "")),
         ("`qm1b info data | head --lines 3`", None),
         ("`pip install --editable .`", None),

@@ -17,7 +17,7 @@ from pyscf_ipu.settings import PRESETS
 from pyscf_ipu.settings.level import AUTO_AOS
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver import batches, memory, platform, shared
-from pyscf_ipu.xc.registry import FUNCTIONALS
+from pyscf_ipu.suffixes.names import FUNCTIONALS
 from qm1b.conformers import embed, embedding, rattle
 from qm1b.convert import hub
 from qm1b.inputs import tables

@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_runs import fake_run, give_free_atoms
@@ -14,7 +16,7 @@ from qm1b.settings import PRESETS
 from schnet.cli import main as schnet_main
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-SHELLS = ("README.md", "tutorial.md", "shell.md", "inputs.md", "exports.md")
+SHELLS = ("README.md", "tutorial.md", "shell.md", "nanodft.md", "exports.md")
 """Pages whose shell blocks run, too."""
 
 MOST_NOT_RUN = 6
@@ -70,12 +72,12 @@ def trained(folder):
 
 @pytest.fixture
 def folder(prepared, tmp_path, monkeypatch):
-    """A copy of the prepared folder to work in."""
+    """A copy of the prepared folder to work in, with the environment activated."""
     for path in prepared.rglob("*"):
         copy = tmp_path / path.relative_to(prepared)
         copy.mkdir() if path.is_dir() else copy.write_bytes(path.read_bytes())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     return tmp_path
 
 

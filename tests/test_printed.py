@@ -48,6 +48,7 @@ def test_errors_are_compared_by_their_size():
     errors = "energy_mev  0.284  0.103  0.63\ntest MAE 753.23 meV over 100 rows"
     near = "energy_mev  0.2  -0.3  0.9\ntest MAE 690.1 meV over 100 rows"
     assert difference(errors, near) == ""
+    assert difference("charge_e  1.7e-05  0.000158", "charge_e  1.1e-05  0.000123") == ""
     assert difference(errors, near.replace("0.2 ", "0.061 "))
     assert difference(errors, near.replace("0.9", "1.95"))
     assert difference(errors, near.replace("100", "99"))

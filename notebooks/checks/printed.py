@@ -27,7 +27,7 @@ VERSION = re.compile(r"\d+(?:\\\.\d+){2,}")
 MEASURED = re.compile(
     r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|molecules a second|(?:\w+ ?)?/s)(?![\w²])"
 )
-ERRORS = re.compile(r"(?:m|µ|u|n)(?:eV|Ha)\b|_mev\b")
+ERRORS = re.compile(r"(?:m|µ|u|n)(?:eV|Ha)\b|^\w+_(?:mev|e|e_bohr)\s")
 PROGRESS = re.compile(r"worker \d|programs: \d|.*conformers/s, ETA")
 
 

@@ -25,6 +25,8 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
+from pyscf_ipu.errors import UsageError, WrongOption
+
 JsonTarget = Annotated[Path | None, tyro.conf.arg(metavar="[FILE.json]")]
 """The type of --json, which alone prints JSON and before a file name writes it there."""
 
@@ -79,7 +81,7 @@ def _struct(info: StructTypeInfo) -> StructConstructorSpec | None:
         return None
     given = info.default if isinstance(info.default, kind) else None
     hints = get_type_hints(kind, include_extras=True)
-    options = {f.name: _option(kind, f, hints[f.name], given) for f in fields(kind)}
+    options = {f.name: _option(kind, f, hints[f.name], given=given) for f in fields(kind)}
     groups: dict[str, str] = getattr(kind, "groups", {})
     boxes = [
         StructFieldSpec(title, Group, Group(tuple(options.pop(name) for name in names.split())), "")
@@ -89,7 +91,10 @@ def _struct(info: StructTypeInfo) -> StructConstructorSpec | None:
     def build(**values: Any) -> object:
         for title in groups:
             values |= values.pop(title)
-        return kind(**values)
+        try:
+            return kind(**values)
+        except UsageError as mistake:
+            raise WrongOption(str(mistake)) from None
 
     build.__doc__ = kind.__doc__  # which the help begins with
     return StructConstructorSpec(build, (*options.values(), *boxes))

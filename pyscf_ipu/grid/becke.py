@@ -134,7 +134,7 @@ class AtomPairs(NamedTuple):
         ratio = cells.radius[:, None] / cells.radius[None]
         asymmetry = jnp.clip((ratio.T - ratio) * 0.25, -0.5, 0.5)
         shift = jnp.where(pair, 0.0, -jnp.ones_like(square))
-        return cls(displacement, inverse, shift, asymmetry)
+        return cls(displacement, inverse, shift, asymmetry=asymmetry)
 
 
 def distances(local: FloatG3, displacement: FloatA3) -> Float[Array, "A G"]:

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
+from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
 from pyscf_ipu.molecule.files.parts import read_sdf
 from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
@@ -96,7 +96,7 @@ class Conversions:
             InvalidMolecule: no such conformer, one that is flat (a drawing), hydrogens that are
                 not atoms, or unpaired electrons.
         """
-        return cls(*objects.parts_of_rdkit(graph, conformer))
+        return cls(**objects.parts_of_rdkit(graph, conformer)._asdict())
 
     @classmethod
     def from_sdf(cls: type[Made], path: str | Path, index: int | None = None) -> Made:
@@ -116,7 +116,7 @@ class Conversions:
         (parts,), remarks = read_sdf(Path(path), index)
         for remark in remarks:
             warnings.warn(remark, stacklevel=2)
-        return cls(*parts)
+        return cls(**parts._asdict())
 
     def to_ase(self) -> Atoms:
         """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
@@ -141,10 +141,5 @@ class Conversions:
         Raises:
             InvalidMolecule: no bonds can be found that fit elements, charge and distances.
         """
-        try:
-            return objects.perceived(self.numbers, self.positions * BOHR_TO_ANGSTROM, self.charge)
-        except ValueError as error:
-            raise InvalidMolecule(
-                f"{self!r}: RDKit finds no bonds that fit its geometry and charge ({error}); check "
-                "both, or make the graph from a SMILES"
-            ) from error
+        angstrom = self.positions * BOHR_TO_ANGSTROM
+        return objects.perceived(self.numbers, angstrom, self.charge, label=repr(self))

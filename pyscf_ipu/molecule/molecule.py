@@ -136,7 +136,7 @@ class Molecule(Conversions):
         (parts,), remarks = read_xyz(Path(path), index, charge)
         for remark in remarks:
             warnings.warn(remark, stacklevel=2)
-        return cls(*parts)
+        return cls(**parts._asdict())
 
     @classmethod
     def from_pyscf(cls, mole: Mole) -> Molecule:
@@ -148,7 +148,7 @@ class Molecule(Conversions):
         """
         from pyscf_ipu.molecule.objects import parts_of_pyscf
 
-        return cls(*parts_of_pyscf(mole))
+        return cls(**parts_of_pyscf(mole)._asdict())
 
     @classmethod
     def from_ase(cls, atoms: Atoms, charge: int = 0) -> Molecule:
@@ -163,7 +163,7 @@ class Molecule(Conversions):
         """
         from pyscf_ipu.molecule.objects import parts_of_ase
 
-        return cls(*parts_of_ase(atoms, charge))
+        return cls(**parts_of_ase(atoms, charge)._asdict())
 
     def __repr__(self) -> str:
         charge = f", charge={self.charge:+d}" if self.charge else ""

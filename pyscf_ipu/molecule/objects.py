@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule, UsageError
+from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -142,12 +142,15 @@ def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str)
 
 
 def perceived(
-    numbers: Int[np.ndarray, " A"], positions_angstrom: Float[np.ndarray, "A 3"], charge: int
+    numbers: Int[np.ndarray, " A"],
+    positions_angstrom: Float[np.ndarray, "A 3"],
+    charge: int,
+    label: str,
 ) -> Mol:
     """A graph with one conformer, its bonds from distances.
 
     Raises:
-        ValueError: RDKit's, if no bonds fit.
+        InvalidMolecule: no bonds fit; the message begins with `label`.
     """
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDetermineBonds
@@ -158,6 +161,12 @@ def perceived(
     with rdBase.BlockLogs():
         graph = Chem.MolFromXYZBlock("\n".join([*lines, ""]))
         if graph is None:
-            raise UsageError("RDKit cannot read the atoms")
-        rdDetermineBonds.DetermineBonds(graph, charge=charge)
+            raise InvalidMolecule(f"{label}: RDKit does not know its elements; leave it out")
+        try:
+            rdDetermineBonds.DetermineBonds(graph, charge=charge)
+        except ValueError as error:
+            raise InvalidMolecule(
+                f"{label}: RDKit finds no bonds that fit its geometry and charge ({error}); check "
+                "both, or make the graph from a SMILES"
+            ) from error
     return graph

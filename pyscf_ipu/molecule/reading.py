@@ -24,4 +24,4 @@ def read_molecules(path: str | Path) -> list[Molecule]:
     molecules, remarks = read_sdf(path, "all") if is_sdf(path) else read_xyz(path, "all")
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
-    return [Molecule(*parts) for parts in molecules]
+    return [Molecule(**parts._asdict()) for parts in molecules]

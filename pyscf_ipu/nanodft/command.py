@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 import tyro
 
 from pyscf_ipu.command_line.parse import HELP, command
-from pyscf_ipu.nanodft.published_flags import translated
 from pyscf_ipu.terminal import exit_code
 
 MOLECULE = (
@@ -96,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, "1")
 
     words = sys.argv[1:] if arguments is None else arguments
-    return exit_code("nanodft", lambda: command(Nanodft, "nanodft", translated(words) or HELP))
+    return exit_code("nanodft", lambda: command(Nanodft, "nanodft", words or HELP))
 
 
 if __name__ == "__main__":

@@ -126,7 +126,15 @@ class _Content:
         except UserError as error:
             raise UserError(f"{source.path}: {error}") from None
         drops = defaultdict[int, list[Drop]](list)
-        content = cls(source, manifest, plan, drops, own, told, RowDigest(manifest["settings"]))
+        content = cls(
+            source,
+            manifest,
+            plan,
+            drops=drops,
+            own=own,
+            told=told,
+            rows=RowDigest(manifest["settings"]),
+        )
         content._compare("manifest", whole)
         for drop in dropped.read(dropped.beside(source.path)):
             drops[plan.unit_of(drop.line)].append(drop)

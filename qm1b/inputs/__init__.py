@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.inputs import lines, tables, xyz
+from qm1b.inputs import lines, tables
 from qm1b.inputs.container import Source, decoded
 from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, resolve
 from qm1b.inputs.records import Record
@@ -84,7 +84,7 @@ def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Reco
         ID_FIRST: lines.id_entries,
         "table": lambda text: tables.entries(text, settings.smiles_column, name),
         "sdf": lambda text: lines.sdf_entries(text, name),
-        "xyz": lambda text: xyz.entries(text, name),
+        "xyz": lambda text: lines.frame_entries(text, name),
     }
     texts = (readers[found](decoded(member)) for member in source.members())
     for number, record in enumerate(itertools.chain.from_iterable(texts), start=1):

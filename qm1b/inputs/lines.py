@@ -1,9 +1,13 @@
-"""Formats that are cut at lines: SMILES, one per line, and SDF, whose entries end with $$$$."""
+"""Formats that are cut at lines: SMILES, one per line, SDF, and XYZ.
+
+`qm1b.screening.geometries` reads the text of an SDF entry or an XYZ frame.
+"""
 
 import io
 from collections.abc import Iterator
 
 from pyscf_ipu.molecule.files import sdf
+from pyscf_ipu.molecule.files.framing import frames_of
 from pyscf_ipu.molecule.files.opening import bounded_lines
 from qm1b.inputs import ids
 from qm1b.inputs.records import MAX_CHARACTERS, Record, smiles_and_rest, smiles_of
@@ -27,10 +31,7 @@ def id_entries(text: io.TextIOWrapper) -> Iterator[Record]:
 
 
 def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator[Record]:
-    """A record per SDF entry; blank lines after the last one do not count as an entry.
-
-    `qm1b.screening.geometries` reads the text of an entry. Its id is its title, or a data field.
-    """
+    """A record per SDF entry; its id is its title, or a data field."""
     for entry in sdf.entries(bounded_lines(text, sdf.MAX_LINE)):
         name = ids.of_sdf(entry.lines, id_field)
         if entry.is_cut:
@@ -38,3 +39,13 @@ def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator
             yield Record(reason="too_long", detail=what, id=name)
         else:
             yield Record(block=entry.block, id=name)
+
+
+def frame_entries(text: io.TextIOWrapper, id_key: str | None = None) -> Iterator[Record]:
+    """A record per XYZ frame, and one for what stands between two frames and is no title."""
+    for piece in frames_of(text):
+        name = ids.of_comment(piece.comment, id_key)
+        if piece.trouble:
+            yield Record(reason=piece.trouble.reason, detail=str(piece.trouble), id=name)
+        else:
+            yield Record(block=piece.block, id=name)

@@ -81,7 +81,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 def _copy(stream: io.BufferedIOBase | None, path: Path) -> int:
     """Write what comes in to a file; returns the number of bytes."""
-    if stream is None and sys.stdin.isatty():
+    if stream is None and (sys.stdin is None or sys.stdin.isatty()):
         return 0
     source = stream or sys.stdin.buffer
     n_bytes = 0

@@ -143,14 +143,14 @@ def _xyz(block: str, limits: Limits) -> Given:
             raise Dropped("invalid_geometry", "a coordinate is not a finite number")
         identity = bonds_of(frame.numbers, frame.positions_angstrom)
         found = _geometry(frame.numbers, frame.positions_angstrom, identity)
-        return Given(found, "", charge, frame.pair)
+        return Given(found, "", charge, pair=frame.pair)
     graph = parsed(smiles_of(frame.keys["smiles"]), limits).molecule
     charge = limits.check_electrons(graph)
     if given is not None:
         _check_charges(given, charge, "the SMILES")
     _check_formula(frame, graph)
     found = _geometry(frame.numbers, frame.positions_angstrom)
-    return Given(found, canonical(graph).smiles, charge, frame.pair)
+    return Given(found, canonical(graph).smiles, charge, pair=frame.pair)
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:

@@ -53,7 +53,7 @@ def parsed(smiles: str, limits: Limits) -> Parsed:
     Raises:
         Dropped: it cannot be read, or has unsupported elements, several fragments or too many AOs.
     """
-    graph = _parse(smiles)
+    graph = bare(smiles)
     limits.check_atoms(graph)
     check_chemistry(graph)
     molecule = Chem.MolFromSmiles(smiles)  # with sanitisation, now that it is known to be small
@@ -73,8 +73,8 @@ def check_chemistry(graph: Chem.Mol) -> None:
         raise Dropped("unparsable", problems[0].Message()[:SHOWN])
 
 
-def _parse(smiles: str) -> Chem.Mol:
-    """The bare graph, not sanitised."""
+def bare(smiles: str) -> Chem.Mol:
+    """The graph of a SMILES, not sanitised; raises Dropped if it cannot be read."""
     if not smiles:
         raise Dropped("empty", "no SMILES on this line")
     if len(smiles) > MAX_CHARACTERS:

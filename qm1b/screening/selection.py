@@ -17,7 +17,8 @@ from rdkit import Chem, rdBase
 from qm1b import inputs
 from qm1b.errors import UserError
 from qm1b.inputs import Record
-from qm1b.inputs.records import MAX_CHARACTERS
+from qm1b.screening.graphs import bare
+from qm1b.screening.limits import Dropped
 from qm1b.settings import PRESETS, RunSettings
 
 OUTSIDE, UNREADABLE = 255, 254
@@ -157,18 +158,12 @@ def _records(files: Sequence[Path], remarks: list[str]) -> Iterator[Record]:
 
 def _graph(smiles: str) -> Chem.Mol | None:
     """A graph with its hydrogens counted, without further chemistry; None if there is none."""
-    if not smiles or len(smiles) > MAX_CHARACTERS:
-        return None
-    parameters = Chem.SmilesParserParams()
-    parameters.sanitize = False
-    parameters.removeHs = False
     try:
-        graph = Chem.MolFromSmiles(smiles, parameters)
-        if graph is not None:
-            graph.UpdatePropertyCache(strict=True)  # refuses impossible valences
-    except (RuntimeError, ValueError):
+        graph = bare(smiles)
+        graph.UpdatePropertyCache(strict=True)  # refuses impossible valences
+    except (Dropped, RuntimeError, ValueError):
         return None
-    return graph if graph is not None and graph.GetNumAtoms() else None
+    return graph
 
 
 def _line(record: Record) -> str:

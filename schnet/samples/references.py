@@ -148,7 +148,7 @@ class AtomReferences:
         if not extensive:
             spread = totals.variance**0.5
             zeros = (0.0,) * len(totals.elements)
-            return cls(totals.elements, zeros, totals.mean, spread or 1.0)
+            return cls(totals.elements, zeros, totals.mean, scale=spread or 1.0)
         totals.check()
         matrix, right = totals.factor[:, :-1], totals.factor[:, -1]
         solution = np.linalg.lstsq(matrix, right, rcond=DEFICIENT)[0]
@@ -157,7 +157,7 @@ class AtomReferences:
         *values, constant = solution.tolist()
         # A rest as small as rounding errors is nothing to scale by.
         exact = spread <= 1e-12 * float(np.abs(right).max())
-        return cls(totals.elements, tuple(values), constant, EXACT_SCALE if exact else spread)
+        return cls(totals.elements, tuple(values), constant, scale=EXACT_SCALE if exact else spread)
 
     def covers(self, samples: Samples) -> Bool[np.ndarray, " R"]:
         """Which rows have only elements of the training rows."""
@@ -211,10 +211,10 @@ class AtomReferences:
     @classmethod
     def none(cls, elements: tuple[int, ...], scale: float) -> AtomReferences:
         """Nothing to subtract; the network learns the target in a unit of this size."""
-        return cls(elements, (0.0,) * len(elements), 0.0, scale)
+        return cls(elements, (0.0,) * len(elements), 0.0, scale=scale)
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> AtomReferences:
         """The references in a record of `to_dict`."""
         elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])
-        return cls(elements, tuple(found["values"]), found["constant"], found["scale"])
+        return cls(elements, tuple(found["values"]), found["constant"], scale=found["scale"])

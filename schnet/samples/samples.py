@@ -69,12 +69,12 @@ class Samples:
             np.concatenate([np.zeros(0, np.uint8), *(row.numbers for row in rows)]),
             np.concatenate([np.zeros((0, 3), np.float32), *(row.positions_bohr for row in rows)]),
             offsets_of([len(row.numbers) for row in rows]),
-            np.array([row.target for row in rows], np.float64),
-            smiles,
-            texts(row.key for row in rows),
-            smiles if molecules is None else texts(molecules),
-            texts(row.reason for row in rows),
-            _joined([row.forces for row in rows]),
+            targets=np.array([row.target for row in rows], np.float64),
+            smiles=smiles,
+            keys=texts(row.key for row in rows),
+            molecules=smiles if molecules is None else texts(molecules),
+            reasons=texts(row.reason for row in rows),
+            forces=_joined([row.forces for row in rows]),
         )
 
     @classmethod

@@ -88,7 +88,7 @@ WHOLE = 10**6  # primitive pairs: one strip per class
 SYSTEMS = {
     "one pair": ([1], "sto-3g", WHOLE),
     "15 pairs": ([1] * 5, "sto-3g", WHOLE),
-    "strips of s": ([1] * 4, "6-31g", 40),
+    "several strips": ([6, 1], "sto-3g", 40),
     "17 in a class": ([6, 7] + [1] * 8, "sto-3g", WHOLE),
     "second row": ([17, 6, 1, 1], "sto-3g", 40),
     "empty slots": ([6, 8, 1], "6-31g", 100),

@@ -119,20 +119,28 @@ def test_nobody_needs_standard_error(place, tmp_path):
 def test_a_file_does_not_get_the_number_of_a_closed_stream(tmp_path):
     """Else what others print would stand in it."""
     code = (
-        "import os, sys; from pyscf_ipu.terminal import exit_code\n"
+        "import os, subprocess, sys; from pyscf_ipu.terminal import exit_code\n"
         "def run():\n"
         "    with open(sys.argv[1], 'w') as file:\n"
         "        assert file.fileno() > 2\n"
         "        os.system('echo noise; echo noise >&2')\n"
+        "        subprocess.run([sys.executable, '-c', sys.argv[2]])\n"
         "    return 5\n"
         "sys.exit(exit_code('x', lambda: run))"
     )
-    path = tmp_path / "file"
+    path, others = tmp_path / "file", [tmp_path / str(n) for n in range(3)]
+    child = (
+        f"import os; files = [open(name, 'w') for name in {list(map(str, others))}]\n"
+        "for number in 1, 2:\n"
+        "    try: os.write(number, b'noise')\n"
+        "    except OSError: pass\n"
+    )
     line = '"$@" <&- >&- 2>&-'
     found = subprocess.run(
-        ["bash", "-c", line, "bash", sys.executable, "-c", code, str(path)], check=False
+        ["bash", "-c", line, "bash", sys.executable, "-c", code, str(path), child], check=False
     )
     assert (found.returncode, path.read_text()) == (5, "")
+    assert [other.read_text() for other in others] == ["", "", ""]
 
 
 def test_a_table_is_as_wide_as_its_cells_and_at_least_as_asked_for():

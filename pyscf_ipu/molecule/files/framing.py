@@ -91,7 +91,8 @@ def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> I
         elif reader.at - at >= max_atoms * CHARACTERS_PER_ATOM:
             trouble = _refused(count_line, "the frame has endless lines", "too_long")
         if not is_free_atom(comment):
-            yield Piece(start, at, count_line, comment, () if trouble else atoms, trouble)
+            atoms = () if trouble else atoms
+            yield Piece(start, at, count_line, comment=comment, atoms=atoms, trouble=trouble)
 
 
 def is_count(line: str) -> bool:
@@ -121,9 +122,10 @@ class _Lines:
 
     def take(self, count: int) -> list[str]:
         """The next lines, fewer at the end."""
-        taken = [self.ahead.pop() for _ in range(min(count, len(self.ahead)))]
-        if len(taken) < count:
-            taken += islice(self._lines, count - len(taken))
+        taken: list[str] = []
+        while self.ahead and len(taken) < count:
+            taken.append(self.ahead.pop())
+        taken += islice(self._lines, count - len(taken))
         self.line += len(taken)
         self.at += sum(map(len, taken))
         return taken

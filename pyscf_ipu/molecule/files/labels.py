@@ -55,7 +55,7 @@ def atomic_numbers(
             numbers[label] = _KNOWN.get(_letters(label).capitalize(), 0)
     found = np.array([numbers[label] for label in labels], dtype=np.int64)
     if names:
-        _check_names(names, labels, found, angstrom)
+        _check_names(names, labels, found, angstrom=angstrom)
     return found
 
 

@@ -37,7 +37,7 @@ def read_xyz(path: Path, which: Which, charge: int | None = None) -> Read:
     """Frames of an XYZ file; see `Molecule.from_xyz`."""
     with opened(path) as text:
         pieces, remarks = _chosen(path, frames_of(text), which)
-    return [_of_piece(path, piece, charge, remarks) for piece in pieces], remarks
+    return [_of_piece(path, piece, charge, remarks=remarks) for piece in pieces], remarks
 
 
 def read_sdf(path: Path, which: Which) -> Read:
@@ -65,8 +65,8 @@ def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Ite
             f"{path}, line 1: the file has no molecule{index}; an XYZ file has frames of a number "
             "of atoms, a comment and one line per atom, an SDF file entries that end with $$$$"
         )
-    what = f"{path} holds more than the first molecule, which is read: index=0 says that it is "
-    return chosen, [f"{what}meant, pi.read_molecules(path) reads all"] if more else []
+    what = "in Python read_molecules(path) reads all, and index=0 says that the first is meant"
+    return chosen, [f"only the first molecule of {path} is read: {what}"] if more else []
 
 
 def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) -> Parts:
@@ -92,7 +92,7 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
     if mistake:
         remarks.append(f"{path}: {in_words(mistake)}")
     positions = frame.positions_angstrom / BOHR_TO_ANGSTROM
-    return Parts(frame.numbers, positions, stated or charge or 0, path.stem)
+    return Parts(frame.numbers, positions, stated or charge or 0, name=path.stem)
 
 
 def _of_entry(path: Path, entry: sdf.Entry) -> Parts:

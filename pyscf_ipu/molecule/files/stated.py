@@ -89,7 +89,7 @@ def charge_of(keys: Mapping[str, str]) -> int | None:
         what = f"{key}={keys[key].strip()[:40]!r}: it must be a whole number, in e"
         raise Refused("unparsable", "unreadable charge", what)
 
-    return _agreed(keys, CHARGES, value_of, "charges")
+    return _agreed(keys, CHARGES, value_of, what="charges")
 
 
 def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ def angstrom_per_unit(keys: Mapping[str, str]) -> float:
         what = f"{key}={unit[:40]!r}: the positions must be in Angstrom or Bohr"
         raise Refused("unparsable", "unknown unit", what)
 
-    return _agreed(keys, UNITS, value_of, "units") or 1.0
+    return _agreed(keys, UNITS, value_of, what="units") or 1.0
 
 
 def _agreed(

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,7 +35,7 @@ _QUOTES = {'"': '"', "'": "'", "{": "}"}
 _JSON = "_JSON "
 _UNITS = {unit for unit in ANGSTROM_PER_UNIT if len(unit) > 1}
 _PLAIN = {"pos": slice(1, 4)}
-MAX_PROPERTIES = 4096
+MAX_PROPERTIES = 1024
 _PROPERTY = re.compile(r"([^:].*?):([SRIL]):(\d{1,3})(?::|$)", re.IGNORECASE)
 _FOREIGN = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))(?:[dD]|\*\^)([-+]?\d{1,4})")
 
@@ -108,31 +109,38 @@ def frame_of(
     keys = dict(pairs)
     if comment.strip().lower() in _UNITS:
         keys["units"] = comment.strip()
-    columns = _checked_columns(keys)
+    columns = _checked_columns(keys.get("properties", ""))
     rows = [line.split() for line in atoms]
     positions = _numbers(atoms, rows, columns["pos"]) * angstrom_per_unit(keys)
     place = columns.get("species", columns.get("z", slice(0, 1))).start
-    labels = ["".join(row[place : place + 1]) for row in rows]
+    labels = [row[place] if place < len(row) else "" for row in rows]
     try:
         numbers = atomic_numbers(labels, positions)
     except Unknown as error:
         i = labels.index(error.args[0])
         raise Unreadable(i, atoms[i]) from None
-    more = charge_and_multiplicity(_without_keys(comment), keys, int(numbers.sum()), charge)
+    protons = int(numbers.sum())
+    more = charge_and_multiplicity(_without_keys(comment), keys, protons, charge=charge)
     pair = comment.strip() if int(more.get("charge", 0)) else ""
-    moments = [w for row in rows for name in MOMENTS if name in columns for w in row[columns[name]]]
-    found = _numbers(atoms, rows, columns[vectors]) if vectors in columns else None
-    return Frame(numbers, positions, keys | more, tuple(moments), found, pair)
+    moments = [w for name in MOMENTS if name in columns for row in rows for w in row[columns[name]]]
+    asked = columns.get(vectors) if vectors else None
+    others = _numbers(atoms, rows, asked) if asked else None
+    keys |= more
+    return Frame(numbers, positions, keys, moments=tuple(moments), vectors=others, pair=pair)
 
 
 def _without_keys(comment: str) -> str:
-    """What a comment says besides its keys."""
-    return _PAIR.sub(" ", comment) if "=" in comment else comment
+    """What a comment says besides its keys, unless it neither begins nor ends with an integer."""
+    if "=" not in comment:
+        return comment
+    words = comment.split()
+    states = words[0].strip("+-,").isdigit() or words[-1].isdigit()
+    return _PAIR.sub(" ", comment) if states else ""
 
 
-def _checked_columns(keys: Mapping[str, str]) -> dict[str, slice]:
+@lru_cache(maxsize=64)
+def _checked_columns(properties: str) -> Mapping[str, slice]:
     """The columns of the atoms; raises Refused if the value of Properties cannot be read."""
-    properties = keys.get("properties", "")
     columns = columns_of(properties)
     if "pos" in columns and len(properties) <= MAX_PROPERTIES and not _PROPERTY.sub("", properties):
         return columns

@@ -53,7 +53,7 @@ def test_a_class_pair_equals_the_portable_blocks(sides, classes):
 
 @pytest.mark.slow
 def test_range_separation(sides):
-    check(*sides, (1, 1), Interaction(0.2, 0.6, 0.3))
+    check(*sides, (1, 1), Interaction(0.5, 0.6, 0.3))
 
 
 @pytest.mark.slow

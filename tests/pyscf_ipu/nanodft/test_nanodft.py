@@ -164,13 +164,7 @@ def test_diis_without_any_error_keeps_the_matrix():
     ("settings", "integrals", "words"),
     [
         (Settings(precision="mixed", grid_level=0), "engine", "float32 and float64"),
-        (
-            Settings(precision="half", grid_level=0),
-            "engine",
-            "'half': nanoDFT has float32 and float64",
-        ),
         (DEFAULT, "libcint", "one of engine, pyscf"),
-        (Settings(xc="m06", precision="float64", grid_level=0), "engine", "unknown functional"),
     ],
 )
 def test_settings_that_are_refused(settings, integrals, words):

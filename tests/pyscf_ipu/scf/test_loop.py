@@ -42,7 +42,7 @@ def model():
     return overlap, core
 
 
-@functools.partial(jax.jit, static_argnames=("cycles", "repulsion", "tolerance"))
+@functools.partial(jax.jit, static_argnames=("cycles", "tolerance"))
 def solve(overlap, core, repulsion=0.4, cycles=60, tolerance=FLOAT64, guess=None):
     start = jnp.zeros_like(core) if guess is None else guess
     occupied = jnp.int32(OCCUPIED)

@@ -14,10 +14,11 @@ FORMALDEHYDE = small("formaldehyde")  # of the shape that most tests have
 TWO_DIHYDROGENS = Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [2.5, 0.3, 0], [2.6, 0.9, 1.5]])
 
 
-@pytest.fixture(scope="module")
-def found():
+@pytest.fixture(scope="module", params=[pytest.param("float32", marks=pytest.mark.long), "float64"])
+def found(request):
     levels = {"coarse": {}, "full": {"first_cycles": "full"}, "energy": {"accuracy": "energy"}}
-    return {k: rks(FORMALDEHYDE, solver=Solver(Settings(**LEVEL, **v))) for k, v in levels.items()}
+    level = LEVEL | {"precision": request.param}
+    return {k: rks(FORMALDEHYDE, solver=Solver(Settings(**level, **v))) for k, v in levels.items()}
 
 
 @pytest.mark.parametrize(("how", "density"), [("coarse", 2e-4), ("energy", 1e-3)])
@@ -66,8 +67,9 @@ def test_levels_are_those_of_the_fock_matrix_of_the_density():
 
 def test_the_last_cycle_sees_all_points():
     """An energy that has not converged is that of the level's grid all the same."""
+    level = LEVEL | {"xc": "lda", "max_cycles": 1}
     one = [
-        rks(TWO_DIHYDROGENS, solver=Solver(Settings(**LEVEL, max_cycles=1, first_cycles=how)))
+        rks(TWO_DIHYDROGENS, solver=Solver(Settings(**level, first_cycles=how)))
         for how in ("coarse", "full")
     ]
     assert [r.status for r in one] == ["not_converged"] * 2

@@ -108,7 +108,7 @@ def test_what_belongs_to_one_scf_is_refused(one):
     solver = Solver(Settings(grid_level=0, **one))
     mol = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
     for mols in (mol, [mol, mol]):
-        with pytest.raises(ValueError, match="stability=True makes several"):
+        with pytest.raises(ValueError, match="stability=True runs several SCFs"):
             rks(mols, solver=solver, stability=True)
     if "fixed_cycles" in one:
         with pytest.raises(ValueError, match="stability=True makes several of as many cycles"):

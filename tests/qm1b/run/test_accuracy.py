@@ -22,7 +22,7 @@ def test_the_option():
 
 
 def test_the_manifest_says_it(tmp_path, capsys):
-    level = replace(PRESETS["qm1b"], accuracy="orbitals")
+    level = replace(PRESETS["qm1b"], accuracy="orbitals", xc="hf")
     folder = fake_run(tmp_path, "O\nCCO\n", level=level)[0]
     settings = json.loads((folder / shards.MANIFEST).read_text())["settings"]
     assert settings["accuracy"] == "orbitals"

@@ -13,7 +13,7 @@ from qm1b.commands.generate import Generate, run_settings
 from qm1b.folder import shards
 from qm1b.settings import PRESETS
 
-LEVEL = replace(PRESETS["qm1b"], jk="auto")
+LEVEL = replace(PRESETS["qm1b"], jk="auto", xc="hf")
 
 
 def test_rows_have_the_form_that_was_used(tmp_path, capsys):

@@ -31,6 +31,12 @@ def test_a_run_without_a_shard_binds_nobody_unless_it_is_at_work(tmp_path):
     assert spooled(tmp_path, io.BytesIO(b"CC\n")).read_bytes() == b"CC\n"
 
 
+def test_a_closed_standard_input_gives_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(UserError, match="nothing came in"):
+        spooled(tmp_path)
+
+
 def test_nothing_came_in_or_nowhere_to_keep_it(tmp_path):
     with pytest.raises(UserError, match="nothing came in"):
         spooled(tmp_path / "a", io.BytesIO(b""))

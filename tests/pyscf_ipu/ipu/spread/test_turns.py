@@ -9,7 +9,7 @@ import pytest
 from oracle import HYDROGEN, WATER
 
 from pyscf_ipu import Settings, rks_core
-from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of, simulate
+from pyscf_ipu.ipu import BOW, Quantity, machine_of, memory_of
 from pyscf_ipu.ipu.algorithms.families import family_plan
 from pyscf_ipu.ipu.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.algorithms.host_blocks import host_supermatrix
@@ -80,21 +80,32 @@ def test_ao_values_are_made_again_where_g_needs_their_room():
     assert again.xc == kept.xc + values
 
 
-def test_parts_of_the_points_give_the_same_energy_in_less_memory():
-    mol, settings = HYDROGEN, Settings(fixed_cycles=1)
+def in_parts(parts):
+    """A program that makes AO values again in so many parts, and its arguments."""
+    settings = Settings(fixed_cycles=1)
+    return rks_core(
+        HYDROGEN, settings, lambda shape: replace(machine_of(BOW, 1, shape), grid_parts=parts)
+    )
 
-    def priced(parts):
-        def machine(shape):
-            return replace(machine_of(BOW, 1, shape), grid_parts=parts)
 
-        core, args = rks_core(mol, settings, machine)
-        found, profile = simulate(core, BOW)(*args)
-        values = [x.tile_bytes for x in profile.memory.lifetimes if x.name == "ao_values"]
-        return sum(float(t.hi) + float(t.lo) for t in found.terms), max(values)
+def test_parts_of_the_points_need_less_memory():
+    """`grid/test_blocks.py` has matrix and energy of such parts."""
 
-    (energy, kept), (other, again) = priced(1), priced(4)
-    assert other == pytest.approx(energy, abs=3e-5)
+    def values(core, args):
+        lifetimes = memory_of(core, BOW, 1, *args).lifetimes
+        return max(x.tile_bytes for x in lifetimes if x.name == "ao_values")
+
+    kept, again = (values(*in_parts(n)) for n in (1, 4))
     assert 3 * again <= kept
+
+
+@pytest.mark.long
+def test_parts_of_the_points_give_the_same_energy():
+    energies = []
+    for core, args in (in_parts(1), in_parts(4)):
+        found = jax.jit(core)(*args)
+        energies.append(sum(float(t.hi) + float(t.lo) for t in found.terms))
+    assert energies[1] == pytest.approx(energies[0], abs=3e-5)
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_lines_without_end_are_refused():
 def test_a_trajectory_says_that_it_has_several_frames(tmp_path):
     path = tmp_path / "a.xyz.gz"
     path.write_bytes(gzip.compress(f"3\nfirst\n{WATER}2\n\nH 0 0 0\nF 0 0 0.9\n".encode()))
-    with pytest.warns(UserWarning, match=r"holds more than the first.*index=0.*read_molecules"):
+    with pytest.warns(UserWarning, match=r"only the first molecule.*read_molecules.*index=0"):
         assert Molecule.from_xyz(path).n_atoms == 3
     assert [Molecule.from_xyz(path, index=i).n_atoms for i in (0, 1, -1, -2)] == [3, 2, 2, 3]
     assert [mol.n_atoms for mol in read_molecules(path)] == [3, 2]
