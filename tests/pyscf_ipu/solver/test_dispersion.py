@@ -83,9 +83,9 @@ def test_levels_that_differ_in_dispersion_share_programs(monkeypatch):
     made = []
     real = solver_module.kept.compiled
 
-    def compiled(function, key, *rest):
+    def compiled(function, key, *rest, **named):
         made.append(key)
-        return real(function, key, *rest)
+        return real(function, key, *rest, **named)
 
     monkeypatch.setattr(solver_module.kept, "compiled", compiled)
     energies = [rks(HYDROGEN, **LEVEL | {"xc": xc}).energy for xc in ("hf-d4", "hf", "hf-d3bj")]

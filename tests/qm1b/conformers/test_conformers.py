@@ -106,7 +106,7 @@ def test_what_cannot_be_embedded_is_reported(monkeypatch):
     assert found.conformers == ()
     assert found.drop.reason == "embed_timeout"  # RDKit would try for minutes
     assert found.drop.detail == "0 of 2 conformers"
-    monkeypatch.setattr(embedding, "_chunk", lambda *_: [])  # RDKit gives up by itself
+    monkeypatch.setattr(embedding, "_chunk", lambda *_, **__: [])  # RDKit gives up by itself
     assert embed(Candidate(1, "C", 0), recipe(2, timeout=4.0)).drop.reason == "embed_failed"
 
 

@@ -121,7 +121,7 @@ def modules():
 
 begun, compute = threading.Event(), free_atoms.free_atom_energy
 free_atoms.free_atom_energy = lambda *of: begun.wait() and compute(*of)
-atoms = free_atoms.FreeAtoms(Settings("sto-3g", "b3lyp5", 0), [6], {})
+atoms = free_atoms.FreeAtoms(Settings(basis="sto-3g", xc="b3lyp5", grid_level=0), [6], {})
 before = modules()
 begun.set()
 print(list(atoms.energies), sorted(modules() - before))
