@@ -83,7 +83,8 @@ def test_our_readers_skip_and_do_not_count_them(path, rows):
     np.testing.assert_array_equal(
         np.concatenate([part.targets for part in source.parts()]), [row["energy"] for row in rows]
     )
-    molecule = Molecule.from_xyz(path)
+    assert len(read_molecules(path)) == len(rows)
+    molecule = Molecule.from_xyz(path, index=0)
     assert molecule.numbers.tolist() == rows[0]["numbers"].tolist()
 
 
@@ -101,7 +102,7 @@ def test_a_wrong_line_is_named_behind_free_atoms_too(path, tmp_path):
     lines = path.read_text().splitlines()
     lines[5 * 3 + 2] = "O here"
     (tmp_path / "bad.xyz").write_text("\n".join(lines))
-    with pytest.raises(ValueError, match="line 18 of XYZ file"):
+    with pytest.raises(ValueError, match="line 18: atom 1"):
         Molecule.from_xyz(tmp_path / "bad.xyz")
 
 
