@@ -10,6 +10,7 @@ from fake_runs import fake_run, settings
 
 import qm1b
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.molecule.reading import read_molecules
 from qm1b import inputs
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
