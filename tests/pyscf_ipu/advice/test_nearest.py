@@ -84,8 +84,8 @@ def test_help_shows_every_keyword_of_the_level(function):
 
 
 def test_the_text_of_rks_describes_every_argument():
-    text, _, _ = pi.rks.__doc__.partition("Raises:")
-    described = re.findall(r"^ {8}(\w+): ", text, re.MULTILINE)
+    text, _, _ = inspect.getdoc(pi.rks).partition("Raises:")
+    described = re.findall(r"^ {4}(\w+): ", text, re.MULTILINE)
     assert set(inspect.signature(pi.rks).parameters) == set(described)
 
 
