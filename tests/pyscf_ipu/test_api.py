@@ -208,11 +208,3 @@ def test_a_solver_makes_the_level_of_theory(solver):
 
 def test_the_package_is_the_api():
     assert pi.rks is rks
-
-
-def test_density_fitting_as_its_page_begins():
-    """The first call of docs/density-fitting.md, which gives the level to `rks` itself."""
-    level = {"xc": "hf", "grid_level": 0}
-    exact, fitted = rks(HYDROGEN, **level), rks(HYDROGEN, **level, jk="ri")
-    assert (exact.jk, fitted.jk) == ("exact", "ri")
-    assert 1e-6 < abs(fitted.energy - exact.energy) < 1e-3

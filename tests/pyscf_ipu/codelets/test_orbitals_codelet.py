@@ -90,7 +90,7 @@ def test_exponents_and_coefficients_are_not_rounded_to_float32():
 HOW = [(17, "float32", 2e-6), (64, "float64", 1e-14)]
 OTHERWISE = [(17, "float64", 1e-14), (64, "float32", 2e-6)]
 SECOND = [("6-31g*", "float32"), ("cartesian", "float32"), ("cc-pvdz", "float64")]
-SECOND += [("cartesian d, spherical f", "float64")]
+SECOND += [("cartesian d, spherical f", "float64"), ("f shells", "float32")]
 """Kinds of shells that other sets here have in this precision, too."""
 
 

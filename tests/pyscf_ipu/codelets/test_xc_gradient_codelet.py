@@ -57,7 +57,7 @@ def both(settings, points, mol):
     ("xc", "basis", "points", "precision"),
     [
         ("pbe", {}, 64, "float32"),
-        ("pbe", {"basis": "6-31g*"}, 40, "float64"),
+        pytest.param("pbe", {"basis": "6-31g*"}, 40, "float64", marks=pytest.mark.long),
         ("tpss", {"basis": "def2-tzvp"}, 64, "float64"),
         ("lda", {"basis": "6-31g*", "cart": True}, 17, "float32"),
         pytest.param(

@@ -93,6 +93,7 @@ def test_axes_turn_with_the_molecule(name):
             assert np.abs(np.sort(np.abs(at_home), axis=1) - ours).sum(1).min() < 1e-6, theirs
 
 
+@pytest.mark.long
 def test_energy_and_forces_are_those_of_pyscf_and_turn_with_the_molecule():
     solver = pi.Solver(LEVEL)
     found = pi.rks(WATER, solver=solver, forces=True)

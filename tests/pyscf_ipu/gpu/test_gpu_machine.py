@@ -20,8 +20,9 @@ from pyscf_ipu.solver.platform import PLATFORMS, platform
 HYDROGEN = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 
 
+@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", pytest.param("float64", marks=pytest.mark.long)])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_batch_by_the_kernels_equals_the_cpu(precision):
     level = Settings(xc="b3lyp", precision=precision, grid_level=0)
     shape = shape_of(HYDROGEN.numbers, level.basis, level.cart, level.grid_level)

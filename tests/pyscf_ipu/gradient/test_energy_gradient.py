@@ -44,6 +44,7 @@ def test_float64_forces_are_those_of_pyscf(double, references):
         np.testing.assert_allclose(force, -expected, rtol=0, atol=1e-7)
 
 
+@pytest.mark.long
 def test_float32_forces_are_those_of_pyscf(single, references):
     mols = [small(name) for name in NAMES[:4]]
     for force, expected in zip(pi.forces(mols, solver=single), references, strict=True):

@@ -114,6 +114,7 @@ def test_molden_of_d_shells(solver_of, tmp_path):
     np.testing.assert_allclose(identity, np.eye(len(energies)), atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_of_cartesian_d_and_spherical_f_shells(solver_of, tmp_path):
     """They are written in terms of cartesian functions, which all programs read."""

@@ -74,6 +74,7 @@ def test_a_machine_without_float64_takes_the_fit_of_the_host(solver_of):
         rks_core(MOL, replace(level, precision="mixed"), without_float64)
 
 
+@pytest.mark.long
 def test_mixed_has_the_energy_of_float64(solver_of):
     narrow, wide = (
         rks(MOL, solver=solver_of(precision=p, xc="hf", jk="ri")) for p in ("mixed", "float64")

@@ -59,6 +59,7 @@ def test_float32_holds_levels_where_it_does_not_hold_charges():
     assert replace(level, precision="mixed").numerics.least_overlap == MIXED.least_overlap
 
 
+@pytest.mark.long
 def test_mixed_goes_on_in_float64():
     found = rks(H3, basis="aug-cc-pvdz", xc="hf", precision="mixed", orbitals=True)
     assert_as_pyscf(found, H3, "aug-cc-pvdz")

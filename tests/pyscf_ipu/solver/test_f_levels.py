@@ -28,13 +28,21 @@ CASES = [
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_energies_and_forces_are_those_of_pyscf(solver_of, name):
+def test_energies_are_those_of_pyscf(solver_of, name):
     mol, level = LEVELS[name]
-    found = rks(mol, solver=solver_of(precision="float64", **level), forces=True)
+    found = rks(mol, solver=solver_of(precision="float64", **level))
     field = pyscf_field(mol, Settings(grid_level=0, precision="float64", **level))
     assert field.converged
     assert found.energy == pytest.approx(field.e_tot, abs=1e-7)
     np.testing.assert_allclose(found.mo_energy, field.mo_energy, rtol=0, atol=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LEVELS)
+def test_forces_are_those_of_pyscf(solver_of, name):
+    mol, level = LEVELS[name]
+    found = rks(mol, solver=solver_of(precision="float64", **level), forces=True)
+    field = pyscf_field(mol, Settings(grid_level=0, precision="float64", **level))
     expected = pyscf_forces(field)
     assert np.abs(expected).max() > 1e-2
     np.testing.assert_allclose(found.forces, expected, rtol=0, atol=1e-6)

@@ -47,6 +47,7 @@ def test_exactly_so_many_cycles(both):
     assert fixed.energy_std < 1e-10  # the last five of twenty stand still
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_too_few_cycles_are_not_converged():
     mol = molecule_from_text("water")
@@ -74,6 +75,7 @@ def test_settings_of_earlier_runs_keep_their_fingerprint():
     assert Settings(fixed_cycles=20).to_dict()["fixed_cycles"] == 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_scf_that_begins_anew_in_float64_has_no_record():
     mol = pi.Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [0, 1.6, 0], [0, 1.6, 1.4]])

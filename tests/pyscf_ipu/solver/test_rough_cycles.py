@@ -1,5 +1,7 @@
 """Cycles on few points of the grid: the results are those of all points in every cycle."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -14,28 +16,30 @@ FORMALDEHYDE = small("formaldehyde")  # of the shape that most tests have
 TWO_DIHYDROGENS = Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [2.5, 0.3, 0], [2.6, 0.9, 1.5]])
 
 
-@pytest.fixture(scope="module", params=[pytest.param("float32", marks=pytest.mark.long), "float64"])
-def found(request):
-    levels = {"coarse": {}, "full": {"first_cycles": "full"}, "energy": {"accuracy": "energy"}}
-    level = LEVEL | {"precision": request.param}
-    return {k: rks(FORMALDEHYDE, solver=Solver(Settings(**level, **v))) for k, v in levels.items()}
+PRECISIONS = [pytest.param("float32", marks=pytest.mark.long), "float64"]
+HOW = [
+    ({}, 2e-4, 1e-4),
+    pytest.param({"accuracy": "energy"}, 1e-3, 5e-4, marks=pytest.mark.long),
+]
 
 
-@pytest.mark.parametrize(("how", "density"), [("coarse", 2e-4), ("energy", 1e-3)])
-def test_results_are_those_of_all_points(found, how, density):
+@functools.cache
+def found(precision, **how):
+    return rks(FORMALDEHYDE, solver=Solver(Settings(**LEVEL, precision=precision, **how)))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("how", "density", "threshold"), HOW)
+def test_results_are_those_of_all_points(precision, how, density, threshold):
     """Energies to second order in the threshold, levels, dipole and charges to first order."""
-    full, rough = found["full"], found[how]
+    full, rough = found(precision, first_cycles="full"), found(precision, **how)
     assert rough.status == "converged"
     assert rough.energy == pytest.approx(full.energy, abs=3e-6)
     np.testing.assert_allclose(rough.mo_energy, full.mo_energy, atol=0.1 * density)
     np.testing.assert_allclose(rough.dipole, full.dipole, atol=density)
     np.testing.assert_allclose(rough.mulliken_charges, full.mulliken_charges, atol=density)
-
-
-def test_thresholds_are_those_of_what_is_asked(found):
-    assert found["energy"].cycles <= found["coarse"].cycles
-    assert found["coarse"].commutator_norm < 1e-4
-    assert found["energy"].commutator_norm < 5e-4
+    assert rough.cycles <= found(precision).cycles
+    assert rough.commutator_norm < threshold
 
 
 def test_a_torn_bond_is_computed_with_all_points_from_the_first_cycle_on():

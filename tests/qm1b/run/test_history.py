@@ -162,6 +162,7 @@ def test_flags_of_one_scf_and_of_several_are_refused(tmp_path, capsys, flags):
     assert "leave one out" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_cycles_are_those_of_rks_and_the_last_rung_has_none():
     level = replace(LEVEL, xc="hf")

@@ -182,6 +182,7 @@ class TestFloat16:
         scale = LossScale(jnp.asarray(factor, jnp.float32), jnp.zeros((), jnp.int32))
         return replicate(eqx.tree_at(lambda s: s.scale, state, scale), devices)
 
+    @pytest.mark.long
     def test_the_scale_does_not_change_the_gradient(self, devices, step, half_step):
         packs = stack(packs_of((1, 11, 21)), (1, 1, 1))
         _, full = step(first(devices), place(packs, devices))

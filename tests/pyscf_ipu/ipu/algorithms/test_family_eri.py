@@ -45,7 +45,7 @@ CASES = [
     ("hydrogen", "float32"),
     pytest.param("without exact exchange", "float64", marks=pytest.mark.long),
     ("range separation", "float64"),
-    ("water", "float32"),
+    pytest.param("water", "float32", marks=pytest.mark.long),
     pytest.param("few empty slots", "float32", marks=pytest.mark.long),
     pytest.param("water on one tile", "float64", marks=pytest.mark.long),
     pytest.param("d shells", "float32", marks=[pytest.mark.slow, pytest.mark.long]),
