@@ -99,7 +99,7 @@ plt.show()
 
 # %%
 mol = molecule_from_text("water")
-settings = pi.Settings(basis="sto-3g", xc="b3lyp", grid_level=0)
+settings = pi.Settings(basis="sto-3g", xc="b3lyp", grid_level=0, fixed_cycles=6)
 
 
 def careless(shape):
