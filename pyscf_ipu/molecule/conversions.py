@@ -121,7 +121,7 @@ class Conversions:
     def to_ase(self) -> Atoms:
         """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
 
-        ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it.
+        ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it, and refuses another.
 
         Raises:
             MissingPackage: ASE is not installed.

@@ -151,15 +151,18 @@ class Molecule(Conversions):
         return cls(**parts_of_pyscf(mole)._asdict())
 
     @classmethod
-    def from_ase(cls, atoms: Atoms, charge: int = 0) -> Molecule:
+    def from_ase(cls, atoms: Atoms, charge: int | None = None) -> Molecule:
         """The atoms of an `ase.Atoms` (positions there in Angstrom).
+
+        The charge is `atoms.info["charge"]`, where ASE puts that of a file, or 0 if none is given.
 
         Constraints are lost, since a Molecule has none: `pyscf_ipu.optimize` moves fixed atoms
         too.  ASE's own optimisers with `pyscf_ipu.Calculator` keep them.
 
         Raises:
             InvalidMolecule: the atoms are periodic, have initial magnetic moments (open shells),
-                or initial charges that do not add up to `charge` (all zero says nothing).
+                initial charges that do not add up to `charge` (all zero says nothing), or state
+                another charge or an open shell in `info`.
         """
         from pyscf_ipu.molecule.objects import parts_of_ase
 

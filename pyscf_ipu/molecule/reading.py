@@ -3,7 +3,7 @@
 import warnings
 from pathlib import Path
 
-from pyscf_ipu.molecule.files.parts import is_sdf, read_sdf, read_xyz
+from pyscf_ipu.molecule.files.parts import ALL, is_sdf, read_sdf, read_xyz
 from pyscf_ipu.molecule.molecule import Molecule
 
 
@@ -21,7 +21,7 @@ def read_molecules(path: str | Path) -> list[Molecule]:
             with `index=`.
     """
     path = Path(path)
-    molecules, remarks = read_sdf(path, "all") if is_sdf(path) else read_xyz(path, "all")
+    molecules, remarks = read_sdf(path, ALL) if is_sdf(path) else read_xyz(path, ALL)
     for remark in remarks:
         warnings.warn(remark, stacklevel=2)
     return [Molecule(**parts._asdict()) for parts in molecules]

@@ -74,8 +74,8 @@ def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> I
             title, first = first.strip(), reader.take(1)[0]
         count_line, count = reader.line - 1, int(first)
         comment = "".join(reader.take(1)).rstrip("\r\n")
-        if "=" in title:
-            comment = f"{comment} {title}"
+        if "=" in title or not comment.strip():
+            comment = f"{comment} {title}".lstrip()
         atoms, there = _atoms(reader, count, max_atoms)
         trouble = None
         if there < count or not count:

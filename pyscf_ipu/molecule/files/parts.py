@@ -4,20 +4,26 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.files import sdf
 from pyscf_ipu.molecule.files.framing import Piece, frames_of
 from pyscf_ipu.molecule.files.opening import PACKED, bounded_lines, opened
 from pyscf_ipu.molecule.files.stated import Refused
 from pyscf_ipu.molecule.files.xyz import Unreadable, frame_of
-from pyscf_ipu.molecule.objects import Parts, parts_of_rdkit
+from pyscf_ipu.molecule.objects import Parts, charge_of_smiles, parts_of_rdkit
 from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
-Which = int | Literal["all"] | None
+ALL = slice(None)
+"""Every record."""
+
+Which = int | slice | None
 """Number of a record from 0, or from the end if it is negative; None for the first."""
+
+MOST = 2**31
+"""Records are fewer than this."""
 
 Read = tuple[list[Parts], list[str]]
 """The molecules that were asked for, and sentences about them."""
@@ -51,8 +57,12 @@ def read_sdf(path: Path, which: Which) -> Read:
 def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Item], list[str]]:
     """The records that are asked for; a remark if others are passed over unasked."""
     more: list[Item] = []
-    if which == "all":
+    if isinstance(which, slice):
         chosen = list(records)
+    elif not (which is None or (type(which) is int and abs(which) < MOST)):
+        raise UsageError(
+            f"index={which!r}: give the number of a record, from 0, or -1 for the last"
+        )
     elif which is not None and which < 0:
         last = deque(records, maxlen=-which)
         chosen = list(last)[:1] if len(last) == -which else []
@@ -60,7 +70,7 @@ def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Ite
         chosen = list(islice(records, which or 0, (which or 0) + 2))
         chosen, more = chosen[:1], chosen[1:] if which is None else []
     if not chosen:
-        index = "" if which in (None, 0, "all") else f" of index={which}"
+        index = "" if which in (None, 0, ALL) else f" of index={which}"
         raise InvalidMolecule(
             f"{path}, line 1: the file has no molecule{index}; an XYZ file has frames of a number "
             "of atoms, a comment and one line per atom, an SDF file entries that end with $$$$"
@@ -78,6 +88,12 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
         frame = frame_of(piece.comment, piece.atoms, charge=charge)
         frame.check()
         stated = frame.charge
+        if frame.keys.get("smiles"):
+            of_smiles = charge_of_smiles(frame.keys["smiles"], frame.numbers)
+            if stated not in (None, of_smiles):
+                what = f"charge {stated:+d} is given, the SMILES has {of_smiles:+d}"
+                raise Refused("mismatch", "charge of the SMILES", what)
+            stated = of_smiles
     except Refused as error:
         line += 1 + error.atom if isinstance(error, Unreadable) else 0
         raise InvalidMolecule(f"{path}, line {line}: {error}") from error

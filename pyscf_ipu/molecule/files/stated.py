@@ -5,6 +5,7 @@ one word for several things: PySCF's `spin` is the number of unpaired electrons,
 2S + 1, as here.  Only what is a closed shell in both meanings passes.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
@@ -18,12 +19,18 @@ Reason = Literal[
 
 Value = TypeVar("Value", int, float)
 
-CHARGES = ("charge", "total_charge", "molecular_charge", "net_charge", "q")
+CHARGES = (
+    *("charge", "total_charge", "molecular_charge", "net_charge", "q"),
+    *("chg", "chrg", "tot_charge", "mol_charge", "formal_charge"),
+)
 MULTIPLICITIES = (
     *("multiplicity", "spin_multiplicity", "molecular_multiplicity", "mult"),
-    *("spin", "total_spin"),
+    *("spin", "total_spin", "spinmult", "spin_mult"),
 )
 """Keys that state 2S + 1."""
+
+UNPAIRED = ("uhf", "unpaired", "2s")
+"""Keys that state 2S."""
 
 TOTAL_SPIN = "s"
 """The key that states S."""
@@ -34,7 +41,7 @@ UNITS = ("units", "unit", "coordinates_units", "coordinates_unit")
 MOMENTS = ("initial_magmoms", "initial_magmom", "magmoms", "magmom")
 """ASE's magnetic moments, given or computed, in the comment or as a column of the atoms."""
 
-STATED = (*CHARGES, *MULTIPLICITIES, TOTAL_SPIN, *UNITS, *MOMENTS, "pbc", "lattice")
+STATED = (*CHARGES, *MULTIPLICITIES, *UNPAIRED, TOTAL_SPIN, *UNITS, *MOMENTS, "pbc", "lattice")
 """Keys that are read here; one that a comment has twice must have one value."""
 
 ANGSTROM_PER_UNIT = {
@@ -43,6 +50,8 @@ ANGSTROM_PER_UNIT = {
     **dict.fromkeys(("bohr", "bohrs", "a0", "au", "a.u.", "b"), BOHR_TO_ANGSTROM),
 }
 """Spellings in lower case; `a` and `b` are PySCF's."""
+
+_NOT_PERIODIC = ("f", "false", "0", "no", "none", "fff")
 
 MAX_STATED_CHARGE = 1000
 
@@ -62,15 +71,17 @@ class Refused(InvalidMolecule):
 def is_periodic(keys: Mapping[str, str]) -> bool:
     """Whether the keys of a frame say that it is periodic; a lattice alone says so too."""
     lower = {key.lower(): value for key, value in keys.items()}
-    periodic = lower.get("pbc", "T T T" if "lattice" in lower else "")
-    return any(word[:1] in "Tt1" for word in periodic.replace(",", " ").split())
+    stated = re.findall(r"[^\s,.;\[\](){}\"']+", lower.get("pbc", "").lower())
+    if not stated:
+        return "lattice" in lower
+    return not all(word in _NOT_PERIODIC for word in stated)
 
 
 def whole_number(text: str) -> int | None:
     """A number as a comment states it ("1", "-1.0"); None if it is not a whole number."""
     try:
-        value = float(text)
-        return int(value) if value == int(value) else None
+        value = float(text) if text.isascii() and "_" not in text else None
+        return int(value) if value is not None and value == int(value) else None
     except (ValueError, OverflowError):
         return None
 
@@ -105,6 +116,10 @@ def check_closed_shell(keys: Mapping[str, str], moments: Sequence[str] = ()) -> 
     for key in MULTIPLICITIES:
         if key in keys:
             _check_multiplicity(key, keys[key])
+    for key in UNPAIRED:
+        if key in keys and whole_number(keys[key]) != 0:
+            what = f"{key}={keys[key].strip()[:40]} unpaired electrons: the calculation is"
+            raise Refused("radical", "open shell", f"{what} restricted (closed shell); write 0")
     if TOTAL_SPIN in keys:
         _check_multiplicity("S", keys[TOTAL_SPIN])
     stated = [word for key in MOMENTS for word in keys.get(key, "").replace(",", " ").split()]

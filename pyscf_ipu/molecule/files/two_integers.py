@@ -10,8 +10,12 @@ MAX_PAIR_CHARGE = 8
 """Two integers of which the first is larger are no charge and multiplicity."""
 
 _TWO_INTEGERS = re.compile(
-    r"([-+]?\d{1,9})[\s,]+([-+]?\d{1,9})(?:\s+((?:[A-Z][a-z]?\d{0,4}){1,40}))?"
+    r"(?:\*\s*xyz\s+)?\(?\s*([-+]?\d{1,9})(?:\.0*)?[\s,;]+([-+]?\d{1,9})(?:\.0*)?\s*\)?"
+    r"(?:\s+((?:[A-Z][a-z]?\d{0,4}){1,40}))?",
+    re.ASCII,
 )
+"""Also as in ORCA's input, `* xyz 0 1`."""
+_BEFORE_WORDS = re.compile(r"([-+]?\d{1,9}[\s,;]+\d{1,9})[\s,;]+[^-+.\d\s].*", re.ASCII)
 _OF_FORMULA = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
@@ -27,10 +31,15 @@ def charge_and_multiplicity(
         charge: the charge that was given otherwise, which makes another one here meaningless.
 
     Raises:
-        Refused: there are two integers, which cannot be these, and no charge is given.
+        Refused: there are two integers, which cannot be these, or words behind two that can and
+            are not 0 1; and no charge is given.
     """
-    pair = _TWO_INTEGERS.fullmatch(text.strip())
-    if pair is None or (pair[3] and _protons(pair[3]) != protons):
+    pair, words = _TWO_INTEGERS.fullmatch(text.strip()), _BEFORE_WORDS.fullmatch(text.strip())
+    if pair and pair[3] and _protons(pair[3]) != protons:
+        pair = None
+    if pair is None and words:
+        return _before_words(words[1], keys, protons, charge=charge)
+    if pair is None:
         return {}
     given = charge_of(keys) if charge is None else charge
     stated, multiplicity = int(pair[1]), int(pair[2])
@@ -48,6 +57,24 @@ def charge_and_multiplicity(
             f"nuclei of {protons} protons: state the charge as charge=, such as charge=0",
         )
     return {}
+
+
+def _before_words(
+    text: str, keys: Mapping[str, str], protons: int, charge: int | None
+) -> dict[str, str]:
+    """Two integers before words count as such a pair only where they fit; then 0 1 says nothing."""
+    try:
+        found = charge_and_multiplicity(text, keys, protons, charge=charge)
+    except Refused:
+        return {}
+    if found in ({}, {"charge": "0"}, {"charge": "0", "multiplicity": "1"}) or charge is not None:
+        return {}
+    raise Refused(
+        "ambiguous",
+        "ambiguous comment",
+        f"the comment begins with {text!r}, which might be charge and multiplicity: state the "
+        "charge as charge=, such as charge=0",
+    )
 
 
 def _protons(formula: str) -> int:

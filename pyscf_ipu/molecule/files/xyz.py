@@ -34,7 +34,10 @@ _PAIR = re.compile(r"""(?<![^\s="'}])([^\s="']+)\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*
 _QUOTES = {'"': '"', "'": "'", "{": "}"}
 _JSON = "_JSON "
 _UNITS = {unit for unit in ANGSTROM_PER_UNIT if len(unit) > 1}
-_PLAIN = {"pos": slice(1, 4)}
+_PLAIN = {"species": slice(0, 1), "pos": slice(1, 4)}
+_SPECIES = ("species", "z", "numbers")
+_WORDS = re.compile(r"\b(charge|multiplicity|mult)\s*(?::\s*|\s)([-+]?\d+)(?![\w.])", re.IGNORECASE)
+_NOTHING = re.compile(r"(?<!\S)(\w+)\s*=\s*$")
 MAX_PROPERTIES = 1024
 _PROPERTY = re.compile(r"([^:].*?):([SRIL]):(\d{1,3})(?::|$)", re.IGNORECASE)
 _FOREIGN = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))(?:[dD]|\*\^)([-+]?\d{1,4})")
@@ -105,6 +108,7 @@ def frame_of(
             in the comment that may mean several things.
     """
     pairs = [(name.lower(), _value(text)) for name, text in _PAIR.findall(comment)]
+    pairs += [(name.lower(), text) for name, text in _in_words(comment)]
     check_stated_once(pairs)
     keys = dict(pairs)
     if comment.strip().lower() in _UNITS:
@@ -112,13 +116,16 @@ def frame_of(
     columns = _checked_columns(keys.get("properties", ""))
     rows = [line.split() for line in atoms]
     positions = _numbers(atoms, rows, columns["pos"]) * angstrom_per_unit(keys)
-    place = columns.get("species", columns.get("z", slice(0, 1))).start
-    labels = [row[place] if place < len(row) else "" for row in rows]
-    try:
-        numbers = atomic_numbers(labels, positions)
-    except Unknown as error:
-        i = labels.index(error.args[0])
-        raise Unreadable(i, atoms[i]) from None
+    numbers = [
+        _elements(atoms, rows, columns[name].start, angstrom=positions)
+        for name in _species(columns)
+    ]
+    if len(numbers) > 1 and not np.array_equal(numbers[0], numbers[1]):
+        what = "the columns species and Z name different elements: keep one of them"
+        raise Refused("mismatch", "contradictory elements", what)
+    numbers = numbers[0]
+    if columns == _PLAIN:
+        _check_no_code(rows, numbers)
     protons = int(numbers.sum())
     more = charge_and_multiplicity(_without_keys(comment), keys, protons, charge=charge)
     pair = comment.strip() if int(more.get("charge", 0)) else ""
@@ -127,6 +134,51 @@ def frame_of(
     others = _numbers(atoms, rows, asked) if asked else None
     keys |= more
     return Frame(numbers, positions, keys, moments=tuple(moments), vectors=others, pair=pair)
+
+
+def _in_words(comment: str) -> list[tuple[str, str]]:
+    """What a comment states as `charge: 2` or `charge 2`, and a key with nothing behind it."""
+    empty = _NOTHING.search(comment)
+    pairs = [(empty[1], "")] if empty else []
+    lower = comment.lower()
+    if "charge" not in lower and "mult" not in lower:
+        return pairs
+    return pairs + _WORDS.findall(_PAIR.sub(" ", comment))
+
+
+def _species(columns: Mapping[str, slice]) -> list[str]:
+    """The columns that name elements: one, or two that must agree."""
+    return [name for name in _SPECIES if name in columns]
+
+
+def _elements(
+    atoms: Sequence[str], rows: Sequence[Sequence[str]], place: int, angstrom: np.ndarray
+) -> Int[np.ndarray, " A"]:
+    """The atomic numbers of a column; raises Unreadable."""
+    labels = [row[place] if place < len(row) else "" for row in rows]
+    try:
+        return atomic_numbers(labels, angstrom)
+    except Unknown as error:
+        i = labels.index(error.args[0])
+        raise Unreadable(i, atoms[i]) from None
+
+
+def _check_no_code(rows: Sequence[Sequence[str]], numbers: Int[np.ndarray, " A"]) -> None:
+    """Refuse atoms whose second or third column is no coordinate.
+
+    GAMESS puts nuclear charges before x, Molden a count and atomic numbers, Gaussian -1 and 0 for
+    atoms that are frozen or not.
+    """
+    if not all(len(row) >= 5 for row in rows):
+        return
+    second, third = ([row[i] for row in rows] for i in (1, 2))
+    charges = [str(z) for z in numbers]
+    counts = [str(i + 1) for i in range(len(rows))]
+    plain = [text.removesuffix(".0") for text in second]
+    is_code = plain == charges or (second == counts and third == charges)
+    if is_code or set(second) <= {"0", "-1"}:
+        what = "the second column holds codes or atomic numbers, not x: an element and x, y, z are"
+        raise Refused("ambiguous", "columns before x", f"{what} needed; leave out that column")
 
 
 def _without_keys(comment: str) -> str:
@@ -142,7 +194,9 @@ def _without_keys(comment: str) -> str:
 def _checked_columns(properties: str) -> Mapping[str, slice]:
     """The columns of the atoms; raises Refused if the value of Properties cannot be read."""
     columns = columns_of(properties)
-    if "pos" in columns and len(properties) <= MAX_PROPERTIES and not _PROPERTY.sub("", properties):
+    names = [name.lower() for name, _, _ in _PROPERTY.findall(properties[:MAX_PROPERTIES])]
+    is_whole = len(properties) <= MAX_PROPERTIES and not _PROPERTY.sub("", properties)
+    if is_whole and "pos" in columns and _species(columns) and names.count("pos") < 2:
         return columns
     what = f"Properties={properties[:60]}: name:type:width, such as species:S:1:pos:R:3, are needed"
     raise Refused("unparsable", "unreadable Properties", what)
@@ -155,6 +209,8 @@ def number_of(text: str) -> float:
         ValueError: it is none.
     """
     foreign = _FOREIGN.fullmatch(text)
+    if "_" in text or not text.isascii():  # which Python reads
+        raise ValueError(text)
     return float(f"{foreign[1]}e{foreign[2]}" if foreign else text)
 
 
@@ -206,6 +262,8 @@ def _numbers(
     """Three numbers of every atom; raises Unreadable."""
     try:
         values = [float(text) for row in rows for text in row[column]]
+        if any("_" in line or not line.isascii() for line in atoms):
+            raise ValueError("digits that only Python reads")
         return np.array(values, dtype=float).reshape(len(rows), 3)
     except ValueError:
         return np.array([_three(i, line, column) for i, line in enumerate(atoms)], dtype=float)

@@ -189,6 +189,17 @@ def test_from_ase_takes_no_open_shells_and_no_contradiction():
         Molecule.from_ase(atoms, -1)
 
 
+def test_from_ase_takes_what_its_info_states():
+    ion = Molecule([8, 1], WATER[:2], -1)
+    atoms = ion.to_ase()
+    assert Molecule.from_ase(atoms).charge == Molecule.from_ase(atoms, charge=-1).charge == -1
+    with pytest.raises(InvalidMolecule, match=r"state the charge -1 in `info`.*charge=0"):
+        Molecule.from_ase(atoms, charge=0)
+    atoms.info["multiplicity"] = 3
+    with pytest.raises(InvalidMolecule, match="multiplicity=3 is an open shell"):
+        Molecule.from_ase(atoms)
+
+
 WRONG_TYPES = """
 import ase
 import pyscf_ipu as pi
