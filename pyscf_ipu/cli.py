@@ -1,8 +1,8 @@
 """The `pyscf-ipu` command."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -10,10 +10,11 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import FlagCreatePairsOff, arg
 
 import pyscf_ipu
+from pyscf_ipu.command_line.given_words import given_options
 from pyscf_ipu.command_line.options import JsonTarget
 from pyscf_ipu.command_line.parse import subcommand
 from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json, writing
-from pyscf_ipu.commands.shell import FrequenciesCommand, OptimizeCommand, RksCommand
+from pyscf_ipu.commands.shell import FrequenciesCommand, OneMolecule, OptimizeCommand, RksCommand
 from pyscf_ipu.commands.simulated import target_and_number
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import exit_code
@@ -146,11 +147,14 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    return exit_code("pyscf-ipu", lambda: command_of(words))
+
+
+def command_of(words: Sequence[str]) -> Callable[[], int]:
+    """The command that these words ask for."""
     description = "Kohn-Sham DFT in one compiled function per molecular shape."
-    return exit_code(
-        "pyscf-ipu",
-        lambda: subcommand("pyscf-ipu", COMMANDS, words, description=description),
-    )
+    found = subcommand("pyscf-ipu", COMMANDS, words, description=description)
+    return replace(found, given=given_options(words)) if isinstance(found, OneMolecule) else found
 
 
 if __name__ == "__main__":

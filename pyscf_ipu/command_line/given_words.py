@@ -19,7 +19,7 @@ def prepared(words: Sequence[str]) -> list[str]:
     come before a positional argument.  --no-cart is --cart False.
 
     Raises:
-        UsageError: an option is given twice, or with the name of its group.
+        UsageError: an option is empty, given twice, or with the name of its group.
     """
     _check(words)
     complete: list[str] = []
@@ -35,13 +35,19 @@ def prepared(words: Sequence[str]) -> list[str]:
     return complete
 
 
+def given_options(words: Sequence[str]) -> tuple[str, ...]:
+    """The names of the options among the words, as fields are written."""
+    options = (word.partition("=")[0].removeprefix("--") for word in words if word[:2] == "--")
+    return tuple(name.replace("-", "_").removeprefix("no_") for name in options)
+
+
 def _check(words: Sequence[str]) -> None:
-    """Refuse an option that is given twice: tyro would take the last one in silence.
+    """Refuse an option that is empty or given twice: tyro would take the last one in silence.
 
     `--grid_level` and `--grid-level` are the same option, and so are `--forces` and `--no-forces`.
     """
     given: set[str] = set()
-    for word in words:
+    for word, after in zip(words, [*words, None][1:], strict=True):
         option = word.partition("=")[0].replace("_", "-")
         name = option.removeprefix("--").removeprefix("no-")
         if not option.startswith("--") or not name:
@@ -49,6 +55,8 @@ def _check(words: Sequence[str]) -> None:
         if "." in name:
             last = name.rpartition(".")[2]
             raise UsageError(f"{option} is no option: names have no prefix here, so give --{last}")
+        if after == "" or word.endswith("="):
+            raise UsageError(f"--{name} is empty: give a value, or leave the option out")
         if name in given:
             raise UsageError(
                 f"--{name} is given twice: give it once; if it takes several values, put them one "

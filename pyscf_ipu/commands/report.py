@@ -12,7 +12,7 @@ import numpy as np
 from pyscf_ipu.command_line.targets import TO_STDOUT, put_json, writing
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain, without_nan
-from pyscf_ipu.terminal import say, text_table
+from pyscf_ipu.terminal import NotPrinted, say, text_table
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 if TYPE_CHECKING:
@@ -25,22 +25,31 @@ class Report:
 
     Args:
         target: where JSON goes: None for nowhere.
+        has_files: files are written, too: they are, also if nothing can be printed.
     """
 
-    def __init__(self, target: Path | None) -> None:
-        self.target = target
+    def __init__(self, target: Path | None, has_files: bool = False) -> None:
+        self.target, self.has_files = target, has_files
         self.record: dict[str, object] = {}
+        self._failed: NotPrinted | None = None
 
     def add(self, text: str, **parts: object) -> None:
         """Say something, and put its parts into the record."""
         if self.target != TO_STDOUT:
-            say(text)
+            try:
+                say(text)
+            except NotPrinted as error:
+                if not self.has_files:
+                    raise
+                self._failed = error
         self.record |= {name: without_nan(plain(part)) for name, part in parts.items()}
 
     def finish(self) -> None:
         """Print or write the record, if it was asked for."""
         if self.target is not None:
             put_json(json.dumps(self.record, indent=2, allow_nan=False), self.target)
+        if self._failed:
+            raise self._failed
 
 
 def single_point(

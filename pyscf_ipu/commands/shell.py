@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg
 
 from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import check_folders, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.terminal import say
 
@@ -41,7 +42,7 @@ class OneMolecule:
     """Level of theory."""
     preset: Annotated[str | None, arg(metavar="NAME")] = None
     """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17,
-    qh9 or spice.  Options of the level change it, where they are not the defaults below."""
+    qh9 or spice.  Options of the level change it."""
     charge: int | None = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     seed: int = 0
@@ -54,6 +55,8 @@ class OneMolecule:
     """Write the orbitals to this Molden file."""
     json: JsonTarget = None
     """Print JSON instead of text, or write it to FILE.json."""
+    given: Suppress[tuple[str, ...]] = ()
+    """The options of the command line; they change a preset also where they are the default."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code.
@@ -70,7 +73,7 @@ class OneMolecule:
         from pyscf_ipu.solver.solver import Solver
 
         settings = self.settings().check()
-        report = Report(self.json)
+        report = Report(self.json, has_files=any(f not in (None, TO_STDOUT) for f in self.files()))
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
             molecule = find_molecule(self.molecule, self.charge, self.seed)
@@ -88,6 +91,9 @@ class OneMolecule:
             return self.level
         usual = type(self).level
         own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
+        chosen |= {
+            f.name: getattr(self.level, f.name) for f in fields(usual) if f.name in self.given
+        }
         return Settings.preset(self.preset).changed(**own | chosen)
 
     def check_options(self) -> None:
@@ -193,6 +199,14 @@ class FrequenciesCommand(OneMolecule):
     """Pascal, of the ideal gas."""
     symmetry_number: int = 1
     """Of rotation, in the entropy: 2 for water, 12 for methane."""
+
+    def check_options(self) -> None:
+        """Also raise UsageError for conditions that no gas has."""
+        super().check_options()
+        for name in ("temperature", "pressure", "symmetry_number"):
+            if not getattr(self, name) > 0:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} is {getattr(self, name)}: it must be above 0")
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""

@@ -8,6 +8,7 @@ import pytest
 
 from pyscf_ipu.command_line.options import field_texts
 from pyscf_ipu.command_line.parse import command
+from pyscf_ipu.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,6 @@ def test_help_has_groups_and_no_none(capsys):
         ("--two 1.5", "--two: '1.5' is not a whole number"),
         ("--size x", "--size: 'x' is not a whole number"),
         ("--size 1 2 3", "--size: '1 2 3' is not INT or INT INT"),
-        ("--file=", "--file: '' is not a path"),
         ("--kind none", "invalid choice 'none'"),
     ],
 )
@@ -100,3 +100,9 @@ def test_a_wrong_value_is_told_without_words_of_python(line, words, capsys):
     err = capsys.readouterr().err
     assert words in err
     assert "<class" not in err
+
+
+@pytest.mark.parametrize("words", [["--file="], ["--file", ""]])
+def test_an_empty_value_is_refused(words):
+    with pytest.raises(UsageError, match=r"^--file is empty: give a value"):
+        command(Outer, "outer", words)

@@ -13,11 +13,13 @@ from pyscf.tools import molden
 import pyscf_ipu as pi
 import pyscf_ipu.interop.frequencies  # before the fixture below replaces the Solver
 import pyscf_ipu.interop.optimize
-from pyscf_ipu.cli import main
+from pyscf_ipu.cli import command_of, main
+from pyscf_ipu.commands.report import Report
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
 from pyscf_ipu.errors import UsageError
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 from pyscf_ipu.solver.solver import Solver
+from pyscf_ipu.terminal import NotPrinted
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
 
@@ -47,6 +49,10 @@ def test_a_preset_and_what_options_change_of_it():
     frequencies = FrequenciesCommand("water", preset="rmd17").settings()
     assert frequencies == replace(pi.Settings.preset("rmd17"), precision="float64")
     assert RksCommand("water").settings() == pi.Settings()
+    words = ["rks", "water", "--preset=qm9", "--basis", "sto-3g", "--no-cart", "--xc=b3lyp"]
+    changed = command_of(words).settings()
+    assert (changed.basis, changed.cart, changed.xc) == ("sto-3g", False, "b3lyp")
+    assert changed.grid_level == pi.Settings.preset("qm9").grid_level
 
 
 def test_an_unknown_preset_is_one_sentence(capsys):
@@ -83,6 +89,20 @@ def test_json_is_printed_or_written(capsys, tmp_path):
     assert written["result"]["units"]["energy"] == "Hartree"
 
 
+def test_files_are_written_also_if_nothing_can_be_printed(monkeypatch, tmp_path):
+    def say(text):
+        raise NotPrinted(text)
+
+    monkeypatch.setattr("pyscf_ipu.commands.report.say", say)
+    report = Report(tmp_path / "a.json", has_files=True)
+    report.add("a text", energy=-1.0)
+    with pytest.raises(NotPrinted, match="a text"):
+        report.finish()
+    assert json.loads((tmp_path / "a.json").read_text()) == {"energy": -1.0}
+    with pytest.raises(NotPrinted):
+        Report(None).add("a text")
+
+
 def test_optimize_writes_the_geometry(capsys, tmp_path):
     path = tmp_path / "best.xyz"
     assert main(["optimize", "water", *LEVEL, "--xyz", str(path)]) == 0
@@ -112,7 +132,12 @@ def test_frequencies_at_the_minimum(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["rks", "watr"], "no file, no listed name and no SMILES"),
+        (["rks", "watr"], "no file, no listed name, no SMILES and no geometry"),
+        (["rks", "O 0 0 0, H 0 0 1"], "no SMILES and no geometry"),
+        (["rks", "CC foo"], "no SMILES and no geometry"),
+        (["rks", "O", "--preset", ""], "--preset is empty"),
+        (["rks", "O", "--xc="], "--xc is empty"),
+        (["frequencies", "water", "--temperature", "-5"], "--temperature is -5.0"),
         (["rks", "O", "--xc", "m06"], "unknown functional 'm06'"),
         (["rks", "O", "--molden", "no/folder/a"], "there is no folder no/folder"),
         (["optimize", "O", "--xyz", "no/folder/a"], "there is no folder no/folder"),
