@@ -286,13 +286,13 @@ FUNCTIONALS: dict[str, tuple[Callable | None, float, str]] = {
 
 def check(molecule: Molecule, settings: Settings, integrals: str) -> None:
     """Raise InvalidMolecule or ValueError, saying what is allowed, for what nanoDFT cannot use."""
-    if settings.precision not in THRESHOLDS:  # before `Settings.check`, which offers "mixed" too
-        raise UsageError(f"precision {settings.precision!r}: nanoDFT has float32 and float64")
+    known = ("precision", settings.precision, THRESHOLDS), ("xc", settings.xc, FUNCTIONALS)
+    for name, value, allowed in (*known, ("integrals", integrals, INTEGRALS)):
+        if value not in allowed:
+            raise UsageError(f"{name} is {value!r}: nanoDFT has {', '.join(allowed)}")
     if settings.check().cart == MIXED:
         raise UsageError(f"cart={MIXED!r}: nanoDFT has cartesian or spherical functions, not both")
     molecule.check(settings.precision)
-    if integrals not in INTEGRALS:
-        raise UsageError(f"integrals {integrals!r}: use one of {', '.join(INTEGRALS)}")
     solver = Solver(settings)
     solver.shape(molecule)  # refuses elements that the basis lacks, and too many electrons
     n = solver.n_ao(molecule.numbers)

@@ -38,17 +38,21 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
         return molecule_from_text(geometry, charge or 0)
     if ATOM.match(text) or plain_name(text) in GEOMETRIES:
         return molecule_from_text(text, charge or 0)
+    none = InvalidMolecule(
+        f"{text!r} is no file, no listed name, no SMILES and no geometry: give the path of an XYZ "
+        'or SDF file, a geometry in Angstrom such as "O 0 0 0; H 0 0 1; H 0 1 0", a SMILES such as '
+        "CCO, an amino acid as ALA, c20, a row of carbons as c_5, or one of the names "
+        f"{', '.join(sorted(GEOMETRIES))}"
+    )
+    if len(text.split()) > 1:  # RDKit would take what stands behind a blank for a name
+        raise none
     smiles = published_names.smiles(text)
     try:
         found = Molecule.from_smiles(smiles or text, seed=seed)
     except InvalidMolecule as error:
         if "cannot be read" not in str(error):
             raise
-        raise InvalidMolecule(
-            f"{text!r} is no file, no listed name and no SMILES: give the path of an XYZ or SDF "
-            f"file, a SMILES such as CCO, an amino acid as ALA, c20, a row of carbons as c_5, or "
-            f"one of the names {', '.join(sorted(GEOMETRIES))}"
-        ) from error
+        raise none from error
     return _with_charge(found, charge, text)
 
 

@@ -163,8 +163,8 @@ def test_diis_without_any_error_keeps_the_matrix():
 @pytest.mark.parametrize(
     ("settings", "integrals", "words"),
     [
-        (Settings(precision="mixed", grid_level=0), "engine", "float32 and float64"),
-        (DEFAULT, "libcint", "one of engine, pyscf"),
+        (Settings(precision="mixed", grid_level=0), "engine", "has float64, float32"),
+        (DEFAULT, "libcint", "has engine, pyscf"),
     ],
 )
 def test_settings_that_are_refused(settings, integrals, words):
@@ -231,7 +231,13 @@ def test_the_command_prints_every_cycle_beside_pyscf(command):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("waters",), ("water", "--xc", "m06"), ("water", "--charge", "1"), ("water", "--basis", "x")],
+    [
+        ("waters",),
+        ("water", "--xc", "m06"),
+        ("water", "--xc", "hse06"),
+        ("water", "--charge", "1"),
+        ("water", "--basis", "x"),
+    ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(command, arguments):
     code, out, err = command(*arguments)
