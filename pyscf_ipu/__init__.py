@@ -26,6 +26,7 @@ _HOME = {
     "Settings": ".settings",
     "Solver": ".solver.solver",
     "UntrustedCache": ".errors",
+    "UsageError": ".errors",
     "clear": ".solver.shared",
     "enable_disk_cache": ".host.disk_cache",
     "energy_function": ".differentiable",
@@ -49,6 +50,7 @@ __all__ = [
     "Settings",
     "Solver",
     "UntrustedCache",
+    "UsageError",
     "clear",
     "enable_disk_cache",
     "energy_function",
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     from pyscf_ipu.api import forces, rks
     from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.differentiable import energy_function
-    from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache
+    from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache, UsageError
     from pyscf_ipu.host.disk_cache import enable_disk_cache
     from pyscf_ipu.interop.calculator import Calculator
     from pyscf_ipu.interop.frequencies import Frequencies, frequencies

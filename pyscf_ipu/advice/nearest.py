@@ -88,9 +88,9 @@ def explains_keywords(function: Explained) -> Explained:
         return cast(Explained, function)
     signature = _spelt_out(inspect.signature(function))
     name = function.__qualname__.removesuffix(".__init__")
-    known = list(signature.parameters)
+    known = [parameter for parameter in signature.parameters if parameter != "self"]
     by_name = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    n_positional = len(known) - len(by_name)
+    n_positional = len(signature.parameters) - len(by_name)
 
     @wraps(function)
     def checked(*args: object, **kwargs: object) -> object:

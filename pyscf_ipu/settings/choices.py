@@ -51,7 +51,7 @@ def check_field(name: str, value: object) -> None:
     """
     if name in CHOICES:
         allowed = CHOICES[name]
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             meant = did_you_mean(str(value), allowed)
             raise UsageError(f"{name} is {value!r}{meant}: give one of {', '.join(allowed)}")
     elif name in LEAST:
