@@ -41,12 +41,12 @@ def compile_quickly():
     break ask for that level themselves, with `oracle.OPTIMISED`.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_backend_optimization_level" in flags:
-        return
     # Code in 32 parts for as many cores takes a fifth more time of all cores together.
-    quick = ["--xla_backend_optimization_level=0", "--xla_cpu_parallel_codegen_split_count=1"]
-    if Version(jaxlib.__version__) < Version("0.11.2"):  # later ones end at an unknown flag
-        quick.append("--xla_cpu_use_fusion_emitters=false")
+    quick = ["--xla_cpu_parallel_codegen_split_count=1"]
+    if "xla_backend_optimization_level" not in flags:
+        quick.append("--xla_backend_optimization_level=0")
+        if Version(jaxlib.__version__) < Version("0.11.2"):  # later ones end at an unknown flag
+            quick.append("--xla_cpu_use_fusion_emitters=false")
     os.environ["XLA_FLAGS"] = " ".join([flags, *quick]).strip()
 
 
