@@ -37,8 +37,8 @@ def compile_quickly():
     """Let XLA and LLVM optimise little, in this process and in those that it starts.
 
     Much of the tests' time is compiling.  Who sets a level in XLA_FLAGS keeps it: `.ci/run` runs
-    the long tests with XLA's own level 3, as users do.  Tests of arithmetic that an optimiser could
-    break ask for that level themselves, with `oracle.OPTIMISED`.
+    most long tests with XLA's own level 3, as users do.  Tests of arithmetic that an optimiser
+    could break ask for that level themselves, with `oracle.OPTIMISED`.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     # Code in 32 parts for as many cores takes a fifth more time of all cores together.
