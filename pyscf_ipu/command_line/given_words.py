@@ -37,8 +37,13 @@ def prepared(words: Sequence[str]) -> list[str]:
 
 def given_options(words: Sequence[str]) -> tuple[str, ...]:
     """The names of the options among the words, as fields are written."""
-    options = (word.partition("=")[0].removeprefix("--") for word in words if word[:2] == "--")
-    return tuple(name.replace("-", "_").removeprefix("no_") for name in options)
+    return tuple(name.replace("-", "_") for name in map(_name, words) if name)
+
+
+def _name(word: str) -> str:
+    """The name of an option with hyphens, without --no-; "" for another word."""
+    option = word.partition("=")[0].replace("_", "-")
+    return option.removeprefix("--").removeprefix("no-") if option.startswith("--") else ""
 
 
 def _check(words: Sequence[str]) -> None:
@@ -48,12 +53,11 @@ def _check(words: Sequence[str]) -> None:
     """
     given: set[str] = set()
     for word, after in zip(words, [*words, None][1:], strict=True):
-        option = word.partition("=")[0].replace("_", "-")
-        name = option.removeprefix("--").removeprefix("no-")
-        if not option.startswith("--") or not name:
+        name = _name(word)
+        if not name:
             continue
         if "." in name:
-            last = name.rpartition(".")[2]
+            option, last = word.partition("=")[0].replace("_", "-"), name.rpartition(".")[2]
             raise UsageError(f"{option} is no option: names have no prefix here, so give --{last}")
         if after == "" or word.endswith("="):
             raise UsageError(f"--{name} is empty: give a value, or leave the option out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -90,10 +91,7 @@ class OneMolecule:
         if self.preset is None:
             return self.level
         usual = type(self).level
-        own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level)
-        chosen |= {
-            f.name: getattr(self.level, f.name) for f in fields(usual) if f.name in self.given
-        }
+        own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level, self.given)
         return Settings.preset(self.preset).changed(**own | chosen)
 
     def check_options(self) -> None:
@@ -117,10 +115,10 @@ class OneMolecule:
         )
 
 
-def changes(usual: Settings, level: Settings) -> dict[str, Any]:
-    """The fields in which a level differs from another."""
+def changes(usual: Settings, level: Settings, given: Container[str] = ()) -> dict[str, Any]:
+    """The fields in which a level differs from another, and those that were given."""
     values = {f.name: getattr(level, f.name) for f in fields(Settings)}
-    return {name: value for name, value in values.items() if value != getattr(usual, name)}
+    return {n: value for n, value in values.items() if n in given or value != getattr(usual, n)}
 
 
 @dataclass(frozen=True)

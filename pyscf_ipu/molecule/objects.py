@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule, MissingPackage
+from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import whole_charge
-from pyscf_ipu.molecule.files.stated import MOMENTS, Refused, charge_of, check_closed_shell
+from pyscf_ipu.molecule.files.stated import MOMENTS, charge_of, check_closed_shell
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
     keys = {str(key).lower(): str(value) for key, value in atoms.info.items()}
     check_closed_shell({key: keys[key] for key in keys if key not in MOMENTS})
     stated = charge_of(keys)
-    charge = whole_charge(stated or 0 if charge is None else charge)
+    if charge is None:
+        charge = stated or 0
+    charge = whole_charge(charge)
     if stated not in (None, charge):
         raise InvalidMolecule(
             f"the ASE Atoms {atoms.get_chemical_formula()} state the charge {stated:+d} in `info`, "
@@ -130,30 +132,6 @@ def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
     _check_fragments(graph, place.GetPositions(), label)
     charge = Chem.GetFormalCharge(graph)
     return Parts(numbers, place.GetPositions() / BOHR_TO_ANGSTROM, charge, name=name, smiles=smiles)
-
-
-def charge_of_smiles(smiles: str, numbers: Int[np.ndarray, " A"]) -> int:
-    """The charge in e of a SMILES that stands beside a geometry.
-
-    Raises:
-        Refused: it cannot be read, or has other atoms.
-        MissingPackage: RDKit is not installed.
-    """
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        what = "a frame with the key smiles needs RDKit"
-        raise MissingPackage(f"{what}: run pip install rdkit, or remove the key") from error
-    with rdBase.BlockLogs():
-        graph = Chem.MolFromSmiles(smiles)
-        if graph is None:
-            what = f"the SMILES {smiles[:60]!r} cannot be read: correct or remove it"
-            raise Refused("unparsable", "unreadable SMILES", what)
-        atoms = sorted(atom.GetAtomicNum() for atom in Chem.AddHs(graph).GetAtoms())
-    if atoms != sorted(numbers.tolist()):
-        what = f"the SMILES {smiles[:60]!r} has other atoms than the geometry"
-        raise Refused("mismatch", "other atoms in the SMILES", what)
-    return Chem.GetFormalCharge(graph)
 
 
 def _check_fragments(graph: Mol, angstrom: Float[np.ndarray, "A 3"], label: str) -> None:

@@ -27,14 +27,19 @@ Embed = Callable[["Mol", int, "EmbedParameters", float], None]
 """Adds up to that many conformers to a graph; it may use that part of the time that is left."""
 
 
-def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.ndarray, "A 3"], int]:
-    """Atomic numbers, positions in Bohr and charge of a SMILES; see `Molecule.from_smiles`."""
+def graph_of(smiles: str) -> Mol:
+    """RDKit's molecule of a SMILES, without hydrogens.
+
+    Raises:
+        MissingPackage: RDKit is not installed.
+        InvalidMolecule: the SMILES cannot be read.
+    """
     try:
         from rdkit import Chem, rdBase
     except ImportError as error:
         raise MissingPackage(
-            "Molecule.from_smiles needs RDKit, which is not installed: `pip install rdkit`, or "
-            "give numbers and positions to Molecule(...) yourself."
+            "a SMILES needs RDKit, which is not installed: `pip install rdkit`, or give numbers "
+            "and positions to Molecule(...) yourself."
         ) from error
     if not isinstance(smiles, str):
         raise TypeError(f"a SMILES is text such as 'CCO', not a {type(smiles).__name__}.")
@@ -45,6 +50,31 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
             f"SMILES {smiles!r} cannot be read: a valid SMILES with normal valences is needed; "
             "check brackets, ring numbers and valences."
         )
+    return graph
+
+
+def charge_of_smiles(smiles: str, numbers: Int[np.ndarray, " A"]) -> int:
+    """The charge in e of a SMILES beside a geometry; raises as `graph_of` does.
+
+    Raises:
+        InvalidMolecule: also if it has other atoms than the geometry.
+    """
+    graph = graph_of(smiles)
+    from rdkit import Chem
+
+    atoms = sorted(atom.GetAtomicNum() for atom in Chem.AddHs(graph).GetAtoms())
+    if atoms != sorted(numbers.tolist()):
+        raise InvalidMolecule(
+            f"SMILES {smiles!r} has other atoms than the geometry: correct or remove it"
+        )
+    return Chem.GetFormalCharge(graph)
+
+
+def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.ndarray, "A 3"], int]:
+    """Atomic numbers, positions in Bohr and charge of a SMILES; see `Molecule.from_smiles`."""
+    graph = graph_of(smiles)
+    from rdkit import Chem, rdBase
+
     radicals = sum(atom.GetNumRadicalElectrons() for atom in graph.GetAtoms())
     if radicals:
         raise InvalidMolecule(

@@ -38,22 +38,25 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
         return molecule_from_text(geometry, charge or 0)
     if ATOM.match(text) or plain_name(text) in GEOMETRIES:
         return molecule_from_text(text, charge or 0)
-    none = InvalidMolecule(
-        f"{text!r} is no file, no listed name, no SMILES and no geometry: give the path of an XYZ "
-        'or SDF file, a geometry in Angstrom such as "O 0 0 0; H 0 0 1; H 0 1 0", a SMILES such as '
-        "CCO, an amino acid as ALA, c20, a row of carbons as c_5, or one of the names "
-        f"{', '.join(sorted(GEOMETRIES))}"
-    )
     if len(text.split()) > 1:  # RDKit would take what stands behind a blank for a name
-        raise none
+        raise _not_understood(text)
     smiles = published_names.smiles(text)
     try:
         found = Molecule.from_smiles(smiles or text, seed=seed)
     except InvalidMolecule as error:
         if "cannot be read" not in str(error):
             raise
-        raise none from error
+        raise _not_understood(text) from error
     return _with_charge(found, charge, text)
+
+
+def _not_understood(text: str) -> InvalidMolecule:
+    return InvalidMolecule(
+        f"{text!r} is no file, no listed name, no SMILES and no geometry: give the path of an XYZ "
+        'or SDF file, a geometry in Angstrom such as "O 0 0 0; H 0 0 1; H 0 1 0", a SMILES such as '
+        "CCO, an amino acid as ALA, c20, a row of carbons as c_5, or one of the names "
+        f"{', '.join(sorted(GEOMETRIES))}"
+    )
 
 
 def _is_file(path: Path) -> bool:

@@ -10,9 +10,9 @@ from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.files import sdf
 from pyscf_ipu.molecule.files.framing import Piece, frames_of
 from pyscf_ipu.molecule.files.opening import PACKED, bounded_lines, opened
-from pyscf_ipu.molecule.files.stated import Refused
 from pyscf_ipu.molecule.files.xyz import Unreadable, frame_of
-from pyscf_ipu.molecule.objects import Parts, charge_of_smiles, parts_of_rdkit
+from pyscf_ipu.molecule.objects import Parts, parts_of_rdkit
+from pyscf_ipu.molecule.smiles import charge_of_smiles
 from pyscf_ipu.molecule.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
@@ -59,16 +59,18 @@ def _chosen(path: Path, records: Iterable[Item], which: Which) -> tuple[list[Ite
     more: list[Item] = []
     if isinstance(which, slice):
         chosen = list(records)
-    elif not (which is None or (type(which) is int and abs(which) < MOST)):
+    elif which is None:
+        chosen = list(islice(records, 2))
+        chosen, more = chosen[:1], chosen[1:]
+    elif type(which) is not int or abs(which) >= MOST:
         raise UsageError(
             f"index={which!r}: give the number of a record, from 0, or -1 for the last"
         )
-    elif which is not None and which < 0:
+    elif which < 0:
         last = deque(records, maxlen=-which)
         chosen = list(last)[:1] if len(last) == -which else []
     else:
-        chosen = list(islice(records, which or 0, (which or 0) + 2))
-        chosen, more = chosen[:1], chosen[1:] if which is None else []
+        chosen = list(islice(records, which, which + 1))
     if not chosen:
         index = "" if which in (None, 0, ALL) else f" of index={which}"
         raise InvalidMolecule(
@@ -91,10 +93,9 @@ def _of_piece(path: Path, piece: Piece, charge: int | None, remarks: list[str]) 
         if frame.keys.get("smiles"):
             of_smiles = charge_of_smiles(frame.keys["smiles"], frame.numbers)
             if stated not in (None, of_smiles):
-                what = f"charge {stated:+d} is given, the SMILES has {of_smiles:+d}"
-                raise Refused("mismatch", "charge of the SMILES", what)
+                raise InvalidMolecule(f"charge {stated:+d} is given, the SMILES has {of_smiles:+d}")
             stated = of_smiles
-    except Refused as error:
+    except InvalidMolecule as error:
         line += 1 + error.atom if isinstance(error, Unreadable) else 0
         raise InvalidMolecule(f"{path}, line {line}: {error}") from error
     if stated is not None and charge is not None and stated != charge:

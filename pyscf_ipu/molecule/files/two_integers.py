@@ -11,11 +11,11 @@ MAX_PAIR_CHARGE = 8
 
 _TWO_INTEGERS = re.compile(
     r"(?:\*\s*xyz\s+)?\(?\s*([-+]?\d{1,9})(?:\.0*)?[\s,;]+([-+]?\d{1,9})(?:\.0*)?\s*\)?"
-    r"(?:\s+((?:[A-Z][a-z]?\d{0,4}){1,40}))?",
+    r"(?:[\s,;]+([^-+.\d\s].*))?",
     re.ASCII,
 )
-"""Also as in ORCA's input, `* xyz 0 1`."""
-_BEFORE_WORDS = re.compile(r"([-+]?\d{1,9}[\s,;]+\d{1,9})[\s,;]+[^-+.\d\s].*", re.ASCII)
+"""Also as in ORCA's input, `* xyz 0 1`; perhaps with words behind them."""
+_FORMULA = re.compile(r"(?:[A-Z][a-z]?\d{0,4}){1,40}", re.ASCII)
 _OF_FORMULA = re.compile(r"([A-Z][a-z]?)(\d*)")
 
 
@@ -31,49 +31,31 @@ def charge_and_multiplicity(
         charge: the charge that was given otherwise, which makes another one here meaningless.
 
     Raises:
-        Refused: there are two integers, which cannot be these, or words behind two that can and
-            are not 0 1; and no charge is given.
+        Refused: no charge is given, and two integers cannot be these, or stand before words and
+            can be another pair than 0 1.
     """
-    pair, words = _TWO_INTEGERS.fullmatch(text.strip()), _BEFORE_WORDS.fullmatch(text.strip())
-    if pair and pair[3] and _protons(pair[3]) != protons:
-        pair = None
-    if pair is None and words:
-        return _before_words(words[1], keys, protons, charge=charge)
-    if pair is None:
+    pair = _TWO_INTEGERS.fullmatch(text.strip())
+    if not pair:
         return {}
     given = charge_of(keys) if charge is None else charge
     stated, multiplicity = int(pair[1]), int(pair[2])
     electrons, unpaired = protons - stated, multiplicity - 1
     fit = 0 <= unpaired <= electrons and (electrons - unpaired) % 2 == 0
-    if fit and abs(stated) <= MAX_PAIR_CHARGE and given in (None, stated):
+    fit = fit and abs(stated) <= MAX_PAIR_CHARGE
+    has_words = pair[3] and not (_FORMULA.fullmatch(pair[3]) and _protons(pair[3]) == protons)
+    if fit and (given == stated or (given is None and not has_words)):
         of_spin = any(key in keys for key in (*MULTIPLICITIES, TOTAL_SPIN))
         spin = {} if of_spin else {"multiplicity": str(multiplicity)}
         return {"charge": str(stated)} | spin
-    if given is None:
-        raise Refused(
-            "ambiguous",
-            "ambiguous comment",
-            f"the comment {text.strip()!r} might be charge and multiplicity, which do not fit "
-            f"nuclei of {protons} protons: state the charge as charge=, such as charge=0",
-        )
-    return {}
-
-
-def _before_words(
-    text: str, keys: Mapping[str, str], protons: int, charge: int | None
-) -> dict[str, str]:
-    """Two integers before words count as such a pair only where they fit; then 0 1 says nothing."""
-    try:
-        found = charge_and_multiplicity(text, keys, protons, charge=charge)
-    except Refused:
+    says_nothing = not fit or (stated, multiplicity) == (0, 1)
+    if given is not None or (has_words and says_nothing):
         return {}
-    if found in ({}, {"charge": "0"}, {"charge": "0", "multiplicity": "1"}) or charge is not None:
-        return {}
+    why = "" if fit else f", which do not fit nuclei of {protons} protons"
     raise Refused(
         "ambiguous",
         "ambiguous comment",
-        f"the comment begins with {text!r}, which might be charge and multiplicity: state the "
-        "charge as charge=, such as charge=0",
+        f"the comment {text.strip()!r} might be charge and multiplicity{why}: state the charge as "
+        "charge=, such as charge=0",
     )
 
 

@@ -36,6 +36,7 @@ _JSON = "_JSON "
 _UNITS = {unit for unit in ANGSTROM_PER_UNIT if len(unit) > 1}
 _PLAIN = {"species": slice(0, 1), "pos": slice(1, 4)}
 _SPECIES = ("species", "z", "numbers")
+"""Columns that name elements; several of them must agree."""
 _WORDS = re.compile(r"\b(charge|multiplicity|mult)\s*(?::\s*|\s)([-+]?\d+)(?![\w.])", re.IGNORECASE)
 _NOTHING = re.compile(r"(?<!\S)(\w+)\s*=\s*$")
 MAX_PROPERTIES = 1024
@@ -116,14 +117,11 @@ def frame_of(
     columns = _checked_columns(keys.get("properties", ""))
     rows = [line.split() for line in atoms]
     positions = _numbers(atoms, rows, columns["pos"]) * angstrom_per_unit(keys)
-    numbers = [
-        _elements(atoms, rows, columns[name].start, angstrom=positions)
-        for name in _species(columns)
-    ]
-    if len(numbers) > 1 and not np.array_equal(numbers[0], numbers[1]):
+    places = [columns[name].start for name in _SPECIES if name in columns]
+    numbers, *others = [_elements(atoms, rows, place, angstrom=positions) for place in places]
+    if not all(np.array_equal(numbers, other) for other in others):
         what = "the columns species and Z name different elements: keep one of them"
         raise Refused("mismatch", "contradictory elements", what)
-    numbers = numbers[0]
     if columns == _PLAIN:
         _check_no_code(rows, numbers)
     protons = int(numbers.sum())
@@ -138,17 +136,11 @@ def frame_of(
 
 def _in_words(comment: str) -> list[tuple[str, str]]:
     """What a comment states as `charge: 2` or `charge 2`, and a key with nothing behind it."""
-    empty = _NOTHING.search(comment)
-    pairs = [(empty[1], "")] if empty else []
+    empty = [(name, "") for name in _NOTHING.findall(comment)]
     lower = comment.lower()
     if "charge" not in lower and "mult" not in lower:
-        return pairs
-    return pairs + _WORDS.findall(_PAIR.sub(" ", comment))
-
-
-def _species(columns: Mapping[str, slice]) -> list[str]:
-    """The columns that name elements: one, or two that must agree."""
-    return [name for name in _SPECIES if name in columns]
+        return empty
+    return empty + _WORDS.findall(_PAIR.sub(" ", comment))
 
 
 def _elements(
@@ -194,9 +186,11 @@ def _without_keys(comment: str) -> str:
 def _checked_columns(properties: str) -> Mapping[str, slice]:
     """The columns of the atoms; raises Refused if the value of Properties cannot be read."""
     columns = columns_of(properties)
+    if not properties:
+        return columns
     names = [name.lower() for name, _, _ in _PROPERTY.findall(properties[:MAX_PROPERTIES])]
     is_whole = len(properties) <= MAX_PROPERTIES and not _PROPERTY.sub("", properties)
-    if is_whole and "pos" in columns and _species(columns) and names.count("pos") < 2:
+    if is_whole and names.count("pos") == 1 and not columns.keys().isdisjoint(_SPECIES):
         return columns
     what = f"Properties={properties[:60]}: name:type:width, such as species:S:1:pos:R:3, are needed"
     raise Refused("unparsable", "unreadable Properties", what)
