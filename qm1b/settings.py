@@ -121,5 +121,21 @@ class RunSettings:
     @property
     def fingerprint(self) -> str:
         """Hash of all settings and of what rows mean; equal fingerprints mean mixable shards."""
-        values = self.to_dict() | {"schema": schema.MEANING}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+        return fingerprint_of(self.to_dict())
+
+
+def fingerprint_of(values: Json) -> str:
+    """The fingerprint of settings as `RunSettings.to_dict` gives them."""
+    text = json.dumps(values | {"schema": schema.MEANING}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def without_later(values: Json, told: Json) -> Json:
+    """Settings in the words of an earlier version: those that it lacked are left out.
+
+    Args:
+        values: as `RunSettings.to_dict` gives them.
+        told: the settings that it wrote.
+    """
+    usual = Settings().to_dict() | {f.name: f.default for f in fields(RunSettings)}
+    return {k: v for k, v in values.items() if k in told or k not in usual or v != usual[k]}

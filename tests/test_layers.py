@@ -51,6 +51,7 @@ ORDER = {
     ],
     "qm1b": [
         "errors",
+        "sources",
         "process",
         "work_units",
         "rows",

@@ -32,14 +32,21 @@ NAMES = (
     "supermatrix xc_density xc_gradient xc_kinetic_density xc_kinetic_potential xc_potential"
 ).split()
 
+SAID = ("source_hash", "instruction_set", "built_by")
+"""What the library says of itself."""
+
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded library: its file, the instruction set that it chose, the hash of its sources."""
+    """A loaded library."""
 
     path: Path
     instruction_set: str
+    """The one that it chose."""
     built_from: str
+    """The hash of its sources."""
+    built_by: str
+    """The compiler with its version and options."""
 
 
 @functools.cache
@@ -68,13 +75,13 @@ def _load() -> Library | str:
     for path in _candidates():
         try:
             loaded = ctypes.CDLL(str(path))
-            texts = (loaded.codelet_source_hash, loaded.codelet_instruction_set)
+            texts = [getattr(loaded, f"codelet_{name}") for name in SAID]
         except (OSError, AttributeError) as error:
             reason = f"{path} cannot be used ({error}): run pip install again"
             continue
         for function in texts:
             function.restype = ctypes.c_char_p
-        built_from, chosen = (function().decode() for function in texts)
+        built_from, chosen, built_by = (function().decode() for function in texts)
         if built_from != source_hash():
             reason = f"{path} was built from other sources: run pip install again"
             continue
@@ -86,7 +93,7 @@ def _load() -> Library | str:
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
             jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
-        return Library(path, chosen, built_from)
+        return Library(path, chosen, built_from, built_by)
     return reason
 
 

@@ -70,7 +70,7 @@ class Settings:
     )
     """What is to be right, and with it the SCF's threshold and, in float32, how dependent AOs may
     be: the energy alone, orbital energies too, or all else (dipole, charges, forces)."""
-    first_cycles: Literal["coarse", "full"] = field(default="coarse", metadata={"added": "0.3"})
+    first_cycles: Literal["coarse", "full"] = "coarse"
     """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
     what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
     history: bool = field(default=False, metadata={"added": "0.2"})
@@ -130,8 +130,8 @@ class Settings:
     def to_dict(self) -> dict[str, str | int | bool | list[int]]:
         """The fields by name, for manifests and fingerprints.
 
-        A field added after version 0.1 (metadata "added") is left out at its default, so that the
-        fingerprints of earlier runs stay the same.
+        A field added after version 0.1 (metadata "added") whose default is what was done before is
+        left out at its default, so that the fingerprints of earlier runs stay the same.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         if isinstance(self.grid_level, tuple):

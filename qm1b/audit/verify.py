@@ -1,6 +1,8 @@
 """The audit of a dataset: invariants of all rows, and a sample recomputed with PySCF in float64."""
 
+import json
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -13,9 +15,11 @@ from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
 from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
+from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.process import files
+from qm1b.process.versions import versions
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
@@ -44,6 +48,8 @@ class Audit:
     level: Settings
     functional_definition: str
     rows: int
+    sources: dict[str, int]
+    """Rows by the hash of the code that computed them (`qm1b.sources`)."""
     seed: int
     invariants: dict[str, Violation]
     coinciding: int
@@ -116,8 +122,10 @@ def verify(
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
     checks = Invariants(source.manifest.fingerprint, source.free_atom_energies)
-    picks = Picks(size, seed)
+    picks, sources = Picks(size, seed), Counter[str]()
     for path, batch in zip(source.shards, source.batches(), strict=True):
+        versions = json.loads(shards.read_attributes(path).get("versions", "{}"))
+        sources[versions.get("sources", "not recorded")] += len(batch)
         if checks.add(path, batch):
             picks.add(batch)
     checks.compare(source.manifest)
@@ -136,6 +144,7 @@ def verify(
         level=level,
         functional_definition=definition,
         rows=checks.rows,
+        sources=dict(sources),
         seed=seed,
         invariants=violations,
         coinciding=checks.coinciding,
@@ -192,6 +201,7 @@ def as_text(audit: Audit, count: int = 3) -> str:
     lines = [
         f"{audit.folder}: {counted(audit.rows, 'row')}, {audit.level.in_words}; "
         f"reference PySCF {metadata.version('pyscf')}",
+        f"code that computed them (sources): {_by_sources(audit)}",
         "invariants of all rows:",
         *text_table(broken, "<32 <", indent="  "),
         f"conformers that coincide with another of their line (allowed): {audit.coinciding}",
@@ -210,6 +220,17 @@ def as_text(audit: Audit, count: int = 3) -> str:
     lines += [f"PySCF failed: {_place(row)}: {row.problem}" for row in failed]
     verdict = "passed" if not audit.missed else "FAILED"
     return "\n".join([*lines, verdict, *(f"  {text}" for text in audit.missed)])
+
+
+def _by_sources(audit: Audit) -> str:
+    """The hashes with their rows; which one this program has, and a warning if they are mixed."""
+    here = versions()["sources"]
+    named = [
+        f"{name}{' (this program)' if name == here else ''}, {counted(n, 'row')}"
+        for name, n in sorted(audit.sources.items())
+    ]
+    mixed = "; rows of different code are mixed" if len(named) > 1 else ""
+    return "; ".join(named) + mixed
 
 
 def _place(row: Compared) -> str:

@@ -33,6 +33,7 @@ class Merge:
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.convert.merge import merge
+        from qm1b.folder.manifest import table
 
         if not self.folders:
             raise UserError("no folders to join: give qm1b merge the folders of all parts")
@@ -42,6 +43,8 @@ class Merge:
             f"{counted(done.tally.units, 'shard')} ({done.copied} copied now), from "
             f"{counted(len(self.folders), 'folder')}"
         )
+        if done.mixed:
+            say(f"the rows are of different software:\n{table(done.mixed)}")
         return 0
 
 

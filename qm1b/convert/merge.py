@@ -8,7 +8,7 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.folder import manifest, run_folder, same, shards
 from qm1b.folder.completeness import ranges
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest import Difference, Manifest
 from qm1b.folder.run_folder import RunFolder
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.tally import Tally
@@ -23,6 +23,8 @@ class Merged:
     tally: Tally
     copied: int
     """Shards copied now; the others are from an interrupted merge."""
+    mixed: list[Difference]
+    """Where the software that computed shards differs from that of the first folder."""
 
 
 def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> Merged:
@@ -57,7 +59,7 @@ def merge(folders: Sequence[Path], out: Path, other_versions: bool = False) -> M
             raise UserError(f"{whole.mended}; run the qm1b generate of each folder again")
         whole.write_dropped()
         whole.write_manifest(COMPLETE, this_run)
-        return Merged(whole.tally, len(missing))
+        return Merged(whole.tally, len(missing), [*whole.mixed])
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -3,14 +3,13 @@
 A lost shard leaves no trace among the others; only the manifest shows that it is missing.
 """
 
-import json
 from collections.abc import Iterable
 from itertools import groupby, islice
 from pathlib import Path
 
 from qm1b.errors import UserError
 from qm1b.folder import manifest, shards
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest import Difference, Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.manifest_schema import COMPLETE
 from qm1b.rows.schema import Json
@@ -84,13 +83,10 @@ def stranger(path: Path) -> UserError:
     )
 
 
-def same_software(run: Manifest, path: Path, attributes: Json) -> None:
-    """Refuse a shard that other software computed."""
-    there = json.loads(attributes.get("versions", "{}"))
-    found = manifest.other_versions(there, run.versions)
-    if found:
-        raise UserError(
-            f"shard {path} was computed with other software versions, which may give other rows; "
-            "install those versions, give another --out, or accept a mixture with "
-            f"--allow-other-versions:\n{manifest.table(found)}"
-        )
+def other_software(path: Path, found: list[Difference]) -> UserError:
+    """What to say of a shard that other software computed."""
+    return UserError(
+        f"shard {path} was computed with other software versions, which may give other rows; "
+        "install those versions, give another --out, or accept a mixture with "
+        f"--allow-other-versions:\n{manifest.table(found)}"
+    )

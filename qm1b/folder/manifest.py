@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +21,16 @@ from qm1b.inputs import InputSummary
 from qm1b.manifest_schema import LEVEL_KEYS, MEND, SCHEMA
 from qm1b.process.versions import versions
 from qm1b.rows.schema import Json
-from qm1b.settings import RunSettings
+from qm1b.settings import RunSettings, fingerprint_of, without_later
 from qm1b.work_units import WHOLE, Share, WorkPlan
 
-DECISIVE = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets", "dftd3", "dftd4")
-"""Software whose version decides rows: RDKit the conformers, the others the last digits.  The last
-two are named only where they compute a dispersion correction."""
+DECISIVE = (
+    *("pyscf-ipu", "sources", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets"),
+    *("dftd3", "dftd4"),
+)
+"""Software whose version decides rows: RDKit the conformers, `sources` (the hash of this project's
+code, which runs of earlier versions lack) anything, the others the last digits.  The last two are
+named only where they compute a dispersion correction."""
 
 Difference = tuple[str, str, str]
 """Field, value there, value here."""
@@ -126,6 +130,11 @@ class Manifest:
             "runs": self.runs,
         }
 
+    def in_words_of(self, told: Json) -> Manifest:
+        """The same run as an earlier version describes it, whose settings are `told`."""
+        settings = without_later(self.settings, told)
+        return replace(self, settings=settings, fingerprint=fingerprint_of(settings))
+
     @property
     def level(self) -> Settings:
         """The level of theory; raises UserError if the manifest lacks it."""
@@ -193,14 +202,15 @@ def both(attributes: Json, here: Mapping[str, str]) -> dict[str, str]:
     there = json.loads(attributes.get("versions", "{}"))
     found = dict(here)
     for name, version in here.items():
-        if there.get(name, version) != version:
-            found[name] = f"{there[name]}, then {version}"
+        before = there.get(name, "not recorded" if name in DECISIVE else version)
+        if before != version:
+            found[name] = f"{before}, then {version}"
     return found
 
 
 def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Difference]:
     """Where the versions of the software that decides rows differ."""
-    return _compare(*({name: each.get(name) for name in DECISIVE} for each in (there, here)))
+    return _compare(*({k: each[k] for k in DECISIVE if k in each} for each in (there, here)))
 
 
 def table(found: list[Difference]) -> str:

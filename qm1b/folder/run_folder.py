@@ -6,6 +6,7 @@ Dropped lines that are to be tried again stay in their shard until a better one 
 """
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum, manifest, shards
-from qm1b.folder.completeness import must_belong, same_software, stranger
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.completeness import must_belong, other_software, stranger
+from qm1b.folder.manifest import Difference, Manifest
 from qm1b.folder.tally import Tally
 from qm1b.inputs.detect import SMILES
 from qm1b.manifest_schema import KILLED, RUNNING
@@ -41,6 +42,8 @@ class RunFolder:
     tally: Tally = field(default_factory=Tally)
     done: set[int] = field(default_factory=set)
     """Units whose shard is there and good."""
+    mixed: dict[Difference, None] = field(default_factory=dict)
+    """Where the software that computed shards differs from the run's, each difference once."""
     damaged: list[str] = field(default_factory=list)
     """Names of shards that were found damaged, and removed."""
     mended: str = ""
@@ -171,6 +174,8 @@ def opened(
     with locked(path):
         shards.clean(path)
         there, wrong = _earlier_manifest(path)
+        told = shards.settings_of_run(path)
+        identity = identity.in_words_of(told) if told is not None else identity
         is_smiles = identity.settings["input_format"] in SMILES
         folder = RunFolder(
             path, identity, identity.plan, tally=Tally(lines_are_molecules=is_smiles)
@@ -258,8 +263,11 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
     """Check a shard of `unit` and count what is in it."""
     attributes, rows, drops = shards.read_whole(path)
     must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())
-    if not other_versions:
-        same_software(folder.identity, path, attributes)
+    computed_with = json.loads(attributes.get("versions", "{}"))
+    found = manifest.other_versions(computed_with, folder.identity.versions)
+    if found and not other_versions:
+        raise other_software(path, found)
+    folder.mixed |= dict.fromkeys(found)
     known = folder.identity.free_atom_energies_hartree
     if known and atomisation.contradicts(Batch(rows), known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from qm1b.sources import sources
+
 PACKAGES = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "h5py")
 
 PORTABLE = "portable, version 2"
@@ -20,12 +22,13 @@ CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 
 
 def versions(others: Iterable[str] = ()) -> dict[str, str]:
-    """Python, the packages that matter, the form of the codelets, the constraints of a checkout.
+    """Python, the packages that matter, the form of the codelets, the hash of this project's code,
+    the constraints of a checkout.
 
     Args:
         others: packages that matter besides.
     """
-    found = package_versions([*PACKAGES, *others]) | {"codelets": _codelets()}
+    found = package_versions([*PACKAGES, *others]) | _own_code()
     return found | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
 
 
@@ -72,8 +75,9 @@ def package_versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _codelets() -> str:
+def _own_code() -> dict[str, str]:
     from pyscf_ipu.codelets.loading import library
 
     found = library()
-    return f"native, {found.instruction_set}" if found else PORTABLE
+    codelets = f"native, {found.instruction_set}" if found else PORTABLE
+    return {"codelets": codelets, "sources": sources(found.built_by if found else "")}

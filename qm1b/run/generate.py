@@ -13,7 +13,7 @@ from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
-from qm1b.folder import run_folder, shards
+from qm1b.folder import manifest, run_folder, shards
 from qm1b.folder.manifest import Manifest
 from qm1b.folder.run_folder import RunFolder
 from qm1b.folder.tally import Tally
@@ -251,6 +251,11 @@ class _Generation:
             self.display.say(f"skipping {name} in the archive: its name has no known ending")
         if out.mended:
             self.display.say(f"manifest.json is written anew: {out.mended}")
+        if out.mixed:
+            self.display.say(
+                "other software computed rows that are here, which may differ from the next ones:\n"
+                f"{manifest.table([*out.mixed])}"
+            )
         for name in out.damaged:
             self.display.say(f"{name} was damaged; computing it again")
         if out.done:

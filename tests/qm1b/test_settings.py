@@ -1,8 +1,8 @@
-"""Fingerprints of runs stay what they were, so that a run of an earlier version can be resumed."""
+"""Fingerprints of runs: what decides rows is in them, and old ones can still be told."""
 
 import pytest
 
-from qm1b.settings import PRESETS, RunSettings
+from qm1b.settings import PRESETS, RunSettings, fingerprint_of, without_later
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,15 @@ from qm1b.settings import PRESETS, RunSettings
         ({"conformers": 2, "forces": True}, "f50e1e20bc50294f"),
     ],
 )
-def test_since_schema_version_4(changes, expected):
-    assert RunSettings(PRESETS["qm1b"], **changes).fingerprint == expected
+def test_in_the_words_of_schema_version_4(changes, expected):
+    now = RunSettings(PRESETS["qm1b"], **changes)
+    values = now.to_dict()
+    assert values["first_cycles"] == "coarse"  # it changes numbers, so it is said at its default
+    told = {k: v for k, v in values.items() if k != "first_cycles"}
+    assert fingerprint_of(without_later(values, told)) == expected != now.fingerprint
+    assert fingerprint_of(without_later(values, values)) == now.fingerprint
+    full = values | {"first_cycles": "full"}
+    assert without_later(full, told) == full  # not the default, so it cannot be left out
 
 
 def test_fine_padding_is_that_of_earlier_versions():

@@ -232,4 +232,8 @@ extern "C" __attribute__((visibility("default"))) const char* codelet_instructio
   return best().name;
 }
 
+extern "C" __attribute__((visibility("default"))) const char* codelet_built_by() {
+  return BUILT_BY;
+}
+
 }  // namespace pyscf_ipu

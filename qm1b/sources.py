@@ -1,0 +1,145 @@
+"""One hash of all code that decides rows: it says whether two programs compute the same.
+
+A version number stands still while code changes.  The hash covers every module that the worker
+processes import, found by their import statements, and the C++ of the codelets with the compiler
+that built it.  Comments, docstrings and layout do not count.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+PACKAGES = ("pyscf_ipu", "qm1b", "schnet")
+
+ROOTS = ("qm1b.engine.worker", "qm1b.conformers.embed_pool")
+"""What the worker processes run; with it comes what screens the input."""
+
+CODELETS = "pyscf_ipu/codelets/cpp"
+
+TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\w+(?:'\w+)*|\S""", re.DOTALL
+)
+"""A comment, a text, a word or number, or a sign of C++."""
+
+TextOf = Callable[[Path], str]
+
+
+@functools.cache
+def sources(built: str) -> str:
+    """16 hexadecimal digits for the code that this process computes rows with.
+
+    Args:
+        built: what built the codelets.
+    """
+    return digest(_homes(), built, Path.read_text)
+
+
+def digest(homes: Mapping[str, Path], built: str, text_of: TextOf) -> str:
+    """The hash of the code in some folders.
+
+    Args:
+        homes: the folder of each package.
+        built: what built the codelets.
+        text_of: reads a file.
+    """
+    found = hashlib.sha256(built.encode())
+    trees = modules(homes, text_of)
+    for name in sorted(trees):
+        found.update(f"\n{name}\n".encode())
+        said: list[str] = []
+        _plain(trees[name], said)
+        found.update("\0".join(said).encode())
+    folder = homes["pyscf_ipu"].parent / CODELETS
+    for path in sorted(folder.rglob("*.?pp")):
+        found.update(f"\n{path.relative_to(folder)}\n".encode())
+        found.update("\0".join(_tokens(text_of(path))).encode())
+    return found.hexdigest()[:16]
+
+
+def modules(homes: Mapping[str, Path], text_of: TextOf) -> Mapping[str, ast.Module]:
+    """The syntax of all modules that ROOTS import, also inside functions, by name."""
+    found: dict[str, ast.Module] = {}
+    to_do = list(ROOTS)
+    while to_do:
+        name = to_do.pop()
+        path = _file(homes, name)
+        if name in found or path is None:
+            continue
+        found[name] = ast.parse(text_of(path))
+        to_do += [*_imported(found[name]), *_above(name)]
+    return MappingProxyType(found)
+
+
+def _homes() -> dict[str, Path]:
+    """Where the packages lie; importing them is not needed."""
+    specs = {name: importlib.util.find_spec(name) for name in PACKAGES}
+    return {n: Path(s.origin).parent for n, s in specs.items() if s is not None and s.origin}
+
+
+def _file(homes: Mapping[str, Path], name: str) -> Path | None:
+    """The file of a module of the project; None for other names."""
+    package, *parts = name.split(".")
+    if package not in homes:
+        return None
+    path = homes[package].joinpath(*parts)
+    files = (path / "__init__.py", path.with_name(f"{path.name}.py"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def _above(name: str) -> list[str]:
+    """The packages that a module lies in, which Python imports first."""
+    parts = name.split(".")
+    return [".".join(parts[:n]) for n in range(1, len(parts))]
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """The names that code imports; what only type checkers import does not run."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            yield child.module
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            yield from (name for other in child.orelse for name in _imported(other))
+        elif not isinstance(child, ast.expr):
+            yield from _imported(child)
+
+
+def _plain(node: object, said: list[str]) -> None:
+    """Say what code says, without texts that stand alone: the same for every version of Python.
+
+    `ast.dump` also writes fields that only newer versions have, such as type parameters.
+    """
+    if isinstance(node, ast.AST):
+        said.append(type(node).__name__)
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is not None and value != [] and name not in ("ctx", "kind"):
+                said.append(name)
+                _plain(value, said)
+        said.append(")")
+    elif isinstance(node, list):
+        for each in node:
+            if not _is_text(each):
+                _plain(each, said)
+    else:
+        said.append(repr(node))
+
+
+def _is_text(node: object) -> bool:
+    """Whether a statement is a text alone, as docstrings are."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+        return False
+    return isinstance(node.value.value, str)
+
+
+def _tokens(text: str) -> Iterable[str]:
+    """The words and signs of C++, without comments."""
+    found = (match.group() for match in TOKEN.finditer(text))
+    return (token for token in found if not token.startswith(("//", "/*")))
