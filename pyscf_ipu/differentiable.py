@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from pyscf_ipu.advice.nearest import as_molecule, explains_keywords
 from pyscf_ipu.errors import UsageError
 from pyscf_ipu.gradient.program import State, energy_gradient
+from pyscf_ipu.host.modes import plain_jax
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
 from pyscf_ipu.molecule.molecule import Molecule
@@ -26,6 +27,11 @@ from pyscf_ipu.solver.solver import Solver
 
 Positions = Float[Array, "A 3"]
 Energy = Float[Array, ""]
+
+_IN_64_BITS = (
+    "precision={!r} with jk={!r} computes in float64: make and call the function inside "
+    "`with jax.enable_x64(True)`, or choose float32 and exact"
+)
 
 
 class _Converged(NamedTuple):
@@ -49,15 +55,16 @@ def energy_function(
     where two atoms are closer than `pi.rks` allows.  Called with numbers, the function raises
     InvalidMolecule for such atoms; inside a transformation it cannot see them.
 
-    `jax.grad`, `jax.value_and_grad`, `jax.jit` and `jax.vmap` work on it.  Its derivative is that
-    of `pi.forces` (P. Pulay, Mol. Phys. 17, 197 (1969), doi:10.1080/00268976900100941): nothing
-    differentiates through the SCF.  Where several states lie near each other, as in torn bonds,
+    `jax.grad`, `jax.value_and_grad`, `jax.jvp`, `jax.jit` and `jax.vmap` work on it.  Its
+    derivative is that of `pi.forces` (P. Pulay, Mol. Phys. 17, 197 (1969),
+    doi:10.1080/00268976900100941): nothing differentiates through the SCF.  Where several states lie near each other, as in torn bonds,
     the SCF may end in another one than that of `pi.rks`.  One program is compiled for the energy
     and one for the derivative, whatever the positions.
 
     With precision "mixed" or "float64", make and call it inside `with jax.enable_x64(True)`; the
     energy is then in float64.  In float32 it has the seven digits of that type, the derivative
-    those of `pi.forces`.
+    those of `pi.forces`.  Without the 64-bit mode a transformation rounds positions to float32 on
+    their way in, so keep the molecule near the origin.
 
     Args:
         molecule: Atoms, charge and their order; its own positions do not matter.
@@ -67,7 +74,7 @@ def energy_function(
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
         UsageError: A setting cannot be used, the accuracy does not reach forces, the level has a
             correction for dispersion, which is computed outside JAX, its grid turns with the
-            molecule, or float64 is asked for without JAX's 64-bit mode.
+            molecule, or float64 is asked for, or called for, without JAX's 64-bit mode.
         TypeError: These are not one Molecule and its Settings.
         NotImplementedError: When a second derivative is asked for.
     """
@@ -89,10 +96,7 @@ def energy_function(
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise UsageError(
-            f"precision={numerics.name!r} with jk={level.jk!r} computes in float64: make and call "
-            "the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
-        )
+        raise UsageError(_IN_64_BITS.format(numerics.name, level.jk))
     molecule.check(level.precision)
     shape = Solver(level).shape(molecule)
     table = tables.shape_tables(shape, level)
@@ -133,26 +137,34 @@ def energy_function(
 
     solve_once, slope_once = _only_once(solve), _only_once(slope)
 
-    @jax.custom_vjp
+    @jax.custom_jvp
     def energy(positions: Positions) -> Energy:
         return solve_once(positions)[0]
 
-    def backward(found: _Converged, cotangent: Energy) -> tuple[Positions]:
-        return (cotangent * slope_once(found),)
-
-    energy.defvjp(solve_once, backward)
+    @energy.defjvp
+    def derivative(positions: tuple[Positions], steps: tuple[Positions]) -> tuple[Energy, Energy]:
+        value, found = solve_once(*positions)
+        return value, jnp.vdot(slope_once(found), *steps)
 
     def checked(positions: ArrayLike) -> Energy:
         """The energy in Hartree at positions [A, 3] in Bohr."""
-        given = jnp.asarray(positions)
+        if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            raise UsageError(_IN_64_BITS.format(numerics.name, level.jk))
+        known = not any(isinstance(x, Tracer) for x in jax.tree.leaves(positions))
+        given = np.asarray(positions) if known else jnp.asarray(positions)
         if given.shape != (molecule.n_atoms, 3):
             raise UsageError(
                 f"positions have the shape {given.shape}: this molecule needs "
                 f"({molecule.n_atoms}, 3), in Bohr"
             )
-        if not isinstance(given, Tracer):
-            Molecule(molecule.numbers, np.asarray(given), molecule.charge).check(level.precision)
-        return energy(given.astype(numerics.energy_dtype))
+        if not known:
+            return energy(given.astype(numerics.energy_dtype))
+        there = Molecule(molecule.numbers, given, molecule.charge)
+        there.check(level.precision)
+        # About their mean, float32 has places enough, however far away the molecule is.
+        near = there.positions - there.positions.mean(axis=0)
+        with plain_jax():
+            return energy(jnp.asarray(near, numerics.energy_dtype))
 
     return checked
 
@@ -179,8 +191,8 @@ def _only_once(fn: Callable[..., Any]) -> Callable[..., Any]:
     def refuse(primals: object, tangents: object) -> Any:
         del primals, tangents
         raise NotImplementedError(
-            "energy_function has first derivatives by reverse mode only: use jax.grad or "
-            "jax.value_and_grad once; for second derivatives take differences of pi.forces, as "
+            "energy_function has first derivatives only: use jax.grad, jax.value_and_grad or "
+            "jax.jvp once; for second derivatives take differences of pi.forces, as "
             "pi.frequencies does"
         )
 

@@ -1,7 +1,10 @@
 """Public names of a package, each imported when it is first used."""
 
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 
 
@@ -20,9 +23,31 @@ def lazy(
         if name not in homes:
             advice = f": {absent[name]}" if absent and name in absent else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{advice}")
-        return getattr(import_module(homes[name], package), name)
+        with interrupts_later():
+            module = import_module(homes[name], package)
+        return getattr(module, name)
 
     def names() -> list[str]:
         return sorted([*vars(sys.modules[package]), *homes])
 
     return get, names
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block.
+
+    JAX and NumPy cannot be imported again after half an import: the whole process would be lost.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[tuple] = []
+    signal.signal(signal.SIGINT, lambda *interrupt: came.append(interrupt))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[0])

@@ -74,6 +74,12 @@ def check_molecule(mole: gto.Mole) -> None:
         raise InvalidMolecule(
             "the Mole has nuclei of finite size: only point charges are computed; leave out nucmod"
         )
+    for i in range(mole.natm):
+        if gto.mole.is_ghost_atom(mole.atom_symbol(i)):
+            raise InvalidMolecule(
+                f"atom {i} of the Mole, {mole.atom_symbol(i)}, is a ghost, functions without a "
+                "nucleus: only real atoms are computed; leave it out, or use pyscf.dft.RKS"
+            )
     numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
     if not np.array_equal(mole.atom_charges(), numbers):
         raise InvalidMolecule(

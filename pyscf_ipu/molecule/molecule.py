@@ -196,6 +196,11 @@ def _positions(positions: object, n_atoms: int) -> Float[np.ndarray, "A 3"]:
     try:
         copy = np.array(positions, np.float64)
     except (TypeError, ValueError) as error:
+        if type(error).__name__ == "TracerArrayConversionError":
+            raise UsageError(
+                "positions are traced by JAX (by jit, grad or vmap), and a Molecule has numbers: "
+                "use pyscf_ipu.energy_function, a function of the positions that JAX can transform"
+            ) from None
         raise UsageError(
             "positions is not an array of numbers: it must be [A, 3] in Bohr, one row per atom."
         ) from error

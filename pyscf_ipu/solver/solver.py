@@ -18,6 +18,7 @@ from pyscf_ipu.convergence import PLAIN, Convergence
 from pyscf_ipu.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.host.backend import backend
+from pyscf_ipu.host.modes import plain_jax
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
@@ -199,7 +200,7 @@ class Solver:
                 warn_if_missing()
             start = time.perf_counter()
             driver = platform().driver(make(shape, self._computed))
-            with self.settings.numerics.scope():
+            with plain_jax(), self.settings.numerics.scope():
                 tables = shapes_tables.shape_tables(shape, self._computed)
                 example = empty(shape, self._computed, size)
                 key = f"{name} {shape!r} {self._computed!r} batch of {size}"
@@ -243,7 +244,7 @@ class Solver:
             self.compile_gradient(shape, len(mols))
         self.compile(shape, stability, len(mols))
         batch = conformer.batch(mols, shape, self.settings, size=size, convergence=convergence)
-        with self.settings.numerics.scope():
+        with plain_jax(), self.settings.numerics.scope():
             count = np.int32(len(mols))
             programs = self._lowest if stability else self._programs
             out = programs[shape, size](self._tables[shape], batch, count)

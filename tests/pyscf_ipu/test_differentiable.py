@@ -80,6 +80,29 @@ def test_atoms_too_close_are_refused_as_by_rks(energy, both):
     assert np.all(np.isnan(gradient))
 
 
+def test_forward_mode_gives_the_same_derivative(energy, both):
+    x, step = np.asarray(WATER.positions, np.float32), np.float32([[0.1, 0.2, 0.3]] * 3)
+    step[0] *= -2
+    value, slope = jax.jvp(energy, (x,), (step,))
+    assert float(value) == pytest.approx(float(both(x)[0]), abs=1e-5)
+    assert float(slope) == pytest.approx(float(np.vdot(both(x)[1], step)), abs=1e-4)
+
+
+def test_numbers_in_float64_keep_their_places_far_away(energy):
+    near = float(energy(WATER.positions))
+    assert float(energy(WATER.positions + 1e4)) == pytest.approx(near, abs=2e-5)
+    rounded = (WATER.positions + 1e4).astype(np.float32)  # to 0.001 Bohr
+    assert float(energy(rounded)) != pytest.approx(near, abs=2e-5)
+
+
+def test_without_its_64_bits_the_function_refuses(energy):
+    with jax.enable_x64(True):
+        exact = pi.energy_function(WATER, pi.Settings(xc="hf", precision="float64"))
+    for call in (exact, jax.grad(exact)):
+        with pytest.raises(pi.UsageError, match=r"enable_x64"):
+            call(WATER.positions)
+
+
 def test_what_cannot_be_done_is_said(energy):
     x = jnp.asarray(WATER.positions, jnp.float32)
     with pytest.raises(NotImplementedError, match=r"jax\.grad.*once"):

@@ -49,3 +49,33 @@ def test_public_names(name):
     assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match="no attribute 'uks'"):
         _ = package.uks
+
+
+STRUCK = """
+import signal, sys
+import pyscf_ipu as pi
+
+class Strike:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+helium = pi.Molecule([2], [[0, 0, 0]])
+assert "jax" not in sys.modules
+sys.meta_path.insert(0, Strike())
+try:
+    pi.rks
+except KeyboardInterrupt:
+    print("interrupted")
+print(float(pi.rks(helium, xc="hf").energy))
+"""
+
+
+@pytest.mark.parametrize("module", ["jax._src.tree_util", "jax.numpy"])
+def test_ctrl_c_waits_for_the_end_of_an_import(module):
+    """JAX cannot be imported again after half an import."""
+    run = subprocess.run(
+        [sys.executable, "-c", STRUCK, module], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.startswith("interrupted\n-2.8"), run.stdout + run.stderr

@@ -45,6 +45,7 @@ def with_another_nuclear_charge():
         (lambda: mole("I 0 0 0; H 0 0 1.4"), InvalidMolecule, "H to Kr"),
         (lambda: mole("I 0 0 0; H 0 0 1.6", basis="lanl2dz", ecp="lanl2dz"), InvalidMolecule,
          "all-electron"),
+        (lambda: mole("He 0 0 0; ghost-H 0 0 2"), InvalidMolecule, "GHOST-H, is a ghost"),
         (lambda: mole(basis={"O": "6-31g", "H": "sto-3g"}), UnknownBasis, "one name"),
         (lambda: mole(basis="6-31G(2df,p)"), UnknownBasis, "other d functions than Gaussian's"),
         (with_other_shells, UnknownBasis, r"atom 0 \(O\) are not those of basis"),
