@@ -90,8 +90,8 @@ def test_forward_mode_gives_the_same_derivative(energy, both):
 
 def test_numbers_in_float64_keep_their_places_far_away(energy):
     near = float(energy(WATER.positions))
-    assert float(energy(WATER.positions + 1e4)) == pytest.approx(near, abs=2e-5)
-    rounded = (WATER.positions + 1e4).astype(np.float32)  # to 0.001 Bohr
+    assert float(energy(WATER.positions + 1e5)) == pytest.approx(near, abs=2e-5)
+    rounded = (WATER.positions + 1e5).astype(np.float32)  # to 0.008 Bohr
     assert float(energy(rounded)) != pytest.approx(near, abs=2e-5)
 
 
