@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyscf_ipu.errors import UsageError
+from pyscf_ipu.host.temporaries import write_text
 
 TO_STDOUT = Path("-")
 """The target that means: print it."""
@@ -31,7 +32,7 @@ def put_json(text: str, target: Path) -> None:
         print(text, flush=True)
     else:
         with writing(target):
-            target.write_text(f"{text}\n", encoding="utf-8")
+            write_text(target, f"{text}\n")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyscf_ipu.errors import UsageError
+from pyscf_ipu.host.temporaries import write_text
 from pyscf_ipu.output import orbital_files, printed
 from pyscf_ipu.output.entries import UNITS, Values, entries, is_list, plain, record, without_nan
 
@@ -46,7 +47,7 @@ class Keepable:
         """
         text = json.dumps(without_nan(self.to_dict()), indent=2, allow_nan=False)
         if path is not None:
-            Path(path).write_text(f"{text}\n", encoding="utf-8")
+            write_text(path, f"{text}\n")
         return text
 
     def to_pandas(self) -> DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyscf_ipu.errors import UsageError
+from pyscf_ipu.host.temporaries import replacing
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import Values
 from pyscf_ipu.settings import Settings
@@ -32,13 +33,14 @@ def write_molden(values: Values, path: Path) -> None:
     energies = values["mo_energy"]
     occupied = np.arange(len(energies)) < _n_occupied(values)
     mole = mole_of(values["molecule"], values["settings"])
-    molden.from_mo(
-        mole,
-        str(path),
-        _functions(mole, values["settings"]) @ values["mo_coeff"],
-        ene=energies,
-        occ=np.where(occupied, 2.0, 0.0),
-    )
+    with replacing(path) as file:
+        molden.from_mo(
+            mole,
+            file.name,
+            _functions(mole, values["settings"]) @ values["mo_coeff"],
+            ene=energies,
+            occ=np.where(occupied, 2.0, 0.0),
+        )
 
 
 def write_cube(values: Values, path: Path, what: str | int, points: int) -> None:
@@ -53,10 +55,12 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     grid = {"nx": points, "ny": points, "nz": points}
     if what == "density":
         density = functions @ values["density_matrix"] @ functions.T
-        cubegen.density(mole, str(path), density, **grid)
+        with replacing(path) as file:
+            cubegen.density(mole, file.name, density, **grid)
         return
     orbital = functions @ values["mo_coeff"][:, _orbital(values, what)]
-    cubegen.orbital(mole, str(path), orbital, **grid)
+    with replacing(path) as file:
+        cubegen.orbital(mole, file.name, orbital, **grid)
 
 
 def _functions(mole: Mole, settings: Settings) -> np.ndarray:

@@ -7,14 +7,16 @@ QM1B's loader expects when it takes the same number of rows from every file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 
+from pyscf_ipu.host.temporaries import publish, remove_abandoned, temporary
 from qm1b.convert.export import is_good
 from qm1b.convert.split import Fractions, side
 from qm1b.errors import UserError
@@ -83,17 +85,19 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
     if not 0 <= valid_rows < max(rows, 1):
         raise UserError(f"--valid-rows is {valid_rows}: the run has {rows} rows; give fewer")
     completeness.notice(source)  # raises if a shard is lost
+    paths = [out / f"part_{number:03d}.parquet" for number in range(parts)] + [out / VALIDATION]
+    for path in paths:  # of a killed export
+        remove_abandoned(path)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
     files.make_folder(out)
     whole = arrow_schema(source.metadata)
     first = [whole.field(i) for i in range(PUBLISHED_COLUMNS)]
     schema = pa.schema(first, metadata=whole.metadata)
-    names = [f"part_{number:03d}.parquet" for number in range(parts)] + [VALIDATION]
-    with ExitStack() as stack:
-        writers = [_Writer(out / name, schema, ROWS_IN_MEMORY // len(names)) for name in names]
+    with _all_or_none(paths) as streams, ExitStack() as stack:
+        writers = [_Writer(stream, schema, ROWS_IN_MEMORY // len(paths)) for stream in streams]
         for writer in writers:
-            stack.callback(writer.discard)
+            stack.enter_context(writer.file)
         share = valid_rows / max(rows, 1)
         left_out = 0
         for batch in source.batches():
@@ -102,9 +106,9 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
             for number, some in _by_part(batch.take(np.flatnonzero(good)), parts, share, seed=seed):
                 writers[number].add(some)
         for writer in writers:
-            writer.close()
+            writer.flush()
     written = [writer.rows for writer in writers]
-    return Parts(sum(written[:-1]), written[-1], left_out, files=len(names), valid_asked=valid_rows)
+    return Parts(sum(written[:-1]), written[-1], left_out, files=len(paths), valid_asked=valid_rows)
 
 
 def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tuple[int, Batch]]:
@@ -121,18 +125,35 @@ def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tupl
         yield int(number), batch.take(np.flatnonzero(part == number))
 
 
-class _Writer:
-    """One file, under another name until it is whole."""
+@contextmanager
+def _all_or_none(paths: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
+    """Files that get their names when all of them are whole.
 
-    def __init__(self, path: Path, schema: pa.Schema, group: int) -> None:
-        self.path, self.rows, self._schema, self._group = path, 0, schema, max(1, group)
-        self._temporary = path.with_name(f".{path.name}.tmp")
+    Raises:
+        UserError: one cannot be written.
+    """
+    done: list[Path] = []
+    try:
+        with ExitStack() as stack:
+            streams = [stack.enter_context(temporary(path)) for path in paths]
+            yield streams
+            for stream, path in zip(streams, paths, strict=True):
+                publish(stream, path)
+                done.append(path)
+    except OSError as error:
+        for path in done:
+            path.unlink(missing_ok=True)
+        raise files.not_written(paths[len(done)], error) from None
+
+
+class _Writer:
+    """One file."""
+
+    def __init__(self, stream: IO[bytes], schema: pa.Schema, group: int) -> None:
+        self.rows, self._schema, self._group = 0, schema, max(1, group)
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
-        try:
-            self._file = parquet.writer_of(self._temporary, schema)
-        except OSError as error:
-            raise files.not_written(path, error) from None
+        self.file = parquet.writer_of(stream, schema)
 
     def add(self, batch: Batch) -> None:
         """Take some rows."""
@@ -140,26 +161,10 @@ class _Writer:
         self._waiting_rows += len(batch)
         self.rows += len(batch)
         if self._waiting_rows >= self._group:
-            self._flush()
+            self.flush()
 
-    def close(self) -> None:
-        """Write the rest, and give the file its name."""
-        self._flush()
-        try:
-            self._file.close()
-            self._temporary.replace(self.path)
-        except OSError as error:
-            raise files.not_written(self.path, error) from None
-
-    def discard(self) -> None:
-        """Remove what is not whole."""
-        self._file.close()
-        self._temporary.unlink(missing_ok=True)
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the rows that wait."""
         if self._waiting:
-            try:
-                self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
-            except OSError as error:
-                raise files.not_written(self.path, error) from None
+            self.file.write_table(pa.concat_tables(self._waiting).combine_chunks())
         self._waiting, self._waiting_rows = [], 0

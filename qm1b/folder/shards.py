@@ -172,7 +172,7 @@ def append_dropped(folder: Path, drops: Iterable[Drop]) -> None:
 
 def clean(folder: Path) -> None:
     """Remove the temporary files that a killed run left; only its owner may call this."""
-    for pattern in (".shard-*.h5.tmp", f".{MANIFEST}.tmp", f".{DROPPED}.tmp"):
+    for pattern in (".shard-*.h5*.tmp", f".{MANIFEST}*.tmp", f".{DROPPED}*.tmp"):
         for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
 

@@ -76,7 +76,7 @@ def write(
     return total
 
 
-def writer_of(target: IO[bytes] | Path, schema: pa.Schema) -> pq.ParquetWriter:
+def writer_of(target: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     """A writer with our compression, and checksums of pages."""
     text = [f.name for f in schema if f.type == pa.string()]
     options = {"compression": "zstd", "use_dictionary": text, "write_page_checksum": True}

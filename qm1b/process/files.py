@@ -1,13 +1,11 @@
 """Files that are written whole or not at all."""
 
-import errno
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from pyscf_ipu.host.temporaries import replacing
 from qm1b.errors import UserError
 
 
@@ -41,28 +39,18 @@ def write_text(path: Path, text: str) -> None:
 
 
 def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call `write` on a temporary file beside `path`, sync it, and give it its name.
+    """Call `write` on a temporary file of this writer alone, sync it, and give it its name.
 
     If `path` is a symbolic link, the file that it points to is written, and the link stays.
 
     Raises:
         UserError: the disk is full or not writable, or a link leads nowhere.
     """
-    given, path = path, Path(os.path.realpath(path)) if path.is_symlink() else path
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        with open(temporary, "w+b") as stream:
+        with replacing(path) as stream:
             write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise not_written(given, error) from error
+        raise not_written(path, error) from error
 
 
 def not_written(path: Path, error: OSError) -> UserError:
@@ -75,12 +63,3 @@ def not_written(path: Path, error: OSError) -> UserError:
     return UserError(
         f"cannot write {path}: {error.strerror or error}; make room or give another folder"
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where the system can."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,8 +1,10 @@
 """One writer per folder: a lock that the kernel releases when its owner ends, however it ends."""
 
+import errno
 import fcntl
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,9 @@ from pathlib import Path
 from qm1b.errors import UserError
 
 NAME = ".lock"
+
+_PLAINLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Follow no link, and wait for nobody at the other end of a pipe."""
 
 LOOK_SECONDS = 0.05
 """`is_held` has the lock for much less, so a writer that is refused tries once more after this."""
@@ -24,13 +29,16 @@ def locked(folder: Path) -> Iterator[None]:
     do not inherit it.
 
     Raises:
-        UserError: another process holds it, or the file system has no locks or no room.
+        UserError: another process holds it, the file system has no locks or no room, or the file is
+            a link or no plain file.
     """
     try:
-        descriptor = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(folder / NAME, _PLAINLY | os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise _unusable(folder, error) from None
     try:
+        if not _is_own(descriptor):
+            raise _unusable(folder, OSError(errno.ELOOP, ""))
         _take(folder, descriptor)
         yield
     finally:
@@ -43,7 +51,7 @@ def is_held(folder: Path) -> bool:
     Processes on other machines count if the file system shares locks between machines.
     """
     try:
-        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder / NAME, _PLAINLY | os.O_RDONLY)
     except FileNotFoundError:
         return False
     except OSError:
@@ -60,6 +68,8 @@ def is_held(folder: Path) -> bool:
 def _take(folder: Path, descriptor: int) -> None:
     try:
         _lock(descriptor)
+        if not os.fstat(descriptor).st_nlink:  # its owner has just removed it with the folder
+            raise BlockingIOError
     except BlockingIOError:
         owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
         raise UserError(
@@ -87,7 +97,18 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def _is_own(descriptor: int) -> bool:
+    """Whether the open file is a plain one, and has no other name: what is written is only here."""
+    info = os.fstat(descriptor)
+    return stat.S_ISREG(info.st_mode) and info.st_nlink <= 1
+
+
 def _unusable(folder: Path, error: OSError) -> UserError:
+    if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+        return UserError(
+            f"{folder / NAME} is a link, a folder or a pipe, and not the file that locks the "
+            "folder: somebody put it there; remove it, or give another --out"
+        )
     return UserError(
         f"folder {folder} cannot be written ({error.strerror}); make room, or give another --out"
     )

@@ -4,14 +4,14 @@ A run reads its input twice (once to count and hash it), and again each time it 
 can be read only once.
 """
 
-import fcntl
 import filecmp
 import io
-import os
+import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
+from pyscf_ipu.host.temporaries import publish, remove_if_abandoned, temporary
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process.lock import locked
@@ -20,8 +20,6 @@ NAME = "stdin"
 """The file in the output folder."""
 
 PIPE = Path("-")
-
-CHUNK = 1 << 20
 
 
 def spooled(folder: Path, stream: io.BufferedIOBase | None = None) -> Path:
@@ -39,28 +37,26 @@ def spooled(folder: Path, stream: io.BufferedIOBase | None = None) -> Path:
             disk is full.
     """
     path = folder / NAME
-    arriving = folder / f".{NAME}-{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(folder)
-        n_bytes = _copy(stream, arriving)
-        if not path.exists():
-            if n_bytes == 0:
-                raise UserError("nothing came in on standard input; pipe molecules into `-`")
-            os.replace(arriving, path)
-        elif n_bytes and not filecmp.cmp(arriving, path, shallow=False):
-            _replace(folder, arriving, path)
+        for left in folder.glob(f".{NAME}-*.tmp"):  # by an earlier version
+            remove_if_abandoned(left)
+        with temporary(path) as arriving:
+            n_bytes = _copy(stream, arriving)
+            if not path.exists():
+                if n_bytes == 0:
+                    raise UserError("nothing came in on standard input; pipe molecules into `-`")
+                publish(arriving, path)
+            elif n_bytes and not filecmp.cmp(arriving.name, path, shallow=False):
+                _replace(folder, arriving, path)
     except OSError as error:
         raise UserError(
             f"standard input cannot be kept in {folder} ({error.strerror}); give another --out"
         ) from None
-    finally:
-        with suppress(OSError):
-            arriving.unlink(missing_ok=True)
     return path
 
 
-def _replace(folder: Path, arriving: Path, path: Path) -> None:
+def _replace(folder: Path, arriving: IO[bytes], path: Path) -> None:
     """Replace the file with what came in, unless a run has made shards from it."""
     with locked(folder):
         if shards.shards(folder):
@@ -68,27 +64,13 @@ def _replace(folder: Path, arriving: Path, path: Path) -> None:
                 f"standard input is not what the run in {folder} began with (kept in {path}); "
                 "give the same input again, give none, or give another --out"
             )
-        os.replace(arriving, path)
+        publish(arriving, path)
 
 
-def _remove_abandoned(folder: Path) -> None:
-    """Remove what a killed process left; files that are still being written are locked."""
-    for path in folder.glob(f".{NAME}-*.tmp"):
-        with suppress(FileNotFoundError, BlockingIOError), open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
-
-
-def _copy(stream: io.BufferedIOBase | None, path: Path) -> int:
+def _copy(stream: io.BufferedIOBase | None, file: IO[bytes]) -> int:
     """Write what comes in to a file; returns the number of bytes."""
     if stream is None and (sys.stdin is None or sys.stdin.isatty()):
         return 0
-    source = stream or sys.stdin.buffer
-    n_bytes = 0
-    with open(path, "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # while its writer lives
-        while chunk := source.read(CHUNK):
-            n_bytes += file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    return n_bytes
+    shutil.copyfileobj(stream or sys.stdin.buffer, file)
+    file.flush()
+    return file.tell()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
+from qm1b.process.files import atomic_write
 from schnet.runs.logs import Line
 from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, UNITS, Target
@@ -36,7 +37,7 @@ def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch
             panels[1], epochs, train, valid=valid, best_epoch=best_epoch, unit=FORCE_DISPLAY_UNIT
         )
         panels[1].set_ylabel(f"MAE of forces [{FORCE_DISPLAY_UNIT}]")
-    figure.savefig(path)
+    _save(figure, path)
 
 
 def _curves(
@@ -83,7 +84,7 @@ def parity(
         truth, components = known.forces.ravel() * factor, predicted.forces.ravel() * factor
         _against(panels[1], truth, components, what="forces", unit="eV/Angstrom")
         panels[1].set_title(f"MAE {errors.forces.mae:.1f} {FORCE_DISPLAY_UNIT}", fontsize=10)
-    figure.savefig(path)
+    _save(figure, path)
 
 
 def _against(
@@ -99,6 +100,10 @@ def _against(
     axes.set_xlabel(f"{what} in the data [{unit}]")
     axes.set_ylabel(f"{what} predicted [{unit}]")
     axes.set_aspect("equal", adjustable="box")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    atomic_write(path, lambda stream: figure.savefig(stream, format="png"))
 
 
 def _figure(panels: int) -> tuple[Figure, Sequence[Axes]]:

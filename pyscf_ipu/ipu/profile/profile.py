@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from pyscf_ipu.host.temporaries import write_text
 from pyscf_ipu.ipu.findings.figures import to_dict
 from pyscf_ipu.ipu.findings.pipelines import SHOWN, Pipeline, pipeline
 from pyscf_ipu.ipu.findings.rates import Rate, rates
@@ -27,7 +28,7 @@ class Profile(ProfileData):
         """`to_dict` as text; written to `path` if one is given."""
         text = json.dumps(self.to_dict())
         if path is not None:
-            Path(path).write_text(text)
+            write_text(path, text)
         return text
 
     def rates(self) -> dict[str, Rate]:
@@ -45,7 +46,7 @@ class Profile(ProfileData):
             path: The file.
             other: A second profile. The report then begins with a comparison, in which it is B.
         """
-        Path(path).write_text(page(self, other), encoding="utf-8")
+        write_text(path, page(self, other))
 
     def to_trace(self, path: str | Path, max_events: int = 200_000) -> None:
         """Write a trace for Perfetto.
@@ -60,4 +61,4 @@ class Profile(ProfileData):
             ValueError: `max_events` is less than 1.
         """
         text = json.dumps(trace(self, max_events), separators=(",", ":"), allow_nan=False)
-        Path(path).write_text(text)
+        write_text(path, text)

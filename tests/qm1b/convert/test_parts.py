@@ -1,5 +1,8 @@
 """QM1B's layout: ten columns, whole molecules for validation, conformers spread over the parts."""
 
+import errno
+import os
+
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -7,6 +10,7 @@ from fake_runs import fake_run
 
 import qm1b
 from qm1b.cli import main
+from qm1b.convert import parts as of_parts
 from qm1b.convert.parts import VALIDATION, export_parts
 from qm1b.errors import UserError
 
@@ -81,3 +85,26 @@ def test_the_command(run, tmp_path, capsys):
     assert "--valid-rows is for --parts" in capsys.readouterr().err
     assert main(["export", str(run), out, "--parts", "2", "--all"]) == 2
     assert "leave --all" in capsys.readouterr().err
+
+
+def test_what_a_killed_export_left_is_removed_and_other_files_are_not(run, tmp_path):
+    for name in (".part_000.parquet.tmp", f".{VALIDATION}.1.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / ".notes.tmp").write_text("mine")
+    with pytest.raises(UserError, match="not an empty folder"):
+        export_parts(run, tmp_path, 2)
+    assert [path.name for path in tmp_path.iterdir()] == [".notes.tmp"]
+
+
+def test_a_part_that_cannot_be_renamed_leaves_none(run, tmp_path, monkeypatch):
+    publish = of_parts.publish
+
+    def full(stream, path):
+        if path.name == VALIDATION:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        publish(stream, path)
+
+    monkeypatch.setattr(of_parts, "publish", full)
+    with pytest.raises(UserError, match=rf"cannot write .*{VALIDATION}: Input/output error"):
+        export_parts(run, tmp_path / "out", 2)
+    assert not [*(tmp_path / "out").iterdir()]

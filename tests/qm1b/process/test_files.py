@@ -3,7 +3,7 @@
 import pytest
 
 from qm1b.errors import UserError
-from qm1b.process.files import write_text
+from qm1b.process.files import atomic_write, write_text
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):
@@ -36,3 +36,17 @@ def test_a_link_that_leads_nowhere(tmp_path, target):
     with pytest.raises(UserError, match=r"cannot write .*link: "):
         write_text(link, "new")
     assert link.is_symlink()
+
+
+def test_two_writers_of_one_file_each_write_it_whole(tmp_path):
+    path = tmp_path / "a.txt"
+
+    def slow(stream):
+        stream.write(b"sl")
+        write_text(path, "quick")
+        assert path.read_text() == "quick"
+        stream.write(b"ow")
+
+    atomic_write(path, slow)
+    assert path.read_text() == "slow"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -56,3 +57,43 @@ def test_a_look_does_not_keep_a_writer_out(tmp_path, monkeypatch):
     monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(look))  # the look ends
     with locked(tmp_path):
         assert is_held(tmp_path)
+
+
+def planted(kind, path, elsewhere):
+    """Put something at a path that is no file of ours."""
+    {
+        "link": lambda: path.symlink_to(elsewhere),
+        "hard link": lambda: (elsewhere.write_text("theirs"), os.link(elsewhere, path)),
+        "folder": path.mkdir,
+        "pipe": lambda: os.mkfifo(path),
+        "socket": lambda: socket.socket(socket.AF_UNIX).bind(str(path)),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "folder", "pipe", "socket"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_is_no_file_of_ours_is_refused_and_stays_as_it_is(tmp_path, kind):
+    folder, elsewhere = tmp_path / "f", tmp_path / "elsewhere"
+    folder.mkdir()
+    planted(kind, folder / lock.NAME, elsewhere)
+    before = os.lstat(folder / lock.NAME)
+    with pytest.raises(UserError, match=r"/\.lock is a link, a folder or a pipe"), locked(folder):
+        pass
+    is_held(folder)  # and does not wait for the other end of a pipe
+    assert os.lstat(folder / lock.NAME) == before
+    if kind == "hard link":
+        assert elsewhere.read_text() == "theirs"
+    else:
+        assert not elsewhere.exists()
+
+
+def test_a_lock_that_was_removed_while_it_was_taken_is_none(tmp_path, monkeypatch):
+    flock = fcntl.flock
+
+    def removed(descriptor, how):
+        (tmp_path / lock.NAME).unlink(missing_ok=True)
+        flock(descriptor, how)
+
+    monkeypatch.setattr(lock.fcntl, "flock", removed)
+    with pytest.raises(UserError, match="in use by another process"), locked(tmp_path):
+        pass
