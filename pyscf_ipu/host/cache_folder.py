@@ -1,7 +1,7 @@
 """The folder of compiled programs: made for its owner alone, and refused if others may write to it.
 
-An entry is native code, which a process that finds it runs.  Whoever can write to the folder can
-therefore act as every user of it.
+An entry is native code, which a process that finds it runs.  Whoever can write to the folder or to
+an entry can therefore act as every user of it.
 """
 
 import os
@@ -15,7 +15,7 @@ SHARED = "PYSCF_IPU_CACHE_SHARED"
 """Environment variable: "on" uses a folder although others may write to it."""
 
 ROOT = 0
-PRIVATE = 0o700
+PRIVATE, PRIVATE_FILE = 0o700, 0o600
 
 
 def checked_folder(path: Path) -> Path:
@@ -29,18 +29,44 @@ def checked_folder(path: Path) -> Path:
         OSError: it cannot be made.
         UsageError: PYSCF_IPU_CACHE_SHARED is neither on nor off.
     """
-    shared = os.environ.get(SHARED, "off")
-    if shared not in ("on", "off"):
-        raise UsageError(f"{SHARED}={shared}: set it to on or off")
+    must_trust = not _is_shared()
     path = Path(os.path.realpath(path))
     make_private(path)
-    if os.name == "posix" and shared == "off":
+    if must_trust:
         # lstat: nobody may have put a link there since.
         found = distrust(path.lstat(), os.geteuid(), is_private_group)
         if found:
             why, mend = found
             raise UntrustedCache(_sentence(path, why, mend))
     return path
+
+
+def read_trusted(path: Path) -> bytes:
+    """The content of a program's file, which may have been there before its folder was private.
+
+    Raises:
+        UntrustedCache: (an OSError) others own it or may write to it.
+        OSError: it cannot be read, or is no plain file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(f"{path} is no plain file")
+        found = None if _is_shared() else distrust(info, os.geteuid(), is_private_group)
+        if found:
+            raise UntrustedCache(f"{path} {found[0]}: it may hold code that others put there")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _is_shared() -> bool:
+    shared = os.environ.get(SHARED, "off")
+    if shared not in ("on", "off"):
+        raise UsageError(f"{SHARED}={shared}: set it to on or off")
+    return shared == "on"
 
 
 def make_private(path: Path) -> None:
@@ -61,12 +87,12 @@ def make_private(path: Path) -> None:
 def distrust(
     info: os.stat_result, user: int, is_private: Callable[[int], bool]
 ) -> tuple[str, str] | None:
-    """Why a folder cannot be trusted, and the command that mends it ({} is the folder).
+    """Why a folder or file cannot be trusted, and the command that mends it ({} is its path).
 
     The superuser can do everything anyway, so a folder of root is as good as the user's own.
 
     Args:
-        info: what the system says about the folder.
+        info: what the system says about it.
         user: number of the user of this process.
         is_private: whether a group has no other member than this user.
     """

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import os
 import pickle
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable
@@ -26,9 +25,10 @@ from jax.experimental import serialize_executable
 from pyscf_ipu.codelets.loading import library
 from pyscf_ipu.errors import UntrustedCache
 from pyscf_ipu.host.backend import device
-from pyscf_ipu.host.cache_folder import checked_folder, make_private
+from pyscf_ipu.host.cache_folder import PRIVATE_FILE, checked_folder, make_private, read_trusted
 from pyscf_ipu.host.disk_cache import kept_in, processor
 from pyscf_ipu.host.quiet import quiet_xla
+from pyscf_ipu.host.temporaries import replacing
 
 DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
@@ -147,7 +147,7 @@ def _digest(key: bytes, body: bytes) -> bytes:
 def _read(path: Path, key: bytes, device: Any) -> jax.stages.Compiled | None:
     """The program of a key, if the file holds it and is whole, else None: it is compiled."""
     try:
-        data = path.read_bytes()
+        data = read_trusted(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -170,19 +170,14 @@ def _read(path: Path, key: bytes, device: Any) -> jax.stages.Compiled | None:
 
 def _write(path: Path, key: bytes, program: jax.stages.Compiled) -> None:
     """Keep a program.  A folder that cannot be written to costs time, not the run."""
-    scratch = None
     try:
         body = zlib.compress(pickle.dumps(serialize_executable.serialize(program)), FAST)
         make_private(path.parent)
         # Others may write the same program: each has its own file, the last rename wins.
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-            scratch = Path(file.name)
+        with replacing(path, PRIVATE_FILE) as file:
             file.write(_digest(key, body) + body)
-        scratch.rename(path)
     except (*UNUSABLE, OSError) as error:
         warnings.warn(f"the program was not kept: {error}", stacklevel=5)
-        if scratch:
-            scratch.unlink(missing_ok=True)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import zlib
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from pyscf_ipu.host import cache_folder
 from pyscf_ipu.solver import kept
 
 
@@ -78,6 +80,47 @@ def test_a_program_that_cannot_be_read_is_compiled(folder):
     read = pytest.warns(UserWarning, match="was not read and is compiled again")
     with read, pytest.warns(UserWarning, match="was not kept"):
         assert run(plus, "hf") == 3.0
+
+
+@pytest.mark.parametrize("bits", [0o602, 0o666])
+def test_a_program_that_others_may_write_to_is_not_run(folder, bits, monkeypatch):
+    """Its folder may have been open to them when they wrote it."""
+    run(plus, "hf")
+    (path,) = files(folder)
+    path.chmod(bits)
+    monkeypatch.setenv("PYSCF_IPU_CACHE_SHARED", "on")
+    assert run(times, "hf") == 3.0, "a folder that is shared on purpose"
+    monkeypatch.delenv("PYSCF_IPU_CACHE_SHARED")
+    with pytest.warns(UserWarning, match=rf"{path.name} can be written to by everybody") as said:
+        assert run(times, "hf") == 6.0
+    assert len(said) == 1
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert run(plus, "hf") == 6.0, "the file must have been replaced"
+
+
+def test_a_program_of_another_user_is_not_run(folder, monkeypatch):
+    run(plus, "hf")
+    (path,) = files(folder)
+    path.chmod(0o644)
+    owner = path.stat().st_uid
+    distrust = cache_folder.distrust
+
+    def of_another(info, user, is_private):
+        return distrust(info, user + stat.S_ISREG(info.st_mode), is_private)
+
+    monkeypatch.setattr(cache_folder, "ROOT", -1)
+    monkeypatch.setattr(cache_folder, "distrust", of_another)
+    with pytest.warns(UserWarning, match=rf"compiled again: .* another user \(uid {owner}"):
+        assert run(times, "hf") == 6.0
+
+
+def test_a_link_to_a_program_is_not_followed(folder):
+    run(plus, "hf")
+    (path,) = files(folder)
+    path.rename(folder / "elsewhere")
+    path.symlink_to(folder / "elsewhere")
+    with pytest.warns(UserWarning, match="was not read and is compiled again"):
+        assert run(times, "hf") == 6.0
 
 
 def test_a_folder_that_cannot_be_made_costs_time_alone(tmp_path, monkeypatch):
