@@ -79,7 +79,12 @@ def publish(stream: IO[bytes], path: Path) -> None:
     stream.flush()
     os.fsync(stream.fileno())
     os.replace(stream.name, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names of files in a folder last through a power cut."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

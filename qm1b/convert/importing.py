@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from qm1b import manifest_schema
 from qm1b.convert import digests
@@ -23,6 +20,7 @@ from qm1b.formats.load import load
 from qm1b.formats.parquet import ParquetFile
 from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
 from qm1b.process import files
+from qm1b.process.arrival import arriving
 from qm1b.rows import dropped
 from qm1b.rows.batch import Record, completed, missing, row_of
 from qm1b.rows.dataset import Dataset
@@ -48,50 +46,22 @@ def import_file(path: Path, out: Path) -> Imported:
     Args:
         path: a `.parquet`, `.extxyz` or `.extxyz.gz` file of `qm1b export --all`, beside the files
             written with it.
-        out: the new folder.
+        out: the new folder, or that of the same command before it was killed.
 
     Raises:
         UserError: the file does not hold everything, is damaged, was shortened or changed or does
-            not belong to the files beside it, or `out` exists and is not empty or cannot be
-            written.
+            not belong to the files beside it, or `out` holds something else, is in use or cannot
+            be written.
     """
     content = _Content.of(load(path))
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} exists and is not an empty folder; give another --out")
-    with _arriving(out) as folder:
+    # The manifest last: without it, the folder is not a dataset.
+    with arriving(out, shards.MANIFEST) as folder:
         done = content.fill(folder)
         content.check(done)
         drops = (drop for _, drops in sorted(content.drops.items()) for drop in drops)
         shards.write_drops(folder / shards.DROPPED, drops)
         files.write_json(folder / shards.MANIFEST, content.manifest)
     return done
-
-
-@contextmanager
-def _arriving(out: Path) -> Iterator[Path]:
-    """A folder within `out` whose files move to `out` at the end of the block.
-
-    If the block fails, none of them is left: shards that look whole would never be computed again.
-    """
-    existed = out.exists()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        temporary = TemporaryDirectory(prefix=".import-", dir=out)
-    except OSError as error:
-        raise UserError(
-            f"folder {out} cannot be written ({error.strerror}); give another --out"
-        ) from None
-    try:
-        with temporary as name:
-            yield Path(name)
-            # The manifest last: without it, the folder is not a dataset.
-            for path in sorted(Path(name).iterdir(), key=lambda p: p.name == shards.MANIFEST):
-                os.replace(path, out / path.name)
-    except BaseException:
-        if not existed:
-            with suppress(OSError):
-                out.rmdir()
-        raise
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 """There and back: an export with everything becomes the folder that it came from, bit for bit."""
 
+import errno
 import gzip
 import json
+import os
 import re
 import shutil
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import ase.io
 import h5py
@@ -22,6 +25,8 @@ from qm1b.folder.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz
 from qm1b.formats.load import load
+from qm1b.process import arrival
+from qm1b.process.arrival import arriving
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, row_of
 from qm1b.rows.schema import fields_of
@@ -221,3 +226,56 @@ def test_molecules_of_ten_atoms_and_more(tmp_path):
     (tmp_path / "cut.extxyz").write_bytes(whole[: len(whole) * 9 // 10])
     with pytest.raises(UserError, match="is damaged"):
         list(qm1b.load(tmp_path / "cut.extxyz"))
+
+
+@pytest.mark.parametrize("moves", range(6))
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_fails_at_the_end_leaves_nothing(finished, tmp_path, moves, monkeypatch, there):
+    path, out, left = exported(finished[0], tmp_path / "a.parquet"), tmp_path / "back", [moves]
+    if there:
+        out.mkdir()
+    replace_ = Path.replace
+
+    def fails(source, target):
+        if not left[0]:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        left[0] -= 1
+        return replace_(source, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(UserError, match=r"cannot write .*back: Input/output error; make room"):
+        import_file(path, out)
+    assert not (list(out.iterdir()) if there else out.exists())
+    monkeypatch.undo()
+    assert import_file(path, out).shards == 4
+
+
+def test_two_imports_into_one_folder(finished, tmp_path):
+    path, out = exported(finished[0], tmp_path / "a.parquet"), tmp_path / "back"
+    with arriving(out, "last") as folder:
+        (folder / "last").touch()
+        with pytest.raises(UserError, match=rf"in use by process {os.getpid()}"):
+            import_file(path, out)
+    assert sorted(path.name for path in out.iterdir()) == [".lock", "last"]
+
+
+@pytest.mark.parametrize("change", ["other file", "later manifest", "link"])
+def test_what_is_not_of_the_killed_import_is_refused(finished, tmp_path, monkeypatch, change):
+    path, out = exported(finished[0], tmp_path / "a.parquet"), tmp_path / "back"
+    monkeypatch.setattr(arrival, "_remove_own", lambda *_: None)  # as after a kill
+    monkeypatch.setattr(Path, "rmdir", lambda _: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        import_file(path, out)
+    monkeypatch.undo()
+    assert (out / shards.MANIFEST).exists()
+    if change == "other file":
+        (out / "notes.txt").write_text("mine")
+    elif change == "later manifest":
+        shards.write_manifest(out, shards.read_manifest(out))
+    else:
+        (out / arrival.STAGE).rmdir()
+        (out / arrival.STAGE).symlink_to(finished[0])
+    before = {each: each.lstat() for each in out.iterdir()}
+    with pytest.raises(UserError, match="is not an empty folder"):
+        import_file(path, out)
+    assert {each: each.lstat() for each in out.iterdir()} == before
