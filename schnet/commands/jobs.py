@@ -1,6 +1,7 @@
 """What the commands do: a training from settings to pictures, an evaluation, an import."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from schnet.samples.references import HIGHEST, AtomReferences
 from schnet.samples.targets import target_of
 from schnet.sources import Source, open_source
 from schnet.training.loop import End, Training, leads
-from schnet.training.prepare import prepare
+from schnet.training.prepare import Prepared, prepare
 from schnet.training.subset import Subset, subsets
 
 
@@ -32,13 +33,18 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         quiet: print only the result.
 
     Raises:
-        UserError: settings or data are wrong, the folder belongs to another training, or the loss
-            became infinite.
+        UserError: settings or data are wrong, the folder belongs to another training or is in use,
+            or the loss became infinite.
     """
-    folder = RunFolder(out)
     prepared = prepare(settings)
+    with RunFolder(out).held() if leads() else nullcontext():
+        return _train(prepared, RunFolder(out), interrupt, quiet=quiet)
+
+
+def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool) -> End:
+    """Train on prepared data, in a folder of its own."""
     if leads():
-        folder.start(settings, prepared.description)
+        folder.start(prepared.settings, prepared.description)
     elif folder.json.exists():  # all processes raise this error, so none waits for another
         folder.refuse_other(prepared.description)
     with display(quiet or not leads()) as shown:
@@ -54,8 +60,8 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         )
     if end != "complete" and leads():
         print(
-            f"{out}: {end} in epoch {progress.place.epoch + 1} of {settings.schedule.max_epochs}; "
-            "run the same command again to resume",
+            f"{folder.path}: {end} in epoch {progress.place.epoch + 1} of "
+            f"{prepared.settings.schedule.max_epochs}; run the same command again to resume",
             file=sys.stderr,
         )
     if folder.best.exists() and training.log is not None and end != "interrupted":

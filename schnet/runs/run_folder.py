@@ -1,7 +1,8 @@
 """The folder of a run: its record (`run.json`, `config.yaml`), checkpoints, logs and pictures."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -10,6 +11,7 @@ import equinox as eqx
 import jax
 
 from qm1b.process.files import write_text
+from qm1b.process.lock import locked
 from qm1b.process.versions import package_versions
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
@@ -81,6 +83,13 @@ class RunFolder:
         self.make()
         write_yaml(self.config, settings)
         self.write(record)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other trainings out of it; raises UserError if one is in it."""
+        self.make()
+        with locked(self.path):
+            yield
 
     def make(self) -> None:
         """Make the folder, unless it exists; raises UserError if that fails."""

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 from contextlib import redirect_stdout
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import pytest
 from packs import QM9, qm9
 from schnet_commands import RUN, train
 
+from qm1b.process.lock import locked
 from schnet.cli import main
 from schnet.commands.train import from_command_line
 from schnet.network.config import ModelConfig
@@ -32,7 +34,7 @@ def run(tmp_path_factory):
 
 def test_a_run_leaves_all_its_files(run):
     files = "config.yaml run.json last.ckpt best.ckpt log.csv tensorboard learning_curve.png"
-    pictures = "parity.png test_predictions.csv results.json"
+    pictures = ".lock parity.png test_predictions.csv results.json"
     assert {path.name for path in run.iterdir()} == {*files.split(), *pictures.split()}
     found = json.loads((run / "run.json").read_text())
     assert found["train_rows"] == 40
@@ -104,6 +106,12 @@ def test_the_same_command_again_trains_no_more(run, capsys):
     assert train(run, *RUN) == 0
     assert (run / "last.ckpt").read_bytes() == before
     assert "test MAE" in capsys.readouterr().out
+
+
+def test_a_folder_has_one_training_at_a_time(run, capsys):
+    with locked(run):
+        assert train(run, *RUN) == 2
+    assert f"folder {run} is in use by process {os.getpid()}" in capsys.readouterr().err
 
 
 def test_other_settings_are_refused_and_shown(run, capsys):
