@@ -27,7 +27,7 @@ class NotPrinted(Exception):
 
 
 class Stream:
-    """A standard stream that fails at most once: what is written later is discarded.
+    """A stream that fails at most once: what is written later is discarded.
 
     Args:
         stream: the stream itself.
@@ -54,6 +54,11 @@ class Stream:
     def flush(self) -> None:
         """Hand to the system what was written."""
         self._try(self._stream.flush)
+
+    def close(self) -> None:
+        """Hand over what was written, and close."""
+        self.flush()
+        self._stream.close()
 
     def _try(self, act: Callable[[], object]) -> None:
         try:

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
+from pyscf_ipu.terminal import Stream, say
 from qm1b.engine.messages import Job
 from qm1b.process.files import not_written
 from qm1b.process.worker import Worker
@@ -38,7 +38,7 @@ class Trace:
     """An open trace; without a path it does nothing."""
 
     path: Path | None
-    _file: IO[str] | None = None
+    _file: Stream | None = None
     _zero: float = 0.0
     _jobs: dict[Lane, tuple[object, float]] = field(default_factory=dict)
     """The job that each worker was last seen with, and when it was sent."""
@@ -50,7 +50,7 @@ class Trace:
         self._zero = time.monotonic()
         if self.path is not None:
             try:
-                self._file = open(self.path, "w")
+                self._file = Stream(open(self.path, "w"), self._failed)
             except OSError as error:
                 raise not_written(self.path, error) from None
             self._file.write("[")
@@ -65,6 +65,10 @@ class Trace:
             self._file.write("\n]\n")
             self._file.close()
             self._file = None
+
+    def _failed(self, error: OSError) -> None:
+        what = f"the trace {self.path} cannot be written ({error.strerror})"
+        say(f"qm1b: the work goes on, but {what}", to_stderr=True)
 
     @contextmanager
     def host(self, name: str, **facts: object) -> Iterator[None]:

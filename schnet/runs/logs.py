@@ -7,6 +7,7 @@ same as without the kill. No service is called.
 import csv
 import io
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.terminal import say
 from qm1b.process.files import write_text
 from schnet.errors import UserError
 
@@ -98,14 +100,33 @@ class CsvLog:
 @contextmanager
 def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line], None]]:
     """A function that adds an epoch to TensorBoard's event files; earlier events after this many
-    epochs are hidden. Raises MissingPackage if tensorboardX is not installed."""
+    epochs are hidden. Where they cannot be written, this is said once, and the training goes on
+    without them. Raises MissingPackage if tensorboardX is not installed."""
     try:
-        from tensorboardX import SummaryWriter
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore
+        from tensorboardX.summary import scalar
     except ImportError:
         raise MissingPackage(
             f"training needs the packages of the extra `train`: run {how_to_install('train')}"
         ) from None
-    writer = SummaryWriter(str(folder), purge_step=epochs + 1 if epochs else None)
+    writers: list[EventsWriter] = []  # in this thread, and none after a failure
+
+    @contextmanager
+    def dispensable() -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            writers.clear()
+            what = f"TensorBoard's files in {folder} cannot be written ({error.strerror})"
+            say(f"schnet train: the training goes on without them: {what}", to_stderr=True)
+
+    with dispensable():
+        folder.mkdir(exist_ok=True)
+        writers.append(EventsWriter(str(folder / "events")))
+        if epochs:
+            again = SessionLog(status=SessionLog.START)
+            writers[0].write_event(Event(wall_time=time.time(), step=epochs + 1, session_log=again))
 
     def add(line: Line) -> None:
         values = {
@@ -118,11 +139,16 @@ def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line
             "optimizer/gradient_norm": line.gradient_norm,
             "speed/graphs_per_s": line.graphs_per_s,
         }
-        for name, value in values.items():
-            if not math.isnan(value):
-                writer.add_scalar(name, value, line.epoch)
+        known = [scalar(name, value) for name, value in values.items() if not math.isnan(value)]
+        with dispensable():
+            for writer in writers:
+                for one in known:
+                    writer.write_event(Event(wall_time=time.time(), step=line.epoch, summary=one))
+                writer.flush()
 
     try:
         yield add
     finally:
-        writer.close()
+        with dispensable():
+            for writer in writers:
+                writer.close()

@@ -59,6 +59,18 @@ def test_without_a_path_nothing_is_written(tmp_path, monkeypatch):
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_full_disk_costs_the_trace_alone(tmp_path, capsys):
+    source, path = tmp_path / "in.smi", tmp_path / "trace.json"
+    source.write_text(LINES)
+    path.symlink_to("/dev/full")
+    run = Run(source, tmp_path / "out", settings(), 1, "fake_engine:Solver", trace=path)
+    assert generate(run).tally.units == 4
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "the work goes on, but the trace" in said
+    assert "cannot be written (No space left on device)" in said
+
+
 def test_wrong_flags_are_one_sentence(tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main(["generate", "--out", out, "--trace", "t.txt"]) == 2
