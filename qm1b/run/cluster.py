@@ -5,12 +5,15 @@ need the installed package and no shared file system. Ray decides where a task r
 again if its node is lost: a unit depends only on its lines and the settings.
 """
 
+import atexit
 import functools
+import ipaddress
 import logging
 import os
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
@@ -18,6 +21,8 @@ from typing import Any
 
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.host.temporaries import temporary
+from pyscf_ipu.terminal import say
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.messages import ProgramEvent
@@ -41,6 +46,14 @@ QUEUED = 1.5
 
 Ray = Any
 """The package ray, which is imported only if --cluster asks for it."""
+
+LOG = "qm1b-workers.log"
+"""In a node's folder for temporary files: what engine and RDKit print there."""
+
+OPEN = (
+    "this Ray cluster asks for no token: whoever reaches its ports can run code on its machines as "
+    'you; set RAY_AUTH_MODE=token, or close the ports (docs/running.md, "Who may use the cluster")'
+)
 
 POLL_SECONDS = 0.5
 CONNECT_SECONDS = 10.0
@@ -167,10 +180,12 @@ class _Station:
 @functools.cache  # Ray reuses its processes: engines with compiled programs outlive the task
 def _station(factory: str, settings: RunSettings) -> _Station:
     engine = engine_factory.build(factory, settings.level)
-    log = Path(tempfile.mkdtemp(prefix="qm1b-")) / "workers.log"
+    kept = ExitStack()  # Ray kills this process in the end, and the next one removes the log
+    atexit.register(kept.close)
+    log = kept.enter_context(temporary(Path(tempfile.gettempdir()) / LOG))
     return _Station(
         engine,
-        Pools(1, factory, settings, engine=engine, log=log),
+        Pools(1, factory, settings, engine=engine, log=Path(log.name)),
         manifest.versions(settings.packages),
     )
 
@@ -197,7 +212,18 @@ def _connected(address: str) -> Ray:
             f"no Ray cluster at {address} ({what}); start one with ray start --head, or give the "
             "address of one"
         ) from None
+    if _is_open(ray.get_runtime_context().gcs_address):
+        say(f"qm1b: {OPEN}", to_stderr=True)
     return ray
+
+
+def _is_open(address: str) -> bool:
+    """Whether other machines may use the cluster whose head is at host:port."""
+    host = address.rpartition(":")[0].strip("[]")
+    with suppress(ValueError):  # a name
+        if ipaddress.ip_address(host).is_loopback:
+            return False
+    return os.environ.get("RAY_AUTH_MODE", "disabled").lower() == "disabled"
 
 
 def _must_answer(address: str) -> None:

@@ -1,5 +1,6 @@
 """Work units on a real Ray cluster, one node of which is killed: the rows of a local run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,14 @@ def test_a_lost_node_changes_nothing(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
     source, out = tmp_path / "input.smi", tmp_path / "out"
     source.write_text(MANY)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     done = subprocess.run(
-        [sys.executable, SCRIPT, source, out], capture_output=True, text=True, timeout=300
+        [sys.executable, SCRIPT, source, out],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"TMPDIR": str(scratch), "RAY_TMPDIR": "/tmp"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "killed a node after" in done.stdout
@@ -32,6 +39,10 @@ def test_a_lost_node_changes_nothing(tmp_path):
     (tmp_path / "local").mkdir()
     local, _ = fake_run(tmp_path / "local", MANY, forces=True)
     assert same.differences(local, out) == []
+    assert "asks for no token" in done.stderr
+    left = [path for path in scratch.iterdir() if "qm1b" in path.name]
+    assert len(left) <= 3, "Ray kills its workers; the next ones take their logs away"
+    assert all(path.is_file() for path in left)
 
 
 @pytest.mark.parametrize(
@@ -82,3 +93,48 @@ def test_a_failing_cluster_is_one_sentence(tmp_path, monkeypatch):
     assert record.status == "failed"
     assert record.runs[0]["workers"] is None
     assert record.runs[0]["cluster"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("address", "mode", "is_open"),
+    [
+        ("192.0.2.7:6379", None, True),
+        ("192.0.2.7:6379", "disabled", True),
+        ("192.0.2.7:6379", "TOKEN", False),
+        ("head.example:6379", None, True),
+        ("127.0.0.1:6379", None, False),
+        ("[::1]:6379", None, False),
+        ("[2001:db8::7]:6379", None, True),
+    ],
+)
+def test_an_open_cluster_is_said(monkeypatch, capsys, address, mode, is_open):
+    monkeypatch.setenv("RAY_AUTH_MODE", mode or "disabled")
+    if mode is None:
+        monkeypatch.delenv("RAY_AUTH_MODE")
+    context = SimpleNamespace(gcs_address=address)
+    fake = SimpleNamespace(init=lambda **_: None, get_runtime_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    assert cluster._connected("auto") is fake
+    assert ("asks for no token" in capsys.readouterr().err) == is_open
+
+
+WORKER = """
+import os, signal, sys, tempfile
+from fake_runs import settings
+from pathlib import Path
+from qm1b.run import cluster
+station = cluster._station("fake_engine:Solver", settings())
+print(*(path.read_text() for path in Path(tempfile.gettempdir()).iterdir()), sep="", flush=True)
+if sys.argv[1:]:
+    os.kill(os.getpid(), signal.SIGKILL)
+station.pools.stop()
+"""
+
+
+def test_a_worker_leaves_no_log_behind(tmp_path):
+    """One that was killed leaves it to the next one."""
+    place = {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for arguments, left in (["killed"], 1), (["killed"], 1), ([], 0):
+        command = [sys.executable, "-c", WORKER, *arguments]
+        subprocess.run(command, env=os.environ | place, check=not arguments)
+        assert len([*tmp_path.iterdir()]) == left
