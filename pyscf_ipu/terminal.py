@@ -22,6 +22,14 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
+LIMITS = {
+    errno.ENAMETOOLONG: "the name of a file or folder may have 255 bytes: give a shorter one",
+    errno.EMFILE: "allow more files in this shell (`ulimit -n 1024`), and run it again",
+    errno.ENFILE: "the machine has no more: end other programs, and run it again",
+}
+"""What to do about limits of the system, which any file may meet."""
+
+
 class NotPrinted(Exception):
     """The result of a command could not be printed."""
 
@@ -100,6 +108,12 @@ def exit_code(name: str, parse: Callable[[], Callable[[], int]]) -> int:
                 return EXIT_BROKEN_PIPE
             say(f"{name}: {error}", to_stderr=True)
             return EXIT_NOT_PRINTED if isinstance(error, NotPrinted) else EXIT_USER_ERROR
+        except OSError as error:
+            if error.errno not in LIMITS:
+                raise
+            what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            say(f"{name}: {what}; {LIMITS[error.errno]}", to_stderr=True)
+            return EXIT_USER_ERROR
         except KeyboardInterrupt:
             say(f"{name}: interrupted", to_stderr=True)
             return EXIT_INTERRUPTED

@@ -1,7 +1,7 @@
 """Where a command puts its results: standard output, or files that the user names."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyscf_ipu.errors import UsageError
@@ -15,11 +15,14 @@ def check_folders(files: Iterable[Path | None]) -> None:
     """Refuse, before anything is computed, files that have no folder to lie in.
 
     Raises:
+        OSError: the system does not allow the name.
         UsageError: there is no folder, or the file is one.
     """
     for path in files:
         if path is None or path == TO_STDOUT:
             continue
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # raises OSError if the name is too long
         if not path.absolute().parent.is_dir():
             raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
         if path.is_dir():

@@ -67,6 +67,8 @@ def export(folder: Path, out: Path, everything: bool = False, kind: str | None =
             f"{out} cannot hold everything (--all): use .parquet, .extxyz or .extxyz.gz, which "
             "qm1b import reads"
         )
+    if everything:
+        check_folders(_beside(out))
     completeness.notice(source)  # raises if a shard is lost
     done = Exported()
 
@@ -145,10 +147,13 @@ def _differing(source: ShardFolder) -> Json:
 
 def _write_beside(source: ShardFolder, out: Path, told: Mapping[str, str]) -> list[Path]:
     """The dropped lines, and the manifest if the format cannot hold it."""
-    drops = dropped.beside(out)
+    drops, *manifest = found = _beside(out)
     shards.write_drops(drops, (drop for path in source.shards for drop in shards.read_drops(path)))
-    if not extxyz.is_extxyz(out):
-        return [drops]
-    manifest = extxyz.manifest_path(out)
-    files.write_json(manifest, source.metadata | {digests.DIGESTS: told})
-    return [drops, manifest]
+    for path in manifest:
+        files.write_json(path, source.metadata | {digests.DIGESTS: told})
+    return found
+
+
+def _beside(out: Path) -> list[Path]:
+    """The files of `_write_beside`."""
+    return [dropped.beside(out), *([extxyz.manifest_path(out)] if extxyz.is_extxyz(out) else [])]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from pyscf_ipu.host.temporaries import replacing
+from pyscf_ipu.terminal import LIMITS
 from qm1b.errors import UserError
 
 
@@ -60,6 +61,5 @@ def not_written(path: Path, error: OSError) -> UserError:
             f"folder {path.parent} is gone: somebody deleted or moved it while it was being "
             "filled; put it back, and the same command goes on, or run it again from the start"
         )
-    return UserError(
-        f"cannot write {path}: {error.strerror or error}; make room or give another folder"
-    )
+    advice = LIMITS.get(error.errno or 0, "make room or give another folder")
+    return UserError(f"cannot write {path}: {error.strerror or error}; {advice}")

@@ -9,8 +9,10 @@ number of hydrogens: memory does not grow with the input.
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from rdkit import Chem, rdBase
 
@@ -104,19 +106,12 @@ def select(
         The counts.
 
     Raises:
-        UserError: a file cannot be read, is not of SMILES or changes meanwhile, or too few fit.
+        UserError: a file cannot be read, is not of SMILES or changes meanwhile, too few fit, or the
+            folder for temporary files is full.
     """
     found = Selection()
-    with tempfile.TemporaryFile(buffering=BUFFER) as marks, rdBase.BlockLogs():
-        for record in _records(files, found.remarks):
-            mark = criteria.hydrogens(record.smiles) if not record.reason else UNREADABLE
-            marks.write(bytes((mark,)))
-            found.read += 1
-            found.unreadable += mark == UNREADABLE
-            if mark <= MOST_HYDROGENS:
-                found.fitting[mark] += 1
+    with rdBase.BlockLogs(), _marks(files, criteria, found) as marks:
         found.choose(criteria)
-        marks.seek(0)
         left = Counter(found.taken if criteria.fewest_hydrogens else {0: found.taken.total()})
         found.taken.clear()
         for record in _records(files, []):
@@ -130,6 +125,29 @@ def select(
     if +left:
         raise UserError(f"{files[-1]} or a file before it has changed meanwhile; run it again")
     return found
+
+
+def _marks(files: Sequence[Path], criteria: Criteria, found: Selection) -> IO[bytes]:
+    """Count the records; returns a file with a byte for each."""
+    try:
+        with ExitStack() as kept:
+            marks = kept.enter_context(tempfile.TemporaryFile(buffering=BUFFER))
+            for record in _records(files, found.remarks):
+                mark = criteria.hydrogens(record.smiles) if not record.reason else UNREADABLE
+                marks.write(bytes((mark,)))
+                found.read += 1
+                found.unreadable += mark == UNREADABLE
+                if mark <= MOST_HYDROGENS:
+                    found.fitting[mark] += 1
+            marks.seek(0)
+            kept.pop_all()
+            return marks
+    except OSError as error:  # of this file: those of the inputs are sentences already
+        place = tempfile.tempdir or "the folder for temporary files"
+        raise UserError(
+            f"{place} has no room for a byte per record ({error.strerror}); make room there, or "
+            "name another folder for temporary files: TMPDIR=FOLDER qm1b select ..."
+        ) from None
 
 
 def as_text(found: Selection, criteria: Criteria) -> str:

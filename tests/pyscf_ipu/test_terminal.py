@@ -1,7 +1,9 @@
 """How a command ends, what it shows, and tables of aligned text."""
 
+import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,23 @@ def test_only_a_users_mistakes_lose_their_traceback(error, code, message, capsys
     else:
         assert exit_code("name", lambda: run) == code
     assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENAMETOOLONG, "too long", "a" * 300), "aa: too long; .* 255 bytes: give a"),
+        (OSError(errno.EMFILE, "too many"), "^x: too many; allow more files .*ulimit -n 1024"),
+    ],
+)
+def test_a_limit_of_the_system_is_one_sentence(capsys, error, words):
+    def parse():
+        raise error
+
+    assert exit_code("x", parse) == 2
+    said = capsys.readouterr().err
+    assert re.search(words, said)
+    assert said.count("\n") == 1
 
 
 def test_a_command_decides_its_own_exit_code():

@@ -1,9 +1,11 @@
 """The command: settings from flags, and one sentence for a user's mistake."""
 
+import os
 import subprocess
 import sys
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
+from pathlib import Path
 
 import pytest
 from fake_runs import FAKE
@@ -145,3 +147,21 @@ def _ends_quietly(line):
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 141)  # 0 if all was written before the reader went
     assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_few_open_files_are_one_sentence(tmp_path):
+    (tmp_path / "in.smi").write_text("C\n")
+    command = f"ulimit -n 14; exec {sys.executable} -m qm1b.cli generate in.smi --out out"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Too many open files; allow more files in this shell (`ulimit -n 1024`)" in done.stderr
+    assert done.stderr.count("\n") == 1

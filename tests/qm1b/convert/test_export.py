@@ -1,5 +1,7 @@
 """The Parquet file: QM1B's columns and Arrow types exactly, and only rows that are good."""
 
+import os
+
 import ase.io
 import duckdb
 import numpy as np
@@ -146,3 +148,20 @@ def test_extended_xyz_as_ase_reads_it(finished, tmp_path):
         assert atoms.arrays["mulliken_charges_e"].tolist() == row["mulliken_charges"].tolist()
         assert atoms.info["smiles"] == row["smiles"]
         assert not atoms.pbc.any()
+
+
+def test_names_as_long_as_the_system_allows(finished, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for ending in (".parquet", ".extxyz.gz", ".aselmdb", ".db"):
+        longest = "a" * (255 - len(ending)) + ending
+        assert main(["export", str(finished[0]), longest]) == 0
+        os.unlink(longest)
+        for words in (["a" + longest], [longest, "--all"]):
+            if ending in (".aselmdb", ".db") and "--all" in words:
+                continue
+            capsys.readouterr()
+            assert main(["export", str(finished[0]), *words]) == 2
+            said = capsys.readouterr().err
+            assert "255 bytes: give a shorter one" in said
+            assert said.count("\n") == 1
+            assert [path.name for path in tmp_path.iterdir() if path.name != "metadata.npz"] == []

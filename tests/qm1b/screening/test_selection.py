@@ -10,8 +10,9 @@ from rdkit import Chem
 from qm1b.cli import main
 from qm1b.commands.generate import SAMPLE
 from qm1b.errors import UserError
-from qm1b.inputs import read
-from qm1b.screening.selection import MOST_HYDROGENS, Criteria, select
+from qm1b.inputs import Record, read
+from qm1b.screening import selection
+from qm1b.screening.selection import BUFFER, MOST_HYDROGENS, Criteria, select
 from qm1b.settings import PRESETS, RunSettings
 
 SMILES = "CCCC\ta\nCC#N\nC1CC1\nc1cc[nH]c1 b\nC[C\nC=CC=C\nOCC\n[2H]C([2H])=O\nC#CC\n"
@@ -117,3 +118,31 @@ def test_a_folder_that_does_not_exist_is_said_before_anything_is_read(tmp_path, 
     out = tmp_path / "none" / "out.smi"
     assert main(["select", "no-such-file.smi", "--out", str(out)]) == 2
     assert f"there is no folder {out.parent}; make it first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("records", [1, 2 * BUFFER])
+def test_a_full_folder_for_temporary_files_is_named(tmp_path, monkeypatch, capsys, records):
+    """And not the folder of the result; a long input is noticed before its end."""
+    monkeypatch.setattr(selection.tempfile, "tempdir", "/scratch")
+    monkeypatch.setattr(selection.tempfile, "TemporaryFile", lambda **_: full())
+    read = []
+
+    def full():
+        return io.BufferedRandom(io.FileIO("/dev/full", "r+"), BUFFER)
+
+    def some(*_):
+        for _ in range(records):
+            read.append(None)
+            yield Record(1, "C")
+
+    monkeypatch.setattr(selection, "_records", some)
+    monkeypatch.setattr(Criteria, "hydrogens", lambda *_: 4)
+    (tmp_path / "in.smi").write_text("C\n")
+    out = tmp_path / "out.smi"
+    assert main(["select", str(tmp_path / "in.smi"), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "/scratch has no room for a byte per record (No space left on device)" in said
+    assert "TMPDIR=FOLDER qm1b select" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["in.smi"]
+    assert len(read) == 1 or len(read) < records
