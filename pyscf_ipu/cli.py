@@ -121,7 +121,7 @@ def info() -> str:
 
     from pyscf_ipu.codelets import describe
     from pyscf_ipu.host.disk_cache import kept_in
-    from pyscf_ipu.solver.memory import available_bytes
+    from pyscf_ipu.host.memory_limit import available_bytes
 
     devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
     rows = {

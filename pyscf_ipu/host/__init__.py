@@ -1,1 +1,1 @@
-"""The machine that this runs on: its cores, and the folder where compiled programs are kept."""
+"""The machine that this runs on: its cores and memory, and the folder of compiled programs."""

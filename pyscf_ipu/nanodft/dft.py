@@ -40,8 +40,8 @@ from pyscf.scf.hf import init_guess_by_minao
 from pyscf_ipu import Molecule, Settings, Solver
 from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.errors import ConvergenceError, TooLarge, UsageError
+from pyscf_ipu.host.memory_limit import available_bytes
 from pyscf_ipu.nanodft.integrals import INTEGRALS, Integrals, mole_of
-from pyscf_ipu.solver.memory import available_bytes
 from pyscf_ipu.xc import functional
 
 DEFAULT = Settings(grid_level=0, precision="float64")  # B3LYP/STO-3G

@@ -1,8 +1,5 @@
 """How much memory a program needs, and how much there is."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 
 from pyscf_ipu.codelets import native_in_use, strip_primitives
@@ -10,6 +7,7 @@ from pyscf_ipu.fitting.operators import exchange_parts
 from pyscf_ipu.gpu import has_kernel
 from pyscf_ipu.grid.blocks import KEPT_BYTES, PIECE_POINTS
 from pyscf_ipu.host.backend import device
+from pyscf_ipu.host.memory_limit import available_bytes
 from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
@@ -92,11 +90,3 @@ def device_bytes() -> int:
     """Memory of the accelerator that JAX may use."""
     stats = device().memory_stats() or {}
     return int(stats.get("bytes_limit", available_bytes()))
-
-
-def available_bytes() -> int:
-    """Memory of this machine, or of the container that the process runs in."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.exists() else "max"
-    return physical if text == "max" else min(physical, int(text))

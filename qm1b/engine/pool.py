@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 
+from pyscf_ipu.host.memory_limit import available_bytes
 from qm1b.engine import worker as engine_worker
 from qm1b.engine.buckets import Buckets
 from qm1b.engine.deaths import Deaths, probe
@@ -48,8 +49,6 @@ class ComputePool:
             engine: one like theirs, for this process to ask.
             log: takes their stdout and stderr.
         """
-        from pyscf_ipu.solver.memory import available_bytes
-
         self._log = log
         self._n_ao = ao_counter(engine)
         self.memory_bytes = functools.cache(memory_of(engine, factory, settings))

@@ -17,7 +17,7 @@ def pool(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "qm1b.process.worker.Worker.send", lambda self, job, _: setattr(self, "job", job)
     )
-    monkeypatch.setattr("pyscf_ipu.solver.memory.available_bytes", lambda: 100)
+    monkeypatch.setattr("qm1b.engine.pool.available_bytes", lambda: 100)
     need = {"small": 10, "large": 60, "huge": 900}
     engine = Solver(basis="sto-3g")
     monkeypatch.setattr(engine, "memory_bytes", need.__getitem__)
