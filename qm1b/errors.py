@@ -1,6 +1,12 @@
-"""What the command prints as one sentence instead of a traceback."""
+"""What the command prints as one sentence instead of a traceback, and what may befall one row."""
 
-from pyscf_ipu.errors import UsageError
+from numpy.linalg import LinAlgError
+
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 
 UserError = UsageError
 """The engine's mistakes of users are this package's, too, so that there is one kind to catch."""
+
+OF_CALCULATION = (ArithmeticError, LinAlgError, MemoryError, RuntimeError, InvalidMolecule)
+"""What a calculation raises because of its molecule; XLA's errors are RuntimeErrors.  Any other
+error is of the program, the settings or the machine, and ends the run."""

@@ -6,7 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
@@ -54,14 +54,8 @@ def check(values: object) -> Json:
 def complete(values: object) -> Json:
     """The manifest of a folder, which has every part that readers need; raises as `check`."""
     values = check(values)
-    lacking = [name for name in PARTS_OF_ALL if name not in values]
-    settings = values.get("settings", SETTINGS.parts)
-    lacking += [f"settings.{name}" for name in SETTINGS_OF_ALL if name not in settings]
-    for part, kind in (("input", INPUT), ("counts", COUNTS)):
-        there = values.get(part, kind.parts)
-        lacking += [f"{part}.{name}" for name in kind.parts if name not in there]
-    if lacking:
-        raise UserError(f"the manifest is damaged: it lacks {', '.join(lacking)}. {MEND}")
+    for problem in replace(MANIFEST, needed=PARTS_OF_ALL).problems(values, ""):
+        raise UserError(f"the manifest is damaged: {problem}. {MEND}")
     return values
 
 
@@ -81,18 +75,23 @@ class Kind:
 
 @dataclass(frozen=True)
 class Object:
-    """A JSON object by the names of its parts. Parts may be missing; others may be anything."""
+    """A JSON object by the names of its parts; others may be anything."""
 
     parts: Mapping[str, Kind | Object]
+    needed: tuple[str, ...] = ()
+    """Parts that may not be missing."""
 
     def problems(self, value: object, name: str) -> Iterator[str]:
         """As those of a `Kind`."""
         if not isinstance(value, dict):
             yield f"{name} is {shown(value)}: it must be an object with {', '.join(self.parts)}"
             return
+        of = f"{name}." if name else ""
+        if lacking := [of + part for part in self.needed if part not in value]:
+            yield f"it lacks {', '.join(lacking)}"
         for part, kind in self.parts.items():
             if part in value:
-                yield from kind.problems(value[part], f"{name}.{part}" if name else part)
+                yield from kind.problems(value[part], of + part)
 
 
 def shown(value: object) -> str:
@@ -208,7 +207,8 @@ SETTINGS = Object(
         "audit": _number(1.0),
         "unit_rows": _whole(1),
         "padding": _one_of("fine", "coarse"),
-    }
+    },
+    needed=SETTINGS_OF_ALL,
 )
 
 INPUT = Object(
@@ -217,14 +217,16 @@ INPUT = Object(
         "sha256": TEXT,
         "lines": COUNT,
         "skipped": _list_of(TEXT, "names"),
-    }
+    },
+    needed=("name", "sha256", "lines", "skipped"),
 )
 
 COUNTS = Object(
     {
         **dict.fromkeys(("units", "lines_read", "molecules", "rows"), COUNT),
         **dict.fromkeys(("statuses", "dropped"), _map_to(COUNT)),
-    }
+    },
+    needed=("units", "lines_read", "molecules", "rows", "statuses", "dropped"),
 )
 
 PROGRAM = Object({"shape": TEXT, "seconds": _number(), "cached": FLAG})
@@ -239,6 +241,7 @@ RUN = Object(
         "cluster": _or_null(TEXT),
         "versions": _map_to(TEXT),
         "programs": _list_of(PROGRAM, "programs"),
+        "troubles": _map_to(COUNT),
         "status": TEXT,
         "shard": TEXT,
         "merged": COUNT,

@@ -32,6 +32,8 @@ def outcome(summary: Summary) -> str:
     rate = (stats.rows - stats.rows_before) / max(stats.seconds, 1e-3)
     not_cached = [event for event in stats.compiles if not event.cached]
     dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
+    troubles = stats.troubles.most_common()
+    failed = "".join(f"{counted(n, 'row')}: {what}; see workers.log\n" for what, n in troubles)
     return (
         f"{counted(tally.rows, 'conformer')} of {tally.kept}{before} in {stats.seconds:.0f} s "
         f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
@@ -40,6 +42,7 @@ def outcome(summary: Summary) -> str:
         f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
         f"{len(stats.compiles) - len(not_cached)} loaded from the disk cache\n"
         f"compute processes waited for conformers: {stats.starved_seconds:.1f} s (in total)\n"
+        f"{failed}"
     )
 
 

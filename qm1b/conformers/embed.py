@@ -109,7 +109,10 @@ def _geometries(
         how, relaxation = ((name,) * settings.conformers for name in (GIVEN, NOT_RELAXED))
         found = Embeddings(given.numbers.astype(np.int64), copies, how, relaxation=relaxation)
         return found, given.input_atom
-    graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
+    bare = Chem.MolFromSmiles(candidate.smiles)
+    if bare is None:
+        raise RuntimeError("RDKit cannot read the SMILES that it wrote")
+    graph = Chem.AddHs(bare)
     seconds = RDKIT_SHARE * time_limit(settings)
     found = embeddings(graph, settings.conformers, seed, seconds=seconds, relax=settings.relax)
     return found, candidate.atoms.of_rows(graph) if candidate.atoms else ()

@@ -19,7 +19,7 @@ from pathlib import Path
 from qm1b.conformers.embed import Embedded, drop_of, embed, time_limit
 from qm1b.errors import UserError
 from qm1b.process.suspicion import Circumstances, Suspicion, how_it_died, named
-from qm1b.process.worker import Connection, Ready, Serve, Worker, last_words
+from qm1b.process.worker import Connection, Ready, Serve, Worker, ends_run, last_words
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
 
@@ -51,15 +51,18 @@ class Lost:
 def serve(conn: Connection, settings: RunSettings) -> None:
     """A worker: candidates in, `Embedded` out. The parent notices a hang or a crash."""
     embed(PROBE, replace(settings, conformers=1))  # imports RDKit
+    from rdkit.Chem import MolSanitizeException
+
     conn.send(Ready())
-    while True:
-        candidate: Candidate = conn.recv()
-        try:
-            result = embed(candidate, settings)
-        except Exception as error:  # RDKit raises RuntimeError and others
-            reason = drop_of(candidate, "embed_failed", str(error)[:200])
-            result = Embedded(candidate.line, (), reason)
-        conn.send(result)
+    with ends_run(conn):
+        while True:
+            candidate: Candidate = conn.recv()
+            try:
+                result = embed(candidate, settings)
+            except (RuntimeError, MolSanitizeException) as error:  # RDKit's
+                reason = drop_of(candidate, "embed_failed", str(error)[:200])
+                result = Embedded(candidate.line, (), reason)
+            conn.send(result)
 
 
 class EmbedPool:

@@ -36,11 +36,11 @@ class Engine(Protocol):
     """What computes, at one level of theory. `pyscf_ipu.solver.Solver` is one."""
 
     def n_ao(self, numbers: Sequence[int] | np.ndarray, /) -> int:
-        """AOs of some atomic numbers; raises ValueError if the basis lacks an element."""
+        """AOs of some atomic numbers; raises InvalidMolecule if the basis lacks an element."""
         ...
 
     def shape(self, molecule: Molecule, /, *, coarse: bool = ...) -> Hashable:
-        """The shape of a molecule; raises ValueError if the engine cannot compute it.
+        """The shape of a molecule; raises InvalidMolecule if the engine cannot compute it.
 
         With coarse, more molecules share one, for runs that are too short for many programs.
         """
@@ -114,7 +114,7 @@ def build(factory: str, level: Settings) -> Engine:
 def ao_counter(engine: Engine) -> Callable[[Iterable[int]], int]:
     """A function that counts the AOs of atomic numbers; it asks the engine once per element.
 
-    The function raises ValueError if the basis lacks an element.
+    The function raises InvalidMolecule if the basis lacks an element.
     """
     of_element = functools.cache(lambda number: engine.n_ao([number]))
     return lambda numbers: sum(of_element(int(number)) for number in numbers)

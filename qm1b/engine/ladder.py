@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from qm1b.engine.factory import Engine, EngineAt, at_precisions
+from qm1b.errors import OF_CALCULATION
 from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, Result
 from qm1b.settings import RunSettings
 
@@ -64,11 +65,12 @@ Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
 def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> list[Result]:
     """Results of all molecules: of the first attempt that converged, else of the plain one.
 
-    `Result.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0.
-    An error in the plain attempt is raised.
+    `Result.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0,
+    which `Result.troubles` names.  An error in the plain attempt is raised.
     """
     kept = run(molecules, None)
     attempts = [[_said(PLAIN, r)] for r in kept]
+    troubles: list[tuple[str, ...]] = [()] * len(kept)
     gaps = [_gap(r) for r in kept]
     ill = [r.status == ILL_CONDITIONED for r in kept]
     for rung in ladder:
@@ -83,24 +85,26 @@ def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> li
             continue
         found = _tried(run, [molecules[i] for i in chosen], rung)
         for i, result in zip(chosen, found, strict=True):
-            if result is None:
+            if isinstance(result, Exception):
                 attempts[i].append(f"{rung.name}:error:0")
+                troubles[i] += (f"the retry {rung.name} raised {type(result).__name__}",)
                 continue
             attempts[i].append(_said(rung.name, result))
             gaps[i] = min(gaps[i], _gap(result))
             if result.status == CONVERGED:
                 kept[i] = result
-    return [replace(r, attempts=" ".join(a)) for r, a in zip(kept, attempts, strict=True)]
+    said = zip(kept, attempts, troubles, strict=True)
+    return [replace(r, attempts=" ".join(a), troubles=t) for r, a, t in said]
 
 
-def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | None]:
-    """The results of a rung; None for each molecule with which it raises."""
+def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | Exception]:
+    """The results of a rung; what it raises with a molecule instead of that one's."""
     try:
         return [*run(molecules, rung)]
-    except Exception:
+    except OF_CALCULATION as error:
         traceback.print_exc()  # into workers.log
         if len(molecules) == 1:
-            return [None]
+            return [error]
         return [result for one in molecules for result in _tried(run, [one], rung)]
 
 

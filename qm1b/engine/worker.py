@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from pyscf_ipu.errors import InvalidMolecule, UntrustedCache, UsageError
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.ladder import climb, ladder_for, run_of
 from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
-from qm1b.process.worker import Connection, Ready
+from qm1b.process.worker import Connection, Ready, ends_run
 from qm1b.reference.inline_audit import audited
 from qm1b.rows.identity import is_drawn
 from qm1b.rows.schema import Conformer, Result
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 ERROR_CHARACTERS = 300
 
+OF_NO_MOLECULE = (UsageError, UntrustedCache, ImportError, ConnectionError)
+"""The settings or the machine, but for an InvalidMolecule.  Every row would meet the same."""
+
 
 def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     """A worker: `Job` in; `Compiling`, `Compiled` and `Done` or `Failed` out."""
@@ -34,31 +38,37 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     ladder = ladder_for(settings.retry)
     conn.send(Ready())
     compiled: set[tuple[Hashable, bool]] = set()
-    while True:
-        job: Job = conn.recv()
-        try:
-            results: dict[int, Result] = {}
-            for stability, members in _parts(job, settings).items():
-                if (job.shape, stability) not in compiled:
-                    conn.send(Compiling(job.shape))
-                    ready = _ready(engine, job.shape, stability, forces=settings.forces)
-                    compiled.add((job.shape, stability))
-                    if ready is not None:
-                        conn.send(ready)
-                molecules = [_molecule(job.conformers[i]) for i in members]
-                run = run_of(
-                    job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
-                )
-                found = climb(run, molecules, ladder)
-                results |= dict(zip(members, found, strict=True))
-            in_order = [results[i] for i in range(len(job.conformers))]
-            share, seed = settings.audit, settings.seed
-            conn.send(Done(audited(job.conformers, in_order, level, share=share, seed=seed)))
-        except (BrokenPipeError, ConnectionError):
-            raise  # the pipe is gone, and so is the parent
-        except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            conn.send(Failed(text[:ERROR_CHARACTERS]))
+
+    def computed(job: Job) -> list[Result]:
+        results: dict[int, Result] = {}
+        for stability, members in _parts(job, settings).items():
+            if (job.shape, stability) not in compiled:
+                conn.send(Compiling(job.shape))
+                ready = _ready(engine, job.shape, stability, forces=settings.forces)
+                compiled.add((job.shape, stability))
+                if ready is not None:
+                    conn.send(ready)
+            molecules = [_molecule(job.conformers[i]) for i in members]
+            run = run_of(
+                job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
+            )
+            found = climb(run, molecules, ladder)
+            results |= dict(zip(members, found, strict=True))
+        return [results[i] for i in range(len(job.conformers))]
+
+    share, seed = settings.audit, settings.seed
+    with ends_run(conn):
+        while True:
+            job: Job = conn.recv()
+            try:
+                results = computed(job)
+            except Exception as error:
+                if isinstance(error, OF_NO_MOLECULE) and not isinstance(error, InvalidMolecule):
+                    raise
+                text = " ".join(f"{type(error).__name__}: {error}".split())
+                conn.send(Failed(text[:ERROR_CHARACTERS]))
+            else:
+                conn.send(Done(audited(job.conformers, results, level, share=share, seed=seed)))
 
 
 def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> Compiled | None:

@@ -8,17 +8,18 @@ read. Ragged values are flat with offsets: one large read instead of many small.
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
+from pyscf_ipu.terminal import counted
 from qm1b.errors import UserError
 from qm1b.folder import checksum
 from qm1b.folder.manifest import Manifest
-from qm1b.manifest_schema import MEND, complete
+from qm1b.manifest_schema import MEND, SETTINGS, complete
 from qm1b.process.files import atomic_write, not_written, write_json
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
@@ -101,14 +102,25 @@ def settings_of_run(folder: Path) -> Json | None:
     """The settings of the run that has left shards in a folder; None if there are none.
 
     The shards know them for certain, the manifest says them if all shards are damaged.
+
+    Raises:
+        UserError: nothing of a run that is there says them.
     """
     found = shards(folder)
+    problem = ""
     for path in found:
-        with suppress(UserError, KeyError, ValueError):
-            return json.loads(read_attributes(path)["settings"])
-    with suppress(UserError):
+        try:
+            return _settings(path, read_attributes(path))
+        except UserError as error:
+            problem = problem or str(error)
+    try:
         return read_manifest(folder).settings if found else None
-    return None
+    except UserError as error:
+        raise UserError(
+            f"the run in {folder} cannot be resumed as it was, because neither its "
+            f"{counted(len(found), 'shard')} nor its manifest say its settings ({problem}; "
+            f"{error}); give --padding and --max-aos as the run had them, or another --out"
+        ) from None
 
 
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
@@ -188,6 +200,17 @@ def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[st
             data = group.create_dataset(f.name, data=array.reshape(shape))
         data.attrs["units"] = f.unit
         data.attrs["description"] = f.text
+
+
+def _settings(path: Path, attributes: Json) -> Json:
+    """The settings that a shard says; raises UserError if they are not those of a run."""
+    try:
+        found = json.loads(attributes.get("settings", "null"))
+    except (TypeError, ValueError, RecursionError):
+        found = {}
+    for problem in SETTINGS.problems(found, "settings"):
+        raise UserError(f"shard {path}: {problem}")
+    return found
 
 
 def _text(value: str) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from pyscf_ipu.terminal import counted
 from qm1b.rows.schema import CONVERGED, Json
@@ -91,19 +90,16 @@ class Tally(Counts):
         return counted(self.kept_lines, "input line")
 
     @classmethod
-    def from_dict(cls, values: Any) -> Tally:
-        """The counts in a manifest; zero if it lacks them, for a new run counts the shards."""
-        try:
-            return cls(
-                units=int(values["units"]),
-                lines=int(values["lines_read"]),
-                molecules=int(values["molecules"]),
-                rows=int(values["rows"]),
-                statuses=Counter(values["statuses"]),
-                drops=Counter(values["dropped"]),
-            )
-        except (KeyError, TypeError, ValueError):
-            return cls()
+    def from_dict(cls, values: Json) -> Tally:
+        """The counts in a manifest that has been checked (`qm1b.manifest_schema`)."""
+        return cls(
+            units=values["units"],
+            lines=values["lines_read"],
+            molecules=values["molecules"],
+            rows=values["rows"],
+            statuses=Counter(values["statuses"]),
+            drops=Counter(values["dropped"]),
+        )
 
     def to_dict(self) -> Json:
         """The counts for a manifest."""

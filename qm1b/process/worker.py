@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
+from pyscf_ipu.errors import MISTAKES
+from qm1b.errors import UserError
 from qm1b.process.files import not_written
 
 Connection = connection.Connection
@@ -37,6 +40,28 @@ _CONTEXT = mp.get_context("spawn")  # fork and the threads of RDKit, XLA and ric
 @dataclass(frozen=True)
 class Ready:
     """First message of a worker: its imports are done, and it can take a job."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Last message of a worker that is of no use: it ends the run."""
+
+    error: str
+    is_mistake: bool
+    """Whether it is a sentence for the user; else the log has a traceback."""
+
+
+@contextmanager
+def ends_run(conn: Connection) -> Iterator[None]:
+    """What a worker raises inside is the fault of no molecule, and `Worker.messages` raises it."""
+    try:
+        yield
+    except (EOFError, BrokenPipeError, ConnectionError):
+        raise  # the pipe is gone, and so is the parent
+    except Exception as error:
+        traceback.print_exc()
+        is_mistake = isinstance(error, MISTAKES)
+        conn.send(Broken(str(error) if is_mistake else repr(error)[:1000], is_mistake))
 
 
 @dataclass
@@ -110,12 +135,26 @@ class Worker:
         return used - self._cpu_then < BUSY_SHARE * (time.monotonic() - self._began)
 
     def messages(self) -> Iterator[Any]:
-        """The messages that have arrived; raises EOFError when the process is dead."""
+        """The messages that have arrived.
+
+        Raises:
+            EOFError: the process is dead.
+            UserError: it cannot work with these settings, or on this machine.
+            RuntimeError: it met an error of the program.
+        """
         try:
             while self.conn.poll():
-                yield self.conn.recv()
+                message = self.conn.recv()
+                if isinstance(message, Broken):
+                    break
+                yield message
+            else:
+                return
         except (OSError, EOFError) as error:
             raise EOFError("worker died") from error
+        if message.is_mistake:
+            raise UserError(message.error)
+        raise RuntimeError(f"{self.name} failed: {message.error}; {self.log} has the traceback")
 
     def stop(self) -> int | None:
         """Kill the process and return its exit code (negative: the signal)."""

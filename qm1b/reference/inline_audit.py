@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pyscf_ipu.settings import Settings
+from qm1b.errors import OF_CALCULATION
 from qm1b.reference.recompute import recompute
 from qm1b.rows.identity import is_drawn
 from qm1b.rows.schema import CONVERGED, Conformer, Result
@@ -30,8 +31,8 @@ def audited(
 ) -> tuple[Result, ...]:
     """The results; those of audited conformers with PySCF's numbers.
 
-    PySCF's numbers stay NaN if either calculation has not converged, and if PySCF raises. An audit
-    never changes the numbers of its row.
+    PySCF's numbers stay NaN if either calculation has not converged, and if PySCF raises, which
+    `Result.troubles` says. An audit never changes the numbers of its row.
     """
     if not share:
         return tuple(results)
@@ -47,14 +48,18 @@ def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Re
     try:
         form = result.jk or level.form(result.n_ao)
         found = recompute(conformer, level.with_form(form), forces=bool(result.forces))
-    except Exception:
+    except OF_CALCULATION as error:
         traceback.print_exc()  # into workers.log
-        return result
+        return _without(result, f"raised {type(error).__name__}")
     if not found.converged:
-        return result
+        return _without(result, "did not converge")
     names = ("energy", "homo", "lumo", "dipole")
     result = replace(result, **{f"reference_{name}": getattr(found, name) for name in names})
     if found.forces is None:
         return result
     error = np.abs(np.subtract(result.forces, found.forces)).max()
     return replace(result, reference_forces_error=float(error))
+
+
+def _without(result: Result, why: str) -> Result:
+    return replace(result, troubles=(*result.troubles, f"the audit {why}"))

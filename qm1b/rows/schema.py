@@ -106,6 +106,8 @@ class Result:
     reference_dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
     reference_forces_error: float = float("nan")
     """The largest component of forces minus PySCF's, if the row was audited, in Hartree/Bohr."""
+    troubles: tuple[str, ...] = ()
+    """What failed beside the row: a retry, its audit. The run counts them; they are not stored."""
 
     @property
     def gap(self) -> float:

@@ -242,6 +242,7 @@ class _Generation:
                 {"shape": e.label, "seconds": round(e.seconds or 0.0, 2), "cached": e.cached}
                 for e in self.stats.compiles
             ],
+            "troubles": dict(sorted(self.stats.troubles.items())),
         }
         self.out.write_manifest(status, this_run)
 

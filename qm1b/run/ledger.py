@@ -6,6 +6,7 @@ that exists is complete, and the names of the shards tell what is left to do.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from qm1b.rows.schema import CONVERGED, Drop, Row
 from qm1b.rows.suspects import flagged
@@ -57,8 +58,10 @@ class Ledger:
         """
         line = row.conformer.line
         unit = self._unit(line)
-        if row.result.status != CONVERGED:
-            row = unit.before.get(row.place, row)
+        if row.result.status != CONVERGED and (before := unit.before.get(row.place)):
+            ended = f"the search for a lower state ended as {row.result.status.split(':')[0]}"
+            troubles = (*before.result.troubles, *row.result.troubles, ended)
+            row = replace(before, result=replace(before.result, troubles=troubles))
         unit.rows.append(row)
         left = (unit.open[line] or 0) - 1
         unit.open[line] = left

@@ -201,7 +201,7 @@ class Pipeline:
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
         """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
-        from pyscf_ipu.errors import TooLarge, UsageError
+        from pyscf_ipu.errors import InvalidMolecule, TooLarge
         from pyscf_ipu.molecule.molecule import Molecule
 
         first = result.conformers[0]
@@ -210,7 +210,7 @@ class Pipeline:
             molecule = Molecule(first.numbers, first.positions, first.charge, smiles=first.smiles)
             try:
                 self.shape_of[key] = self.engine.shape(molecule, coarse=self.settings.coarse)
-            except UsageError as error:
+            except InvalidMolecule as error:  # any other error is none of the molecule's
                 reason = "too_large" if isinstance(error, TooLarge) else "invalid"
                 return Drop(result.line, first.smiles, reason, detail=str(error), id=first.id)
         return self.shape_of[key]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from pyscf_ipu.terminal import counted
@@ -44,6 +44,8 @@ class Stats(Counts):
     """Compute processes, which make programs at the same time."""
     starved_seconds: float = 0.0
     """Time that compute processes waited for conformers, summed over the processes."""
+    troubles: Counter[str] = field(default_factory=Counter)
+    """Rows of this run beside which something failed (`Result.troubles`)."""
     start: float = field(default_factory=time.monotonic)
     _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
     _made: list[tuple[float, float]] = field(default_factory=list, init=False)
@@ -64,6 +66,7 @@ class Stats(Counts):
         """A unit is done elsewhere."""
         kept = self.kept_lines
         super().add_unit(unit, lines)
+        self.troubles.update(name for row in unit.rows for name in row.result.troubles)
         self.missing += (self.kept_lines - kept) * self.conformers - len(unit.rows)
         self._tick()
 
@@ -71,12 +74,14 @@ class Stats(Counts):
         """One conformer is done."""
         self.rows += 1
         self.statuses[row.result.status.split(":")[0]] += 1
+        self.troubles.update(row.result.troubles)
         self._tick()
 
     def uncount_row(self, row: Row) -> None:
         """One conformer is to be done once more."""
         self.rows -= 1
         self.statuses[row.result.status.split(":")[0]] -= 1
+        self.troubles -= Counter(row.result.troubles)
 
     def _tick(self) -> None:
         """Remember the rows of the last minute."""

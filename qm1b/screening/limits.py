@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rdkit import Chem
 
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, symbol_of
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.errors import InvalidMolecule
 
 SHOWN = 200
 """Characters of a dropped line that are kept."""
@@ -33,7 +33,8 @@ class Limits:
     """The limits that a molecule must keep."""
 
     n_ao: Callable[[list[int]], int]
-    """Number of AOs of some atomic numbers; raises UsageError if the basis lacks an element."""
+    """Number of AOs of some atomic numbers; raises InvalidMolecule if the basis lacks an
+    element."""
     max_aos: int
     keep_charged: bool = False
 
@@ -60,7 +61,7 @@ class Limits:
                 raise Dropped("unsupported_element", f"{name}; H to Kr are computed")
             try:
                 self.n_ao([number])
-            except UsageError as error:
+            except InvalidMolecule as error:
                 raise Dropped("unsupported_element", f"{symbol_of(number)}: {error}") from None
         n_ao = self.n_ao(numbers)
         if n_ao > self.max_aos:

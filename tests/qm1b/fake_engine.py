@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule, TooLarge, UnknownBasis
+from pyscf_ipu.errors import InvalidMolecule, TooLarge, UnknownBasis, UsageError
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 19), 9)}
 AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18)}
@@ -189,6 +189,27 @@ class Fragile64(Solver):
         if self.precision == "float64" and any(16 in m.numbers for m in molecules):
             raise RuntimeError("no such eigenvalue")
         return super().run(shape, molecules, convergence, forces, stability)
+
+
+class WrongMachine(Solver):
+    """Raises what is no fault of a molecule, at the step that FAKE_OUTAGE names."""
+
+    def shape(self, molecule, coarse=False):
+        self.may_fail("shape")
+        return super().shape(molecule, coarse)
+
+    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
+        self.may_fail("run")
+        if convergence is not None:
+            self.may_fail("retry")
+        return super().run(shape, molecules, convergence, forces, stability)
+
+    def may_fail(self, step):
+        where, _, what = os.environ["FAKE_OUTAGE"].partition(" ")
+        if where == step:
+            raise {"setting": UsageError, "bug": ValueError, "import": ImportError}[what](
+                "PYSCF_IPU_SWITCH=maybe: set it to on or off"
+            )
 
 
 def refuse(**level):

@@ -106,11 +106,21 @@ def give_free_atoms(folder, energies=FREE_ATOMS):
     values = json.loads(path.read_text()) | {"free_atom_energies_hartree": energies}
     path.write_text(json.dumps(values))
     for path in shards.shards(folder):
-        path.write_bytes(path.read_bytes()[checksum.BLOCK :])
-        with h5py.File(path, "r+") as file:
-            file["rows/atomisation_energy"][:] = np.nan
-        path.write_bytes(checksum.sealed(b"\0" * checksum.BLOCK + path.read_bytes()))
+        seal_again(
+            path,
+            lambda file: file["rows/atomisation_energy"].write_direct(
+                np.full(len(file["rows/line"]), np.nan)
+            ),
+        )
     return folder
+
+
+def seal_again(path, change):
+    """Change an open shard, and give it a checksum that is right."""
+    path.write_bytes(path.read_bytes()[checksum.BLOCK :])
+    with h5py.File(path, "r+") as file:
+        change(file)
+    path.write_bytes(checksum.sealed(b"\0" * checksum.BLOCK + path.read_bytes()))
 
 
 def command(*arguments, **options):

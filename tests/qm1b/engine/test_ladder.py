@@ -9,6 +9,7 @@ from fake_runs import fake_run
 
 from pyscf_ipu.errors import TooLarge
 from pyscf_ipu.molecule.molecule import Molecule
+from qm1b.commands.ending import outcome
 from qm1b.engine import ladder
 from qm1b.engine.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
 from qm1b.folder import shards
@@ -115,11 +116,27 @@ def test_a_rung_that_raises_leaves_the_plain_result_and_its_neighbours_alone():
 
 
 def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
-    out, _ = fake_run(tmp_path, "S\n[SiH4]\n", conformers=1, factory="fake_engine:Fragile64")
+    out, summary = fake_run(tmp_path, "S\n[SiH4]\n", conformers=1, factory="fake_engine:Fragile64")
     (path,) = shards.shards(out)
     shard = shards.read_shard(path)
     assert shard["status"].tolist() == ["not_converged"] * 2
     assert all(text.endswith(" second_order:error:0") for text in shard["attempts"])
+    expected = {
+        "the retry second_order raised RuntimeError": 1,
+        "the retry second_order raised TooLarge": 1,
+    }
+    assert shards.read_manifest(out).runs[-1]["troubles"] == expected
+    assert "1 row: the retry second_order raised TooLarge; see workers.log" in outcome(summary)
+
+
+def test_an_error_of_the_program_is_no_failed_retry():
+    def run(molecules, rung):
+        if rung:
+            raise TypeError("no such argument")
+        return [Result("not_converged", 1) for _ in molecules]
+
+    with pytest.raises(TypeError):
+        climb(run, [0], LADDER)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -7,9 +7,11 @@ import pytest
 from fake_runs import fake_run
 
 from qm1b.cli import main
+from qm1b.commands.ending import outcome
 from qm1b.folder import shards
+from qm1b.reference import inline_audit
 from qm1b.reference.inline_audit import audited, is_audited
-from qm1b.reference.recompute import recompute
+from qm1b.reference.recompute import Reference, recompute
 from qm1b.rows.schema import Conformer, Result
 from qm1b.settings import PRESETS
 
@@ -82,12 +84,37 @@ def test_a_share_is_at_most_all(tmp_path, capsys):
     assert "0 to 1" in capsys.readouterr().err
 
 
-def test_an_audit_never_changes_a_row(monkeypatch):
-    def fails(*_, **__):
-        raise RuntimeError("no such basis")
+def raising(error):
+    def recompute(*_, **__):
+        raise error
 
+    return recompute
+
+
+def test_an_audit_that_fails_is_named_and_changes_no_number(monkeypatch):
     not_ours = Result("not_converged", 2, energy=-1.0)
     assert audited(conformers(1), [not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
-    monkeypatch.setattr("qm1b.reference.inline_audit.recompute", fails)
     ours = Result("converged", 2, energy=-1.0)
-    assert audited(conformers(1), [ours], LEVEL, 1.0, seed=0) == (ours,)
+    monkeypatch.setattr(inline_audit, "recompute", raising(np.linalg.LinAlgError("singular")))
+    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
+    assert found == replace(ours, troubles=("the audit raised LinAlgError",))
+    monkeypatch.setattr(inline_audit, "recompute", lambda *_, **__: Reference((), 0.0))
+    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
+    assert found == replace(ours, troubles=("the audit did not converge",))
+
+
+@pytest.mark.parametrize("error", [TypeError("no such argument"), ImportError("no dftd3")], ids=str)
+def test_an_error_of_the_program_is_no_failed_audit(error, monkeypatch, tmp_path):
+    monkeypatch.setattr(inline_audit, "recompute", raising(error))
+    with pytest.raises(RuntimeError, match=rf"qm1b-compute failed: .*{error}.*workers.log"):
+        fake_run(tmp_path, "O\n", workers=1, conformers=1, audit=1.0)
+    out = tmp_path / "out-1"
+    assert shards.read_manifest(out).status == "failed"
+    assert not shards.shards(out)
+
+
+def test_failed_audits_are_counted(monkeypatch, tmp_path):
+    monkeypatch.setattr(inline_audit, "recompute", raising(RuntimeError("out of scratch")))
+    out, summary = fake_run(tmp_path, "O\nC\n", conformers=2, audit=1.0)
+    assert shards.read_manifest(out).runs[-1]["troubles"] == {"the audit raised RuntimeError": 4}
+    assert "4 rows: the audit raised RuntimeError; see workers.log" in outcome(summary)

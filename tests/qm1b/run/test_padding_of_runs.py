@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from fake_runs import MANY, fake_run, settings
+from fake_runs import MANY, fake_run, seal_again, settings
 
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
@@ -72,6 +72,37 @@ def test_the_padding_of_a_folder_is_found(taken, harm, copied):
         assert with_padding(settings(), out, rows).padding == taken
     other = {"fine": "coarse", "coarse": "fine"}[taken]
     assert with_padding(settings(padding=other), out, 39).padding == other
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"settings": 3}'])
+def test_a_padding_that_nothing_says_is_not_chosen_anew(copied, text):
+    out = copied("fine")
+    (out / shards.MANIFEST).write_text(text)
+    for path in shards.shards(out):
+        os.truncate(path, 2000)
+    with pytest.raises(UserError, match=r"shard-00000.h5 is damaged.*manifest.*give --padding"):
+        with_padding(settings(), out, 39)
+    assert with_padding(settings(padding="fine"), out, 39).padding == "fine"
+
+
+@pytest.mark.parametrize("said", [None, "no JSON", "[" * 50_000, '{"padding": "wide"}', 3], ids=str)
+def test_a_shard_that_says_no_settings_is_passed_over(copied, said):
+    out = copied("coarse")
+    (out / shards.MANIFEST).unlink()
+    (first, *others) = shards.shards(out)
+    seal_again(
+        first,
+        lambda file: (
+            file.attrs.pop("settings")
+            if said is None
+            else (file.attrs.__setitem__("settings", said))
+        ),
+    )
+    assert shards.settings_of_run(out)["padding"] == "coarse"
+    for path in others:
+        path.unlink()
+    with pytest.raises(UserError, match=r"shard-00000.h5.*settings"):
+        shards.settings_of_run(out)
 
 
 def test_a_folder_without_shards_holds_no_choice(copied, tmp_path):

@@ -63,6 +63,7 @@ def test_a_second_look_that_fails_loses_nothing(tmp_path):
     for name in names:
         np.testing.assert_array_equal(before[name], after[name])
     assert sum(summary.stats.statuses.values()) == summary.tally.rows
+    assert set(summary.stats.troubles) == {"the search for a lower state ended as error"}
 
 
 def test_shards_of_an_earlier_version_are_read(tmp_path):
