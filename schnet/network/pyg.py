@@ -4,11 +4,15 @@ Its lengths are in Angstrom, ours in Bohr: the cutoff is converted, and with it 
 centres and widths are fractions of it. The only other length is the dipole's.
 """
 
+import re
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,6 +24,14 @@ from schnet.network.model import Interaction, Linear, SchNet
 
 Weights = Mapping[str, np.ndarray]
 M = TypeVar("M", bound=eqx.Module)
+
+MOST_BYTES = 1 << 30
+"""Of the arrays in a file, unpacked: far above any SchNet."""
+
+_BLOCK = re.compile(r"interactions\.([0-9]{1,3})\.")
+_DAMAGE = (OSError, EOFError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+_DAMAGE += (RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+"""What NumPy, torch and their containers raise for damaged files."""
 
 
 class Imported(NamedTuple):
@@ -34,16 +46,22 @@ class Imported(NamedTuple):
 def read(path: Path) -> dict[str, np.ndarray]:
     """Read the weights in an .npz file, or in a .pt file if torch is installed; raises UserError
     if that fails."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist; give a state_dict as .npz or .pt")
+    if not path.is_file():
+        raise UserError(f"{path} does not exist or is no file; give a state_dict as .npz or .pt")
     tensors = None if path.suffix == ".npz" else _torch_load(path)
     try:
         if tensors is not None:
             return {name: np.asarray(value) for name, value in tensors.items()}
+        with zipfile.ZipFile(path) as packed:
+            if sum(member.file_size for member in packed.infolist()) > MOST_BYTES:
+                raise UserError(f"{path} unpacks to more than {MOST_BYTES >> 20} MiB")
         with np.load(path) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, AttributeError, KeyError) as error:
-        raise UserError(f"{path} is not a state_dict of weights ({error})") from None
+    except UserError:
+        raise
+    except _DAMAGE as error:
+        what = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UserError(f"{path} is not a state_dict of weights ({what})") from None
 
 
 def _torch_load(path: Path) -> Mapping[str, object]:
@@ -58,10 +76,10 @@ def _torch_load(path: Path) -> Mapping[str, object]:
 
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError) as error:
-        first = str(error).splitlines()[0]
+    except (*_DAMAGE, pickle.UnpicklingError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path} is not a state_dict: save model.state_dict() ({first})") from None
-    return found.get("state_dict", found)
+    return found.get("state_dict", found) if isinstance(found, Mapping) else {}
 
 
 def convert(
@@ -91,37 +109,56 @@ def convert(
 def _convert(
     weights: Weights, readout: Readout, neighbours: int, mean: float, std: float
 ) -> Imported:
-    centres = weights["distance_expansion.offset"]
+    centres = _array(weights, "distance_expansion.offset", 1)
+    blocks = [found[1] for name in weights if (found := _BLOCK.match(name))]
     config = ModelConfig(
-        width=weights["embedding.weight"].shape[1],
-        filters=weights["interactions.0.mlp.0.weight"].shape[0],
-        interactions=1
-        + max(int(k.split(".")[1]) for k in weights if k.startswith("interactions.")),
+        width=_array(weights, "embedding.weight", 2).shape[1],
+        filters=_array(weights, "interactions.0.mlp.0.weight", 2).shape[0],
+        interactions=1 + max(map(int, blocks)),
         gaussians=len(centres),
-        cutoff_bohr=float(centres[-1]) / BOHR_TO_ANGSTROM,
+        cutoff_bohr=float(centres[-1:].sum()) / BOHR_TO_ANGSTROM,
         neighbours=neighbours,
         readout=readout,
     )
     config.check()
-    references = weights.get("atomref.weight")
+    has_references = "atomref.weight" in weights
+    references = _array(weights, "atomref.weight", 2)[:, 0] if has_references else None
     if references is not None and readout == "mean":
         raise UserError(
             "these weights have atom references, which --readout mean would average: networks with "
             "atom references need --readout sum"
         )
+    scale = _array({"scale": np.ravel(weights.get("scale", 1.0))}, "scale", 1).prod()
     # Charges times positions, which are in Bohr here: the dipole's only length.
     mean, std = (0.0, BOHR_TO_ANGSTROM) if readout == "dipole" else (mean, std)
     model = _made(
         SchNet,
-        embedding=jnp.asarray(weights["embedding.weight"], jnp.float32),
+        embedding=jnp.asarray(_array(weights, "embedding.weight", 2), jnp.float32),
         interactions=[_block(weights, f"interactions.{i}.") for i in range(config.interactions)],
         out_1=_linear(weights, "lin1"),
-        out_2=_scaled(_linear(weights, "lin2"), mean, std * float(weights.get("scale", 1.0))),
+        out_2=_scaled(_linear(weights, "lin2"), mean, std * float(scale)),
         cutoff_bohr=config.cutoff_bohr,
         n_gaussians=config.gaussians,
         readout=readout,
     )
-    return Imported(model, config, None if references is None else references[:, 0])
+    sizes, expected = (
+        [leaf.shape for leaf in jax.tree.leaves(one)]
+        for one in (model, eqx.filter_eval_shape(SchNet, config, jax.random.key(0)))
+    )
+    if sizes != expected:
+        raise UserError(f"the weights have the sizes {sizes}, a network of {config} {expected}")
+    return Imported(model, config, references)
+
+
+def _array(weights: Weights, name: str, dimensions: int) -> np.ndarray:
+    """Weights that are numbers, all finite; raises UserError for others."""
+    found = weights[name]
+    if found.ndim != dimensions or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
+        raise UserError(
+            f"the weight {name} must be {dimensions}-dimensional, with finite numbers, but has the "
+            f"shape {found.shape} of {found.dtype}: the file is damaged, or of another network"
+        )
+    return found
 
 
 def _block(weights: Weights, prefix: str) -> Interaction:
@@ -138,8 +175,8 @@ def _block(weights: Weights, prefix: str) -> Interaction:
 def _linear(weights: Weights, name: str, bias: bool = True) -> Linear:
     return _made(
         Linear,
-        weight=jnp.asarray(weights[f"{name}.weight"].T, jnp.float32),
-        bias=jnp.asarray(weights[f"{name}.bias"], jnp.float32) if bias else None,
+        weight=jnp.asarray(_array(weights, f"{name}.weight", 2).T, jnp.float32),
+        bias=jnp.asarray(_array(weights, f"{name}.bias", 1), jnp.float32) if bias else None,
     )
 
 

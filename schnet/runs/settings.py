@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from operator import index
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 
+from qm1b.manifest_schema import shown
 from qm1b.process.files import write_text
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Optimizer, Schedule
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_BYTES, MOST_DEPTH = 1 << 16, 16
+"""Of a config.yaml, and of what lies within one another in it."""
 
 LATER = {
     "rows.conformers_per_molecule": None,
@@ -127,14 +130,36 @@ def write_yaml(path: Path, settings: TrainSettings) -> None:
 
 def read_yaml(path: Path, kind: type[T]) -> T:
     """Read a dataclass of settings from a YAML file; missing settings have their defaults. Raises
-    UserError if the file cannot be read, and as `structured`."""
+    UserError if the file cannot be read or is no plain YAML, and as `structured`."""
     try:
-        values = yaml.safe_load(path.read_text())
+        with open(path, "rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise UserError(f"--config {path} cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    if len(data) > MOST_BYTES:
+        raise UserError(f"--config {path} is longer than {MOST_BYTES} bytes: it is no config.yaml")
+    try:
+        plain = _is_plain(yaml.parse(data, yaml.SafeLoader))
+        values = yaml.safe_load(data) if plain else None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: of a date or a number
         raise UserError(f"--config {path} is not YAML: {str(error).splitlines()[0]}") from None
+    if not plain:
+        raise UserError(
+            f"--config {path} has aliases, or mappings and lists within one another beyond "
+            f"{MOST_DEPTH}: write each setting out, as `schnet train` does in config.yaml"
+        )
     return structured(values or {}, kind, path)
+
+
+def _is_plain(events: Iterable[yaml.Event]) -> bool:
+    """Whether YAML has no alias, which a few bytes can multiply beyond all memory, and no depth."""
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_DEPTH or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def structured(values: object, kind: type[T], path: Path) -> T:
@@ -159,7 +184,7 @@ def _converter() -> Converter:
     from cattrs import Converter
 
     converter = Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(int, _leaf("a whole number", index))
+    converter.register_structure_hook(int, _leaf("a whole number of 64 bits", _whole))
     converter.register_structure_hook(bool, _flag)
     converter.register_structure_hook(float, _leaf("a number", float))  # YAML reads 1e-4 as text
     converter.register_structure_hook(str, _leaf("text", str.__str__))
@@ -176,15 +201,22 @@ def _leaf(name: str, convert: Callable[[Any], T]) -> Callable[[object, object], 
             if isinstance(value, bool):  # which Python counts as a number
                 raise TypeError
             return convert(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"is {value!r}, which is not {name}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"is {shown(value)}, which is not {name}") from None
 
     return structure
 
 
+def _whole(value: Any) -> int:
+    found = index(value)
+    if not -(2**63) <= found < 2**63:
+        raise ValueError
+    return found
+
+
 def _flag(value: object, _: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"is {value!r}, which is not true or false")
+        raise ValueError(f"is {shown(value)}, which is not true or false")
     return value
 
 
@@ -194,7 +226,7 @@ def _paths(value: Any) -> tuple[Path, ...]:
 
 def _one_of(value: object, kind: object) -> object:
     if value not in get_args(kind):
-        raise ValueError(f"is {value!r}; allowed are {', '.join(map(str, get_args(kind)))}")
+        raise ValueError(f"is {shown(value)}; allowed are {', '.join(map(str, get_args(kind)))}")
     return value
 
 

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -10,6 +11,11 @@ from schnet.network.config import ModelConfig, Optimizer, Schedule
 from schnet.network.model import SchNet
 from schnet.runs import checkpoint, logs
 from schnet.runs.settings import Data, TrainSettings, read_yaml, to_dict, write_yaml
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{b}: &{b} [{','.join(['*' + a] * 9)}]\n" for a, b in pairwise("abcdefghijkl")
+)
+"""Half a kilobyte that stands for 9^12 texts."""
 
 SETTINGS = TrainSettings(
     Data(data=(Path("a.parquet"),), target="energy", limit=7),
@@ -40,11 +46,29 @@ def test_settings_come_back_from_yaml(tmp_path):
         ("seed: [", "is not YAML"),
         ("optimizer: {loss: l3}", "loss is 'l3'; allowed are l1, huber, mse"),
         ("model: {readout: 3}", "readout is 3; allowed are sum, mean, dipole"),
+        ("seed: 2020-99-99", "is not YAML: month must be"),
+        ("seed: " + "9" * 5000, "is not YAML: .*4300"),
+        ("seed: " + "9" * 100_000, "longer than 65536 bytes"),
+        ("seed: 0x" + "f" * 60_000, "seed is too long a number, which is not a whole number of 64"),
+        (
+            "optimizer: {clip: 0x" + "f" * 3000 + "}",
+            r"clip is [0-9]{37}\.\.\., which is not a number",
+        ),
+        ("seed: " + "[" * 60_000, "within one another beyond 16"),
+        ("seed: " + "{a: " * 16_000, "within one another beyond 16"),
+        (BOMB, "has aliases"),
+        ("seed: 1\0", "is not YAML"),
+        ("seed: \ud800", "is not YAML"),
+        ("", ""),
     ],
+    ids=lambda text: text[:30],
 )
 def test_wrong_yaml_is_refused(tmp_path, text, says):
     path = tmp_path / "config.yaml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogatepass")
+    if not says:
+        assert read_yaml(path, TrainSettings) == TrainSettings()
+        return
     with pytest.raises(UserError, match=says):
         read_yaml(path, TrainSettings)
 
