@@ -12,6 +12,7 @@ from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS
 from pyscf_ipu.grid.blocks import KEPT_BYTES
 from pyscf_ipu.interop.optimize import FORCE_LIMIT
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
+from pyscf_ipu.molecule.files import opening
 from pyscf_ipu.molecule.wrong_unit import ANGSTROM_RATIOS, BOHR_RATIOS, COVALENT_RADII_ANGSTROM
 from pyscf_ipu.settings import PRESETS
 from pyscf_ipu.settings.level import AUTO_AOS
@@ -85,6 +86,7 @@ STATED = [
     ("docs/inputs.md", "if it is {} to {} for all", ANGSTROM_RATIOS),
     ("docs/inputs.md", "with elements beyond {}.", [SYMBOLS[max(COVALENT_RADII_ANGSTROM)]]),
     ("docs/inputs.md", "does not end within {} lines", [tables.QUOTED_LINES]),
+    ("docs/inputs.md", "A line of more than {} characters", [opening.MAX_LINE]),
     ("docs/inputs.md", "seconds plus {} s per conformer", [embed.SECONDS_PER_CONFORMER]),
     ("docs/inputs.md", "in chunks of {} conformers", [embedding.CHUNK]),
     ("docs/inputs.md", "told to stop after {} % of that time", [100 * embed.RDKIT_SHARE]),

@@ -28,6 +28,8 @@ import numpy as np
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
 from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.molecule.files.framing import MAX_ATOMS
+from pyscf_ipu.molecule.files.opening import whole_lines
 from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
 from pyscf_ipu.units import (
     BOHR_TO_ANGSTROM,
@@ -44,7 +46,7 @@ from qm1b.rows.schema import FIELDS, Field, Json
 if TYPE_CHECKING:
     from ase import Atoms
 
-BATCH_ROWS = 1024
+BATCH_ROWS, BATCH_CHARACTERS = 1024, 1 << 24
 ENDINGS = (".extxyz", ".extxyz.gz")
 _DAMAGE = (OSError, EOFError, zlib.error, ArithmeticError, AttributeError, LookupError)
 _DAMAGE += (TypeError, ValueError, RuntimeError)
@@ -138,8 +140,7 @@ class ExtxyzFile(Dataset):
         opened = gzip.open if self.path.suffix == ".gz" else open
         try:
             with opened(self.path, "rt") as stream:
-                frames = _frames(stream)
-                while text := "".join(islice(frames, BATCH_ROWS)):
+                for text in _joined(_frames(stream)):
                     found = cast("list[Atoms]", read(io.StringIO(text), ":", format="extxyz"))
                     yield self._only(_batch([record(atoms) for atoms in found]))
         except _DAMAGE as error:
@@ -163,21 +164,36 @@ def _manifest(path: Path) -> Json:
         ) from None
 
 
-def _frames(stream: Iterable[str]) -> Iterator[str]:
+def _frames(stream: io.TextIOBase) -> Iterator[str]:
     """The text of each frame but those of free atoms.
 
     ASE's own streaming reader (3.29) reads only the first digit of the number of atoms, and its
     other reader needs the whole file.
     """
-    source = iter(stream)
+    source = whole_lines(stream)
     for first in source:
         if not first.strip():
             continue  # between two files that were joined
+        if int(first) > MAX_ATOMS:
+            raise ValueError(f"a frame of {first.strip()} atoms")
         lines = [first, *islice(source, int(first) + 1)]
         if len(lines) != int(first) + 2:
             raise EOFError("its last frame is cut off")
         if not is_free_atom(lines[1]):
             yield "".join(lines)
+
+
+def _joined(frames: Iterable[str]) -> Iterator[str]:
+    """Frames together: as many as one batch holds, or fewer large ones."""
+    waiting, size = list[str](), 0
+    for text in frames:
+        waiting.append(text)
+        size += len(text)
+        if len(waiting) == BATCH_ROWS or size > BATCH_CHARACTERS:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
 
 
 def record(atoms: Atoms) -> Record:

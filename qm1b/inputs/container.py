@@ -97,15 +97,16 @@ class Source:
         whole = _Joined(self, self._head, self._stream)
         found = 0
         try:
-            with tarfile.open(fileobj=io.BufferedReader(whole, HEAD_BYTES), mode="r|") as archive:
+            stream = io.BufferedReader(whole, HEAD_BYTES)
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
                 for info in archive:
-                    stream = archive.extractfile(info) if info.isreg() else None
-                    if stream is None or not _is_molecules(info.name):
+                    content = archive.extractfile(info) if info.isreg() else None
+                    if content is None or not _is_molecules(info.name):
                         self.skipped += [info.name] if info.isreg() else []
                         continue
                     found += 1
                     self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
-                    yield self._unpacked_member(info.name, cast(Bytes, stream))
+                    yield self._unpacked_member(info.name, cast(Bytes, content))
             while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
                 pass
         except _DAMAGE as error:
@@ -138,6 +139,15 @@ class Source:
 
     def _damaged(self, error: Exception) -> UserError:
         return UserError(f"input {self.path} cannot be read ({error}); copy it again")
+
+
+class _Header(tarfile.TarInfo):
+    """Refuses names and attributes of a member that would fill the memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type not in tarfile.SUPPORTED_TYPES and self.size > HEAD_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return super()._proc_member(archive)  # type: ignore[misc]
 
 
 class _Joined(io.RawIOBase):

@@ -8,31 +8,31 @@ from collections.abc import Iterator
 
 from pyscf_ipu.molecule.files import sdf
 from pyscf_ipu.molecule.files.framing import frames_of
-from pyscf_ipu.molecule.files.opening import bounded_lines
+from pyscf_ipu.molecule.files.opening import Cut, bounded_lines
 from qm1b.inputs import ids
-from qm1b.inputs.records import MAX_CHARACTERS, Record, smiles_and_rest, smiles_of
+from qm1b.inputs.records import TOO_LONG, Record, smiles_and_rest, smiles_of
 
 
 def entries(text: io.TextIOWrapper) -> Iterator[Record]:
-    """A record per line of SMILES, with or without an id and further columns (GDB: tabs).
-
-    An endless line is cut after MAX_CHARACTERS and never kept in memory.
-    """
-    for line in bounded_lines(text, MAX_CHARACTERS + 200):
+    """A record per line of SMILES, with or without an id and further columns (GDB: tabs)."""
+    for line in bounded_lines(text):
         smiles, rest = smiles_and_rest(line)
-        yield Record(smiles=smiles, id=ids.after_smiles(rest))
+        found = TOO_LONG if isinstance(line, Cut) else Record()
+        yield found._replace(smiles=smiles, id=ids.after_smiles(rest))
 
 
 def id_entries(text: io.TextIOWrapper) -> Iterator[Record]:
     """A record per line of an id, a tab and a SMILES; a line without a tab is SMILES."""
-    for line in bounded_lines(text, MAX_CHARACTERS + 200):
+    for line in bounded_lines(text):
         name, tab, smiles = line.partition("\t")
-        yield Record(smiles=smiles_of(smiles if tab else line), id=ids.id_of(name) if tab else "")
+        found = TOO_LONG if isinstance(line, Cut) else Record()
+        smiles, name = (smiles_of(smiles), ids.id_of(name)) if tab else (smiles_of(line), "")
+        yield found._replace(smiles=smiles, id=name)
 
 
 def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator[Record]:
     """A record per SDF entry; its id is its title, or a data field."""
-    for entry in sdf.entries(bounded_lines(text, sdf.MAX_LINE)):
+    for entry in sdf.entries(bounded_lines(text)):
         name = ids.of_sdf(entry.lines, id_field)
         if entry.is_cut:
             what = f"more than {sdf.MAX_CHARACTERS} characters"

@@ -2,8 +2,11 @@
 
 from typing import NamedTuple
 
+from pyscf_ipu.molecule.files.opening import MAX_LINE
+
 MAX_CHARACTERS = 2000
-"""A molecule of 128 AOs has some 25 heavy atoms; a SMILES spends a few characters on each."""
+"""Of a SMILES: a molecule of 128 AOs has some 25 heavy atoms, each of a few characters.  Of longer
+ones the beginning is kept."""
 
 
 class Record(NamedTuple):
@@ -20,6 +23,9 @@ class Record(NamedTuple):
     format: str = "smiles"
     id: str = ""
     """Its name in the input, as `qm1b.inputs.ids` reads it; "" if it has none."""
+
+
+TOO_LONG = Record(reason="too_long", detail=f"a line of more than {MAX_LINE} characters")
 
 
 def smiles_of(text: str) -> str:
@@ -40,5 +46,6 @@ def smiles_and_rest(text: str) -> tuple[str, str]:
     if rest.startswith("|") and not extension and "^" in rest:
         extension = rest  # a table's comma cut it: RDKit refuses it, as radicals would be lost
     if extension:
-        return f"{columns[0]} {extension}", rest.removeprefix(extension)
-    return columns[0], text.lstrip()[len(columns[0]) :]
+        found = f"{columns[0]} {extension}"
+        return found[: MAX_CHARACTERS + 1], rest.removeprefix(extension)
+    return columns[0][: MAX_CHARACTERS + 1], text.lstrip()[len(columns[0]) :]

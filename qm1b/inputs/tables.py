@@ -8,11 +8,11 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 
-from pyscf_ipu.molecule.files.opening import bounded_lines
+from pyscf_ipu.molecule.files.opening import Cut, bounded_lines
 from qm1b.errors import UserError
 from qm1b.inputs import ids
 from qm1b.inputs.ids import plain
-from qm1b.inputs.records import Record, smiles_of
+from qm1b.inputs.records import TOO_LONG, Record, smiles_of
 
 SMILES_NAMES = frozenset(
     "smiles smile cansmiles canonicalsmiles smilescanonical isosmiles isomericsmiles "
@@ -21,14 +21,15 @@ SMILES_NAMES = frozenset(
 )
 """Names of a SMILES column, in lower case without any other character."""
 
-MAX_LINE = 1 << 15
-"""Characters read of one line of a table; the rest is skipped."""
-
 QUOTED_LINES = 50
 """Lines that a quoted cell may span before its quote is taken for a mistake."""
 
 QUOTED_CHARACTERS = 100_000
 """Characters that a quoted cell may have; the csv module accepts 131,072."""
+
+NEVER_CLOSED = Record(
+    reason="unparsable", detail="a quote in this row is never closed, or a cell is too long"
+)
 
 
 def delimiter_of(header: str) -> str:
@@ -48,7 +49,7 @@ def entries(
     Raises:
         UserError: there is no such column, or several match.
     """
-    lines = bounded_lines(text, MAX_LINE)
+    lines = bounded_lines(text)
     first = next(lines, None)
     if first is None:
         return
@@ -60,13 +61,11 @@ def entries(
         delimiter = delimiter_of(first) or _by_cells(first, ",\t;|")[0]
         header = _cells(first, delimiter)
         column, name = _column(header, smiles_column), ids.of_column(header, id_column)
-    for cells in _rows(lines, delimiter):
-        yield _record(cells, column, name)
+    for row in _rows(lines, delimiter):
+        yield row if isinstance(row, Record) else _record(row, column, name)
 
 
-def _record(cells: list[str] | None, column: int, id_column: int | None) -> Record:
-    if cells is None:
-        return Record(reason="unparsable", detail="a quote in this row is never closed")
+def _record(cells: list[str], column: int, id_column: int | None) -> Record:
     name = "" if id_column is None else ids.id_of("".join(cells[id_column : id_column + 1]))
     if column >= len(cells):
         what = f"{len(cells)} cells" if cells else "no cells"
@@ -76,20 +75,21 @@ def _record(cells: list[str] | None, column: int, id_column: int | None) -> Reco
     return Record(smiles=smiles_of(cells[column]), id=name)
 
 
-def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | None]:
-    """The cells of each row, or None if its quote never ends: only that line is lost."""
+def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | Record]:
+    """The cells of each row, or why it has none: only that line is lost."""
     waiting: deque[str] = deque()
     while True:
         row = _Row(lines, waiting)
         try:
-            cells = next(csv.reader(row, delimiter=delimiter), None)
+            cells = next(csv.reader(row, delimiter=delimiter), [])
         except csv.Error:
-            cells, row.is_open = None, True
+            cells, row.is_open = [], True
         if not row.taken:
             return
         if row.is_open:
             waiting.extendleft(reversed(row.taken[1:]))
-        yield None if row.is_open else cells
+        cut = any(isinstance(line, Cut) for line in row.taken[: 1 if row.is_open else None])
+        yield TOO_LONG if cut else NEVER_CLOSED if row.is_open else cells
 
 
 class _Row:

@@ -8,6 +8,7 @@ import numpy as np
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from qm1b import inputs
+from qm1b.inputs.records import MAX_CHARACTERS
 from qm1b.settings import PRESETS, RunSettings
 from schnet.errors import UserError
 from schnet.samples.samples import Sample, Samples, without_atoms
@@ -34,14 +35,14 @@ class SmilesSource(Source):
         if kind in inputs.REMARKS:
             self.remarks = (f"{path}: {inputs.REMARKS[kind]}",)
         try:
-            entries = list(inputs.read(path, RunSettings(PRESETS["qm1b"], 1, input_format=kind)))
+            entries = inputs.read(path, RunSettings(PRESETS["qm1b"], 1, input_format=kind))
+            found = [one for one in entries if one.smiles or one.reason not in ("", "empty")]
         except UserError as error:
             if "column" not in str(error):
                 raise
             raise UserError(  # the message names an option that only qm1b has
                 f"{path} has no column called smiles, or several; give a table with one"
             ) from None
-        found = [(entry.number, entry.smiles) for entry in entries if entry.smiles]
         if not found:
             raise UserError(f"{path} is empty; give one SMILES per line")
         self._lines = [found[i : i + PART_LINES] for i in range(0, len(found), PART_LINES)]
@@ -53,11 +54,13 @@ class SmilesSource(Source):
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
         """See `Source.read_part`."""
-        rows = [self._row(line, smiles) for line, smiles in self._lines[number]]
-        return Samples.of(rows), Reasons()
+        return Samples.of([self._row(record) for record in self._lines[number]]), Reasons()
 
-    def _row(self, line: int, smiles: str) -> Sample:
+    def _row(self, record: inputs.Record) -> Sample:
         """A molecule; without atoms, and with the reason, if there is no geometry of it."""
+        line, smiles = record.number, record.smiles
+        if record.reason:
+            return without_atoms(smiles[:MAX_CHARACTERS], f"line {line}", record.detail)
         if not smiles.isascii():
             return without_atoms(smiles, f"line {line}", "holds bytes that are not SMILES text")
         try:

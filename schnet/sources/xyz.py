@@ -20,7 +20,7 @@ import numpy as np
 
 from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.files.framing import Piece, frames
-from pyscf_ipu.molecule.files.opening import is_plain, opened
+from pyscf_ipu.molecule.files.opening import is_plain, opened, whole_lines
 from pyscf_ipu.molecule.files.stated import Refused
 from pyscf_ipu.molecule.files.xyz import Unreadable, comment_keys, frame_of
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
@@ -73,7 +73,7 @@ class XyzSource(Source):
         with self._opened() as stream:
             # Latin-1 has a character for each byte, and "" leaves line ends as they are.
             text = io.TextIOWrapper(stream, "latin-1", newline="")  # type: ignore[arg-type]
-            for piece in frames(text, max_atoms=UNLIMITED):
+            for piece in frames(self._whole(text), max_atoms=UNLIMITED):
                 if n_frames % PART_FRAMES == 0:
                     starts.append((piece.at, piece.line - 1))
                 n_frames += 1
@@ -156,6 +156,13 @@ class XyzSource(Source):
             data = stream.read(-1 if stop is None else stop - start)
         text = io.StringIO(data.decode(errors="replace"), newline=None)
         return frames(text, line + 1, UNLIMITED)
+
+    def _whole(self, text: io.TextIOBase) -> Iterator[str]:
+        """The lines of the file; raises UserError at one that is too long."""
+        try:
+            yield from whole_lines(text)
+        except InvalidMolecule as error:
+            raise UserError(f"{self.path}: {error}") from None
 
     def _opened(self) -> AbstractContextManager[IO[bytes]]:
         if self._unpacked is not None:

@@ -52,7 +52,7 @@ class Piece(NamedTuple):
 
 def frames_of(text: io.TextIOBase) -> Iterator[Piece]:
     """The frames of a text, one at a time in memory, however long its lines are."""
-    return frames(bounded_lines(text, MAX_ATOMS * CHARACTERS_PER_ATOM))
+    return frames(bounded_lines(text))
 
 
 def frames(lines: Iterable[str], line: int = 1, max_atoms: int = MAX_ATOMS) -> Iterator[Piece]:

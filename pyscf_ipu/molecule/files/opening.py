@@ -21,6 +21,9 @@ PACKED = (".gz", ".bz2", ".xz")
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 """What reading a damaged file raises."""
 
+MAX_LINE = 1 << 18
+"""Characters of a line that are kept in memory, in every format; longer lines cannot be read."""
+
 Bytes = io.BufferedIOBase | io.RawIOBase
 
 
@@ -82,10 +85,26 @@ def is_plain(head: bytes) -> bool:
     return not marked and unpacked(stream, head[:4]) is stream
 
 
-def bounded_lines(text: io.TextIOBase, most: int) -> Iterator[str]:
-    """The lines of a text without their ends, each cut after `most` characters."""
-    while line := text.readline(most):
-        if not line.endswith("\n"):
-            while (rest := text.readline(1 << 16)) and not rest.endswith("\n"):
-                pass
-        yield line.removesuffix("\n")
+class Cut(str):
+    """The beginning of a line that is longer than MAX_LINE."""
+
+
+def bounded_lines(text: io.TextIOBase) -> Iterator[str]:
+    """The lines of a text without their ends; of one longer than MAX_LINE, a `Cut`."""
+    while line := text.readline(MAX_LINE):
+        if len(line) < MAX_LINE or line.endswith("\n"):
+            yield line.removesuffix("\n")
+            continue
+        while (rest := text.readline(1 << 16)) and not rest.endswith("\n"):
+            pass
+        yield Cut(line)
+
+
+def whole_lines(text: io.TextIOBase) -> Iterator[str]:
+    """The lines of a text with their ends; raises InvalidMolecule at one longer than MAX_LINE."""
+    number = 0
+    while line := text.readline(MAX_LINE):
+        number += 1
+        if len(line) == MAX_LINE and not line.endswith(("\n", "\r")):
+            raise InvalidMolecule(f"line {number} has more than {MAX_LINE} characters")
+        yield line

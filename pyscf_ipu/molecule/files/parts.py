@@ -49,7 +49,7 @@ def read_xyz(path: Path, which: Which, charge: int | None = None) -> Read:
 def read_sdf(path: Path, which: Which) -> Read:
     """Entries of an SDF file; see `Molecule.from_sdf`."""
     with opened(path) as text:
-        entries = sdf.entries(bounded_lines(text, sdf.MAX_LINE))
+        entries = sdf.entries(bounded_lines(text))
         chosen, remarks = _chosen(path, entries, which)
     return [_of_entry(path, entry) for entry in chosen], remarks
 

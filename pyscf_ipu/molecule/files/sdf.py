@@ -9,9 +9,7 @@ from pyscf_ipu.molecule.files.stated import CHARGES, MULTIPLICITIES, charge_of, 
 END = "$$$$"
 
 MAX_CHARACTERS = 1 << 18
-"""Of an entry: some 3,000 atoms. Longer ones are not kept in memory."""
-
-MAX_LINE = 1 << 12
+"""Of an entry: some 3,000 atoms. Longer ones, and longer lines, are not kept in memory."""
 
 _FIELD = re.compile(r"^>[^<\n]*<([^>\n]*)>[^\n]*\n([^\n]*)", re.MULTILINE)
 _STATED = (*CHARGES[:2], *MULTIPLICITIES[:2])

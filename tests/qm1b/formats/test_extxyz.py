@@ -14,7 +14,9 @@ from pyscf_ipu.molecule.reading import read_molecules
 from qm1b import inputs
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
+from qm1b.errors import UserError
 from qm1b.folder import same
+from qm1b.formats import extxyz
 from qm1b.formats.extxyz import ExtxyzFile
 from qm1b.rows.schema import CONVERGED
 from schnet.sources.opening import open_source
@@ -115,3 +117,24 @@ def test_there_and_back(folder, tmp_path):
     assert ExtxyzFile(tmp_path / "all.extxyz").free_atom_energies["O"] == pytest.approx(
         -74.018, abs=1e-3
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("1" * 300_000, "line 1 has more than 262144 characters"),
+        ("1\n" + "x" * 300_000, "line 2 has more than 262144 characters"),
+        ("999999\n\n" + "H 0 0 0\n" * 9, "a frame of 999999 atoms"),
+    ],
+)
+def test_a_packed_file_cannot_fill_the_memory(text, says, tmp_path):
+    path = tmp_path / "a.extxyz.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(UserError, match=says):
+        list(ExtxyzFile(path).batches())
+
+
+def test_large_frames_are_fewer_in_a_batch(path, rows, monkeypatch):
+    monkeypatch.setattr(extxyz, "BATCH_CHARACTERS", 1)
+    batches = list(ExtxyzFile(path).batches())
+    assert [len(batch) for batch in batches] == [1] * len(rows)

@@ -9,6 +9,7 @@ import tarfile
 import pytest
 from fake_runs import settings
 
+from pyscf_ipu.molecule.files.opening import MAX_LINE
 from qm1b import inputs
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.errors import UserError
@@ -55,10 +56,44 @@ def test_smiles_with_gdb_columns_crlf_blank_lines_and_bad_bytes(tmp_path):
     assert len(hashes) == 1
 
 
-def test_endless_lines_are_cut(tmp_path):
-    first, second = smiles(written(tmp_path, "long.smi", b"C" * 500_000 + b"\nO\n"))
-    assert MAX_CHARACTERS < len(first) < 2 * MAX_CHARACTERS
-    assert second == "O"
+def test_a_line_without_end_costs_its_own_record_only(tmp_path):
+    much = b"C" * 500_000
+    texts = {
+        "smiles": much + b"\nO\n",
+        "id_smiles": b"1\tC\n2\tCC\n" + much + b"\tC\n3\tO\n",
+        "table": b"name,smiles\n1," + much + b"\n2,O\n",
+        "sdf": much + b"\n$$$$\nO\n$$$$\n",
+        "xyz": b"1\n" + much + b"\nHe 0 0 0\n1\nsecond\nHe 0 0 0\n",
+    }
+    for name, text in texts.items():
+        path = written(tmp_path, f"long.{name}", text)
+        found = list(inputs.read(path, settings(input_format=name)))
+        assert [record.reason for record in found[-2:]] == ["too_long", ""], name
+        assert len(found[-2].smiles) <= MAX_CHARACTERS + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remark,smiles\n" + "x" * (MAX_LINE - 10) + ",CCCCCCCCCCCCCCCCC\n",
+        "1\tC\n2\tC\n" + "x" * (MAX_LINE - 10) + "\tCCCCCCCCCCCCCCCCC\n",
+        "C |^1:" + "0," * MAX_LINE + "0|\n",
+    ],
+    ids=["table", "id_smiles", "extension"],
+)
+def test_no_molecule_is_read_from_the_beginning_of_its_line(tmp_path, text):
+    *_, last = inputs.read(written(tmp_path, "a.txt", text.encode()), settings())
+    assert last.reason == "too_long"
+
+
+def test_names_in_archives_that_would_fill_the_memory_are_refused(tmp_path):
+    info = tarfile.TarInfo("a.smi")
+    info.size, info.pax_headers = 2, {"comment": "x" * (1 << 24)}
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(info, io.BytesIO(b"C\n"))
+    with pytest.raises(UserError, match=r"a\.tar\.gz cannot be read \(a header of 16777\d+ bytes"):
+        list(inputs.read(path, settings()))
 
 
 def test_archives_in_their_order_without_what_is_no_molecules(tmp_path):

@@ -211,7 +211,7 @@ def flat(graph):
         (lambda: block("O.O"), "multi_fragment"),
         (lambda: block("CI"), "unsupported_element"),
         (lambda: block("CCO").replace(" C  ", " Qq "), "unparsable"),
-        ("x" * 300_000 + "\n", "unparsable"),
+        ("x" * 300_000 + "\n", "too_long"),
         ("\n" * 300_000 + "\n", "too_long"),
     ],
 )

@@ -169,3 +169,19 @@ def test_frames_without_smiles_are_known_by_their_bonds(tmp_path):
     assert first == second == third
     assert len({first, ether, water}) == 3
     assert found.smiles.tolist() == [""] * 5
+
+
+def test_a_line_without_end_is_refused(tmp_path):
+    path = tmp_path / "a.xyz.gz"
+    path.write_bytes(gzip.compress(f"3\n\n{WATER}3\n{'x' * 300_000}\n{WATER}".encode()))
+    for target in ("energy", None):
+        with pytest.raises(UserError, match=r"a\.xyz\.gz: line 9 has more than 262144 characters"):
+            open_source(path, target)
+
+
+def test_a_line_of_smiles_without_end_has_its_reason(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("smiles\nC\n" + "C" * 300_000 + "\nO\n\n")
+    samples, _ = open_source(path, None).read_part(0)
+    assert samples.reasons.tolist() == ["", "a line of more than 262144 characters", ""]
+    assert samples.keys.tolist() == ["line 1", "line 2", "line 3"]
