@@ -9,6 +9,7 @@ import hashlib
 from pathlib import Path
 
 from qm1b.errors import UserError
+from qm1b.process.foreign_hdf5 import NotOurs, check_heaps
 
 BLOCK = 512
 """Bytes of the user block, the least that HDF5 allows."""
@@ -62,6 +63,13 @@ def check(path: Path) -> None:
         raise Damaged(path, f"{len(view)} bytes")
     if view[:BLOCK] != _block(view[BLOCK:]):
         raise Damaged(path, "its checksum does not match")
+    try:
+        check_heaps(data, BLOCK)
+    except NotOurs as error:
+        raise UserError(
+            f"shard {path} has the right checksum, but was made by another program ({error}); "
+            "delete it, or ask whoever made it for the shard of qm1b"
+        ) from None
 
 
 def _block(body: memoryview) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
 from qm1b.manifest_schema import KILLED, RUNNING
+from qm1b.process.foreign_hdf5 import values
 from qm1b.process.lock import is_held
 from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
@@ -79,24 +80,24 @@ class ShardFolder(Indexed):
     @cached_property
     def sizes(self) -> list[int]:
         """Rows of each shard."""
-        return self._each("rows/line", len)
+        return self._each("line", len)
 
     @cached_property
     def free_atoms_of_rows(self) -> dict[str, float]:
         """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
-        found = {int(z) for numbers in self._each("rows/numbers", np.unique) for z in numbers}
+        found = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
         symbols = [SYMBOLS[z] for z in sorted(found)]
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
-    def _each(self, name: str, of: Callable[[Any], Found]) -> list[Found]:
-        """A function of one of the datasets of each shard, which need not be read whole."""
+    def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:
+        """A function of numbers of each shard, which need not be read whole."""
         import h5py
 
         found = []
         for path in self.shards:
             try:
                 with h5py.File(path, "r") as file:
-                    found.append(of(file[name]))
+                    found.append(of(values(file, "rows", name, is_text=False)))
             except (OSError, KeyError) as error:
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "

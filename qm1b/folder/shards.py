@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -21,6 +20,7 @@ from qm1b.folder import checksum
 from qm1b.folder.manifest import Manifest
 from qm1b.manifest_schema import MEND, SETTINGS, complete
 from qm1b.process.files import atomic_write, not_written, write_json
+from qm1b.process.foreign_hdf5 import NotOurs, attributes, values
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
@@ -31,6 +31,9 @@ DROPPED = "dropped.csv"
 LOG = "workers.log"
 VERIFY_JSON, VERIFY_PNG = "verify.json", "verify.png"
 """What `qm1b verify` writes."""
+
+JSON_KEYS = {"settings", "versions", "input"}
+"""Attributes of a shard that hold an object as JSON."""
 
 Shard = dict[str, np.ndarray]
 """The datasets of a shard by name (ragged ones flat); text as arrays of str."""
@@ -82,8 +85,7 @@ def read_shard(path: Path) -> Shard:
         Damaged: the file is not what was written.
         UserError: it cannot be read.
     """
-    with _opened(path) as file:
-        return _columns(file, "rows", fields_of(file.attrs))
+    return read_whole(path)[1]
 
 
 def read_drops(path: Path) -> list[Drop]:
@@ -95,7 +97,7 @@ def read_drops(path: Path) -> list[Drop]:
 def read_attributes(path: Path) -> Json:
     """The file attributes of a shard: settings, versions, definitions; raises as `read_shard`."""
     with _opened(path) as file:
-        return dict(file.attrs)
+        return _attributes(file)
 
 
 def settings_of_run(folder: Path) -> Json | None:
@@ -106,13 +108,17 @@ def settings_of_run(folder: Path) -> Json | None:
     Raises:
         UserError: nothing of a run that is there says them.
     """
-    found = shards(folder)
-    problem = ""
+    found, problem = shards(folder), ""
     for path in found:
         try:
-            return _settings(path, read_attributes(path))
+            settings = json.loads(read_attributes(path).get("settings", "{}"))
         except UserError as error:
             problem = problem or str(error)
+            continue
+        wrong = next(SETTINGS.problems(settings, "settings"), "")
+        if not wrong:
+            return settings
+        problem = problem or f"shard {path}: {wrong}"
     try:
         return read_manifest(folder).settings if found else None
     except UserError as error:
@@ -126,7 +132,11 @@ def settings_of_run(folder: Path) -> Json | None:
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
     with _opened(path) as file:
-        return dict(file.attrs), _columns(file, "rows", fields_of(file.attrs)), _drops(file)
+        said = _attributes(file)
+        rows = _columns(file, "rows", fields_of(said))
+        if not Batch(rows).is_consistent:
+            raise NotOurs("the columns of its rows do not fit together")
+        return said, rows, _drops(file)
 
 
 def read_unit(path: Path) -> Unit:
@@ -192,8 +202,8 @@ def clean(folder: Path) -> None:
 def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[str, Values]) -> None:
     for f in fields:
         if f.dtype == "str":
-            values = np.array([_text(str(v)) for v in columns[f.name]], dtype=object)
-            data = group.create_dataset(f.name, data=values, dtype=h5py.string_dtype())
+            texts = np.array([_text(str(v)) for v in columns[f.name]], dtype=object)
+            data = group.create_dataset(f.name, data=texts, dtype=h5py.string_dtype())
         else:
             array = np.asarray(columns[f.name], dtype=f.dtype)
             shape = (-1, f.width) if f.width > 1 else (-1,)
@@ -202,14 +212,16 @@ def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[st
         data.attrs["description"] = f.text
 
 
-def _settings(path: Path, attributes: Json) -> Json:
-    """The settings that a shard says; raises UserError if they are not those of a run."""
-    try:
-        found = json.loads(attributes.get("settings", "null"))
-    except (TypeError, ValueError, RecursionError):
-        found = {}
-    for problem in SETTINGS.problems(found, "settings"):
-        raise UserError(f"shard {path}: {problem}")
+def _attributes(file: h5py.File) -> Json:
+    """The attributes of a shard, of which those of JSON are objects."""
+    found = attributes(file)
+    for name in JSON_KEYS & found.keys():
+        try:
+            is_object = isinstance(json.loads(found[name]), dict)
+        except (TypeError, ValueError, RecursionError):
+            is_object = False
+        if not is_object:
+            raise NotOurs(f"its {name} are no JSON object")
     return found
 
 
@@ -233,18 +245,22 @@ def _opened(path: Path) -> Iterator[h5py.File]:
 
 
 def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
-    data: Any = file[group]
-
-    def column(field: Field) -> np.ndarray:
-        if field.name not in data and field.earlier is not None:
-            return earlier(field, len(data["numbers" if field.ragged == "atom" else "line"]))
-        return data[field.name].asstr()[:] if field.dtype == "str" else data[field.name][:]
-
-    return {f.name: column(f) for f in fields}
+    found: Shard = {}
+    lacking = []
+    for f in fields:
+        try:
+            is_text = f.dtype == "str"
+            found[f.name] = values(file, group, f.name, is_text=is_text, width=f.width)
+        except KeyError:
+            if f.earlier is None:
+                raise
+            lacking.append(f)
+    for f in lacking:
+        found[f.name] = earlier(f, len(found["numbers" if f.ragged == "atom" else "line"]))
+    return {f.name: found[f.name] for f in fields}
 
 
 def _drops(file: h5py.File) -> list[Drop]:
     columns = _columns(file, "dropped", DROP_FIELDS)
-    names = [f.name for f in DROP_FIELDS]
-    values = zip(*(columns[name].tolist() for name in names), strict=True)
-    return [Drop(**dict(zip(names, entry, strict=True))) for entry in values]
+    entries = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [Drop(**dict(zip(columns, entry, strict=True))) for entry in entries]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pyscf_ipu.molecule.files import sdf
 from pyscf_ipu.molecule.files.framing import frames_of
-from pyscf_ipu.molecule.files.opening import Cut, bounded_lines
+from pyscf_ipu.molecule.files.opening import Truncated, bounded_lines
 from qm1b.inputs import ids
 from qm1b.inputs.records import TOO_LONG, Record, smiles_and_rest, smiles_of
 
@@ -17,7 +17,7 @@ def entries(text: io.TextIOWrapper) -> Iterator[Record]:
     """A record per line of SMILES, with or without an id and further columns (GDB: tabs)."""
     for line in bounded_lines(text):
         smiles, rest = smiles_and_rest(line)
-        found = TOO_LONG if isinstance(line, Cut) else Record()
+        found = TOO_LONG if isinstance(line, Truncated) else Record()
         yield found._replace(smiles=smiles, id=ids.after_smiles(rest))
 
 
@@ -25,7 +25,7 @@ def id_entries(text: io.TextIOWrapper) -> Iterator[Record]:
     """A record per line of an id, a tab and a SMILES; a line without a tab is SMILES."""
     for line in bounded_lines(text):
         name, tab, smiles = line.partition("\t")
-        found = TOO_LONG if isinstance(line, Cut) else Record()
+        found = TOO_LONG if isinstance(line, Truncated) else Record()
         smiles, name = (smiles_of(smiles), ids.id_of(name)) if tab else (smiles_of(line), "")
         yield found._replace(smiles=smiles, id=name)
 

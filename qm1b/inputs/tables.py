@@ -8,7 +8,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 
-from pyscf_ipu.molecule.files.opening import Cut, bounded_lines
+from pyscf_ipu.molecule.files.opening import Truncated, bounded_lines
 from qm1b.errors import UserError
 from qm1b.inputs import ids
 from qm1b.inputs.ids import plain
@@ -88,7 +88,7 @@ def _rows(lines: Iterator[str], delimiter: str) -> Iterator[list[str] | Record]:
             return
         if row.is_open:
             waiting.extendleft(reversed(row.taken[1:]))
-        cut = any(isinstance(line, Cut) for line in row.taken[: 1 if row.is_open else None])
+        cut = any(isinstance(line, Truncated) for line in row.taken[: 1 if row.is_open else None])
         yield TOO_LONG if cut else NEVER_CLOSED if row.is_open else cells
 
 

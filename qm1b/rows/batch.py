@@ -56,6 +56,18 @@ class Batch:
         """The fields of a row, without offsets, in the order of the schema."""
         return [f for f in FIELDS if f.name in self.columns and f.name not in OFFSETS]
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether columns have a value per row, or those of atoms and the like one per entry."""
+        lengths: dict[str, int] = {"": len(self)}
+        for name in OFFSETS:
+            if name in self:
+                ends = self[name]
+                if len(ends) != len(self) + 1 or ends[0] or (np.diff(ends) < 0).any():
+                    return False
+                lengths[name.removesuffix("_offset")] = int(ends[-1])
+        return all(len(self[f.name]) == lengths.get(f.ragged) for f in self.fields)
+
     def row(self, index: int) -> Record:
         """One row; `index` counts from 0."""
         found: Record = {}

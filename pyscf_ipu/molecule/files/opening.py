@@ -85,19 +85,19 @@ def is_plain(head: bytes) -> bool:
     return not marked and unpacked(stream, head[:4]) is stream
 
 
-class Cut(str):
+class Truncated(str):
     """The beginning of a line that is longer than MAX_LINE."""
 
 
 def bounded_lines(text: io.TextIOBase) -> Iterator[str]:
-    """The lines of a text without their ends; of one longer than MAX_LINE, a `Cut`."""
+    """The lines of a text without their ends; of one longer than MAX_LINE, a `Truncated`."""
     while line := text.readline(MAX_LINE):
         if len(line) < MAX_LINE or line.endswith("\n"):
             yield line.removesuffix("\n")
             continue
         while (rest := text.readline(1 << 16)) and not rest.endswith("\n"):
             pass
-        yield Cut(line)
+        yield Truncated(line)
 
 
 def whole_lines(text: io.TextIOBase) -> Iterator[str]:

@@ -1,0 +1,86 @@
+"""Values of HDF5 files that others may have made: what they say of themselves is not believed.
+
+HDF5 follows links into other files, makes room for whatever a dataset says it holds, and walks
+without end through a heap of texts that has an entry of no size.  So both are looked at first.
+"""
+
+from typing import Any
+
+import h5py
+import numpy as np
+
+_HEAP = b"GCOL\x01\0\0\0"
+"""How a heap of texts begins; no text holds a NUL."""
+
+_PLACE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("entry", "<u4")])
+"""What a dataset holds of a text that lies in a heap."""
+
+
+_KINDS = (h5py.h5t.TypeStringID, h5py.h5t.TypeIntegerID, h5py.h5t.TypeEnumID)
+"""Of attributes; booleans are an enum. To read a list of any length can end the process."""
+
+
+class NotOurs(OSError):
+    """The file, or one of its datasets, is not of the kind that qm1b writes."""
+
+
+def check_heaps(image: bytes, start: int) -> None:
+    """Raise NotOurs where a heap of texts, in a file whose HDF5 begins at `start`, does not end."""
+    sizes = slice(start + 13, start + 15) if image[start + 8] < 2 else slice(start + 9, start + 11)
+    if image[start : start + 8] != b"\x89HDF\r\n\x1a\n" or image[sizes] != b"\x08\x08":
+        raise NotOurs("no HDF5 of 64 bits")
+    heap = image.find(_HEAP)
+    while heap >= 0:
+        at, end = heap + 16, heap + int.from_bytes(image[heap + 8 : heap + 16], "little")
+        while at + 16 <= end <= len(image):
+            size = int.from_bytes(image[at + 8 : at + 16], "little")
+            at += 16 + (size + 7) // 8 * 8 if any(image[at : at + 2]) else size or end + 1
+        if not at <= end <= len(image):
+            raise NotOurs("a heap of texts without end")
+        heap = image.find(_HEAP, heap + 1)
+
+
+def values(file: h5py.File, group: str, name: str, *, is_text: bool, width: int = 1) -> np.ndarray:
+    """The values of a dataset, text as str; [N], or [N, width] where that is more than 1.
+
+    Raises:
+        KeyError: there is none.
+        NotOurs: it is of another kind, lies in another file, or is larger than this one.
+    """
+    path = f"{group}/{name}"
+    for part in (group, path):
+        if file.get(part, getclass=True, getlink=True) is not h5py.HardLink:
+            raise KeyError(f"no dataset {path}")
+    try:
+        found = file[path]
+        if isinstance(found, h5py.Dataset) and _is_ours(found, is_text, 1 if width == 1 else 2):
+            return np.asarray(found.asstr(errors="replace")[:] if is_text else found[:])
+    except (MemoryError, TypeError, ValueError) as error:  # h5py's
+        raise NotOurs(f"dataset {path}: {error}") from None
+    raise NotOurs(f"dataset {path} is of another kind, or larger than the file")
+
+
+def attributes(file: h5py.File) -> dict[str, Any]:
+    """The attributes of a file, each a single value; raises NotOurs for others."""
+    try:
+        ids = [file.attrs.get_id(name) for name in file.attrs]
+        if all(one.shape == () and isinstance(one.get_type(), _KINDS) for one in ids):
+            return dict(file.attrs)
+    except (MemoryError, TypeError, ValueError) as error:  # h5py's
+        raise NotOurs(f"an attribute: {error}") from None
+    raise NotOurs("an attribute is no single number or text")
+
+
+def _is_ours(found: h5py.Dataset, is_text: bool, dimensions: int) -> bool:
+    """Whether a dataset is one piece of its file, of numbers or of texts, and not larger."""
+    plan, size = found.id.get_create_plist(), found.file.id.get_filesize()
+    if plan.get_layout() != h5py.h5d.CONTIGUOUS or plan.get_external_count():
+        return False
+    text = h5py.check_string_dtype(found.dtype)
+    kind = text is not None and text.length is None if is_text else found.dtype.kind in "biuf"
+    if not kind or found.ndim != dimensions or found.nbytes > size:
+        return False
+    if not is_text or not found.size or (offset := found.id.get_offset()) is None:
+        return True
+    places = np.fromfile(found.file.filename, _PLACE, found.size, offset=offset)
+    return int(places["length"].sum(dtype=np.int64)) <= size
