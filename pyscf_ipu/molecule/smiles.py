@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import InvalidMolecule, MissingPackage, UsageError
+from pyscf_ipu.errors import InvalidMolecule, MissingPackage, TooLarge, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements
+from pyscf_ipu.molecule.files.framing import MAX_ATOMS
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def embedded(smiles: str, seed: int) -> tuple[Int[np.ndarray, " A"], Float[np.nd
             "geometry with Molecule.from_xyz, or compute one fragment at a time"
         )
     graph = Chem.AddHs(graph)
+    if graph.GetNumAtoms() > MAX_ATOMS:  # RDKit would not look at its time limit, or crash
+        raise TooLarge(f"a SMILES of {graph.GetNumAtoms()} atoms: {MAX_ATOMS} at most")
     charge = Chem.GetFormalCharge(graph)
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     # Before the embedding, which may be slow or impossible for what is not allowed anyway.

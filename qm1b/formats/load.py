@@ -39,6 +39,8 @@ def load(path: str | Path, fields: Sequence[str] | None = None) -> Dataset:
         raise UserError(f"{path} does not exist; give {KINDS}")
     if path.is_dir():
         return ShardFolder(path, fields)
+    if not path.is_file():
+        raise UserError(f"{path} is a pipe or a device; give {KINDS}")
     if path.suffix == ".parquet":
         from qm1b.formats.parquet import ParquetFile
 

@@ -59,8 +59,9 @@ class SmilesSource(Source):
     def _row(self, record: inputs.Record) -> Sample:
         """A molecule; without atoms, and with the reason, if there is no geometry of it."""
         line, smiles = record.number, record.smiles
-        if record.reason:
-            return without_atoms(smiles[:MAX_CHARACTERS], f"line {line}", record.detail)
+        if record.reason or len(smiles) > MAX_CHARACTERS:
+            why = record.detail or f"a SMILES of more than {MAX_CHARACTERS} characters"
+            return without_atoms(smiles[:MAX_CHARACTERS], f"line {line}", why)
         if not smiles.isascii():
             return without_atoms(smiles, f"line {line}", "holds bytes that are not SMILES text")
         try:

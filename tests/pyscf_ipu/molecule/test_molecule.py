@@ -102,6 +102,7 @@ def test_from_smiles_is_seeded_and_puts_hydrogens_last():
         ("[CH3]", "unpaired"),
         ("C[Fe]", "Fe"),
         ("[Na+].[Cl-]", "2 fragments, which RDKit does not place"),
+        ("C" * 700, "2102 atoms: 2000 at most"),
         ("CC(=O)[O-].[Na+]", "2 fragments"),
         ("C[NH3+].[Cl-]", "2 fragments"),
     ],

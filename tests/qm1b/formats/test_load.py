@@ -1,6 +1,7 @@
 """`qm1b.load`: the same rows from a folder, Parquet and extended XYZ, none of them read whole."""
 
 import pickle
+import os
 import subprocess
 import sys
 
@@ -179,6 +180,8 @@ def test_what_is_no_dataset(tmp_path):
     (tmp_path / "a.parquet").write_text("PAR1")
     (tmp_path / "a.extxyz.gz").write_text("no gzip")
     pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
+    for kind in ("parquet", "extxyz"):
+        os.mkfifo(tmp_path / f"pipe.{kind}")  # to open one waits for a writer
     for name, words in {
         "none": "does not exist",
         ".": "holds no run",
@@ -186,6 +189,8 @@ def test_what_is_no_dataset(tmp_path):
         "a.parquet": "not a whole Parquet file",
         "x.parquet": "lacks QM1B's columns",
         "a.extxyz.gz": "is damaged",
+        "pipe.parquet": "is a pipe or a device",
+        "pipe.extxyz": "is a pipe or a device",
     }.items():
         with pytest.raises(UserError, match=words):
             list(qm1b.load(tmp_path / name))

@@ -181,7 +181,12 @@ def test_a_line_without_end_is_refused(tmp_path):
 
 def test_a_line_of_smiles_without_end_has_its_reason(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("smiles\nC\n" + "C" * 300_000 + "\nO\n\n")
+    path.write_text("smiles\nC\n" + "C" * 300_000 + "\nO\n\n" + "C" * 9000)
     samples, _ = open_source(path, None).read_part(0)
-    assert samples.reasons.tolist() == ["", "a line of more than 262144 characters", ""]
-    assert samples.keys.tolist() == ["line 1", "line 2", "line 3"]
+    assert samples.reasons.tolist() == [
+        "",
+        "a line of more than 262144 characters",
+        "",
+        "a SMILES of more than 2000 characters",
+    ]
+    assert samples.keys.tolist() == ["line 1", "line 2", "line 3", "line 5"]
