@@ -62,8 +62,11 @@ class RunFolder:
                 f"{self.path} is not a run of schnet: it has no {self.json.name}; give the --out "
                 "of `schnet train` or `schnet import-pyg`"
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{self.json} cannot be read ({error})") from None
+        lacking = RunRecord.__required_keys__ - set(getattr(found, "keys", tuple)())
+        if lacking:
+            raise UserError(f"{self.json} is damaged: it lacks {', '.join(sorted(lacking))}")
         if found.get("format") != FORMAT:
             raise UserError(
                 f"{self.json} is of format {found.get('format')}, not {FORMAT}: use the version of "

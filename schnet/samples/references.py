@@ -215,6 +215,11 @@ class AtomReferences:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> AtomReferences:
-        """The references in a record of `to_dict`."""
-        elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])
-        return cls(elements, tuple(found["values"]), found["constant"], scale=found["scale"])
+        """The references in a record of `to_dict`; raises UserError if it is none."""
+        try:
+            elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])
+            values = tuple(map(float, found["values"]))
+            constant, scale = float(found["constant"]), float(found["scale"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise UserError(f"the references in run.json are damaged ({error!r})") from None
+        return cls(elements, values, constant, scale=scale)

@@ -1,7 +1,7 @@
 """`qm1b.load`: the same rows from a folder, Parquet and extended XYZ, none of them read whole."""
 
-import pickle
 import os
+import pickle
 import subprocess
 import sys
 
