@@ -57,9 +57,9 @@ def energy_function(
 
     `jax.grad`, `jax.value_and_grad`, `jax.jvp`, `jax.jit` and `jax.vmap` work on it.  Its
     derivative is that of `pi.forces` (P. Pulay, Mol. Phys. 17, 197 (1969),
-    doi:10.1080/00268976900100941): nothing differentiates through the SCF.  Where several states lie near each other, as in torn bonds,
-    the SCF may end in another one than that of `pi.rks`.  One program is compiled for the energy
-    and one for the derivative, whatever the positions.
+    doi:10.1080/00268976900100941): nothing differentiates through the SCF.  Where several states
+    lie near each other, as in torn bonds, the SCF may end in another one than that of `pi.rks`.
+    One program is compiled for the energy and one for the derivative, whatever the positions.
 
     With precision "mixed" or "float64", make and call it inside `with jax.enable_x64(True)`; the
     energy is then in float64.  In float32 it has the seven digits of that type, the derivative

@@ -51,7 +51,7 @@ ORDER = {
     ],
     "qm1b": [
         "errors",
-        "sources",
+        "software",
         "process",
         "work_units",
         "rows",

@@ -19,10 +19,10 @@ from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.process import files
-from qm1b.process.versions import versions
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
+from qm1b.software.versions import versions
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Audit:
     functional_definition: str
     rows: int
     sources: dict[str, int]
-    """Rows by the hash of the code that computed them (`qm1b.sources`)."""
+    """Rows by the hash of the code that computed them (`qm1b.software.sources`)."""
     seed: int
     invariants: dict[str, Violation]
     coinciding: int

@@ -19,9 +19,9 @@ from qm1b.errors import UserError
 from qm1b.folder.tally import Tally
 from qm1b.inputs import InputSummary
 from qm1b.manifest_schema import LEVEL_KEYS, MEND, SCHEMA
-from qm1b.process.versions import versions
 from qm1b.rows.schema import Json
 from qm1b.settings import RunSettings, fingerprint_of, without_later
+from qm1b.software.versions import versions
 from qm1b.work_units import WHOLE, Share, WorkPlan
 
 DECISIVE = (

@@ -12,7 +12,7 @@ import jax
 
 from qm1b.process.files import write_text
 from qm1b.process.lock import locked
-from qm1b.process.versions import package_versions
+from qm1b.software.versions import package_versions
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet

@@ -103,10 +103,9 @@ def test_processes_give_the_same_bits():
 
 
 def test_the_level_of_a_manifest():
-    settings = {"basis": "6-31g", "xc": "pbe0", "grid_level": 2, "precision": "mixed", "limit": 7}
-    assert Manifest.from_dict({"settings": settings}).level == Settings(
-        basis="6-31g", xc="pbe0", grid_level=2, precision="mixed"
-    )
+    level = {"basis": "6-31g", "xc": "pbe0", "grid_level": 2, "precision": "mixed"}
+    others = {"conformers": 1, "seed": 0, "max_aos": 9, "limit": 7}
+    assert Manifest.from_dict({"settings": level | others}).level == Settings(**level)
 
 
 def test_functionals_are_compared_by_libxc_id():

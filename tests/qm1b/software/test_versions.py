@@ -3,8 +3,8 @@
 import hashlib
 from importlib import metadata
 
-from qm1b.process import versions as versions_module
-from qm1b.process.versions import constraints, versions
+from qm1b.software import versions as versions_module
+from qm1b.software.versions import constraints, versions
 
 
 def test_constraints_are_named_by_their_hash_and_compared(tmp_path):

@@ -10,13 +10,13 @@ from fake_engine import Solver
 from fake_runs import settings
 from threads import Threads
 
-from qm1b import sources
 from qm1b.process import worker
-from qm1b.process.versions import versions
 from qm1b.run.pipeline import Pools
 from qm1b.settings import PRESETS
+from qm1b.software import sources
+from qm1b.software.versions import versions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HOMES = {name: ROOT / name for name in sources.PACKAGES}
 LOOP = ROOT / "pyscf_ipu" / "scf" / "loop.py"
 CPP = ROOT / sources.CODELETS / "boys.hpp"

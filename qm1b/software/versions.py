@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from qm1b.sources import sources
+from qm1b.software.sources import sources
 
 PACKAGES = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "h5py")
 
