@@ -1,7 +1,7 @@
 """Results on the host: NumPy arrays in float64, atoms and AOs in the order the user gave."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -24,6 +24,11 @@ Rows = TypeVar("Rows")
 Text = TypeVar("Text")
 
 ILL_CONDITIONED = "ill_conditioned"
+FAR_HARTREE = 0.1
+"""With a larger commutator the last density is no approach to an end: charges of 5 e and gaps of
+70 Hartree were seen beyond, and nothing odd below."""
+OF_DENSITY = ("energy", "homo", "lumo", "gap", "dipole", "mo_energy", "mulliken_charges")
+"""What such a density says nothing about."""
 TERM_NAMES: tuple[str, ...] = EnergyTerms._fields
 NUMBERS = (
     "energy",
@@ -44,7 +49,10 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     """
 
     energy: Number
-    """Hartree, with dispersion if the level has it; NaN where the status is not a result."""
+    """Hartree, with dispersion if the level has it; NaN where the status is not a result.
+
+    It, levels, dipole and charges are NaN, too, where an SCF ends far from any solution: with a
+    commutator of more than 0.1 Hartree."""
     homo: Number
     """Hartree."""
     lumo: Number
@@ -154,7 +162,7 @@ def from_solution(
         density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
     homo = mo_energy[occupied - 1]
     lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
-    return MoleculeResult(
+    row = MoleculeResult(
         energy=np.float64(sum(terms) + added.energy),
         homo=homo,
         lumo=lumo,
@@ -181,6 +189,14 @@ def from_solution(
         molecule=mol,
         settings=settings,
     )
+    return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _without_density(row: MoleculeResult) -> MoleculeResult:
+    """NaN in what a density far from any solution says."""
+    terms = dict.fromkeys(row.energy_terms, np.float64("nan"))
+    nothing = {name: getattr(row, name) * np.nan for name in OF_DENSITY}
+    return replace(row, energy_terms=terms, **nothing)
 
 
 def _history(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from qm1b.engine.factory import Engine, EngineAt, at_precisions
 from qm1b.errors import OF_CALCULATION
-from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, Result
+from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, NOT_CONVERGED, Result
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -189,5 +189,6 @@ def _said(name: str, result: Result) -> str:
 
 
 def _gap(result: Result) -> float:
-    """Hartree; infinite if the attempt gave none."""
-    return result.gap if result.gap == result.gap else float("inf")
+    """Hartree; 0 if the SCF ended far from any solution, infinite if there is none at all."""
+    far = result.status == NOT_CONVERGED and result.homo != result.homo
+    return 0.0 if far else result.gap if result.gap == result.gap else float("inf")

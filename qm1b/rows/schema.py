@@ -23,6 +23,7 @@ MEANING = 4
 version since then can be resumed, and merged with others."""
 
 CONVERGED = "converged"
+NOT_CONVERGED = "not_converged"
 ILL_CONDITIONED = "ill_conditioned"
 """AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
 

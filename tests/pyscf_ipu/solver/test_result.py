@@ -5,7 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pyscf_ipu.solver.result import TERM_NAMES, MoleculeResult, invalid, stacked
+import pyscf_ipu as pi
+from pyscf_ipu.solver.result import (
+    FAR_HARTREE,
+    OF_DENSITY,
+    TERM_NAMES,
+    MoleculeResult,
+    invalid,
+    stacked,
+)
 
 
 def single(seed):
@@ -78,3 +86,14 @@ def test_no_molecules_at_all():
 def test_a_result_cannot_be_changed():
     with pytest.raises(AttributeError):
         single(0).energy = 1.0
+
+
+@pytest.mark.parametrize("max_cycles", [1, 2])
+def test_what_ends_far_from_any_solution_says_nothing_of_the_molecule(max_cycles):
+    lithium_hydride = pi.Molecule([3, 1], [[0, 0, 0], [0, 0, 3.0]])
+    found = pi.rks(lithium_hydride, xc="hf", max_cycles=max_cycles)
+    far = found.commutator_norm > FAR_HARTREE
+    assert far == (max_cycles == 1)
+    assert found.status == "not_converged"
+    values = [getattr(found, name) for name in OF_DENSITY] + [*found.energy_terms.values()]
+    assert {bool(np.isnan(x)) for value in values for x in np.ravel(value)} == {far}

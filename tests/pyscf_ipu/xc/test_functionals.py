@@ -277,3 +277,18 @@ def test_elementary_functions(dtype, tolerance):
         )
         for value, reference in pairs:
             np.testing.assert_allclose(np.asarray(value), reference, rtol=2 * tolerance)
+
+
+def test_tpss_of_one_orbital_has_the_derivative_of_a_larger_tau():
+    """Where tau is sigma / 8 rho, libxc's derivative by tau depends on rounding; ours does not."""
+    rho = np.array([0.19087262759791213, 0.3, 0.01, 0.1949492248014635])
+    sigma = np.array([0.004082835098355183, 0.01, 4e-4, 0.005942914411520103])
+    tau = sigma / (8 * rho)
+    known = np.zeros((6, len(rho)))
+    known[0], known[1], known[5] = rho, np.sqrt(sigma), tau * (1 + 1e-10)
+    expected = libxc.eval_xc("tpss", known, spin=0, deriv=1)[1][3]
+    with jax.enable_x64(True):
+        for share in (1 - 1e-15, 1.0, 1 + 1e-15):
+            at = [jnp.asarray(values) for values in (rho, sigma, tau * share)]
+            by_tau = functional("tpss").energy_and_potential(*at)[3]
+            np.testing.assert_allclose(by_tau, expected, rtol=1e-8)

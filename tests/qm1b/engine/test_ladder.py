@@ -17,7 +17,7 @@ from qm1b.rows.schema import Result
 from qm1b.settings import PRESETS
 
 
-def run_of(outcomes, gap=0.05):
+def run_of(outcomes, gap=0.05, homo=0.0):
     """An engine whose molecule i converges in the attempts named in outcomes[i]."""
     asked = []
 
@@ -26,7 +26,7 @@ def run_of(outcomes, gap=0.05):
         asked.append((name, list(molecules)))
         good = [name in outcomes[m] for m in molecules]
         return [
-            Result("converged" if g else "not_converged", 1, homo=0.0, lumo=gap, cycles=len(asked))
+            Result("converged" if g else "not_converged", 1, homo=homo, lumo=gap, cycles=len(asked))
             for g in good
         ]
 
@@ -74,6 +74,12 @@ def test_ill_conditioned_goes_straight_to_float64():
     assert asked == [("plain", [0, 1]), ("damped", [1]), ("second_order", [0])]
     assert [r.status for r in found] == ["converged"] * 2
     assert found[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
+
+
+def test_one_that_ended_far_from_any_solution_gets_a_shift():
+    run, asked = run_of([set()], gap=float("nan"), homo=float("nan"))
+    climb(run, [0], LADDER)
+    assert "shifted" in [name for name, _ in asked]
 
 
 def test_one_without_orbitals_is_no_small_gap():
