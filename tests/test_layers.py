@@ -52,6 +52,7 @@ ORDER = {
     "qm1b": [
         "errors",
         "software",
+        "storage",
         "process",
         "work_units",
         "rows",

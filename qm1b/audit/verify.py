@@ -18,11 +18,11 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
-from qm1b.process import files
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
 from qm1b.software.versions import versions
+from qm1b.storage import files
 
 
 @dataclass(frozen=True)

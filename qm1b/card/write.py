@@ -12,7 +12,7 @@ from qm1b.card.facts import Statements, gather
 from qm1b.card.text import card, summary
 from qm1b.errors import UserError
 from qm1b.folder.shards import VERIFY_PNG
-from qm1b.process import files
+from qm1b.storage import files
 
 CARD = "README.md"
 CROISSANT = "croissant.json"

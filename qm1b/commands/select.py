@@ -43,8 +43,8 @@ class Select:
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
-        from qm1b.process.files import atomic_write
         from qm1b.screening.selection import Selection, as_text, select
+        from qm1b.storage.files import atomic_write
 
         criteria = self._criteria()
         if not self.files:

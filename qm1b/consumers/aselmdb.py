@@ -19,9 +19,9 @@ from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
 from qm1b.consumers.ase_rows import MULTIPLICITY, AseRow, ase_rows
 from qm1b.errors import UserError
-from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
+from qm1b.storage import files
 
 if TYPE_CHECKING:
     import lmdb

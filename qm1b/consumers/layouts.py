@@ -15,9 +15,9 @@ import numpy as np
 
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.consumers.molecules import Conformers, molecules, require
-from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
+from qm1b.storage import files
 
 ACE, ACE_VERSION, SPICE = "Ace", "2.0", "SPICE"
 MOLECULES = "molecules"

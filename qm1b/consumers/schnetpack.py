@@ -18,10 +18,10 @@ from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 from qm1b.consumers.ase_rows import AseRow, ase_rows, free_atoms_by_number
-from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import DISPERSION, Json, has
+from qm1b.storage import files
 
 if TYPE_CHECKING:
     from ase.db.core import Database

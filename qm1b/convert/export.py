@@ -15,10 +15,10 @@ from qm1b.errors import UserError
 from qm1b.folder import completeness, shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz
-from qm1b.process import files
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED, Json
+from qm1b.storage import files
 
 DIFFERING = "differing_units"
 """Metadata entry of a file exported with everything: the attributes in which single shards differ

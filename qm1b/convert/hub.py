@@ -19,9 +19,9 @@ from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import parquet
 from qm1b.formats.columns import arrow_schema
-from qm1b.process import files
 from qm1b.rows.batch import Batch
 from qm1b.rows.identity import draw_key
+from qm1b.storage import files
 
 ROWS_PER_PART = 1_000_000
 """Rows of a part, more or less: a part ends with a batch."""

@@ -19,13 +19,13 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.formats.parquet import ParquetFile
 from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
-from qm1b.process import files
-from qm1b.process.arrival import arriving
 from qm1b.rows import dropped
 from qm1b.rows.batch import Record, completed, missing, row_of
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import Drop, Json
 from qm1b.rows.unit import Unit
+from qm1b.storage import files
+from qm1b.storage.arrival import arriving
 from qm1b.work_units import WorkPlan
 
 

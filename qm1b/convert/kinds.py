@@ -14,8 +14,8 @@ from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz, parquet
 from qm1b.formats.columns import arrow_schema
-from qm1b.process import files
 from qm1b.rows.batch import Batch
+from qm1b.storage import files
 
 Closing = Callable[[], Mapping[str, str]]
 """Gives metadata after the last row."""

@@ -24,9 +24,9 @@ from qm1b.folder import completeness
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import parquet
 from qm1b.formats.columns import arrow_schema
-from qm1b.process import files
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
+from qm1b.storage import files
 
 PUBLISHED_COLUMNS = 10
 """The first of our columns are QM1B's."""

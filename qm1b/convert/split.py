@@ -20,9 +20,9 @@ from qm1b.convert.kinds import KINDS
 from qm1b.errors import UserError
 from qm1b.folder import completeness
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.process import files
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
+from qm1b.storage import files
 
 NAMES = ("train", "valid", "test")
 SPLIT_JSON = "split.json"

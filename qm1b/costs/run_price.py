@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from qm1b.costs.shape_price import ShapePrice, Wanted, price, priced, seconds_of
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.process.files import write_json
 from qm1b.rows.batch import Batch, conformer_of
 from qm1b.rows.schema import Json
 from qm1b.settings import COARSE
+from qm1b.storage.files import write_json
 
 if TYPE_CHECKING:
     from pyscf_ipu.ipu import Target

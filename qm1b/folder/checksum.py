@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.process.foreign_hdf5 import NotOurs, check_heaps
+from qm1b.storage.foreign_hdf5 import NotOurs, check_heaps
 
 BLOCK = 512
 """Bytes of the user block, the least that HDF5 allows."""

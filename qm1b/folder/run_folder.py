@@ -20,13 +20,13 @@ from qm1b.folder.manifest import Difference, Manifest
 from qm1b.folder.tally import Tally
 from qm1b.inputs.detect import SMILES
 from qm1b.manifest_schema import KILLED, RUNNING
-from qm1b.process import files
-from qm1b.process.lock import locked
 from qm1b.reference import atomisation
 from qm1b.rows import identity as rows_identity
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import Conformer, Json
 from qm1b.rows.unit import Unit
+from qm1b.storage import files
+from qm1b.storage.lock import locked
 from qm1b.work_units import WorkPlan
 
 

@@ -12,12 +12,12 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest import Manifest, contradiction
 from qm1b.manifest_schema import KILLED, RUNNING
-from qm1b.process.foreign_hdf5 import values
-from qm1b.process.lock import is_held
 from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import Drop
+from qm1b.storage.foreign_hdf5 import values
+from qm1b.storage.lock import is_held
 
 Found = TypeVar("Found")
 

@@ -19,12 +19,12 @@ from qm1b.errors import UserError
 from qm1b.folder import checksum
 from qm1b.folder.manifest import Manifest
 from qm1b.manifest_schema import MEND, SETTINGS, complete
-from qm1b.process.files import atomic_write, not_written, write_json
-from qm1b.process.foreign_hdf5 import NotOurs, attributes, values
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
+from qm1b.storage.files import atomic_write, not_written, write_json
+from qm1b.storage.foreign_hdf5 import NotOurs, attributes, values
 
 MANIFEST = "manifest.json"
 DROPPED = "dropped.csv"

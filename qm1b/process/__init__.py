@@ -1,1 +1,1 @@
-"""The machine around the work: worker processes, locks, files, Ctrl-C, the terminal."""
+"""The processes at work: workers, what to think of those that die, Ctrl-C, the terminal."""

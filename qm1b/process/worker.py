@@ -22,7 +22,7 @@ from typing import Any
 
 from pyscf_ipu.errors import MISTAKES
 from qm1b.errors import UserError
-from qm1b.process.files import not_written
+from qm1b.storage.files import not_written
 
 Connection = connection.Connection
 Serve = Callable[..., None]

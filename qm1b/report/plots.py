@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from qm1b.process import files
 from qm1b.report.distribution import Distribution
+from qm1b.storage import files
 
 BLUE, RED = "#33658a", "#b23a48"
 MAX_BINS = 60

@@ -14,7 +14,7 @@ from typing import IO
 from pyscf_ipu.host.temporaries import publish, remove_if_abandoned, temporary
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.process.lock import locked
+from qm1b.storage.lock import locked
 
 NAME = "stdin"
 """The file in the output folder."""

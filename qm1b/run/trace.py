@@ -17,8 +17,8 @@ from pathlib import Path
 
 from pyscf_ipu.terminal import Stream, say
 from qm1b.engine.messages import Job
-from qm1b.process.files import not_written
 from qm1b.process.worker import Worker
+from qm1b.storage.files import not_written
 
 HOST, EMBED, COMPUTE = 1, 2, 3
 """Groups of lanes: this process, those of RDKit, those of the engine."""

@@ -17,7 +17,7 @@ import numpy as np
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
-from qm1b.process.files import atomic_write
+from qm1b.storage.files import atomic_write
 from schnet.errors import UserError
 from schnet.network.model import Interaction, Linear
 from schnet.network.predictor import Predictor

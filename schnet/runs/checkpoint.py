@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 
-from qm1b.process.files import atomic_write
+from qm1b.storage.files import atomic_write
 from schnet.errors import UserError
 
 Tree = TypeVar("Tree")

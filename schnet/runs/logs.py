@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.errors import MissingPackage
 from pyscf_ipu.terminal import say
-from qm1b.process.files import write_text
+from qm1b.storage.files import write_text
 from schnet.errors import UserError
 
 

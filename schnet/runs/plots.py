@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from qm1b.process.files import atomic_write
+from qm1b.storage.files import atomic_write
 from schnet.runs.logs import Line
 from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, UNITS, Target

@@ -10,9 +10,9 @@ from typing import Any, NotRequired, TypedDict
 import equinox as eqx
 import jax
 
-from qm1b.process.files import write_text
-from qm1b.process.lock import locked
 from qm1b.software.versions import package_versions
+from qm1b.storage.files import write_text
+from qm1b.storage.lock import locked
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import yaml
 
 from qm1b.manifest_schema import shown
-from qm1b.process.files import write_text
+from qm1b.storage.files import write_text
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Optimizer, Schedule
 from schnet.samples.targets import target_of

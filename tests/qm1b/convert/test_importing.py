@@ -25,11 +25,11 @@ from qm1b.folder.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz
 from qm1b.formats.load import load
-from qm1b.process import arrival
-from qm1b.process.arrival import arriving
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, row_of
 from qm1b.rows.schema import fields_of
+from qm1b.storage import arrival
+from qm1b.storage.arrival import arriving
 
 
 def contents(folder):

@@ -17,9 +17,9 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.completeness import notice, ranges
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.process.lock import locked
 from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
+from qm1b.storage.lock import locked
 from qm1b.work_units import Share
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")

@@ -9,8 +9,8 @@ import pytest
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum, shards
-from qm1b.process import files
 from qm1b.rows.schema import Conformer, Drop, Result, Row
+from qm1b.storage import files
 
 
 def rows():

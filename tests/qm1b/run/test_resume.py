@@ -15,9 +15,9 @@ from qm1b.folder import manifest, same
 from qm1b.folder import shards as folder_shards
 from qm1b.folder.manifest import Manifest
 from qm1b.folder.tally import Tally
-from qm1b.process.lock import locked
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
+from qm1b.storage.lock import locked
 
 
 def again(out, text=MANY, **changes):

@@ -7,8 +7,8 @@ import pytest
 
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.process.lock import locked
 from qm1b.run.stdin import spooled
+from qm1b.storage.lock import locked
 
 
 def test_a_resumed_run_gets_the_same_or_nothing(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from packs import QM9, qm9
 from schnet_commands import RUN, train
 
-from qm1b.process.lock import locked
+from qm1b.storage.lock import locked
 from schnet.cli import main
 from schnet.commands.train import from_command_line
 from schnet.network.config import ModelConfig

@@ -13,7 +13,7 @@ from fake_runs import fake_run, seal_again
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import checksum, shards
-from qm1b.process.foreign_hdf5 import NotOurs, check_heaps
+from qm1b.storage.foreign_hdf5 import NotOurs, check_heaps
 
 SECONDS = 10.0
 HEAP = b"GCOL\x01\0\0\0"

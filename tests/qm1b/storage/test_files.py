@@ -3,7 +3,7 @@
 import pytest
 
 from qm1b.errors import UserError
-from qm1b.process.files import atomic_write, write_text
+from qm1b.storage.files import atomic_write, write_text
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):

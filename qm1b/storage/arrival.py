@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyscf_ipu.host.temporaries import remove_abandoned, sync_folder
 from qm1b.errors import UserError
-from qm1b.process import files, lock
+from qm1b.storage import files, lock
 
 STAGE, LIST = ".arriving", ".arriving.json"
 

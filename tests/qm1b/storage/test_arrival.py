@@ -6,8 +6,8 @@ import sys
 KILLED = """
 import os, sys
 from pathlib import Path
-from qm1b.process.arrival import arriving
-from qm1b.process.files import write_text
+from qm1b.storage.arrival import arriving
+from qm1b.storage.files import write_text
 
 out = Path(sys.argv[1])
 changes = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "open")

@@ -10,13 +10,13 @@ import sys
 import pytest
 
 from qm1b.errors import UserError
-from qm1b.process import lock
-from qm1b.process.lock import is_held, locked
+from qm1b.storage import lock
+from qm1b.storage.lock import is_held, locked
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from qm1b.process.lock import locked
+from qm1b.storage.lock import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     time.sleep(600)
