@@ -81,14 +81,15 @@ class ProfileCommand:
         """
         check_folders((self.html, self.json, self.trace))
         second = target_and_number(self.compare) if self.compare else None
-        from pyscf_ipu import Molecule, enable_disk_cache
+        from pyscf_ipu import Molecule
+        from pyscf_ipu.host.disk_cache import keep_programs
         from pyscf_ipu.ipu.command import profile_rks
         from pyscf_ipu.ipu.profile.diff import diff
 
         settings = Settings(
             basis=self.basis, xc=self.xc, grid_level=self.grid_level, max_cycles=self.max_cycles
         )
-        enable_disk_cache()
+        keep_programs()
         mol = Molecule.from_smiles(self.smiles, seed=self.seed)
         profile = profile_rks(
             mol,

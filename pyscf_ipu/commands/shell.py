@@ -69,7 +69,7 @@ class OneMolecule:
         """
         self.check_options()
         from pyscf_ipu.commands.report import Report
-        from pyscf_ipu.host.disk_cache import enable_disk_cache
+        from pyscf_ipu.host.disk_cache import keep_programs
         from pyscf_ipu.nanodft.molecule_argument import find_molecule
         from pyscf_ipu.solver.solver import Solver
 
@@ -81,7 +81,7 @@ class OneMolecule:
         for doubt in doubts:
             say(f"pyscf-ipu: warning: {doubt.message}", to_stderr=True)
         molecule.check(settings.precision)
-        enable_disk_cache()
+        keep_programs()
         code = self.compute(molecule, Solver(settings), report)
         report.finish()
         return code

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pyscf_ipu.errors import UntrustedCache, UsageError
 from pyscf_ipu.host.cache_folder import checked_folder
 
 PLACE = "PYSCF_IPU_CACHE"
@@ -78,3 +79,21 @@ def enable_disk_cache(directory: str | Path | None = None) -> Path | None:
     path = checked_folder(folder)
     os.environ[PLACE] = str(path)
     return path
+
+
+def keep_programs() -> None:
+    """`enable_disk_cache` for commands.
+
+    Raises:
+        UntrustedCache: others own the directory or may write to it.
+        UsageError: it cannot be made.
+    """
+    try:
+        enable_disk_cache()
+    except UntrustedCache:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"compiled programs cannot be kept in {error.filename} ({error.strerror}): set "
+            "PYSCF_IPU_CACHE to a folder that can be written, or to off"
+        ) from error

@@ -7,7 +7,6 @@ wavenumber than a soft torsion.
 """
 
 from dataclasses import dataclass, fields
-from tempfile import TemporaryDirectory
 from typing import Unpack
 
 import numpy as np
@@ -16,6 +15,7 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
+from pyscf_ipu.command_line.targets import scratch_folder
 from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
@@ -159,7 +159,7 @@ def frequencies(
     Raises:
         MissingPackage: ASE is not installed.
         TypeError: this is not one Molecule.
-        UsageError: a setting or a number cannot be used.
+        UsageError: a setting or a number cannot be used, or no temporary file can be written.
         InvalidMolecule: the molecule cannot be computed.
         ConvergenceError: an SCF does not converge.
     """
@@ -177,7 +177,7 @@ def frequencies(
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)
     forces = atoms.get_forces() / FORCE_TO_EV_PER_ANGSTROM
     energy = atoms.get_potential_energy()
-    with TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         # ASE keeps every displacement in a file, to resume after an interruption.
         infrared = Infrared(atoms, name=f"{folder}/ir", delta=step_bohr * BOHR_TO_ANGSTROM)
         infrared.run()

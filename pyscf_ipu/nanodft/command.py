@@ -51,7 +51,8 @@ class Nanodft:
             UsageError: the molecule or an option cannot be used.
             ConvergenceError: the SCF has not converged within --max-cycles.
         """
-        from pyscf_ipu import Settings, enable_disk_cache
+        from pyscf_ipu import Settings
+        from pyscf_ipu.host.disk_cache import keep_programs
         from pyscf_ipu.nanodft import dft, table
         from pyscf_ipu.nanodft.molecule_argument import find_molecule
         from pyscf_ipu.units import HARTREE_TO_EV
@@ -66,7 +67,7 @@ class Nanodft:
             max_cycles=self.max_cycles,
         )
         dft.check(molecule, settings, self.integrals)
-        enable_disk_cache()
+        keep_programs()
         console = table.wide_console()
         reference = table.pyscf_result(molecule, settings) if self.compare else None
         with table.growing_table(console, reference) as on_cycle:

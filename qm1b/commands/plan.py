@@ -1,14 +1,13 @@
 """`qm1b plan`: time and cost of a dataset before it is made."""
 
 import json
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tyro
 
 from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json, scratch_folder
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 
@@ -64,8 +63,8 @@ class PlanCommand:
         if self.measured is not None:
             rate = rate_of(self.measured)
         else:
-            with tempfile.TemporaryDirectory(prefix="qm1b-plan-") as folder:
-                rate = rate_of(self._measure(Path(folder) / "run"))
+            with scratch_folder() as folder:
+                rate = rate_of(self._measure(folder / "run"))
         say(as_text(rate, self.molecules, self.conformers or CONFORMERS, self.price_per_hour))
         return 0
 

@@ -7,6 +7,7 @@ to which configuration (`qm1b.card.write`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from qm1b.formats import parquet
 from qm1b.formats.columns import arrow_schema
 from qm1b.rows.batch import Batch
 from qm1b.rows.identity import draw_key
-from qm1b.storage import files
+from qm1b.storage import files, unfinished
 
 ROWS_PER_PART = 1_000_000
 """Rows of a part, more or less: a part ends with a batch."""
@@ -36,7 +37,7 @@ def write_hub(
     """Write the rows of a run as a folder; returns the files in it besides the data.
 
     Args:
-        out: an empty folder, or one that does not exist yet.
+        out: an empty folder, one that does not exist yet, or one that was left unfinished.
         batches: the rows.
         source: the run.
         rows_per_part: rows after which a new part begins.
@@ -44,7 +45,13 @@ def write_hub(
     Raises:
         UserError: the folder is not empty or cannot be written, or there are no rows.
     """
-    return write_splits(out, {"": batches}, source, rows_per_part=rows_per_part)
+    with filling(out):
+        return write_splits(out, {"": batches}, source, rows_per_part=rows_per_part)
+
+
+def filling(out: Path) -> AbstractContextManager[None]:
+    """Mark a folder as unfinished inside the block; raises as `qm1b.storage.unfinished.filling`."""
+    return unfinished.filling(out, (card.DATA, card.SAMPLE))
 
 
 def write_splits(
@@ -53,12 +60,7 @@ def write_splits(
     source: ShardFolder,
     rows_per_part: int = ROWS_PER_PART,
 ) -> list[Path]:
-    """Write the rows of each split, by its name, as `write_hub` does.
-
-    The card is written last, so a folder with a `README.md` is whole.
-    """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
+    """Write the rows of each split, by its name, as `write_hub` does; inside `filling`."""
     for name in (card.DATA, card.SAMPLE):
         files.make_folder(out / name)
     schema = arrow_schema(source.metadata)

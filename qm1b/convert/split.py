@@ -8,6 +8,7 @@ keeps its side when the dataset grows.
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -101,25 +102,25 @@ def split(
         raise UserError(f"unknown format {form!r} for a split: use one of {', '.join(FILES)}")
     source = ShardFolder(folder)
     completeness.notice(source)  # raises if a shard is lost
-    files.make_folder(out)
     names = [name for name in NAMES if getattr(fractions, name)]
     parts = {name: Part(FILES[form].format(name)) for name in names}
     rows = {
         name: _rows(source, part, name, seed=seed, fractions=fractions)
         for name, part in parts.items()
     }
-    if form == HUB:
-        hub.write_splits(out, rows, source)
-    else:
-        _write(out, form, parts, rows=rows, source=source)
-    report = {
-        "method": METHOD,
-        "seed": seed,
-        "fractions": asdict(fractions),
-        "fingerprint": source.manifest.fingerprint,
-        "parts": {name: asdict(part) for name, part in parts.items()},
-    }
-    files.write_json(out / SPLIT_JSON, report)
+    with hub.filling(out) if form == HUB else nullcontext(files.make_folder(out)):
+        if form == HUB:
+            hub.write_splits(out, rows, source)
+        else:
+            _write(out, form, parts, rows=rows, source=source)
+        report = {
+            "method": METHOD,
+            "seed": seed,
+            "fractions": asdict(fractions),
+            "fingerprint": source.manifest.fingerprint,
+            "parts": {name: asdict(part) for name, part in parts.items()},
+        }
+        files.write_json(out / SPLIT_JSON, report)
     return parts
 
 

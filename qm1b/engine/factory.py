@@ -87,19 +87,14 @@ def pyscf_ipu_solver(**level: Any) -> Engine:
         UserError: there is no folder for compiled programs, or others may write to it.
     """
     from pyscf_ipu.errors import UntrustedCache
-    from pyscf_ipu.host.disk_cache import enable_disk_cache
+    from pyscf_ipu.host.disk_cache import keep_programs
     from pyscf_ipu.solver.solver import Solver
 
     solver = Solver(Settings(**level))
     try:
-        enable_disk_cache()
+        keep_programs()
     except UntrustedCache as error:
         raise UserError(str(error)) from None
-    except OSError as error:
-        raise UserError(
-            f"compiled programs cannot be kept in {error.filename} ({error.strerror}); "
-            "set PYSCF_IPU_CACHE to a writable folder"
-        ) from None
     return solver
 
 

@@ -109,6 +109,21 @@ def test_the_commands_end_with_the_sentence(run, capsys):
     assert "chmod go-w" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: cli.main(["profile", "--smiles", "O"]),
+        lambda: cli.main(["rks", "O"]),
+        lambda: nanodft.main(["H 0 0 0; H 0 0 0.74"]),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_one_sentence(run, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PYSCF_IPU_CACHE", str(tmp_path / "file" / "cache"))
+    assert run() == 2
+    assert "compiled programs cannot be kept in" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_shared_on_purpose(open_folder, monkeypatch):
     monkeypatch.setenv(SHARED, "on")
     assert checked_folder(open_folder) == open_folder

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from ase.vibrations import Infrared
 from oracle import ground_state
 from pyscf import scf
 from pyscf.hessian import thermo
 
 import pyscf_ipu as pi
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 
 KM_PER_MOL_OF_E2_PER_AMU = 974.8801
@@ -85,6 +86,15 @@ def test_a_transition_state_has_an_imaginary_mode(solver):
     record = found.to_dict()
     assert record["wavenumbers"] == found.wavenumbers.tolist()
     assert record["units"]["intensities"] == "km/mol"
+
+
+def test_a_full_disk_under_the_displacements_is_one_sentence(solver, monkeypatch):
+    def full(self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Infrared, "run", full)
+    with pytest.raises(UsageError, match="temporary files cannot be written"):
+        pi.frequencies(molecule_from_text("water"), solver=solver)
 
 
 def test_what_has_no_frequencies(solver):

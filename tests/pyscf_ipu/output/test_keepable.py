@@ -164,3 +164,17 @@ def test_what_cannot_be_written(water, several, solver, tmp_path):
     with pytest.raises(ValueError, match="there is no folder"):
         water.to_molden(tmp_path / "no" / "a")
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("write", ["to_json", "to_molden", "to_cube"])
+def test_a_full_disk_leaves_the_old_file(water, write, tmp_path, monkeypatch):
+    def fsync(descriptor):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "old"
+    path.write_text("old")
+    monkeypatch.setattr("os.fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        getattr(water, write)(path, **({"points": 4} if write == "to_cube" else {}))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

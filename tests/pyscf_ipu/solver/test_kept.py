@@ -253,3 +253,13 @@ def test_options_that_a_jaxlib_does_not_know_are_left_out(folder, monkeypatch):
     monkeypatch.undo()
     kept._quick.cache_clear()
     assert kept._quick("gpu") == {}
+
+
+def test_what_a_killed_process_left_is_removed_with_the_next_program(folder):
+    assert run(plus, "hf") == 3.0
+    (path,) = files(folder)
+    left = path.with_name(f".{path.name}.1.tmp")
+    path.rename(left)
+    assert run(plus, "hf") == 3.0
+    assert list(folder.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -99,6 +101,33 @@ def test_a_folder_that_is_not_empty(finished, tmp_path):
     with pytest.raises(UserError, match="is not an empty folder"):
         export(finished[0], tmp_path, kind="hub")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "words", ["export {run} {out} --format hub", "split {run} --format hub --out {out}"]
+)
+def test_after_an_error_the_same_command_goes_on(words, finished, tmp_path, monkeypatch, capsys):
+    """The disk is full when the last file is written; later there is room."""
+    out = tmp_path / "hub"
+    command = words.format(run=finished[0], out=out).split()
+    last = "README.md" if command[0] == "export" else "split.json"
+    real = os.replace
+
+    def full(source, target):
+        if Path(target).name == last:
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        assert main(command) == 2
+    (out / "data" / "part-09999.parquet").touch()
+    assert main(command) == 0
+    assert (out / last).exists()
+    assert not (out / "data" / "part-09999.parquet").exists()
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+    assert main(command) == 2
+    assert "is not an empty folder" in capsys.readouterr().err
 
 
 def test_a_run_without_good_rows(tmp_path):

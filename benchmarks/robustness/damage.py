@@ -1,26 +1,24 @@
-"""Random faults on `qm1b generate`: every trial must end in the dataset of an undisturbed run.
+"""Random damage to `qm1b generate`: every trial must end in the dataset of an undisturbed run.
 
-A trial starts a run in a process of its own and kills it (SIGKILL) at a random time after its first
-shard.  Perhaps it then damages what the run left (cuts a shard, flips bits, removes files) or kills
-a second run.  Or it lets the disk run full (a small tmpfs, as root), or strikes under way: kills or
-stops single workers, deletes a shard or the folder, kills a run that tries dropped lines again.
-Then it runs to the end; rows, dropped lines, counts and dropped.csv are compared value by value.
-The engine is the tests' fake one; files, processes, RDKit and everything else are real.  For a
-quick look: --trials 13, or --only "compute killed" "embed killed" for some kinds.
+A trial starts a run in a process of its own and kills it (SIGKILL) at a random time after its
+first shard, then damages what the run left (cuts a shard, flips bits, removes files).  Or it
+strikes under way: kills or stops single workers, deletes a shard or the folder, kills a run that
+tries dropped lines again.  Then it runs to the end; rows, dropped lines, counts and dropped.csv are
+compared value by value.  The engine is the tests' fake one; files, processes, RDKit and everything
+else are real.  For a quick look: --trials 10, or --only "compute killed" "embed killed" for some
+kinds.  Kills and a full disk at every single operation: `benchmarks.robustness.faults`.
 """
 
 import argparse
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import harness
@@ -38,10 +36,7 @@ from qm1b.settings import PRESETS, RunSettings
 SETTINGS = RunSettings(
     PRESETS["qm1b"], conformers=2, seed=5, max_aos=128, unit_rows=8, embed_timeout=2.0
 )
-TMPFS_KIB = 320
-"""Too small for the dataset, large enough for several shards."""
-
-SCRIPT = "benchmarks.robustness.faults"
+SCRIPT = "benchmarks.robustness.damage"
 
 
 def main() -> int:
@@ -71,8 +66,6 @@ def main() -> int:
 def trials(args: argparse.Namespace) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Which fault each trial has, and what `trial` found."""
     kinds: dict[str, Fault] = {
-        "kill": killed,
-        "kill again": lambda *run: killed(*run) + killed(*run),
         "cut": damaged(cut),
         "bit flip": damaged(flip),
         "files removed": removed,
@@ -83,10 +76,6 @@ def trials(args: argparse.Namespace) -> tuple[list[str], list[tuple[int, list[st
         source.write_text(molecules())
         generate(Run(source, whole, SETTINGS, 2, "fake_engine:Slow"))
         print(f"{len(shards.shards(whole))} shards", flush=True)
-        if can_mount(scratch / "probe"):
-            kinds["full disk"] = filled
-        else:
-            print("no trials of a full disk: mounting a tmpfs needs root")
         kinds |= under_way.faults(start)
         if args.only:
             kinds = {name: kinds[name] for name in args.only}
@@ -122,15 +111,15 @@ def molecules() -> str:
 
 def trial(seed: int, fault: Fault, source: Path, out: Path, whole: Path) -> tuple[int, list[str]]:
     """How many shards were found damaged, and how the result differs from `whole`."""
-    with folder(out, small=fault is filled):
-        try:
-            n_damaged = fault(random.Random(seed), source, out)
-        except Wrong as error:
-            return 0, [str(error)]
-        last = start(source, out)
-        if last.wait(LIMIT):
-            return n_damaged, [f"the last run ended with status {last.returncode}"]
-        return n_damaged, same.differences(whole, out)
+    out.mkdir()
+    try:
+        n_damaged = fault(random.Random(seed), source, out)
+    except Wrong as error:
+        return 0, [str(error)]
+    last = start(source, out)
+    if last.wait(LIMIT):
+        return n_damaged, [f"the last run ended with status {last.returncode}"]
+    return n_damaged, same.differences(whole, out)
 
 
 def start(source: Path, out: Path, retry: bool = False) -> Started:
@@ -192,15 +181,6 @@ def removed(rng: random.Random, source: Path, out: Path) -> int:
     return 0
 
 
-def filled(rng: random.Random, source: Path, out: Path) -> int:
-    """The disk runs full; then there is room again."""
-    process = start(source, out)
-    if process.wait(LIMIT) != EXIT_USER_ERROR:
-        raise Wrong(f"a full disk ended a run with status {process.returncode}")
-    subprocess.run(["mount", "-o", "remount,size=64m", str(out)], check=True)
-    return 0
-
-
 def _some(rng: random.Random, paths: list[Path]) -> list[Path]:
     return rng.sample(paths, min(len(paths), rng.randint(1, 3)))
 
@@ -214,30 +194,6 @@ def _noticed(paths: list[Path]) -> int:
             continue
         raise Wrong(f"the damage of {path} is not noticed")
     return len(paths)
-
-
-def can_mount(probe: Path) -> bool:
-    """Whether this process may mount small disks."""
-    try:
-        with folder(probe, small=True):
-            return True
-    except (OSError, subprocess.CalledProcessError):
-        return False
-
-
-@contextmanager
-def folder(path: Path, small: bool) -> Iterator[None]:
-    """A folder, if need be on a small disk of its own."""
-    path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_KIB}k", "tmpfs", str(path)]
-    try:
-        if small:
-            subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        yield
-    finally:
-        if path.is_mount():
-            subprocess.run(["umount", str(path)], check=True)
-        shutil.rmtree(path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""Folders that a command fills at once: whole, or marked as unfinished and filled again."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from qm1b.errors import UserError
+from qm1b.storage.files import make_folder, not_written
+
+MARK = ".unfinished"
+"""The file that is there, and locked, while a folder is filled; after a kill it stays."""
+
+
+@contextmanager
+def filling(out: Path, folders: Iterable[str]) -> Iterator[None]:
+    """Fill a folder that is empty, or that a command which was killed or failed left unfinished.
+
+    Args:
+        out: made if it does not exist.
+        folders: names of folders in it; what an unfinished one holds is removed.
+
+    Raises:
+        UserError: it holds something else, is being filled, or cannot be written.
+    """
+    mark = out / MARK
+    if out.exists() and not (out.is_dir() and (mark.exists() or not any(out.iterdir()))):
+        raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
+    make_folder(out)
+    descriptor = _marked(mark)
+    try:
+        try:
+            for path in map(out.joinpath, folders):
+                if path.exists():
+                    shutil.rmtree(path)
+        except OSError as error:
+            raise not_written(path, error) from None
+        yield
+        try:
+            mark.unlink()
+        except OSError as error:
+            raise not_written(mark, error) from None
+    finally:
+        with suppress(OSError):  # nothing was written to it
+            os.close(descriptor)
+
+
+def _marked(mark: Path) -> int:
+    """The open file of a mark, locked until it is closed."""
+    try:
+        descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(
+            f"another process is writing to {mark.parent}; wait for it, or give another folder"
+        ) from None
+    except OSError as error:
+        raise not_written(mark, error) from None
+    return descriptor
