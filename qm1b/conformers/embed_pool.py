@@ -51,15 +51,13 @@ class Lost:
 def serve(conn: Connection, settings: RunSettings) -> None:
     """A worker: candidates in, `Embedded` out. The parent notices a hang or a crash."""
     embed(PROBE, replace(settings, conformers=1))  # imports RDKit
-    from rdkit.Chem import MolSanitizeException
-
     conn.send(Ready())
     with ends_run(conn):
         while True:
             candidate: Candidate = conn.recv()
             try:
                 result = embed(candidate, settings)
-            except (RuntimeError, MolSanitizeException) as error:  # RDKit's
+            except (RuntimeError, ValueError) as error:  # RDKit's
                 reason = drop_of(candidate, "embed_failed", str(error)[:200])
                 result = Embedded(candidate.line, (), reason)
             conn.send(result)

@@ -8,6 +8,7 @@ from fake_runs import fake_run
 
 from qm1b.cli import main
 from qm1b.commands.ending import outcome
+from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.reference import inline_audit
 from qm1b.reference.inline_audit import audited, is_audited
@@ -98,9 +99,15 @@ def test_an_audit_that_fails_is_named_and_changes_no_number(monkeypatch):
     monkeypatch.setattr(inline_audit, "recompute", raising(np.linalg.LinAlgError("singular")))
     (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
     assert found == replace(ours, troubles=("the audit raised LinAlgError",))
+    monkeypatch.setattr(inline_audit, "recompute", raising(ValueError("infs or NaNs")))
+    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
+    assert found == replace(ours, troubles=("the audit raised ValueError",))
     monkeypatch.setattr(inline_audit, "recompute", lambda *_, **__: Reference((), 0.0))
     (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
     assert found == replace(ours, troubles=("the audit did not converge",))
+    monkeypatch.setattr(inline_audit, "recompute", raising(UserError("no such basis")))
+    with pytest.raises(UserError, match="no such basis"):
+        audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
 
 
 @pytest.mark.parametrize("error", [TypeError("no such argument"), ImportError("no dftd3")], ids=str)
