@@ -7,6 +7,7 @@ wavenumber than a soft torsion.
 """
 
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Unpack
 
 import numpy as np
@@ -52,6 +53,10 @@ UNITS = {
 }
 AT_REST = 1e-3
 """Hartree/Bohr: a larger force at the geometry is remarked on."""
+
+
+LONGEST_STEP_BOHR = 0.1
+"""0.02 shifts frequencies by up to 1.4 1/cm, and a shift grows with the step's square."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,10 +170,14 @@ def frequencies(
     """
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
-    if not (temperature_kelvin > 0 and pressure_pascal > 0 and step_bohr > 0):
-        raise UsageError("temperature_kelvin, pressure_pascal and step_bohr must be above 0")
-    if symmetry_number < 1:
-        raise UsageError(f"symmetry_number is {symmetry_number}: it must be at least 1")
+    numbers = {"temperature_kelvin": temperature_kelvin, "pressure_pascal": pressure_pascal}
+    for name, value in (numbers | {"step_bohr": step_bohr}).items():
+        most = LONGEST_STEP_BOHR if name == "step_bohr" else np.inf
+        if not isinstance(value, Real) or not 0 < value <= most or np.isinf(value):
+            limit = "" if most == np.inf else f" and at most {most}"
+            raise UsageError(f"{name} is {value!r}: give a number above 0{limit}")
+    if not isinstance(symmetry_number, Integral) or symmetry_number < 1:
+        raise UsageError(f"symmetry_number is {symmetry_number!r}: give a whole number, at least 1")
     if solver is None:
         level["precision"] = level.get("precision") or "float64"
     solver = solver_for(solver, **level)

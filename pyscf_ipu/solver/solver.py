@@ -115,8 +115,9 @@ class Solver:
         needed, there = self.memory_bytes(shape), platform().room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(
-                f"too large: {shape.n_ao} AOs need about {needed / 2**30:.0f} GiB and this machine "
-                f"has {there / 2**30:.0f}; use a smaller molecule or basis"
+                f"too large: {shape.n_ao} AOs need about {needed / 2**30:.2g} GiB, and of this "
+                f"machine's {there / 2**30:.3g} GiB {MEMORY_SHARE:.0%} may be used; use a smaller "
+                "molecule or basis"
             )
         return shape
 

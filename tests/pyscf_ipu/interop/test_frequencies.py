@@ -101,7 +101,11 @@ def test_what_has_no_frequencies(solver):
     water = molecule_from_text("water")
     with pytest.raises(ValueError, match="symmetry_number is 0"):
         pi.frequencies(water, symmetry_number=0)
-    with pytest.raises(ValueError, match="must be above 0"):
-        pi.frequencies(water, temperature_kelvin=0.0)
+    for name in ("temperature_kelvin", "pressure_pascal", "step_bohr"):
+        for value in (0.0, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match=rf"{name} is .*: give a number above 0"):
+                pi.frequencies(water, **{name: value})
+    with pytest.raises(ValueError, match=r"step_bohr is 5\.0.*at most 0\.1"):
+        pi.frequencies(water, step_bohr=5.0)
     with pytest.raises(InvalidMolecule, match="odd number"):
         pi.frequencies(pi.Molecule.from_symbols(["O", "H"], np.eye(3)[:2]), solver=solver)
