@@ -93,7 +93,7 @@ def _load() -> Library | str:
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
             jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
-        return Library(path, chosen, built_from, built_by)
+        return Library(path, chosen, built_from, built_by=built_by)
     return reason
 
 

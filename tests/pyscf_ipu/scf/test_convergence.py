@@ -43,7 +43,8 @@ def test_a_level_shift_finds_what_diis_does_not(solver):
     aided = solve(solver, SALT, Convergence(0.5, 1000, 0.3))
     assert not plain.converged
     assert aided.converged
-    assert aided.energy < plain.energy
+    assert np.isnan(plain.energy)  # it ends far from any solution
+    assert aided.energy < -600
 
 
 def test_a_slow_approach_is_not_taken_for_rounding(solver):

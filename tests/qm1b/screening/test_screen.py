@@ -7,7 +7,7 @@ import pytest
 from fake_engine import Solver
 from fake_runs import settings
 
-from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.errors import InvalidMolecule
 from qm1b import inputs
 from qm1b.inputs import Record
 from qm1b.rows.schema import DROP_REASONS, Drop
@@ -119,7 +119,7 @@ def test_the_bundled_sample_is_clean():
 def test_the_elements_that_molecules_may_have():
     def n_ao(numbers):
         if 3 in numbers:
-            raise UnknownBasis("the basis lacks lithium")
+            raise InvalidMolecule("the basis lacks lithium")
         return Solver(basis="sto-3g").n_ao(numbers)
 
     assert Limits(n_ao, 128).elements() == [1, 2, *range(4, 37)]
