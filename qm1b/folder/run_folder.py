@@ -174,7 +174,9 @@ def opened(
     with locked(path):
         shards.clean(path)
         there, wrong = _earlier_manifest(path)
-        told = shards.settings_of_run(path)
+        told = (
+            shards.settings_of_shards(shards.shards(path))[0] if there is None else there.settings
+        )
         identity = identity.in_words_of(told) if told is not None else identity
         is_smiles = identity.settings["input_format"] in SMILES
         folder = RunFolder(

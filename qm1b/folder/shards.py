@@ -108,8 +108,24 @@ def settings_of_run(folder: Path) -> Json | None:
     Raises:
         UserError: nothing of a run that is there says them.
     """
-    found, problem = shards(folder), ""
-    for path in found:
+    found = shards(folder)
+    settings, problem = settings_of_shards(found)
+    if settings is not None or not found:
+        return settings
+    try:
+        return read_manifest(folder).settings
+    except UserError as error:
+        raise UserError(
+            f"the run in {folder} cannot be resumed as it was, because neither its "
+            f"{counted(len(found), 'shard')} nor its manifest say its settings ({problem}; "
+            f"{error}); give --padding and --max-aos as the run had them, or another --out"
+        ) from None
+
+
+def settings_of_shards(paths: Iterable[Path]) -> tuple[Json | None, str]:
+    """The settings that the first good shard says, or None; and what is wrong with the first."""
+    problem = ""
+    for path in paths:
         try:
             settings = json.loads(read_attributes(path).get("settings", "{}"))
         except UserError as error:
@@ -117,16 +133,9 @@ def settings_of_run(folder: Path) -> Json | None:
             continue
         wrong = next(SETTINGS.problems(settings, "settings"), "")
         if not wrong:
-            return settings
+            return settings, problem
         problem = problem or f"shard {path}: {wrong}"
-    try:
-        return read_manifest(folder).settings if found else None
-    except UserError as error:
-        raise UserError(
-            f"the run in {folder} cannot be resumed as it was, because neither its "
-            f"{counted(len(found), 'shard')} nor its manifest say its settings ({problem}; "
-            f"{error}); give --padding and --max-aos as the run had them, or another --out"
-        ) from None
+    return None, problem
 
 
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:

@@ -92,6 +92,16 @@ def test_other_software_is_refused_unless_allowed(whole, partial, monkeypatch):
     assert len(versions) == 2
 
 
+def test_where_all_is_damaged_the_settings_that_are_given_count(whole, partial):
+    (partial / folder_shards.MANIFEST).write_text("{")
+    for path in folder_shards.shards(partial):
+        os.truncate(path, 2000)
+    with pytest.raises(UserError, match="give --padding and --max-aos as the run had them"):
+        again(partial)
+    again(partial, padding="coarse")
+    assert same.differences(whole, partial) == []
+
+
 def test_a_strangers_shard_is_not_touched(partial):
     folder_shards.shards(partial)[0].rename(partial / "shard-00077.h5")
     with pytest.raises(UserError, match=r"shard-00077.h5 belongs to another run"):
