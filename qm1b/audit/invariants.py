@@ -1,6 +1,7 @@
 """Invariants: what must hold for every row of a dataset, at any level of theory."""
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ class Invariants:
     )
     """Every invariant, broken or not."""
     rows: int = 0
+    sources: Counter[str] = field(default_factory=Counter)
+    """Rows by the hash of the code that computed them (`qm1b.software.sources`)."""
     units: set[int] = field(default_factory=set)
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)
@@ -64,7 +67,13 @@ class Invariants:
         self.units.add(shards.unit_of(path))
         self.statuses.update(text.split(":")[0] for text in batch["status"])
         self.drops.update(drop.reason for drop in shards.read_drops(path))
-        problems = _file_problems(path, batch, self.fingerprint)
+        said = shards.read_attributes(path)
+        code = json.loads(said.get("versions", "{}")).get("sources", "not recorded")
+        self.sources[code] += len(batch)
+        problems = _file_problems(path, batch)
+        if (found := said.get("fingerprint")) != self.fingerprint:
+            foreign = f"fingerprint {found}, the run's is {self.fingerprint}"
+            problems["foreign_shard"].append(foreign)
         for name, found in problems.items():
             self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
         if problems["offsets"]:
@@ -245,7 +254,7 @@ FILE_CHECKS = (
 )
 
 
-def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list[str]]:
+def _file_problems(path: Path, batch: Batch) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {"units": [], "offsets": [], "foreign_shard": []}
     with h5py.File(path, "r") as file:
         for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
@@ -264,9 +273,6 @@ def _file_problems(path: Path, batch: Batch, fingerprint: str) -> dict[str, list
         )
         if not right:
             problems["offsets"].append(f"{kind}_offset does not divide {values[0]}")
-    found = shards.read_attributes(path).get("fingerprint")
-    if found != fingerprint:
-        problems["foreign_shard"].append(f"fingerprint {found}, the run's is {fingerprint}")
     return problems
 
 

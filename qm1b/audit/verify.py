@@ -1,8 +1,6 @@
 """The audit of a dataset: invariants of all rows, and a sample recomputed with PySCF in float64."""
 
-import json
 import platform
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -15,7 +13,6 @@ from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
 from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
-from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.reference.free_atoms import disagreements
@@ -122,10 +119,8 @@ def verify(
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
     checks = Invariants(source.manifest.fingerprint, source.free_atom_energies)
-    picks, sources = Picks(size, seed), Counter[str]()
+    picks = Picks(size, seed)
     for path, batch in zip(source.shards, source.batches(), strict=True):
-        versions = json.loads(shards.read_attributes(path).get("versions", "{}"))
-        sources[versions.get("sources", "not recorded")] += len(batch)
         if checks.add(path, batch):
             picks.add(batch)
     checks.compare(source.manifest)
@@ -144,7 +139,7 @@ def verify(
         level=level,
         functional_definition=definition,
         rows=checks.rows,
-        sources=dict(sources),
+        sources=dict(checks.sources),
         seed=seed,
         invariants=violations,
         coinciding=checks.coinciding,
