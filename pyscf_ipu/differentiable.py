@@ -28,11 +28,6 @@ from pyscf_ipu.solver.solver import Solver
 Positions = Float[Array, "A 3"]
 Energy = Float[Array, ""]
 
-_IN_64_BITS = (
-    "precision={!r} with jk={!r} computes in float64: make and call the function inside "
-    "`with jax.enable_x64(True)`, or choose float32 and exact"
-)
-
 
 class _Converged(NamedTuple):
     """What the derivative needs of a finished SCF."""
@@ -95,8 +90,7 @@ def energy_function(
             f"grid_kind={level.grid_kind!r} has a grid that turns with the molecule, whose turning "
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
-    if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise UsageError(_IN_64_BITS.format(numerics.name, level.jk))
+    _check_64_bits(level)
     molecule.check(level.precision)
     shape = Solver(level).shape(molecule)
     table = tables.shape_tables(shape, level)
@@ -148,8 +142,7 @@ def energy_function(
 
     def checked(positions: ArrayLike) -> Energy:
         """The energy in Hartree at positions [A, 3] in Bohr."""
-        if numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-            raise UsageError(_IN_64_BITS.format(numerics.name, level.jk))
+        _check_64_bits(level)
         known = not any(isinstance(x, Tracer) for x in jax.tree.leaves(positions))
         given = np.asarray(positions) if known else jnp.asarray(positions)
         if given.shape != (molecule.n_atoms, 3):
@@ -167,6 +160,15 @@ def energy_function(
             return energy(jnp.asarray(near, numerics.energy_dtype))
 
     return checked
+
+
+def _check_64_bits(level: Settings) -> None:
+    """Raise UsageError where a level needs float64 and JAX has none."""
+    if level.numerics.wants64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise UsageError(
+            f"precision={level.precision!r} with jk={level.jk!r} computes in float64: make and "
+            "call the function inside `with jax.enable_x64(True)`, or choose float32 and exact"
+        )
 
 
 def _words(positions: Positions, dtype: type) -> tuple[Array, Array]:

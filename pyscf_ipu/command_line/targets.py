@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from pyscf_ipu.errors import UntrustedCache, UsageError
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.host.temporaries import write_text
 
 TO_STDOUT = Path("-")
@@ -46,18 +45,3 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}; give another file") from error
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A temporary folder for the block; raises UsageError if it cannot be written."""
-    try:
-        with TemporaryDirectory(prefix="pyscf-ipu-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
-    except UntrustedCache:  # which says itself what to do
-        raise
-    except OSError as error:
-        raise UsageError(
-            f"temporary files cannot be written ({error.strerror}): make room, or name another "
-            "folder by the environment variable TMPDIR"
-        ) from error

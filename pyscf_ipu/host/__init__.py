@@ -1,1 +1,1 @@
-"""The machine that this runs on: its cores and memory, and the folder of compiled programs."""
+"""The machine that this runs on: its cores and memory, programs and files on disk, JAX's modes."""

@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
+
+from pyscf_ipu.errors import UntrustedCache, UsageError
 
 LOOKED_AT = 8
 """As many names are searched for what killed writers left; others, too, if they are in the way."""
@@ -108,6 +111,21 @@ def remove_if_abandoned(name: Path) -> None:
                     os.unlink(name)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder for the block; raises UsageError if it cannot be written."""
+    try:
+        with TemporaryDirectory(prefix="pyscf-ipu-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+    except UntrustedCache:  # which says itself what to do
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"temporary files cannot be written ({error.strerror}): make room, or name another "
+            "folder by the environment variable TMPDIR"
+        ) from error
 
 
 def _create(path: Path, mode: int) -> tuple[int, Path]:

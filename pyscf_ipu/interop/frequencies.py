@@ -16,8 +16,8 @@ from jaxtyping import Float
 from pyscf_ipu.advice.extras import how_to_install
 from pyscf_ipu.advice.nearest import explains_keywords
 from pyscf_ipu.api import solver_for
-from pyscf_ipu.command_line.targets import scratch_folder
 from pyscf_ipu.errors import MissingPackage, UsageError
+from pyscf_ipu.host.temporaries import scratch_folder
 from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.output.entries import plain
@@ -170,12 +170,15 @@ def frequencies(
     """
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
-    numbers = {"temperature_kelvin": temperature_kelvin, "pressure_pascal": pressure_pascal}
-    for name, value in (numbers | {"step_bohr": step_bohr}).items():
-        most = LONGEST_STEP_BOHR if name == "step_bohr" else np.inf
-        if not isinstance(value, Real) or not 0 < value <= most or np.isinf(value):
-            limit = "" if most == np.inf else f" and at most {most}"
-            raise UsageError(f"{name} is {value!r}: give a number above 0{limit}")
+    for name, value in (
+        ("temperature_kelvin", temperature_kelvin),
+        ("pressure_pascal", pressure_pascal),
+        ("step_bohr", step_bohr),
+    ):
+        if not isinstance(value, Real) or not 0 < value < np.inf:
+            raise UsageError(f"{name} is {value!r}: give a number above 0")
+    if step_bohr > LONGEST_STEP_BOHR:
+        raise UsageError(f"step_bohr is {step_bohr}: give at most {LONGEST_STEP_BOHR}")
     if not isinstance(symmetry_number, Integral) or symmetry_number < 1:
         raise UsageError(f"symmetry_number is {symmetry_number!r}: give a whole number, at least 1")
     if solver is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import tyro
 
 from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json, scratch_folder
+from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.host.temporaries import scratch_folder
 from pyscf_ipu.terminal import say
 from qm1b.errors import UserError
 

@@ -108,7 +108,8 @@ def split(
         name: _rows(source, part, name, seed=seed, fractions=fractions)
         for name, part in parts.items()
     }
-    with hub.filling(out) if form == HUB else nullcontext(files.make_folder(out)):
+    files.make_folder(out)
+    with hub.filling(out) if form == HUB else nullcontext():
         if form == HUB:
             hub.write_splits(out, rows, source)
         else:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.errors import InvalidMolecule, UntrustedCache, UsageError
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.ladder import climb, ladder_for, run_of
 from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
+from qm1b.errors import is_of_no_molecule
 from qm1b.process.worker import Connection, Ready, ends_run
 from qm1b.reference.inline_audit import audited
 from qm1b.rows.identity import is_drawn
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pyscf_ipu.molecule.molecule import Molecule
 
 ERROR_CHARACTERS = 300
-
-OF_NO_MOLECULE = (UsageError, UntrustedCache, ImportError, ConnectionError)
-"""The settings or the machine, but for an InvalidMolecule.  Every row would meet the same."""
 
 
 def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
@@ -63,7 +60,7 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
             try:
                 results = computed(job)
             except Exception as error:
-                if isinstance(error, OF_NO_MOLECULE) and not isinstance(error, InvalidMolecule):
+                if is_of_no_molecule(error):
                     raise
                 text = " ".join(f"{type(error).__name__}: {error}".split())
                 conn.send(Failed(text[:ERROR_CHARACTERS]))

@@ -56,7 +56,7 @@ def ends_run(conn: Connection) -> Iterator[None]:
     """What a worker raises inside is the fault of no molecule, and `Worker.messages` raises it."""
     try:
         yield
-    except (EOFError, BrokenPipeError, ConnectionError):
+    except (EOFError, ConnectionError):
         raise  # the pipe is gone, and so is the parent
     except Exception as error:
         traceback.print_exc()

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
-from qm1b.errors import OF_CALCULATION, UserError
+from qm1b.errors import OF_CALCULATION, is_of_no_molecule
 from qm1b.reference.recompute import recompute
 from qm1b.rows.identity import is_drawn
 from qm1b.rows.schema import CONVERGED, Conformer, Result
@@ -50,7 +49,7 @@ def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Re
         form = result.jk or level.form(result.n_ao)
         found = recompute(conformer, level.with_form(form), forces=bool(result.forces))
     except (*OF_CALCULATION, ValueError) as error:  # SciPy's, of a matrix that is not finite
-        if isinstance(error, UserError) and not isinstance(error, InvalidMolecule):
+        if is_of_no_molecule(error):
             raise
         traceback.print_exc()  # into workers.log
         return _without(result, f"raised {type(error).__name__}")

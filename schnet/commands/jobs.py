@@ -36,9 +36,9 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         UserError: settings or data are wrong, the folder belongs to another training or is in use,
             or the loss became infinite.
     """
-    prepared = prepare(settings)
-    with RunFolder(out).held() if leads() else nullcontext():
-        return _train(prepared, RunFolder(out), interrupt, quiet=quiet)
+    prepared, folder = prepare(settings), RunFolder(out)
+    with folder.held() if leads() else nullcontext():
+        return _train(prepared, folder, interrupt, quiet=quiet)
 
 
 def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool) -> End:

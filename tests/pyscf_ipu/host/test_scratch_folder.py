@@ -4,8 +4,8 @@ import tempfile
 
 import pytest
 
-from pyscf_ipu.command_line.targets import scratch_folder
 from pyscf_ipu.errors import UntrustedCache, UsageError
+from pyscf_ipu.host.temporaries import scratch_folder
 
 
 def inside(act):
