@@ -275,7 +275,12 @@ def test_what_is_not_of_the_killed_import_is_refused(finished, tmp_path, monkeyp
     else:
         (out / arrival.STAGE).rmdir()
         (out / arrival.STAGE).symlink_to(finished[0])
-    before = {each: each.lstat() for each in out.iterdir()}
+    before = identities(out)
     with pytest.raises(UserError, match="is not an empty folder"):
         import_file(path, out)
-    assert {each: each.lstat() for each in out.iterdir()} == before
+    assert identities(out) == before
+
+
+def identities(folder):
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found.items()}
