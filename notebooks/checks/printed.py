@@ -6,8 +6,8 @@ Words must be the same, and white space does not count.  Numbers are compared by
 * a decimal number to two units in the last digit that is shown;
 * a number with a negative exponent, which is a rounding error or a residual, may be smaller, and
   up to thirty times larger;
-* times, rates and amounts of memory (numbers before s, ms, /s, GiB and the like) and versions not
-  at all.
+* times, rates and amounts of memory (numbers before s, ms, /s, GiB and the like), versions and the
+  hash of the code that computed rows not at all.
 
 `…` stands for what depends on the machine: alone in a line for any lines, else for any characters
 without white space, such as further digits.
@@ -23,6 +23,7 @@ import re
 
 ELLIPSIS = "…"
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?(?![\w.]*\d)(?!\w)")
+SOURCES = re.compile(r"(?<=\(sources\): )[0-9a-f]{16}\b")
 VERSION = re.compile(r"\d+(?:\\\.\d+){2,}")
 MEASURED = re.compile(
     r"\s*(?:CPU )?(?:s|ms|min|h|seconds?|minutes?|[kMG]i?B|molecules a second|(?:\w+ ?)?/s)(?![\w²])"
@@ -74,6 +75,7 @@ def same_line(shown: str, printed: str, loose: bool = False) -> bool:
 def _lines(text: str, loose: bool) -> list[str]:
     if loose:
         text = re.sub(r"\[[^]\n]*\.{3}", f"[{ELLIPSIS}", text)  # pandas cuts long lists
+    text = SOURCES.sub(ELLIPSIS, text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return [line for line in lines if not (loose and PROGRESS.match(line))]
 
