@@ -72,7 +72,9 @@ print(float(pi.rks(helium, xc="hf").energy))
 """
 
 
-@pytest.mark.parametrize("module", ["jax._src.tree_util", "jax.numpy"])
+@pytest.mark.parametrize(
+    "module", [pytest.param("jax._src.tree_util", marks=pytest.mark.long), "jax.numpy"]
+)
 def test_ctrl_c_waits_for_the_end_of_an_import(module):
     """JAX cannot be imported again after half an import."""
     run = subprocess.run(

@@ -60,7 +60,11 @@ os.waitpid(child, 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize(
-    ("when", "words"), [("after", "do not survive a fork: start processes with"), ("before", "-2.")]
+    ("when", "words"),
+    [
+        ("after", "do not survive a fork: start processes with"),
+        pytest.param("before", "-2.", marks=pytest.mark.long),
+    ],
 )
 def test_a_forked_child_computes_or_says_why_not(when, words):
     done = subprocess.run(

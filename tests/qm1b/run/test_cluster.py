@@ -131,6 +131,7 @@ station.pools.stop()
 """
 
 
+@pytest.mark.long
 def test_a_worker_leaves_no_log_behind(tmp_path):
     """One that was killed leaves it to the next one."""
     place = {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}

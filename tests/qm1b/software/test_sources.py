@@ -132,7 +132,7 @@ print("modules", *sorted(n for n in sys.modules if n.split(".")[0] in ("pyscf_ip
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_module_that_works_is_forgotten():
     done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
