@@ -151,7 +151,8 @@ def energy_function(
                 f"({molecule.n_atoms}, 3), in Bohr"
             )
         if not known:
-            return energy(given.astype(numerics.energy_dtype))
+            middle = jax.lax.stop_gradient(given.mean(axis=0)).astype(given.dtype)
+            return energy((given - middle).astype(numerics.energy_dtype))
         there = Molecule(molecule.numbers, given, molecule.charge)
         there.check(level.precision)
         # About their mean, float32 has places enough, however far away the molecule is.

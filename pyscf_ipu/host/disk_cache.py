@@ -97,3 +97,7 @@ def keep_programs() -> None:
             f"compiled programs cannot be kept in {error.filename} ({error.strerror}): set "
             "PYSCF_IPU_CACHE to a folder that can be written, or to off"
         ) from error
+    except RuntimeError as error:
+        raise UsageError(
+            f"compiled programs cannot be kept ({error}): set PYSCF_IPU_CACHE to a folder or to off"
+        ) from error

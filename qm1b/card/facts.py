@@ -72,7 +72,7 @@ def gather(folder: Path) -> Facts:
     found = {package: ", ".join(dict.fromkeys(names)) for package, names in versions.items()}
     path = folder / shards.VERIFY_JSON
     try:
-        audit = json.loads(path.read_text()) if path.exists() else None
+        audit = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read ({error}); run qm1b verify again") from None
     if not isinstance(audit, dict | None):

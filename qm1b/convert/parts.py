@@ -140,10 +140,12 @@ def _all_or_none(paths: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
             for stream, path in zip(streams, paths, strict=True):
                 publish(stream, path)
                 done.append(path)
-    except OSError as error:
+    except BaseException as error:
         for path in done:
             path.unlink(missing_ok=True)
-        raise files.not_written(paths[len(done)], error) from None
+        if isinstance(error, OSError):
+            raise files.not_written(paths[len(done)], error) from None
+        raise
 
 
 class _Writer:

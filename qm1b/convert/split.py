@@ -23,6 +23,7 @@ from qm1b.folder import completeness
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
+from qm1b.rows.schema import Json
 from qm1b.storage import files
 
 NAMES = ("train", "valid", "test")
@@ -82,9 +83,9 @@ def split(
 ) -> dict[str, Part]:
     """Write the converged rows of a run as up to three files and `split.json`.
 
-    Files of an earlier split that this one does not write are removed, because their rows would be
-    on two sides. Of extended XYZ only the training set has frames of free atoms, which MACE takes
-    for rows elsewhere.
+    Files of an earlier split that divided in another way are removed before one is written, because
+    molecules would be on two sides if it ended halfway. Of extended XYZ only the training set has
+    frames of free atoms, which MACE takes for rows elsewhere.
 
     Args:
         folder: the `--out` of a run.
@@ -108,32 +109,42 @@ def split(
         name: _rows(source, part, name, seed=seed, fractions=fractions)
         for name, part in parts.items()
     }
+    division: Json = {
+        "method": METHOD,
+        "seed": seed,
+        "fractions": asdict(fractions),
+        "fingerprint": source.manifest.fingerprint,
+    }
     files.make_folder(out)
     with hub.filling(out) if form == HUB else nullcontext():
         if form == HUB:
             hub.write_splits(out, rows, source)
         else:
-            _write(out, form, parts, rows=rows, source=source)
-        report = {
-            "method": METHOD,
-            "seed": seed,
-            "fractions": asdict(fractions),
-            "fingerprint": source.manifest.fingerprint,
-            "parts": {name: asdict(part) for name, part in parts.items()},
-        }
+            paths = {name: out / part.file for name, part in parts.items()}
+            for path in paths.values():
+                files.make_folder(path.parent)
+                check_target(path, form.removesuffix(".gz"))
+            _remove_earlier(out, keep={*paths.values()}, division=division)
+            _write(form, paths, rows, source=source)
+        report = division | {"parts": {name: asdict(part) for name, part in parts.items()}}
         files.write_json(out / SPLIT_JSON, report)
     return parts
 
 
-def _remove_earlier(out: Path, keep: set[Path]) -> None:
-    """Remove files that the `split.json` of a folder names, if a split writes files so named."""
+def _remove_earlier(out: Path, keep: set[Path], division: Json) -> None:
+    """Remove files that the `split.json` of a folder names, if a split writes files so named.
+
+    Those to be written again stay until then if they were divided in the same way.
+    """
     try:
-        parts = json.loads((out / SPLIT_JSON).read_text())["parts"]
-        named = {out / str(part["file"]) for part in parts.values()}
+        earlier = json.loads((out / SPLIT_JSON).read_text(encoding="utf-8"))
+        named = {out / str(part["file"]) for part in earlier["parts"].values()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return  # there is no split, or it is not ours
-    ours = {out / form.format(name) for name in NAMES for form in FILES.values()}
-    for path in named & ours - keep:
+    ours = {out / form.format(name) for name in NAMES for form in FILES.values()} & named
+    same = all(earlier.get(key) == value for key, value in division.items())
+    # Last the list of them: a kill before leaves it to the next one.
+    for path in [*(ours - keep), *(() if same else (*(ours & keep), out / SPLIT_JSON))]:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -143,19 +154,10 @@ def _remove_earlier(out: Path, keep: set[Path]) -> None:
 
 
 def _write(
-    out: Path,
-    form: str,
-    parts: dict[str, Part],
-    rows: dict[str, Iterator[Batch]],
-    source: ShardFolder,
+    form: str, paths: dict[str, Path], rows: dict[str, Iterator[Batch]], source: ShardFolder
 ) -> None:
     """Write a file per part."""
     kind = form.removesuffix(".gz")
-    paths = {name: out / part.file for name, part in parts.items()}
-    for path in paths.values():
-        files.make_folder(path.parent)
-        check_target(path, kind)
-    _remove_earlier(out, keep=set(paths.values()))
     without_atoms = copy(source)
     without_atoms.free_atoms_of_rows = {}
     for name, path in paths.items():

@@ -69,7 +69,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
     prices = priced(wanted, how, lambda shape: tell(shape.begun("row")))
     total = record(target.name, prices)
     path = folder / shards.MANIFEST
-    values = json.loads(path.read_text())
+    values = json.loads(path.read_text(encoding="utf-8"))
     by_label = {p.label: p for p in prices}
     for run in values["runs"]:
         for program in run.get("programs", ()):

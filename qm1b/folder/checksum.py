@@ -9,6 +9,7 @@ import hashlib
 from pathlib import Path
 
 from qm1b.errors import UserError
+from qm1b.storage.files import refuse_stream
 from qm1b.storage.foreign_hdf5 import NotOurs, check_heaps
 
 BLOCK = 512
@@ -42,6 +43,7 @@ def check(path: Path) -> None:
         UserError: it cannot be read at all, or never had a checksum.
     """
     try:
+        refuse_stream(path)
         data = path.read_bytes()
     except FileNotFoundError:
         raise UserError(

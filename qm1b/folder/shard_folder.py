@@ -16,6 +16,7 @@ from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import Drop
+from qm1b.storage.files import refuse_stream
 from qm1b.storage.foreign_hdf5 import values
 from qm1b.storage.lock import is_held
 
@@ -86,7 +87,7 @@ class ShardFolder(Indexed):
     def free_atoms_of_rows(self) -> dict[str, float]:
         """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
         found = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
-        symbols = [SYMBOLS[z] for z in sorted(found)]
+        symbols = [SYMBOLS[z] for z in sorted(found) if z < len(SYMBOLS)]  # a damaged number
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
     def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:
@@ -96,9 +97,10 @@ class ShardFolder(Indexed):
         found = []
         for path in self.shards:
             try:
+                refuse_stream(path)
                 with h5py.File(path, "r") as file:
                     found.append(of(values(file, "rows", name, is_text=False)))
-            except (OSError, KeyError) as error:
+            except (OSError, KeyError, RuntimeError) as error:  # RuntimeError: h5py's
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "
                     "again"

@@ -23,7 +23,7 @@ from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
-from qm1b.storage.files import atomic_write, not_written, write_json
+from qm1b.storage.files import atomic_write, not_written, refuse_stream, write_json
 from qm1b.storage.foreign_hdf5 import NotOurs, attributes, values
 
 MANIFEST = "manifest.json"
@@ -171,6 +171,7 @@ def read_metadata(folder: Path) -> Json:
         UserError: the folder holds none, or a damaged one.
     """
     try:
+        refuse_stream(folder / MANIFEST)
         return complete(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
     except FileNotFoundError:
         what = "does not exist" if not folder.exists() else f"holds no run (no {MANIFEST})"

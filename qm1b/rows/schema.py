@@ -20,7 +20,7 @@ atoms, 7 the cycles of runs that wanted them."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
-version since then can be resumed, and merged with others."""
+version since then can be resumed."""
 
 CONVERGED = "converged"
 NOT_CONVERGED = "not_converged"

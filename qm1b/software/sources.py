@@ -16,8 +16,16 @@ from types import MappingProxyType
 
 PACKAGES = ("pyscf_ipu", "qm1b", "schnet")
 
-ROOTS = ("qm1b.engine.worker", "qm1b.conformers.embed_pool")
+WORKERS = ("qm1b.engine.worker", "qm1b.conformers.embed_pool")
 """What the worker processes run; with it comes what screens the input."""
+
+ROOTS = (
+    *WORKERS,
+    "qm1b.run.second_look",
+    "qm1b.reference.atomisation",
+    "qm1b.reference.free_atoms",
+)
+"""Besides, what else decides values of rows: which are suspect, and energies of atomisation."""
 
 CODELETS = "pyscf_ipu/codelets/cpp"
 
@@ -36,7 +44,7 @@ def sources(built: str) -> str:
     Args:
         built: what built the codelets.
     """
-    return digest(_homes(), built, Path.read_text)
+    return digest(_homes(), built, _text)
 
 
 def digest(homes: Mapping[str, Path], built: str, text_of: TextOf) -> str:
@@ -73,6 +81,11 @@ def modules(homes: Mapping[str, Path], text_of: TextOf) -> Mapping[str, ast.Modu
         found[name] = ast.parse(text_of(path))
         to_do += [*_imported(found[name]), *_above(name)]
     return MappingProxyType(found)
+
+
+def _text(path: Path) -> str:
+    """A file's text, which no setting of the language changes."""
+    return path.read_text(encoding="utf-8")
 
 
 def _homes() -> dict[str, Path]:

@@ -62,14 +62,20 @@ def _own(out: Path) -> set[str]:
     """The names of what was made here, and of nothing that has changed since."""
     if not (out / LIST).is_file() or any((out / name).is_symlink() for name in (LIST, STAGE)):
         return {lock.NAME}
-    listed = json.loads((out / LIST).read_text() or "{}")
+    try:
+        listed = dict(json.loads((out / LIST).read_text() or "{}"))
+    except (ValueError, TypeError):  # somebody else wrote it
+        return {lock.NAME}
     moved = {path.name for path in out.iterdir() if listed.get(path.name) == _mark(path)}
     return {lock.NAME, LIST, STAGE} | moved
 
 
 def _mark(path: Path) -> list[int]:
     """What stays the same when a file moves, and not when it is written again."""
-    info = path.lstat()
+    try:
+        info = path.lstat()
+    except FileNotFoundError:  # it moves now
+        return []
     return [info.st_size, info.st_mtime_ns]
 
 

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,12 @@ def make_folder(path: Path) -> None:
         raise UserError(
             f"folder {path} cannot be written ({error.strerror}); give another folder"
         ) from None
+
+
+def refuse_stream(path: Path) -> None:
+    """Raise OSError where something stands that is no plain file: to read a pipe may not end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
 
 
 def write_json(path: Path, values: Mapping[str, object], indent: int = 2) -> None:

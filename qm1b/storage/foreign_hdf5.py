@@ -29,12 +29,14 @@ def check_heaps(image: bytes, start: int) -> None:
     sizes = slice(start + 13, start + 15) if image[start + 8] < 2 else slice(start + 9, start + 11)
     if image[start : start + 8] != b"\x89HDF\r\n\x1a\n" or image[sizes] != b"\x08\x08":
         raise NotOurs("no HDF5 of 64 bits")
-    heap = image.find(_HEAP)
+    heap, steps = image.find(_HEAP), len(image) // 16  # heaps lie beside each other
     while heap >= 0:
         at, end = heap + 16, heap + int.from_bytes(image[heap + 8 : heap + 16], "little")
         while at + 16 <= end <= len(image):
-            size = int.from_bytes(image[at + 8 : at + 16], "little")
+            size, steps = int.from_bytes(image[at + 8 : at + 16], "little"), steps - 1
             at += 16 + (size + 7) // 8 * 8 if any(image[at : at + 2]) else size or end + 1
+            if steps < 0:
+                raise NotOurs("heaps of texts within each other")
         if not at <= end <= len(image):
             raise NotOurs("a heap of texts without end")
         heap = image.find(_HEAP, heap + 1)

@@ -26,10 +26,11 @@ def filling(out: Path, folders: Iterable[str]) -> Iterator[None]:
         UserError: it holds something else, is being filled, or cannot be written.
     """
     mark = out / MARK
-    if out.exists() and not (out.is_dir() and (mark.exists() or not any(out.iterdir()))):
+    marked = os.path.lexists(mark)
+    if out.exists() and not (out.is_dir() and (marked or not any(out.iterdir()))):
         raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
     make_folder(out)
-    descriptor = _marked(mark)
+    descriptor = _marked(mark, new=not marked)
     try:
         try:
             for path in map(out.joinpath, folders):
@@ -47,12 +48,15 @@ def filling(out: Path, folders: Iterable[str]) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _marked(mark: Path) -> int:
+def _marked(mark: Path, new: bool) -> int:
     """The open file of a mark, locked until it is closed."""
+    how = os.O_CREAT | os.O_EXCL if new else 0
     try:
-        descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(mark, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | how, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if not os.fstat(descriptor).st_nlink:  # that process has just ended
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError, FileExistsError):
         raise UserError(
             f"another process is writing to {mark.parent}; wait for it, or give another folder"
         ) from None

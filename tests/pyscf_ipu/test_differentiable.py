@@ -93,6 +93,9 @@ def test_numbers_in_float64_keep_their_places_far_away(energy):
     assert float(energy(WATER.positions + 1e5)) == pytest.approx(near, abs=2e-5)
     rounded = (WATER.positions + 1e5).astype(np.float32)  # to 0.008 Bohr
     assert float(energy(rounded)) != pytest.approx(near, abs=2e-5)
+    with jax.enable_x64(True):  # also where only their traces are known
+        traced = jax.jit(energy)(jnp.asarray(WATER.positions + 1e5))
+        assert float(traced) == pytest.approx(near, abs=2e-5)
 
 
 def test_without_its_64_bits_the_function_refuses(energy):

@@ -31,6 +31,8 @@ class Case:
     env: Mapping[str, str] = field(default_factory=dict)
     slow: bool = False
     """Half a minute until its first trial: a sample leaves it out."""
+    renews: bool = False
+    """Earlier files go before the first new one comes, since they must not be mixed."""
     refuses: bool = False
     """The same command refuses an output that is whole."""
 
@@ -70,7 +72,7 @@ def _exports() -> list[Case]:
     return [
         *found,
         _qm1b("split hub", "split run --out x --format hub", "run", refuses=True),
-        _qm1b("split again", "split run --out x --seed 1", "run", "split=x"),
+        _qm1b("split again", "split run --out x --seed 1", "run", "split=x", renews=True),
     ]
 
 

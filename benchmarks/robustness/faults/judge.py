@@ -56,7 +56,7 @@ def first_run(known: Reference, ended: Ended, fault: str, here: State) -> Iterat
         yield from (_lost(name) for name in differing(known.after, here) if name not in unneeded)
 
 
-def files_between(known: Reference, here: State) -> Iterator[Wrong]:
+def files_between(known: Reference, here: State, renews: bool) -> Iterator[Wrong]:
     """Files that have their names, but neither the old content nor the new, after a fault."""
     for name, content in here.items():
         if is_hidden(name) or name.startswith(OF_SYSTEM):
@@ -72,6 +72,11 @@ def files_between(known: Reference, here: State) -> Iterator[Wrong]:
                 yield HALF, f"{name} has lines of no undisturbed run"
         elif short not in RENEWED:
             yield HALF, f"{name} is neither the old file nor the new one"
+    if renews:
+        changed = [n for n in known.before if known.after.get(n) != known.before[n]]
+        if len({here[n] == known.before[n] for n in changed if n in here}) > 1:
+            yield HALF, "old files beside new ones"
+        return
     for name in known.before:
         if name not in here and name in known.after:
             yield LOST, f"{name} was there before"

@@ -89,7 +89,7 @@ class Server:
         self.page.off()
         state = self._state(here)
         wrong = [*judge.first_run(known, first, fault, state)]
-        wrong += judge.files_between(known, state)
+        wrong += judge.files_between(known, state, case.renews)
         may_refuse = case.refuses and judge.is_whole(known, state)
         again = self._run(case, here)
         state = self._state(here)

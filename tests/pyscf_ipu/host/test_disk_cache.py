@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pyscf_ipu.errors import UsageError
 from pyscf_ipu.host import disk_cache
 from pyscf_ipu.host.disk_cache import enable_disk_cache, kept_in, processor
 
@@ -29,6 +30,17 @@ def test_off_keeps_nothing_unless_a_folder_is_named(monkeypatch, tmp_path):
     assert kept_in() is None
     assert enable_disk_cache(tmp_path / "own") == tmp_path / "own"
     assert kept_in() == tmp_path / "own"
+
+
+def test_a_user_without_a_home_is_told_what_to_do(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("PYSCF_IPU_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(UsageError, match=r"home directory\.\): set PYSCF_IPU_CACHE"):
+        disk_cache.keep_programs()
 
 
 @pytest.fixture

@@ -108,3 +108,13 @@ def test_a_part_that_cannot_be_renamed_leaves_none(run, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=rf"cannot write .*{VALIDATION}: Input/output error"):
         export_parts(run, tmp_path / "out", 2)
     assert not [*(tmp_path / "out").iterdir()]
+
+    def interrupted(stream, path):
+        if path.name == VALIDATION:
+            raise KeyboardInterrupt
+        publish(stream, path)
+
+    monkeypatch.setattr(of_parts, "publish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export_parts(run, tmp_path / "out", 2)
+    assert not [*(tmp_path / "out").iterdir()]

@@ -1,6 +1,7 @@
 """Splits: by molecule, by nothing but seed and SMILES, and in the parts asked for."""
 
 import json
+from dataclasses import replace
 from typing import get_args
 
 import ase.db
@@ -131,6 +132,27 @@ def test_a_split_json_that_is_not_ours_removes_nothing(finished, tmp_path, text)
     split(finished[0], out, Fractions(0.5, 0.5, 0.0))
     assert (tmp_path / "kept.parquet").exists()
     assert (out / "test.parquet").exists()
+
+
+def test_a_split_that_fails_halfway_mixes_nothing(finished, tmp_path, monkeypatch):
+    split(finished[0], tmp_path, Fractions(0.4, 0.3, 0.3), seed=0)
+    write = KINDS["parquet"].write
+
+    def full(path, *more):
+        if path.name == "valid.parquet":
+            raise UserError("no room")
+        write(path, *more)
+
+    monkeypatch.setitem(KINDS, "parquet", replace(KINDS["parquet"], write=full))
+    with pytest.raises(UserError, match="no room"):
+        split(finished[0], tmp_path, Fractions(0.4, 0.3, 0.3), seed=1)
+    assert files(tmp_path) == ["train.parquet"]
+    monkeypatch.undo()
+    split(finished[0], tmp_path, Fractions(0.4, 0.3, 0.3), seed=1)
+    monkeypatch.setitem(KINDS, "parquet", replace(KINDS["parquet"], write=full))
+    with pytest.raises(UserError, match="no room"):
+        split(finished[0], tmp_path, Fractions(0.4, 0.3, 0.3), seed=1)
+    assert files(tmp_path) == ["split.json", "test.parquet", "train.parquet", "valid.parquet"]
 
 
 def test_a_split_that_is_refused_removes_nothing(finished, tmp_path):

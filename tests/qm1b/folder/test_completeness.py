@@ -1,9 +1,11 @@
 """Lost shards are noticed, whatever looks at the folder; unfinished runs say that they are."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
+import h5py
 import pytest
 from fake_runs import MANY, fake_run
 
@@ -67,6 +69,26 @@ def test_a_lost_shard_is_noticed_everywhere(copy, tmp_path):
         with pytest.raises(UserError, match=r"lost 2 of the shards .*units 3, 9"):
             use()
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "shard-00001.h5"])
+def test_a_pipe_in_a_folder_is_not_read(copy, name, capsys):
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    for command in ("info", "verify"):
+        assert main([command, str(copy)]) == 2
+        assert "it is no plain file" in capsys.readouterr().err
+
+
+def test_a_damaged_element_is_one_sentence(copy, tmp_path, capsys):
+    path = shards.shards(copy)[1]
+    with h5py.File(path) as file:
+        offset = file["rows/numbers"].id.get_offset()
+    data = bytearray(path.read_bytes())
+    data[offset] |= 128
+    path.write_bytes(data)
+    assert main(["export", str(copy), str(tmp_path / "a.extxyz")]) == 2
+    assert "its checksum does not match" in capsys.readouterr().err
 
 
 def test_rows_that_are_not_as_counted(copy):

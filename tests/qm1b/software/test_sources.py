@@ -81,11 +81,20 @@ def test_every_python_has_the_same_hash(tmp_path):
     assert sources.digest(homes, "", Path.read_text) == "6daac5024ca1dacf"
 
 
+def test_the_language_of_a_machine_does_not_count():
+    """Texts are read as UTF-8, and not as the machine's settings say."""
+    work = "from qm1b.software.sources import sources; print(sources(''))"
+    strict = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
+    done = subprocess.run([*strict, "-c", work], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == sources.digest(HOMES, "", Path.read_text), done.stderr[-500:]
+
+
 def test_what_only_type_checkers_import_does_not_count():
     found = sources.modules(HOMES, Path.read_text)
     assert "pyscf_ipu.scf.loop" in found
     assert "pyscf_ipu.interop.optimize" not in found  # the package names it for type checkers
-    assert not [name for name in found if name.startswith(("schnet", "qm1b.run", "pyscf_ipu.ipu"))]
+    assert not [n for n in found if n.startswith(("schnet", "qm1b.commands", "pyscf_ipu.ipu"))]
+    assert {"qm1b.rows.suspects", "qm1b.reference.atomisation"} < {*found}  # of the main process
 
 
 def test_the_pools_start_what_is_hashed(tmp_path):
@@ -94,7 +103,7 @@ def test_the_pools_start_what_is_hashed(tmp_path):
         pools = Pools(1, "fake_engine:Solver", run, engine=engine, log=log)
         pools.stop()
     workers = (pools.compute.workers[0], pools.embed.workers[0])
-    assert tuple(each.serve.__module__ for each in workers) == sources.ROOTS
+    assert tuple(each.serve.__module__ for each in workers) == sources.WORKERS
 
 
 WORK = """

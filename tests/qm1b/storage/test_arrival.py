@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
+from qm1b.errors import UserError
+from qm1b.storage import arrival
+
 KILLED = """
 import os, sys
 from pathlib import Path
@@ -60,3 +65,14 @@ def test_a_kill_at_any_moment_costs_time_alone(tmp_path):
     kills, *names = done.stdout.split()
     assert int(kills) > 30
     assert names == [".lock", "last", "one", "two"]
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "7"])
+def test_a_list_that_somebody_else_wrote_removes_nothing(tmp_path, text):
+    (tmp_path / arrival.LIST).write_text(text)
+    with (
+        pytest.raises(UserError, match="is not an empty folder"),
+        arrival.arriving(tmp_path, "last"),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [arrival.LIST]

@@ -153,6 +153,16 @@ def test_a_heap_without_end_is_refused(path):
         shards.read_whole(path)
 
 
+def test_heaps_within_each_other_are_refused(path):
+    """Each is walked to the same end: so many steps as the square of the file's length."""
+    image, count = path.read_bytes(), 200
+    entry = bytes([1]) + bytes(7) + (16).to_bytes(8, "little")
+    sizes = [(32 * left + 16).to_bytes(8, "little") for left in range(count, 0, -1)]
+    heaps = b"".join(HEAP + size + entry for size in sizes) + bytes(16)
+    with pytest.raises(NotOurs, match="within each other"):
+        check_heaps(image + heaps, checksum.BLOCK)
+
+
 @pytest.mark.parametrize("start", [0, 1024])
 def test_hdf5_must_begin_where_a_run_puts_it(path, start):
     body = path.read_bytes()[checksum.BLOCK :]

@@ -52,6 +52,19 @@ def test_two_processes_do_not_fill_one_folder(tmp_path):
     assert names(tmp_path) == []
 
 
+def test_a_folder_that_was_finished_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    (tmp_path / MARK).touch()
+    (tmp_path / "data").mkdir()
+
+    def finished(file, how):
+        (tmp_path / MARK).unlink()
+
+    monkeypatch.setattr("fcntl.flock", finished)
+    with pytest.raises(UserError, match="another process"), filling(tmp_path, ("data",)):
+        pass
+    assert (tmp_path / "data").exists()
+
+
 def test_a_folder_that_cannot_be_marked_is_one_sentence(tmp_path, monkeypatch):
     def full(file, how):
         raise OSError(28, "No space left on device")
