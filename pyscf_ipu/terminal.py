@@ -66,7 +66,10 @@ class Stream:
     def close(self) -> None:
         """Hand over what was written, and close."""
         self.flush()
-        self._stream.close()
+        try:
+            self._stream.close()
+        except OSError as error:
+            self._failed(error)
 
     def _try(self, act: Callable[[], object]) -> None:
         try:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import h5py
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -256,7 +255,7 @@ FILE_CHECKS = (
 
 def _file_problems(path: Path, batch: Batch) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {"units": [], "offsets": [], "foreign_shard": []}
-    with h5py.File(path, "r") as file:
+    with shards.opened(path) as file:
         for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
             for f in fields:
                 name = f"{group}/{f.name}"  # an earlier version, or another run, may lack it

@@ -90,13 +90,13 @@ def read_shard(path: Path) -> Shard:
 
 def read_drops(path: Path) -> list[Drop]:
     """The dropped lines of a shard; raises as `read_shard`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         return _drops(file)
 
 
 def read_attributes(path: Path) -> Json:
     """The file attributes of a shard: settings, versions, definitions; raises as `read_shard`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         return _attributes(file)
 
 
@@ -140,7 +140,7 @@ def settings_of_shards(paths: Iterable[Path]) -> tuple[Json | None, str]:
 
 def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         said = _attributes(file)
         rows = _columns(file, "rows", fields_of(said))
         if not Batch(rows).is_consistent:
@@ -241,7 +241,7 @@ def _text(value: str) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[h5py.File]:
+def opened(path: Path) -> Iterator[h5py.File]:
     """A shard that has been compared with its checksum, for reading."""
     checksum.check(path)
     try:

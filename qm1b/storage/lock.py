@@ -7,7 +7,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qm1b.errors import UserError
@@ -42,7 +42,8 @@ def locked(folder: Path) -> Iterator[None]:
         _take(folder, descriptor)
         yield
     finally:
-        os.close(descriptor)
+        with suppress(OSError):  # what stands in it is for people
+            os.close(descriptor)
 
 
 def is_held(folder: Path) -> bool:
@@ -61,7 +62,8 @@ def is_held(folder: Path) -> bool:
     except OSError:  # BlockingIOError if a writer has it
         return True
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.close(descriptor)
     return False
 
 

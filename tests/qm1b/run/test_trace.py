@@ -1,6 +1,7 @@
 """The trace of a run: readable by Perfetto, complete, and in time."""
 
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -79,3 +80,9 @@ def test_wrong_flags_are_one_sentence(tmp_path, capsys):
     assert "leave --cluster out" in capsys.readouterr().err
     assert main(["generate", "--out", out, "--trace", str(tmp_path / "no" / "t.json")]) == 2
     assert "no such folder; make it first" in capsys.readouterr().err
+
+
+def test_a_trace_that_cannot_be_closed_is_said(tmp_path, capsys):
+    with Trace(tmp_path / "trace.json") as trace:
+        os.close(trace._file.fileno())
+    assert "the work goes on, but the trace" in capsys.readouterr().err

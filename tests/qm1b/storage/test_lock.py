@@ -1,5 +1,6 @@
 """One writer a folder, and a lock that dies with its owner."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -38,6 +39,20 @@ def test_the_second_is_refused_until_the_first_is_killed(tmp_path):
         pass
     with locked(tmp_path):
         pass
+
+
+def test_a_lock_that_cannot_be_closed_ends_nothing(tmp_path, monkeypatch):
+    close = os.close
+
+    def failing(descriptor):
+        close(descriptor)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with locked(tmp_path):
+        monkeypatch.setattr(os, "close", failing)
+        assert is_held(tmp_path)
+    monkeypatch.undo()
+    assert not is_held(tmp_path)
 
 
 def test_a_look_says_who_writes_and_leaves_no_trace(tmp_path):
