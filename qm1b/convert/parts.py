@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-from pyscf_ipu.host.temporaries import publish, remove_abandoned, temporary
+from pyscf_ipu.host.temporaries import publish, temporary
 from qm1b.convert.export import is_good
 from qm1b.convert.split import Fractions, side
 from qm1b.errors import UserError
@@ -26,7 +26,7 @@ from qm1b.formats import parquet
 from qm1b.formats.columns import arrow_schema
 from qm1b.rows import identity
 from qm1b.rows.batch import Batch
-from qm1b.storage import files
+from qm1b.storage import files, unfinished
 
 PUBLISHED_COLUMNS = 10
 """The first of our columns are QM1B's."""
@@ -70,7 +70,7 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
 
     Args:
         folder: the `--out` of a run.
-        out: an empty folder, or one that does not exist yet.
+        out: an empty folder, one that does not exist yet, or one that was left unfinished.
         parts: number of files for training.
         valid_rows: about this many rows for validation, in whole molecules.
         seed: another seed gives another division.
@@ -85,16 +85,13 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
     if not 0 <= valid_rows < max(rows, 1):
         raise UserError(f"--valid-rows is {valid_rows}: the run has {rows} rows; give fewer")
     completeness.notice(source)  # raises if a shard is lost
-    paths = [out / f"part_{number:03d}.parquet" for number in range(parts)] + [out / VALIDATION]
-    for path in paths:  # of a killed export
-        remove_abandoned(path)
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise UserError(f"{out} is not an empty folder; give a new one, or delete it first")
-    files.make_folder(out)
+    names = [f"part_{number:03d}.parquet" for number in range(MOST_PARTS)]
+    paths = [out / name for name in (*names[:parts], VALIDATION)]
     whole = arrow_schema(source.metadata)
     first = [whole.field(i) for i in range(PUBLISHED_COLUMNS)]
     schema = pa.schema(first, metadata=whole.metadata)
-    with _all_or_none(paths) as streams, ExitStack() as stack:
+    filling = unfinished.filling(out, (*names, VALIDATION))
+    with filling, _files(paths) as streams, ExitStack() as stack:
         writers = [_Writer(stream, schema, ROWS_IN_MEMORY // len(paths)) for stream in streams]
         for writer in writers:
             stack.enter_context(writer.file)
@@ -126,26 +123,18 @@ def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tupl
 
 
 @contextmanager
-def _all_or_none(paths: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
-    """Files that get their names when all of them are whole.
-
-    Raises:
-        UserError: one cannot be written.
-    """
-    done: list[Path] = []
+def _files(paths: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
+    """Files that get their names when all of them are whole; raises UserError if one cannot."""
+    at = paths[0]
     try:
         with ExitStack() as stack:
             streams = [stack.enter_context(temporary(path)) for path in paths]
             yield streams
             for stream, path in zip(streams, paths, strict=True):
+                at = path
                 publish(stream, path)
-                done.append(path)
-    except BaseException as error:
-        for path in done:
-            path.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise files.not_written(paths[len(done)], error) from None
-        raise
+    except OSError as error:
+        raise files.not_written(at, error) from None
 
 
 class _Writer:

@@ -100,7 +100,13 @@ def recompute(
 def attempt(
     conformer: Conformer, level: Settings, thorough: bool = False, forces: bool = False
 ) -> Reference:
-    """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit."""
+    """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit.
+
+    The process is one of an audit, so PySCF writes no checkpoints in it.
+    """
+    from pyscf.scf import hf
+
+    hf.MUTE_CHKFILE = True
     start = time.perf_counter()
     try:
         return recompute(conformer, level, thorough, forces=forces)

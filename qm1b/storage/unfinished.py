@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pyscf_ipu.host.temporaries import remove_abandoned
 from qm1b.errors import UserError
 from qm1b.storage.files import make_folder, not_written
 
@@ -15,12 +16,12 @@ MARK = ".unfinished"
 
 
 @contextmanager
-def filling(out: Path, folders: Iterable[str]) -> Iterator[None]:
+def filling(out: Path, names: Iterable[str]) -> Iterator[None]:
     """Fill a folder that is empty, or that a command which was killed or failed left unfinished.
 
     Args:
         out: made if it does not exist.
-        folders: names of folders in it; what an unfinished one holds is removed.
+        names: of files and folders in it, which are removed from an unfinished one.
 
     Raises:
         UserError: it holds something else, is being filled, or cannot be written.
@@ -33,9 +34,12 @@ def filling(out: Path, folders: Iterable[str]) -> Iterator[None]:
     descriptor = _marked(mark, new=not marked)
     try:
         try:
-            for path in map(out.joinpath, folders):
-                if path.exists():
+            for path in map(out.joinpath, names):
+                if path.is_dir():
                     shutil.rmtree(path)
+                else:
+                    remove_abandoned(path)
+                    path.unlink(missing_ok=True)
         except OSError as error:
             raise not_written(path, error) from None
         yield

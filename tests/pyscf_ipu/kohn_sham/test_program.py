@@ -73,7 +73,7 @@ PBE0_SIDE_BY_SIDE = {"xc": "pbe0", "driver": side_by_side, "mol": HYDROGEN}
 LEVELS = [
     B3LYP,
     pytest.param({"xc": "pbe", "basis": "6-31g*"}, marks=pytest.mark.long),
-    {"xc": "hf", "precision": "mixed"},
+    pytest.param({"xc": "hf", "precision": "mixed"}, marks=pytest.mark.long),
     {"xc": "lda", "precision": "float64", "basis": "cc-pvdz", "mol": HYDROGEN},
 ]
 

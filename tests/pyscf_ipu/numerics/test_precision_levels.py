@@ -20,7 +20,10 @@ def references():
     return energies, np.array(gaps), np.array([r.dip_moment(unit="AU", verbose=0) for r in found])
 
 
-@pytest.mark.parametrize(("precision", "bound"), [("float32", 1.0), ("mixed", 0.01)])
+@pytest.mark.parametrize(
+    ("precision", "bound"),
+    [("float32", 1.0), pytest.param("mixed", 0.01, marks=pytest.mark.long)],
+)
 @pytest.mark.slow
 def test_energy_and_gap_in_mev(solver_of, references, precision, bound):
     energies, gaps, dipoles = references

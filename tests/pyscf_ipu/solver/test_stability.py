@@ -76,7 +76,8 @@ def test_a_saddle_in_float64():
     assert found.stable
 
 
-@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.long), "float64"])
+@pytest.mark.long
+@pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_list(monkeypatch, precision):
     """Stable ones are not changed; torn ones that do not converge are led to a minimum.
 

@@ -13,6 +13,7 @@ from qm1b.cli import main
 from qm1b.convert import parts as of_parts
 from qm1b.convert.parts import VALIDATION, export_parts
 from qm1b.errors import UserError
+from qm1b.storage.unfinished import MARK
 
 QM1B = "smile atoms z energy homo lumo N std y pos".split()
 
@@ -88,33 +89,38 @@ def test_the_command(run, tmp_path, capsys):
 
 
 def test_what_a_killed_export_left_is_removed_and_other_files_are_not(run, tmp_path):
-    for name in (".part_000.parquet.tmp", f".{VALIDATION}.1.tmp"):
-        (tmp_path / name).write_bytes(b"half")
     (tmp_path / ".notes.tmp").write_text("mine")
     with pytest.raises(UserError, match="not an empty folder"):
         export_parts(run, tmp_path, 2)
-    assert [path.name for path in tmp_path.iterdir()] == [".notes.tmp"]
+    for name in (".part_000.parquet.tmp", f".{VALIDATION}.1.tmp", "part_007.parquet", MARK):
+        (tmp_path / name).write_bytes(b"of an export in more parts")
+    export_parts(run, tmp_path, 1)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {".notes.tmp", "part_000.parquet", VALIDATION}
 
 
-def test_a_part_that_cannot_be_renamed_leaves_none(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (OSError(errno.EIO, os.strerror(errno.EIO)), UserError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+    ids=["disk", "Ctrl-C"],
+)
+def test_an_export_that_ends_halfway_is_marked_and_begun_again(
+    run, tmp_path, monkeypatch, error, raised
+):
     publish = of_parts.publish
 
     def full(stream, path):
         if path.name == VALIDATION:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise error
         publish(stream, path)
 
     monkeypatch.setattr(of_parts, "publish", full)
-    with pytest.raises(UserError, match=rf"cannot write .*{VALIDATION}: Input/output error"):
-        export_parts(run, tmp_path / "out", 2)
-    assert not [*(tmp_path / "out").iterdir()]
-
-    def interrupted(stream, path):
-        if path.name == VALIDATION:
-            raise KeyboardInterrupt
-        publish(stream, path)
-
-    monkeypatch.setattr(of_parts, "publish", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        export_parts(run, tmp_path / "out", 2)
-    assert not [*(tmp_path / "out").iterdir()]
+    with pytest.raises(raised, match=r"cannot write .*validation.*: Input/out|^$"):
+        export_parts(run, tmp_path, 2)
+    assert (tmp_path / MARK).exists()
+    monkeypatch.undo()
+    export_parts(run, tmp_path, 1)
+    assert {path.name for path in tmp_path.iterdir()} == {"part_000.parquet", VALIDATION}
