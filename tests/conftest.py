@@ -11,6 +11,7 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import jaxlib  # noqa: E402
 from packaging.version import Version  # noqa: E402
@@ -18,6 +19,12 @@ from type_checks import check_quickly  # noqa: E402
 
 check_quickly()  # before the packages are imported
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# How long an example takes says something of the machine, not of the code.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 # A process of the tests holds millions of objects that stay, and tracing makes many more that live
