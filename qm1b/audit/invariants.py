@@ -255,7 +255,7 @@ FILE_CHECKS = (
 
 def _file_problems(path: Path, batch: Batch) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {"units": [], "offsets": [], "foreign_shard": []}
-    with shards.opened(path) as file:
+    with shards.opened(path, checked=True) as file:
         for group, fields in (("rows", FIELDS), ("dropped", DROP_FIELDS)):
             for f in fields:
                 name = f"{group}/{f.name}"  # an earlier version, or another run, may lack it

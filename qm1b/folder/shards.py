@@ -241,9 +241,10 @@ def _text(value: str) -> str:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[h5py.File]:
-    """A shard that has been compared with its checksum, for reading."""
-    checksum.check(path)
+def opened(path: Path, checked: bool = False) -> Iterator[h5py.File]:
+    """A shard for reading, compared with its checksum unless that was done before."""
+    if not checked:
+        checksum.check(path)
     try:
         with h5py.File(path, "r") as file:
             yield file

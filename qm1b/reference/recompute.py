@@ -100,13 +100,7 @@ def recompute(
 def attempt(
     conformer: Conformer, level: Settings, thorough: bool = False, forces: bool = False
 ) -> Reference:
-    """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit.
-
-    The process is one of an audit, so PySCF writes no checkpoints in it.
-    """
-    from pyscf.scf import hf
-
-    hf.MUTE_CHKFILE = True
+    """`recompute`, or PySCF's error: one molecule that it cannot compute must not end an audit."""
     start = time.perf_counter()
     try:
         return recompute(conformer, level, thorough, forces=forces)
@@ -143,7 +137,8 @@ def recompute_many(
         return
     levels = [level] * len(conformers) if isinstance(level, Settings) else level
     with environment_of(environment()):
-        pool = ProcessPoolExecutor(count, mp_context=mp.get_context("spawn"))
+        spawn = mp.get_context("spawn")
+        pool = ProcessPoolExecutor(count, mp_context=spawn, initializer=_without_checkpoints)
         try:
             futures = {
                 pool.submit(attempt, conformer, levels[i], thorough, forces): i
@@ -157,6 +152,13 @@ def recompute_many(
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _without_checkpoints() -> None:
+    """Let PySCF write no checkpoints in this process: nobody reads them, and they may fail."""
+    from pyscf.scf import hf
+
+    hf.MUTE_CHKFILE = True
 
 
 def mean_field(conformer: Conformer, level: Settings) -> MeanField:

@@ -34,7 +34,7 @@ def filling(out: Path, names: Iterable[str]) -> Iterator[None]:
     descriptor = _marked(mark, new=not marked)
     try:
         try:
-            for path in map(out.joinpath, names):
+            for path in map(out.joinpath, names if marked else ()):
                 if path.is_dir():
                     shutil.rmtree(path)
                 else:

@@ -32,13 +32,8 @@ def test_off_keeps_nothing_unless_a_folder_is_named(monkeypatch, tmp_path):
     assert kept_in() == tmp_path / "own"
 
 
-def test_a_user_without_a_home_is_told_what_to_do(monkeypatch):
-    def nowhere():
-        raise RuntimeError("Could not determine home directory.")
-
-    for name in ("PYSCF_IPU_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", nowhere)
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_a_home_is_told_what_to_do():
     with pytest.raises(UsageError, match=r"home directory\.\): set PYSCF_IPU_CACHE"):
         disk_cache.keep_programs()
 

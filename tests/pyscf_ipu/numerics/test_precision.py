@@ -43,7 +43,7 @@ def words(pair):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(a=VECTOR, b=VECTOR)
 def test_two_sum_and_two_product_are_exact_under_jit(dtype, a, b):
     a, b = np.array(a, dtype), np.array(b, dtype)

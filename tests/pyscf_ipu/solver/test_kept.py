@@ -130,13 +130,8 @@ def test_a_folder_that_cannot_be_made_costs_time_alone(tmp_path, monkeypatch):
         assert run(plus, "hf") == 3.0
 
 
-def test_a_user_without_a_home_keeps_nothing(monkeypatch):
-    def nobody():
-        raise RuntimeError("Could not determine home directory.")
-
-    for name in ("PYSCF_IPU_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", nobody)
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_a_home_keeps_nothing():
     with pytest.warns(UserWarning, match="programs are not kept"):
         assert run(plus, "hf") == 3.0
 

@@ -18,7 +18,7 @@ def exact(*columns):
     return float(sum(a * b for a, b in zip(*numbers, strict=True)))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(size=st.integers(1, 300), seed=st.integers(0, 2**31))
 def test_any_size(size, seed):
     rng = np.random.default_rng(seed)

@@ -239,7 +239,7 @@ def test_edges_are_finite(name, dtype):
     assert all(np.all(result[empty] == 0) for result in results)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     rho_decade=st.lists(st.floats(-45, 6), min_size=128, max_size=128),
     sigma_decade=st.lists(st.floats(-45, 38), min_size=128, max_size=128),

@@ -9,7 +9,6 @@ import matplotlib.image
 import numpy as np
 import pytest
 from pyscf import gto, scf
-from pyscf.scf import hf
 
 from pyscf_ipu.settings import Settings
 from qm1b.audit import verify as audit_verify
@@ -250,8 +249,6 @@ def test_a_shift_of_both_frontier_orbitals_is_seen(truth, tmp_path, here):
 
 
 def test_a_molecule_that_pyscf_cannot_do_is_named_and_not_the_end(truth, tmp_path, monkeypatch):
-    monkeypatch.setattr(hf, "MUTE_CHKFILE", False)  # set in the processes of an audit
-
     def recompute_many(conformers, level, workers, thorough, forces):
         for i, conformer in enumerate(conformers):
             wrong = replace(level, basis="nonsense") if conformer.line == 2 else level

@@ -154,7 +154,7 @@ def test_a_heap_without_end_is_refused(path):
 
 
 def test_heaps_within_each_other_are_refused(path):
-    """Each is walked to the same end: so many steps as the square of the file's length."""
+    """All end at one place, so walking each of them takes the square of their number in steps."""
     image, count = path.read_bytes(), 200
     entry = bytes([1]) + bytes(7) + (16).to_bytes(8, "little")
     sizes = [(32 * left + 16).to_bytes(8, "little") for left in range(count, 0, -1)]
@@ -191,7 +191,7 @@ for line in sys.stdin:
             os._exit(code)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Reads each shard that it is told in a fork; a fork of the tests, with JAX's threads, may hang."""
+"""Reads each shard in a fork of its own; forks of the tests, with JAX's threads, may hang."""
 
 
 @pytest.mark.long

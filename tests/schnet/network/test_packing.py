@@ -18,7 +18,7 @@ def fill_of(sizes, molecules, seed=0):
     return shape, packs
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=120), st.integers(1, 20), st.booleans())
 def test_every_molecule_is_in_one_pack_and_fits(sizes, molecules, shuffled):
     sizes = np.array(sizes)

@@ -65,7 +65,7 @@ def test_every_element_is_taken_once(name, n_tiles):
     np.testing.assert_array_equal(coverage(plan), 1.0)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.lists(st.sampled_from([1, 6, 17]), min_size=1, max_size=3),
     st.sampled_from(["sto-3g", "6-31g"]),
