@@ -14,6 +14,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import jaxlib  # noqa: E402
+import pytest  # noqa: E402
 from packaging.version import Version  # noqa: E402
 from type_checks import check_quickly  # noqa: E402
 
@@ -88,10 +89,18 @@ def let_others_warn(config):
         config.addinivalue_line("filterwarnings", passed)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Files with slow tests come first, so that no process works alone at the end."""
+    """Call long tests slow, too, and put what takes long first, so that no process ends alone.
+
+    That is, files with slow tests, and of these the ones of whole pages and commands, which lie
+    higher than those of a room.
+    """
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (item.path not in slow, len(item.path.parts)))
 
 
 def pytest_collection_finish():

@@ -4,6 +4,7 @@ HDF5 follows links into other files, makes room for whatever a dataset says it h
 without end through a heap of texts that has an entry of no size.  So both are looked at first.
 """
 
+import struct
 from typing import Any
 
 import h5py
@@ -15,6 +16,8 @@ _HEAP = b"GCOL\x01\0\0\0"
 _PLACE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("entry", "<u4")])
 """What a dataset holds of a text that lies in a heap."""
 
+_ENTRY = struct.Struct("<H6xQ")
+"""The head of an entry in a heap: its index, 0 for the room that is left, and its size in bytes."""
 
 _KINDS = (h5py.h5t.TypeStringID, h5py.h5t.TypeIntegerID, h5py.h5t.TypeEnumID)
 """Of attributes; booleans are an enum. To read a list of any length can end the process."""
@@ -33,8 +36,8 @@ def check_heaps(image: bytes, start: int) -> None:
     while heap >= 0:
         at, end = heap + 16, heap + int.from_bytes(image[heap + 8 : heap + 16], "little")
         while at + 16 <= end <= len(image):
-            size, steps = int.from_bytes(image[at + 8 : at + 16], "little"), steps - 1
-            at += 16 + (size + 7) // 8 * 8 if any(image[at : at + 2]) else size or end + 1
+            (index, size), steps = _ENTRY.unpack_from(image, at), steps - 1
+            at += 16 + (size + 7) // 8 * 8 if index else size or end + 1
             if steps < 0:
                 raise NotOurs("heaps of texts within each other")
         if not at <= end <= len(image):

@@ -24,14 +24,17 @@ from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(library() is None, reason="the native library was not built"),
+]
 
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 SEPARATED = Interaction(0.2, 0.6, 0.3)
 EXCHANGES = Interaction(0.0), Interaction(0.25), SEPARATED
 EVERY_INTERACTION = (COULOMB, SEPARATED), EXCHANGES
 TWO_INTERACTIONS = (COULOMB,), (SEPARATED,)
-"""Of ERIs and of supermatrices: for shapes whose portable forms compile long."""
+"""Of ERIs and of supermatrices; each compiles for itself, so only one large shape has all."""
 
 LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
 LONG_ERIS = (*LONG, "second row", "empty slots")
@@ -115,8 +118,8 @@ def test_a_portable_form_of_another_shape_is_an_error():
 def integrals(request):
     """(plan, (native, portable) results by kind, names of the codelets, tolerance)."""
     name, precision = request.param
-    large = name in ("17 in a class", "second row", "empty slots")
-    of_eri, of_halves = TWO_INTERACTIONS if large else EVERY_INTERACTION
+    several = name in ("one pair", "15 pairs", "far apart")
+    of_eri, of_halves = EVERY_INTERACTION if several else TWO_INTERACTIONS
     if name == "several strips":
         of_eri, of_halves = (SEPARATED,), (Interaction(0.25),)
     numbers, basis, strip = SYSTEMS[name]

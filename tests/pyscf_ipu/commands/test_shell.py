@@ -60,6 +60,7 @@ def test_an_unknown_preset_is_one_sentence(capsys):
     assert "no preset 'omol25'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_rks_beside_pyscf(capsys, tmp_path):
     path = tmp_path / "water.molden"
     code = main(["rks", "water", *LEVEL, "--forces", "--compare", "--molden", str(path)])

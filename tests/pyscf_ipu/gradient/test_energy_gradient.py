@@ -10,6 +10,8 @@ import pyscf_ipu as pi
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
 
+pytestmark = pytest.mark.slow
+
 NAMES = tuple(SMALL)
 RADICAL = Molecule([8, 1], [[0, 0, 0], [0, 0, 1.8]])
 
@@ -60,7 +62,6 @@ LEVELS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", LEVELS)
 def test_forces_at_other_levels(name):

@@ -18,6 +18,8 @@ from pyscf_ipu.integrals.supermatrix import pack_density
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import Pair
 
+pytestmark = pytest.mark.slow
+
 EXCHANGE = Interaction(0.2, 0.6, OMEGA)
 STEP = 1e-3
 

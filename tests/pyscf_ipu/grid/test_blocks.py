@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pytest
 from oracle import QUICK, WATER
 
 from pyscf_ipu import Settings
@@ -24,6 +25,7 @@ def of_everything(v):
     return -v.cbrt * (1.0 + 0.1 * v.x2 / (1.0 + v.x2) + 0.01 * v.kinetic)
 
 
+@pytest.mark.slow
 def test_energy_matrix_and_response_are_the_same(monkeypatch):
     """A compiled function returns either kind of blocks, and another one takes them; so for blocks
     of a given number, with all their points at a time or two thirds less."""

@@ -12,6 +12,8 @@ from pyscf.dft import libxc
 from pyscf_ipu.grid.xc_response import xc_kernel_vertex
 from pyscf_ipu.xc import FUNCTIONALS, functional
 
+pytestmark = pytest.mark.slow
+
 SEMILOCAL = [name for name in FUNCTIONALS if name != "hf"]
 # Places of v2 by (rho, sigma, tau) in what libxc gives with two variables more.
 MGGA = {(0, 0): 0, (0, 1): 1, (1, 1): 2, (2, 2): 4, (0, 2): 6, (1, 2): 9}

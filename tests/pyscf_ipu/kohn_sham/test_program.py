@@ -109,6 +109,7 @@ def test_float32_holds_no_float64(level):
     assert not found & {np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.complex64)}
 
 
+@pytest.mark.slow
 def test_mixed_refines_in_float64():
     found = dtypes(equations_of(xc="hf", precision="mixed"))
     assert {np.dtype(np.float32), np.dtype(np.float64)} <= found

@@ -14,6 +14,8 @@ from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
 
+pytestmark = pytest.mark.slow
+
 CENTRED = Molecule(WATER.numbers, WATER.positions - WATER.positions.mean(0))
 
 

@@ -69,6 +69,7 @@ def test_check_says_what_is_wrong(numbers, positions, charge, words):
         molecule.check()
 
 
+@pytest.mark.slow
 def test_float32_needs_atoms_further_apart():
     close = Molecule([17, 17], [[0, 0, 0], [0, 0, 0.6]])
     close.check("mixed")

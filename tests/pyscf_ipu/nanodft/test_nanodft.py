@@ -44,6 +44,7 @@ def water_reference():
     return pyscf_result(WATER, DEFAULT)
 
 
+@pytest.mark.slow
 def test_benzene_is_that_of_pyscf(benzene):
     found, cycles = benzene
     _, reference = pyscf_result(molecule_from_text("benzene"), DEFAULT)

@@ -102,6 +102,7 @@ def test_molden_is_read_back_by_pyscf(water, several, tmp_path):
     assert molden.load(str(path))[0].atom_pure_symbol(0) == "F"
 
 
+@pytest.mark.slow
 def test_molden_of_d_shells(solver_of, tmp_path):
     """Molden has an order of its own for d functions, which the writer must know."""
     result = rks(

@@ -6,6 +6,8 @@ import pytest
 import pyscf_ipu as pi
 from pyscf_ipu.convergence import Convergence
 
+pytestmark = pytest.mark.slow
+
 WATER = pi.Molecule([8, 1, 1], [[0, 0, 0.2], [0, 1.43, -0.88], [0, -1.43, -0.88]])
 SALT = pi.Molecule([11, 17], [[0, 0, 0], [0, 0, 9.45]])  # 5 angstrom: nearly two radicals
 
@@ -37,7 +39,6 @@ def test_aids_change_the_way_and_not_the_result(solver, aids):
     np.testing.assert_allclose(aided.mo_energy, plain.mo_energy, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_a_level_shift_finds_what_diis_does_not(solver):
     plain = solve(solver, SALT, Convergence())
     aided = solve(solver, SALT, Convergence(0.5, 1000, 0.3))

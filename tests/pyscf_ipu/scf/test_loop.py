@@ -23,6 +23,8 @@ from pyscf_ipu.scf.orbitals import orthonormal
 from pyscf_ipu.scf.run import ENERGY_WINDOW, Cycling
 from pyscf_ipu.scf.starts import OTHER_STARTS, Start
 
+pytestmark = pytest.mark.slow
+
 N, OCCUPIED = 6, 2
 FLOAT64 = PRECISIONS["float64"]
 

@@ -14,10 +14,11 @@ from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver.memory import fitting_bytes, program_bytes
 from pyscf_ipu.solver.rks_core import rks_core
 
+pytestmark = pytest.mark.slow
+
 MOL = small("hydrogen cyanide")
 
 
-@pytest.mark.slow
 def test_energies_and_forces_are_pyscfs(solver_of):
     solver = solver_of(xc="hf", precision="float64", jk="ri")
     found = rks(MOL, solver=solver, forces=True)
@@ -31,7 +32,6 @@ def test_energies_and_forces_are_pyscfs(solver_of):
     assert found.jk == "ri"
 
 
-@pytest.mark.slow
 def test_float32(solver_of):
     found = rks([MOL, small("methanol")], solver=solver_of(xc="hf", jk="ri"))
     exact = rks([MOL, small("methanol")], solver=solver_of(xc="hf", precision="float64", jk="ri"))
@@ -101,7 +101,6 @@ def test_the_first_rung_of_the_ladder(solver_of):
     assert found.cycles > plain.cycles
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_second_order_steps_end_in_the_same_minimum(solver_of):
     """The last rung of the retry ladder."""
@@ -111,7 +110,6 @@ def test_second_order_steps_end_in_the_same_minimum(solver_of):
     assert found.energy == pytest.approx(plain.energy, abs=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_cartesian_d_with_spherical_f(solver_of):
     level = {"basis": "6-31g(2df,p)", "cart": "6d7f", "xc": "hf"}

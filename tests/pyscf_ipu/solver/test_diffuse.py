@@ -9,6 +9,8 @@ from pyscf import scf
 
 from pyscf_ipu import ConvergenceError, Molecule, Settings, Solver, rks
 
+pytestmark = pytest.mark.slow
+
 MIXED = Settings(precision="mixed").numerics
 H3 = Molecule([1, 1, 1], [[0, 0, 0], [0, 0, 1.3], [0, 1.5, 0.5]], charge=1)
 """In aug-cc-pVDZ the smallest eigenvalue of the overlap is 2e-4."""

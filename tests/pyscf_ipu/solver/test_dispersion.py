@@ -16,6 +16,8 @@ from pyscf_ipu.solver import shared
 from pyscf_ipu.solver import solver as solver_module
 from pyscf_ipu.suffixes import Dispersion
 
+pytestmark = pytest.mark.slow
+
 dftd3 = pytest.importorskip("dftd3.interface")
 pytest.importorskip("dftd4")
 
@@ -29,7 +31,6 @@ def d3bj(mol, method):
     return model.get_dispersion(dftd3.RationalDampingParam(method=method), grad=True)
 
 
-@pytest.mark.slow
 def test_energy_and_forces_are_those_of_pyscf_and_dftd3():
     mol = small("methanol")
     found = rks(mol, xc="b3lyp-d3bj", grid_level=0, precision="float64", forces=True)

@@ -9,6 +9,8 @@ from pyscf_ipu.elements.basis_sets import QM9_BASIS
 from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.nanodft.table import pyscf_field, pyscf_forces
 
+pytestmark = pytest.mark.slow
+
 FLUORIDE = molecule("F 0.1 0 0; H 0.3 0.5 0.8")
 METHANE = molecule(
     "C 0 0.01 0; H 0.63 0.63 0.63; H 0.63 -0.63 -0.63; H -0.63 0.63 -0.63; H -0.63 -0.63 0.7"

@@ -8,6 +8,8 @@ import pyscf_ipu as pi
 from pyscf_ipu.nanodft.molecules import molecule_from_text
 from pyscf_ipu.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 LEVEL = {"xc": "hf", "precision": "float64"}
 
 
@@ -48,7 +50,6 @@ def test_exactly_so_many_cycles(both):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_too_few_cycles_are_not_converged():
     mol = molecule_from_text("water")
     found = pi.rks(mol, solver=pi.Solver(Settings(**LEVEL, fixed_cycles=3)))
@@ -76,7 +77,6 @@ def test_settings_of_earlier_runs_keep_their_fingerprint():
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_an_scf_that_begins_anew_in_float64_has_no_record():
     mol = pi.Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [0, 1.6, 0], [0, 1.6, 1.4]])
     found = pi.rks(mol, basis="aug-cc-pvdz", xc="hf", precision="mixed", history=True)

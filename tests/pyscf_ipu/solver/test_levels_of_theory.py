@@ -7,6 +7,8 @@ from oracle import HYDROGEN, WATER, ground_state
 from pyscf_ipu import Molecule, rks
 from pyscf_ipu.xc import FUNCTIONALS, functional
 
+pytestmark = pytest.mark.slow
+
 
 def test_no_empty_orbital_no_lumo(solver_of):
     """Helium has one AO: there is a HOMO and nothing above it."""
@@ -49,7 +51,6 @@ exchange are compared in `test_hamiltonian.py`, all functionals point by point w
 wB97X's energy in `commands/test_shell.py`."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "xc",
     [
@@ -69,7 +70,6 @@ def test_every_functional_in_a_self_consistent_field(solver_of, xc):
     np.testing.assert_allclose(result.mo_energy, reference.mo_energy, rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_d_shells_end_to_end(solver_of):
     level = {"basis": "6-31g*", "xc": "hf"}
     result = rks(WATER, solver=solver_of(precision="float64", **level), orbitals=True)

@@ -11,6 +11,8 @@ from pyscf import dft
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
+pytestmark = pytest.mark.slow
+
 LEVEL = {"basis": "sto-3g", "xc": "b3lyp", "grid_level": 0}
 FORMALDEHYDE = small("formaldehyde")  # of the shape that most tests have
 TWO_DIHYDROGENS = Molecule([1, 1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [2.5, 0.3, 0], [2.6, 0.9, 1.5]])

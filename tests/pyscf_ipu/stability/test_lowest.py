@@ -23,6 +23,8 @@ from pyscf_ipu.scf.run import Cycling
 from pyscf_ipu.scf.starts import Start
 from pyscf_ipu.stability.lowest import lowest_scf
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def x64():

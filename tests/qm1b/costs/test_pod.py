@@ -134,6 +134,7 @@ def test_a_host_that_fits_has_no_rate():
         pod.pod_plan([Candidate(1, "CCO", 0)], level, target("bow"), 1.0)
 
 
+@pytest.mark.slow
 def test_a_run_is_priced_into_its_manifest_and_card(cheap, partial):
     from qm1b.costs.run_price import price_run
 

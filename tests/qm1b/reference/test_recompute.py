@@ -45,6 +45,7 @@ def test_it_is_the_ground_state_at_the_level_asked_for():
     np.testing.assert_allclose(found.dipole, electronic + nuclear, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_cartesian_d_with_spherical_f_functions():
     """QM9's water: energy, and the printed digits of its orbitals, from Gaussian 09."""
     water = conformer(

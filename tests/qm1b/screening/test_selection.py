@@ -75,6 +75,7 @@ def test_the_command_reads_archives_one_after_another(tmp_path, capsys):
     assert "3: 1 of 1, 4: 1 of 1, 6: 0 of 1" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_archive(tmp_path):
     def peak(lines):
         path = tmp_path / f"{lines}.tgz"

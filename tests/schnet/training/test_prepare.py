@@ -33,6 +33,7 @@ def doubts(*data, **more):
     return [doubt for doubt in prepare(settings).doubts if "density fitting" in doubt]
 
 
+@pytest.mark.slow
 def test_fitted_and_exact_rows_together_are_said(runs):
     assert doubts(runs["fitted"]) == doubts(QM9) == []
     (doubt,) = doubts(runs["both"])
