@@ -74,7 +74,7 @@ def case(basis, cart=False, strip=10**6, mol=MOL):
 
 PORTABLE = [
     pytest.param(HYDROGEN, id="hydrogen"),
-    pytest.param(MOL, id="g shells", marks=[pytest.mark.slow, pytest.mark.long]),
+    pytest.param(MOL, id="g shells", marks=pytest.mark.long),
 ]
 """Portable forms take long to compile: a program for every pair of classes."""
 

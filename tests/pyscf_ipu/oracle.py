@@ -7,12 +7,15 @@ import functools
 
 import jax
 import numpy as np
+import pytest
 from pyscf import dft, gto, scf
 
 from pyscf_ipu import Molecule
-from pyscf_ipu.codelets import codelet_p
+from pyscf_ipu.codelets import codelet_p, library
 from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.xc import functional
+
+NATIVE = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
 
 SMALL = {
     "methanol": "CO",

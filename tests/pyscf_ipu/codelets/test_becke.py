@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracle import NATIVE
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.elements.atomic_grid import bragg_adjust
 from pyscf_ipu.gradient.weights import weights_gradient, weights_gradient_of_slots
 from pyscf_ipu.grid.becke import Cells, becke_weights, becke_weights_on_tiles
 from pyscf_ipu.numerics.two_words import Pair
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+pytestmark = NATIVE
 
 NUMBERS = np.array([8, 0, 6, 1, 0, 1, 17])
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracle import NATIVE
 from pyscf import dft, gto
 
 from pyscf_ipu.codelets import describe, library
@@ -44,7 +45,7 @@ def test_outside_jit():
     )
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 def test_the_compiled_program_calls_the_native_function():
     text = jax.jit(energy).lower(D).as_text()
     assert "pyscf_ipu_repulsion" in text
@@ -72,7 +73,7 @@ print(repr(float(found.energy)))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 @pytest.mark.parametrize(
     "name",
     # The oldest; every other test uses the newest that the machine has.

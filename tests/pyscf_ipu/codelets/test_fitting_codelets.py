@@ -8,14 +8,13 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from oracle import native_and_portable
+from oracle import NATIVE, native_and_portable
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.fitting.columns import Columns
 from pyscf_ipu.fitting.operators import FittedProducts, solution
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native library was not built")
+pytestmark = NATIVE
 
 TOLERANCE = {np.float32: 3e-6, np.float64: 1e-13}
 

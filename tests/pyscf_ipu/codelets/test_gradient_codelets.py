@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from oracle import SYSTEMS, native_and_portable, random_molecule
+from oracle import NATIVE, SYSTEMS, native_and_portable, random_molecule
 
 from pyscf_ipu import Settings
-from pyscf_ipu.codelets import library, strip_primitives
+from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
@@ -42,7 +42,7 @@ def problem(numbers, basis, precision, strip):
     return settings, plan, *arrays, density + density.T
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 def test_native_and_portable_derivatives():
     """By E as a share of E: the native form leaves out what cannot reach a nucleus."""
     name, precision = "15 pairs", "float32"
@@ -68,7 +68,7 @@ def test_native_and_portable_derivatives():
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * scale)
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 def test_float32_keeps_the_digits_of_the_repulsion():
     """Also where charge distributions coincide: the pieces of the Boys functions begin there."""
     numbers = [8, 6, 1, 1]
@@ -99,7 +99,7 @@ def test_float32_keeps_the_digits_of_the_repulsion():
     np.testing.assert_allclose(force("float32"), exact, rtol=0, atol=5e-6 * np.abs(exact).max())
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 def test_native_and_portable_pairs():
     name, precision = "15 pairs", "float32"
     numbers, basis, strip = SYSTEMS[name]

@@ -9,10 +9,10 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
-from oracle import SYSTEMS, native_and_portable, random_molecule
+from oracle import NATIVE, SYSTEMS, native_and_portable, random_molecule
 
 from pyscf_ipu import Settings
-from pyscf_ipu.codelets import codelet, library
+from pyscf_ipu.codelets import codelet
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.shell_pairs import shell_pairs
@@ -24,17 +24,20 @@ from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(library() is None, reason="the native library was not built"),
-]
+pytestmark = [pytest.mark.slow, NATIVE]
 
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
 SEPARATED = Interaction(0.2, 0.6, 0.3)
 EXCHANGES = Interaction(0.0), Interaction(0.25), SEPARATED
 EVERY_INTERACTION = (COULOMB, SEPARATED), EXCHANGES
 TWO_INTERACTIONS = (COULOMB,), (SEPARATED,)
-"""Of ERIs and of supermatrices; each compiles for itself, so only one large shape has all."""
+INTERACTIONS = {
+    "one pair": EVERY_INTERACTION,
+    "15 pairs": EVERY_INTERACTION,
+    "far apart": EVERY_INTERACTION,
+    "several strips": ((SEPARATED,), (Interaction(0.25),)),
+}
+"""Of ERIs and of supermatrices that are not two: each compiles, so one large shape has all."""
 
 LONG = ("d shells", "far apart", "general contraction", "f shells", "cartesian f")
 LONG_ERIS = (*LONG, "second row", "empty slots")
@@ -47,13 +50,12 @@ def cases_of(long):
     single = [(name, "float32") for name in SYSTEMS if name not in DOUBLE[:2]]
     for case in [*single, *double]:
         again = case[0] in {*long, "17 in a class"}
-        yield pytest.param(case, marks=[pytest.mark.slow, pytest.mark.long] if again else [])
+        yield pytest.param(case, marks=pytest.mark.long if again else [])
 
 
 CASES = [*cases_of(LONG), ("cartesian d", "float32")]
 MORE = [
-    pytest.param((name, "float32"), marks=[pytest.mark.slow, pytest.mark.long])
-    for name in ("f shells", "cartesian f")
+    pytest.param((name, "float32"), marks=pytest.mark.long) for name in ("f shells", "cartesian f")
 ]
 
 
@@ -118,10 +120,7 @@ def test_a_portable_form_of_another_shape_is_an_error():
 def integrals(request):
     """(plan, (native, portable) results by kind, names of the codelets, tolerance)."""
     name, precision = request.param
-    several = name in ("one pair", "15 pairs", "far apart")
-    of_eri, of_halves = EVERY_INTERACTION if several else TWO_INTERACTIONS
-    if name == "several strips":
-        of_eri, of_halves = (SEPARATED,), (Interaction(0.25),)
+    of_eri, of_halves = INTERACTIONS.get(name, TWO_INTERACTIONS)
     numbers, basis, strip = SYSTEMS[name]
     settings = Settings(basis=basis, precision=precision, grid_level=0)
     mol = random_molecule(numbers, 15.0 if name == "far apart" else 2.5)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import METHYL_CHLORIDE, QUICK, WATER
+from oracle import METHYL_CHLORIDE, NATIVE, QUICK, WATER
 
 from pyscf_ipu import Settings
 from pyscf_ipu.codelets import library
@@ -25,7 +25,7 @@ from pyscf_ipu.shapes.layout import layout_of
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+pytestmark = NATIVE
 
 BASES = {
     "sto-3g": {},

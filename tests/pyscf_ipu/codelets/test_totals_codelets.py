@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import OPTIMISED
+from oracle import NATIVE, OPTIMISED
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.numerics.two_words import Pair, to_float64, two_product
 from pyscf_ipu.tiles import exact_product, tile_dot, tile_total, vertex_total
 
-pytestmark = pytest.mark.skipif(library() is None, reason="no native codelets")
+pytestmark = NATIVE
 
 COUNTS = [1, 2, 7, 15, 16, 17, 33, 100, 1088]
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from oracle import NATIVE
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.grid.ao_blocks import AoBlocks, pack
 from pyscf_ipu.grid.xc_matrix import (
     xc_density,
@@ -18,7 +18,7 @@ from pyscf_ipu.grid.xc_matrix import (
     xc_potential_vertex,
 )
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+pytestmark = NATIVE
 
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-14}
 # Blocks, AOs, points: whole vectors, remainders of both, and fewer AOs than one register block.

@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from oracle import METHYL_CHLORIDE, WATER, native_and_portable
+from oracle import METHYL_CHLORIDE, NATIVE, WATER, native_and_portable
 
 from pyscf_ipu import Settings
-from pyscf_ipu.codelets import library
 from pyscf_ipu.gradient.exchange_correlation import points_gradient
 from pyscf_ipu.grid.ao_blocks import ao_blocks, packed_ao_blocks
 from pyscf_ipu.grid.blocks import Places
@@ -17,7 +16,7 @@ from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 from pyscf_ipu.xc import functional
 
-pytestmark = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
+pytestmark = NATIVE
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13}
 MOMENTS = {"lda": 1, "pbe": 4, "tpss": 5}

@@ -4,10 +4,9 @@ import jax
 import numpy as np
 import pytest
 from fitted_cases import OMEGA, PORTABLE, case, in_float64
-from oracle import native_and_portable
+from oracle import NATIVE, native_and_portable
 from pyscf import df
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.fitting.three_index import auxiliary_of, metric, three_index
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
@@ -57,7 +56,7 @@ def test_functions_that_do_not_exist_are_left_out_of_the_metric():
     np.testing.assert_array_equal(two[:, absent], np.eye(len(two))[:, absent])
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 @pytest.mark.parametrize("mol", PORTABLE)
 def test_native_and_portable(mol):
     which = case("6-31g", strip=20, mol=mol)

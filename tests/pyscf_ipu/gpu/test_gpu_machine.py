@@ -21,7 +21,6 @@ HYDROGEN = Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 
 
 @pytest.mark.long
-@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_batch_by_the_kernels_equals_the_cpu(precision):
     level = Settings(xc="b3lyp", precision=precision, grid_level=0)

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from fitted_cases import OMEGA, PORTABLE, case, in_float64
-from oracle import native_and_portable
+from oracle import NATIVE, native_and_portable
 
-from pyscf_ipu.codelets import library
 from pyscf_ipu.fitting.operators import operators
 from pyscf_ipu.fitting.repulsion import Fitted
 from pyscf_ipu.fitting.three_index import auxiliary_of, pair_kets
@@ -66,7 +65,7 @@ def test_derivatives_are_those_of_the_energy():
     np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-10)
 
 
-@pytest.mark.skipif(library() is None, reason="the native library was not built")
+@NATIVE
 @pytest.mark.parametrize("mol", PORTABLE)
 def test_native_and_portable(mol):
     which = case("6-31g", strip=20, mol=mol)

@@ -129,7 +129,7 @@ def build(mol, bounds, long_range=0.0, **changes):
         pytest.param(
             (METHYL_CHLORIDE, SINGLE, {"precision": "float32", "long_range": -0.2}),
             id="screened exchange",
-            marks=[pytest.mark.slow, pytest.mark.long],
+            marks=pytest.mark.long,
         ),
         pytest.param(
             (WATER, EXACT, {"precision": "float64", "basis": "cc-pvdz", "xc": "lda"}),

@@ -26,9 +26,9 @@ CENTRED = Molecule(WATER.numbers, WATER.positions - WATER.positions.mean(0))
         ("b3lyp", "float32", 1e-4),
         pytest.param("lda", "float64", 1e-6, marks=pytest.mark.long),
         pytest.param("pbe", "float64", 1e-6, marks=pytest.mark.long),
-        pytest.param("hf", "float64", 1e-9, marks=pytest.mark.slow),
-        pytest.param("tpss", "float64", 1e-6, marks=pytest.mark.slow),
-        pytest.param("r2scan", "float32", 1e-3, marks=[pytest.mark.slow, pytest.mark.long]),
+        ("hf", "float64", 1e-9),
+        ("tpss", "float64", 1e-6),
+        pytest.param("r2scan", "float32", 1e-3, marks=pytest.mark.long),
     ],
 )
 def test_response(xc, precision, bound):

@@ -136,7 +136,6 @@ def test_forces_are_those_of_pyscf_with_the_response_of_the_grid(water, water_re
     np.testing.assert_allclose(found.sum(0), 0, atol=1e-9)  # only because the grid moves along
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_engines_integrals_can_be_differentiated():
     hydrogen = molecule_from_text("H 0 0 0.1; H 0 0 0.8")

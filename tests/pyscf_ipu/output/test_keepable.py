@@ -116,7 +116,6 @@ def test_molden_of_d_shells(solver_of, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_files_of_cartesian_d_and_spherical_f_shells(solver_of, tmp_path):
     """They are written in terms of cartesian functions, which all programs read."""
     level = {"basis": "6-31g(2df,p)", "cart": "6d7f", "xc": "hf", "precision": "float64"}

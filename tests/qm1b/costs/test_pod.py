@@ -168,7 +168,6 @@ def test_shapes_are_priced_side_by_side_and_stay_in_order(monkeypatch):
     assert sorted(begun) == [x.label for x in found]
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("jk", ["exact", "ri"])
 def test_a_real_price(jk):

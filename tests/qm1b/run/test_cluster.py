@@ -19,7 +19,6 @@ SCRIPT = Path(__file__).parents[1] / "cluster_run.py"
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_a_lost_node_changes_nothing(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
     source, out = tmp_path / "input.smi", tmp_path / "out"

@@ -163,7 +163,6 @@ def test_flags_of_one_scf_and_of_several_are_refused(tmp_path, capsys, flags):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_the_cycles_are_those_of_rks_and_the_last_rung_has_none():
     level = replace(LEVEL, xc="hf")
     engine_at = at_precisions(DEFAULT, level)

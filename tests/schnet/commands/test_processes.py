@@ -28,7 +28,6 @@ def command(*arguments, **environment):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_a_killed_training_resumes_bit_for_bit(tmp_path):
     options = [*BASE, "--max-epochs", "60", "--checkpoint-minutes", "0.001", "--quiet"]
     assert main(["train", *options, "--out", str(tmp_path / "whole")]) == 0
@@ -54,7 +53,6 @@ def test_a_killed_training_resumes_bit_for_bit(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_devices_and_processes_share_an_update(tmp_path):
     """Two devices of one process, and two processes of one device, against one that adds up."""
     few = ["--max-epochs", "2", "--learning-rate", "1e-3"]

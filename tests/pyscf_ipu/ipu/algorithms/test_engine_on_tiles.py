@@ -28,7 +28,6 @@ def fluoride():
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_the_energy_is_the_engine_s(fluoride):
     mol, _, _, _, solution, _ = fluoride
     energy = sum(float(to_float64(t)) for t in solution.terms)
@@ -40,7 +39,6 @@ def test_the_energy_is_the_engine_s(fluoride):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_outputs_are_those_of_the_plain_program(fluoride):
     _, core, args, _, solution, _ = fluoride
     for a, b in zip(jax.tree.leaves(solution), jax.tree.leaves(jax.jit(core)(*args)), strict=True):
@@ -48,7 +46,6 @@ def test_outputs_are_those_of_the_plain_program(fluoride):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_the_price_is_of_the_vertices_whichever_way_they_are_computed():
     mol = pi.Molecule([1, 1], [[0, 0, 0], [0, 0, 1.4]])
 
@@ -68,7 +65,6 @@ def test_the_price_is_of_the_vertices_whichever_way_they_are_computed():
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_everything_in_it_has_a_price(fluoride):
     *_, solution, profile = fluoride
     assert profile.unknown_ops == {}
@@ -90,7 +86,6 @@ def test_everything_in_it_has_a_price(fluoride):
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_the_command_writes_a_page_and_the_figures(tmp_path):
     page, figures, trace = (tmp_path / name for name in ("a.html", "a.json", "a.trace"))
     command = [

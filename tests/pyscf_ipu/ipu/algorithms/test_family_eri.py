@@ -48,7 +48,7 @@ CASES = [
     pytest.param("water", "float32", marks=pytest.mark.long),
     pytest.param("few empty slots", "float32", marks=pytest.mark.long),
     pytest.param("water on one tile", "float64", marks=pytest.mark.long),
-    pytest.param("d shells", "float32", marks=[pytest.mark.slow, pytest.mark.long]),
+    pytest.param("d shells", "float32", marks=pytest.mark.long),
 ]
 
 
@@ -199,7 +199,7 @@ def test_empty_slots_have_no_repulsion():
     [
         ("water", 1),
         pytest.param("few empty slots", 1, marks=pytest.mark.long),
-        pytest.param("d shells", 1, marks=[pytest.mark.slow, pytest.mark.long]),
+        pytest.param("d shells", 1, marks=pytest.mark.long),
         ("cartesian d shells", 5),
     ],
 )

@@ -9,7 +9,6 @@ MOL = Molecule.from_symbols([*"OHH"], [[0, 0, 0], [0, 0, 1.8], [0, 1.75, -0.45]]
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_the_price_of_a_fitted_scf(solver_of):
     level = {"xc": "hf", "grid_level": 0, "jk": "ri"}
     profile = profile_rks(MOL, Settings(**level))
