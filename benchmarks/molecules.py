@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.harness import HERE
 from pyscf_ipu import Molecule
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.shapes.shape import count_ao
 
 GDB = HERE / "data" / "gdb11_mixed_200.smi"

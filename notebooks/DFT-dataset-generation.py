@@ -39,8 +39,8 @@ from rdkit import Chem
 from rdkit.Chem import Draw
 
 import qm1b as dataset
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 

@@ -29,8 +29,8 @@ import numpy as np
 from matplotlib.colors import ListedColormap, LogNorm, hsv_to_rgb
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of
-from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.interop import integrals
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
 
@@ -44,13 +44,18 @@ settings = pi.Settings(basis="sto-3g", precision="float64", grid_level=0)
 # The picture is a table of tables: the large one has rows $i$ and columns $j$, and each of its cells is a small one with rows $k$ and columns $l$.
 
 # %%
-import jax.numpy as jnp
-
-from pyscf_ipu.nanodft.dft import numerics
+import jax
 
 water = molecule_from_text("water")
-with numerics(settings):
-    eri = np.asarray(engine_integrals(water, settings)(jnp.asarray(water.positions)).repulsion)
+with jax.enable_x64(True):
+    eri = np.asarray(integrals(water, settings)(jax.numpy.asarray(water.positions)).repulsion)
+
+
+def mole_of(molecule, settings):
+    """PySCF's molecule with our basis."""
+    return settings.pyscf_mole(molecule.numbers, molecule.positions)
+
+
 check = mole_of(water, settings).intor("int2e")
 n = len(eri)
 print(

@@ -33,7 +33,7 @@ from rdkit import Chem
 from rdkit.Chem import Draw
 
 import pyscf_ipu as pi
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from schnet import RunFolder, open_source
 from schnet.cli import main
 

@@ -32,17 +32,16 @@ import numpy as np
 from IPython.display import Image, display
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft.dft import FUNCTIONALS, energy, numerics, scf
-from pyscf_ipu.nanodft.integrals import pyscf_integrals
-from pyscf_ipu.nanodft.molecules import molecule_from_text
-from pyscf_ipu.nanodft.table import pyscf_field
+from pyscf_ipu.base.units import HARTREE_TO_EV
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
+from pyscf_ipu.nanodft.dft import FUNCTIONALS, Theory, energy, integrals, numerics, scf
+from pyscf_ipu.nanodft.table import pyscf_result
 from pyscf_ipu.numerics.two_words import compensated_dot, difference, split
-from pyscf_ipu.units import HARTREE_TO_EV
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 pi.enable_disk_cache()
 MEV = 1e3 * HARTREE_TO_EV
-WIDE, NARROW = (pi.Settings(precision=name, grid_level=0) for name in ("float64", "float32"))
+WIDE, NARROW = (Theory(precision=name) for name in ("float64", "float32"))
 
 # %% [markdown]
 # ## 1. The size of the problem
@@ -52,7 +51,7 @@ WIDE, NARROW = (pi.Settings(precision=name, grid_level=0) for name in ("float64"
 # %%
 benzene = molecule_from_text("benzene")
 states = []
-exact = scf(benzene, WIDE, "pyscf", on_cycle=states.append)
+exact = scf(benzene, WIDE, on_cycle=states.append)
 for name, value in (("total energy", exact.energy), *exact.terms._asdict().items()):
     step = np.spacing(np.float32(abs(value))) * MEV
     print(f"{name:21} {value:10.3f} Hartree; neighbouring float32 numbers are {step:.2f} meV apart")
@@ -64,7 +63,7 @@ for name, value in (("total energy", exact.energy), *exact.terms._asdict().items
 
 # %%
 with numerics(WIDE):
-    ints = pyscf_integrals(benzene, WIDE)(jnp.asarray(benzene.positions))
+    ints = integrals(benzene, WIDE)(jnp.asarray(benzene.positions))
     ints = type(ints)(*(np.asarray(x) for x in ints))
 
 
@@ -73,10 +72,10 @@ def single(*arrays):
     return [np.asarray(x, np.float32) for x in arrays]
 
 
-def energy_at(density, integrals=ints):
+def energy_at(density, at=ints):
     """E(D) in float64, Hartree."""
     with numerics(WIDE):
-        total, _ = energy(jnp.asarray(density, float), integrals, "b3lyp")
+        total, _ = energy(jnp.asarray(density, float), at, "b3lyp")
     return float(total)
 
 
@@ -92,7 +91,7 @@ J = np.einsum("ijkl,kl->ij", ints.repulsion, D)
 found = {}
 with numerics(WIDE):
     rounded = jnp.asarray(single(benzene.positions)[0], jnp.float64)
-    moved = pyscf_integrals(benzene, WIDE)(rounded)
+    moved = integrals(benzene, WIDE)(rounded)
 found["coordinates rounded"] = energy_at(D, moved) - base
 for label, field in (
     ("kinetic integrals rounded", "kinetic"),
@@ -272,8 +271,8 @@ for step in range(3):
 # %%
 smiles = ["CCCO", "CCOC", "CC(C)=O", "NCC=O", "CC(N)=O", "C1CCO1", "CC(=O)O", "NC(N)=O"]
 molecules = [pi.Molecule.from_smiles(s) for s in smiles]
-truth = np.array([pyscf_field(m, WIDE).e_tot for m in molecules])
-errors = {"nanoDFT float32": [scf(m, NARROW, "pyscf").energy for m in molecules] - truth}
+truth = np.array([pyscf_result(m, WIDE).result.energy for m in molecules])
+errors = {"nanoDFT float32": [scf(m, NARROW).energy for m in molecules] - truth}
 for precision in ("float32", "mixed", "float64"):
     found = pi.rks(molecules, xc="b3lyp", grid_level=0, precision=precision)
     errors[precision] = found.energy - truth

@@ -23,7 +23,7 @@
 # pip install jupyterlab && jupyter lab notebooks/
 # ```
 #
-# Everything is computed by [`pyscf_ipu/nanodft/dft.py`](../pyscf_ipu/nanodft/dft.py), which has at most 300 lines and is meant to be read beside this notebook.
+# Everything is computed by [`pyscf_ipu/nanodft/dft.py`](../pyscf_ipu/nanodft/dft.py), which has 450 lines and is meant to be read beside this notebook.
 # Where there are many calculations, the fast engine `pyscf_ipu` does them. PySCF checks the results.
 
 # %%
@@ -35,15 +35,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft.dft import energy_and_fock, numerics, scf
-from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of
-from pyscf_ipu.nanodft.molecules import molecule_from_text
-from pyscf_ipu.nanodft.table import pyscf_field
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
+from pyscf_ipu.nanodft.dft import Theory, energy_and_fock, integrals, mole_of, numerics, scf
+from pyscf_ipu.nanodft.table import pyscf_result
 
 plt.rcParams.update({"figure.dpi": 90, "axes.spines.top": False, "axes.spines.right": False})
 pi.enable_disk_cache()  # a program that was compiled once is loaded the next time
-settings = pi.Settings(basis="6-31g", xc="b3lyp", precision="float64", grid_level=0)
+level = Theory(basis="6-31g", xc="b3lyp", precision="float64", grid_level=0)
 water = molecule_from_text("water")
 water
 
@@ -54,17 +53,17 @@ water
 # and two of each kind for its valence shell; hydrogen has two s functions. All that DFT needs from them is a set of integrals:
 
 # %%
-with numerics(settings):  # float64 inside
-    integrals = engine_integrals(water, settings)(jnp.asarray(water.positions))
-labels = [" ".join(label.split()[1:]) for label in mole_of(water, settings).ao_labels()]
+with numerics(level):  # float64 inside
+    ints = integrals(water, level)(jnp.asarray(water.positions))
+labels = [" ".join(label.split()[1:]) for label in mole_of(water, level).ao_labels()]
 print(f"{len(labels)} AOs: {', '.join(labels)}")
 for name in ("overlap", "kinetic", "nuclear", "repulsion", "ao", "weights"):
-    print(f"{name:10} {getattr(integrals, name).shape}")
+    print(f"{name:10} {getattr(ints, name).shape}")
 
 # %%
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
 for ax, name in zip(axes, ("overlap", "kinetic", "nuclear"), strict=True):
-    matrix = np.asarray(getattr(integrals, name))
+    matrix = np.asarray(getattr(ints, name))
     limit = np.abs(matrix).max() if name == "overlap" else 5
     image = ax.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
     ax.set_title(name)
@@ -87,7 +86,7 @@ plt.show()
 # We want the minimum of $E$ over all $D$ that hold water's ten electrons, two in each of five orbitals. Start from no electron repulsion at all, $F = T + V$, and iterate:
 
 # %%
-S = np.asarray(integrals.overlap)
+S = np.asarray(ints.overlap)
 values, vectors = np.linalg.eigh(S)
 X = (vectors / np.sqrt(values)) @ vectors.T  # S^(-1/2): orthonormal AOs
 
@@ -101,20 +100,20 @@ def density_of(fock):
 
 def iterate(mixing, cycles=30):
     """Plain SCF; `mixing` is how much of the new density enters."""
-    density = density_of(np.asarray(integrals.kinetic + integrals.nuclear))
+    density = density_of(np.asarray(ints.kinetic + ints.nuclear))
     energies = []
     for _ in range(cycles):
-        with numerics(settings):
-            (energy, _), fock = energy_and_fock(density, integrals, settings.xc)
+        with numerics(level):
+            (energy, _), fock = energy_and_fock(density, ints, level.xc)
         energies.append(float(energy))
         density = (1 - mixing) * density + mixing * density_of(np.asarray(fock))
     return np.array(energies)
 
 
-reference = pyscf_field(water, settings).e_tot  # PySCF, converged tightly
+reference = pyscf_result(water, level).result.energy  # PySCF, converged tightly
 plain, damped = iterate(1.0), iterate(0.5)
 steps = []
-result = scf(water, settings, on_cycle=steps.append)  # with DIIS, from the densities of free atoms
+result = scf(water, level, on_cycle=steps.append)  # with DIIS, from the densities of free atoms
 print(
     f"plain SCF {plain[-1]:.9f} (no result), damped {damped[-1]:.9f}, DIIS {result.energy:.9f} Hartree"
 )
@@ -200,7 +199,7 @@ plt.show()
 # %%
 from pyscf_ipu.interop import RKS
 
-mole = mole_of(molecule_from_text("benzene"), pi.Settings(basis="sto-3g", grid_level=0))
+mole = mole_of(molecule_from_text("benzene"), Theory(basis="sto-3g"))
 field = RKS(mole, xc="b3lyp")
 field.grids.level = 0
 field.kernel()
@@ -466,5 +465,5 @@ plt.show()
 # ## Where to go from here
 #
 # * In a terminal, `nanodft benzene --compare` prints the table of section 2, compared with PySCF, for any molecule.
-# * [`docs/nanodft.md`](../docs/nanodft.md) is a guide to the 300 lines.
+# * [`docs/nanodft.md`](../docs/nanodft.md) is a guide to that file.
 # * *DFT-dataset-generation* does this for many molecules at once; *float32-DFT* asks how many digits it takes.

@@ -39,8 +39,8 @@ from jax.sharding import Mesh, PartitionSpec
 import pyscf_ipu as pi
 from pyscf_ipu.ipu import BOW, GC200, jacobi_eigh, machine_of, simulate, target
 from pyscf_ipu.ipu.profile.data import Repeat
-from pyscf_ipu.ipu.profile.diff import diff
-from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.ipu.report.diff import diff
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
 from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
 
 pi.enable_disk_cache()  # a program that is priced twice is compiled once

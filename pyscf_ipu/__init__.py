@@ -9,33 +9,33 @@ Importing the package changes no global JAX setting, and imports JAX only when i
 
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.advice.nearest import NAMES
-from pyscf_ipu.lazy import lazy
+from pyscf_ipu.api.advice import NAMES
+from pyscf_ipu.base.lazy import lazy
 
 __version__ = "0.2.0.dev1"
 
 _HOME = {
-    "Calculator": ".interop.calculator",
-    "Convergence": ".convergence",
-    "ConvergenceError": ".errors",
-    "Frequencies": ".interop.frequencies",
-    "InvalidMolecule": ".errors",
+    "Calculator": ".api.calculator",
+    "Convergence": ".scf.convergence",
+    "ConvergenceError": ".base.errors",
+    "Frequencies": ".api.frequencies",
+    "InvalidMolecule": ".base.errors",
     "Molecule": ".molecule.molecule",
-    "Optimized": ".interop.optimize",
-    "RKSResult": ".solver.result",
+    "Optimized": ".api.optimize",
+    "RKSResult": ".results.result",
     "Settings": ".settings",
     "Solver": ".solver.solver",
-    "UntrustedCache": ".errors",
-    "UsageError": ".errors",
+    "UntrustedCache": ".base.errors",
+    "UsageError": ".base.errors",
     "clear": ".solver.shared",
-    "enable_disk_cache": ".host.disk_cache",
-    "energy_function": ".differentiable",
-    "forces": ".api",
-    "frequencies": ".interop.frequencies",
-    "optimize": ".interop.optimize",
+    "enable_disk_cache": ".base.host.disk_cache",
+    "energy_function": ".api.differentiable",
+    "forces": ".api.energies",
+    "frequencies": ".api.frequencies",
+    "optimize": ".api.optimize",
     "rks_core": ".solver.rks_core",
     "read_molecules": ".molecule.reading",
-    "rks": ".api",
+    "rks": ".api.energies",
 }
 
 __all__ = [
@@ -63,18 +63,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pyscf_ipu.api import forces, rks
-    from pyscf_ipu.convergence import Convergence
-    from pyscf_ipu.differentiable import energy_function
-    from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, UntrustedCache, UsageError
-    from pyscf_ipu.host.disk_cache import enable_disk_cache
-    from pyscf_ipu.interop.calculator import Calculator
-    from pyscf_ipu.interop.frequencies import Frequencies, frequencies
-    from pyscf_ipu.interop.optimize import Optimized, optimize
+    from pyscf_ipu.api.calculator import Calculator
+    from pyscf_ipu.api.differentiable import energy_function
+    from pyscf_ipu.api.energies import forces, rks
+    from pyscf_ipu.api.frequencies import Frequencies, frequencies
+    from pyscf_ipu.api.optimize import Optimized, optimize
+    from pyscf_ipu.base.errors import ConvergenceError, InvalidMolecule, UntrustedCache, UsageError
+    from pyscf_ipu.base.host.disk_cache import enable_disk_cache
     from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.molecule.reading import read_molecules
+    from pyscf_ipu.results.result import RKSResult
+    from pyscf_ipu.scf.convergence import Convergence
     from pyscf_ipu.settings import Settings
-    from pyscf_ipu.solver.result import RKSResult
     from pyscf_ipu.solver.rks_core import rks_core
     from pyscf_ipu.solver.shared import clear
     from pyscf_ipu.solver.solver import Solver

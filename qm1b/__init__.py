@@ -12,7 +12,7 @@ nor JAX: each name is imported when it is first used.
 
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.lazy import lazy
+from pyscf_ipu.base.lazy import lazy
 
 if TYPE_CHECKING:
     from qm1b.audit.verify import verify

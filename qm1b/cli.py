@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pyscf_ipu.command_line.parse import subcommand
-from pyscf_ipu.terminal import exit_code
+from pyscf_ipu.base.command_line.parse import subcommand
+from pyscf_ipu.base.terminal import exit_code
 from qm1b.commands.check import Card, Verify
 from qm1b.commands.convert import Export, Import, Merge, Split
 from qm1b.commands.generate import Generate

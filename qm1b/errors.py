@@ -2,7 +2,7 @@
 
 from numpy.linalg import LinAlgError
 
-from pyscf_ipu.errors import InvalidMolecule, UntrustedCache, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, UntrustedCache, UsageError
 
 UserError = UsageError
 """The engine's mistakes of users are this package's, too, so that there is one kind to catch."""

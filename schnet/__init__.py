@@ -12,16 +12,16 @@ Importing the package imports neither JAX nor ASE: each name is imported when it
 
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.lazy import lazy
+from pyscf_ipu.base.lazy import lazy
 
 if TYPE_CHECKING:
     from qm1b.process.interrupts import Interrupt
-    from schnet.calculator import SchNetCalculator
     from schnet.commands.jobs import evaluate, train
     from schnet.errors import UserError
     from schnet.network.config import ModelConfig, Optimizer, Schedule, preset
     from schnet.network.model import SchNet
     from schnet.network.predictor import Predictor
+    from schnet.runs.calculator import SchNetCalculator
     from schnet.runs.run_folder import RunFolder
     from schnet.runs.settings import Data, TrainSettings
     from schnet.samples.accuracy import Errors, ForceErrors, Predicted
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "qm1b.process.interrupts": "Interrupt",
-    ".calculator": "SchNetCalculator",
+    ".runs.calculator": "SchNetCalculator",
     ".commands.jobs": "evaluate train",
     ".errors": "UserError",
     ".network.config": "ModelConfig Optimizer Schedule preset",

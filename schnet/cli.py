@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
-from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.command_line.parse import subcommand
-from pyscf_ipu.errors import MissingPackage
-from pyscf_ipu.terminal import exit_code
+from pyscf_ipu.base.command_line.parse import subcommand
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.extras import how_to_install
+from pyscf_ipu.base.terminal import exit_code
 
 EXTRA = ("equinox", "optax", "yaml", "cattrs", "tensorboardX", "ase")
 """Packages of the extra `train`."""

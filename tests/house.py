@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pyscf_ipu", "qm1b", "schnet")
+CODE = (".py", ".cpp", ".hpp", ".js")
 
 
 def files(package):
@@ -42,6 +43,24 @@ def imported(name):
         for target in dict.fromkeys(targets):
             if target in MODULES and target != name:
                 yield target, node.lineno
+
+
+def folder_of(name):
+    """The folder that a module lies in; a file right below the package, or a face, is its own."""
+    path = MODULES[name]
+    if path.stem == "__init__" or path.parent == ROOT / name.split(".")[0]:
+        return name
+    return str(path.parent.relative_to(ROOT))
+
+
+def folder_arrows(package):
+    """Folder -> folders of the same package that its files import."""
+    found = defaultdict(set)
+    for name in files(package):
+        for target, _ in imported(name):
+            if target.split(".")[0] == package and folder_of(target) != folder_of(name):
+                found[folder_of(name)].add(folder_of(target))
+    return found
 
 
 def room_of(name):
@@ -129,8 +148,27 @@ def long_signatures(package, at_least):
 
 
 def folders(package):
-    """Folder -> the Python files that lie directly in it."""
+    """Folder -> the files with code that lie directly in it."""
     found = defaultdict(list)
-    for path in files(package).values():
-        found[path.parent.relative_to(ROOT)].append(path.name)
+    for path in (ROOT / package).rglob("*"):
+        if path.suffix in CODE:
+            found[path.parent.relative_to(ROOT)].append(path)
     return found
+
+
+def long_functions(package, more_than):
+    """Functions of more than that many lines, docstring included."""
+    for name, path in files(package).items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef) and _lines(node) > more_than:
+                yield f"{name}.{node.name}({_lines(node)})"
+
+
+def any_types(package):
+    """How often `Any` is written."""
+    nodes = (node for path in files(package).values() for node in ast.walk(tree(path)))
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
+
+
+def _lines(node):
+    return node.end_lineno - node.lineno + 1

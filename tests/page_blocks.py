@@ -18,7 +18,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt  # comes with rich
 from printed import difference
 
-from pyscf_ipu.cli import main as pyscf_ipu_main
+from pyscf_ipu.commands.cli import main as pyscf_ipu_main
 from pyscf_ipu.nanodft.command import main as nanodft_main
 from qm1b.cli import main as qm1b_main
 from schnet.cli import main as schnet_main

@@ -17,10 +17,10 @@ from fake_runs import settings
 from rdkit import Chem
 
 import pyscf_ipu as pi
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import symbol_of
 from pyscf_ipu.molecule import smiles as embedder
-from pyscf_ipu.nanodft.molecule_argument import find_molecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.molecule.named.argument import find_molecule
 from qm1b import inputs
 from qm1b.conformers.embed import embed
 from qm1b.rows.schema import DROP_REASONS, Drop

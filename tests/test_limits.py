@@ -6,19 +6,23 @@ from pathlib import Path
 import pytest
 
 from pyscf_ipu import Settings
-from pyscf_ipu.auxiliary import choice
+from pyscf_ipu.api.optimize import FORCE_LIMIT
 from pyscf_ipu.elements import basis_sets
+from pyscf_ipu.elements.auxiliary import choice
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS
 from pyscf_ipu.grid.blocks import KEPT_BYTES
-from pyscf_ipu.interop.optimize import FORCE_LIMIT
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR
 from pyscf_ipu.molecule.files import opening
-from pyscf_ipu.molecule.wrong_unit import ANGSTROM_RATIOS, BOHR_RATIOS, COVALENT_RADII_ANGSTROM
+from pyscf_ipu.molecule.files.wrong_unit import (
+    ANGSTROM_RATIOS,
+    BOHR_RATIOS,
+    COVALENT_RADII_ANGSTROM,
+)
 from pyscf_ipu.settings import PRESETS
 from pyscf_ipu.settings.level import AUTO_AOS
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver import batches, memory, platform, shared
-from pyscf_ipu.suffixes.names import FUNCTIONALS
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 from qm1b.conformers import embed, embedding, rattle
 from qm1b.convert import hub
 from qm1b.inputs import tables

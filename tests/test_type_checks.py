@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.numerics.two_words import Pair, two_sum
-from pyscf_ipu.terminal import counted
+from qm1b.folder.manifest.versions import constraints
+from qm1b.folder.manifest.work_units import Share
 from qm1b.reference.atomisation import atomisation_energies
-from qm1b.software.versions import constraints
-from qm1b.work_units import Share
 from schnet.samples.samples import texts
 
 

@@ -22,9 +22,10 @@ from benchmarks import harness, molecules
 from benchmarks.pool import Pool
 from benchmarks.reference import CACHE, reference
 from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.shapes.shape import count_ao
-from pyscf_ipu.units import HARTREE_TO_EV
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 MEV = 1e3 * HARTREE_TO_EV
 OTHER_STATE = 10.0  # meV: an energy further off belongs to another SCF solution

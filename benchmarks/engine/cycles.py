@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.molecules import QM9, embed, smiles_of
 from pyscf_ipu import RKSResult, Settings, Solver, rks
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 
 WAYS = {
     "all points": {"first_cycles": "full"},

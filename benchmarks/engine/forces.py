@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks import harness, molecules
 from benchmarks.reference import build, gradient, gradient_method
 from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache, optimize, rks
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from qm1b.settings import PRESETS
 
 LEVEL = 3
@@ -114,7 +114,7 @@ def dynamics(limit: int) -> Figures:
     from ase.md.velocitydistribution import MaxwellBoltzmannDistribution, Stationary, ZeroRotation
     from ase.md.verlet import VelocityVerlet
 
-    from pyscf_ipu.interop.calculator import Calculator
+    from pyscf_ipu.api.calculator import Calculator
 
     steps = min(2000, limit)
     atoms = Atoms("OH2", [[0, 0, 0.1173], [0, 0.7572, -0.4692], [0, -0.7572, -0.4692]])

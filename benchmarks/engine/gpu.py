@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks import harness, molecules
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.solver.result import MoleculeResult
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
+from pyscf_ipu.results.result import MoleculeResult
 
 LEVEL = {"xc": "b3lyp5", "grid_level": 0}
 WIDER = {"xc": "b3lyp5", "basis": "6-31g*", "grid_level": 1}

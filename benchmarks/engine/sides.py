@@ -8,8 +8,8 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.reference import build, frontier
 from pyscf_ipu import Molecule, Settings, Solver, enable_disk_cache
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.units import HARTREE_TO_EV
 
 WAYS = {"PySCF": {}, "PySCF conv_tol=1e-6": {"tol": 1e-6}, "PySCF density_fit": {"fit": True}}
 Found = tuple[bytes, float, float, bool, np.ndarray | None]

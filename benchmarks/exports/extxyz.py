@@ -19,8 +19,8 @@ import numpy as np
 
 import qm1b
 from benchmarks import harness
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 
 EV_PER_ANGSTROM = HARTREE_TO_EV / BOHR_TO_ANGSTROM
 BOUNDS = {"energy": 1e-6, "forces": 1e-6, "dipole": 1e-6, "charges": 1e-12, "free atoms": 1e-6}

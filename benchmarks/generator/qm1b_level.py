@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.folder import shards
 from qm1b.run.generate import Run, generate

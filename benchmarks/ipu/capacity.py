@@ -12,11 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pyscf_ipu.ipu.algorithms.family_cost import block_bytes, piece_bytes, piece_cost
-from pyscf_ipu.ipu.algorithms.family_cuts import cut
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.profile.regions import Memory
-from pyscf_ipu.ipu.spread.turns import (
+from pyscf_ipu.ipu.engine.algorithms.family_cost import block_bytes, piece_bytes, piece_cost
+from pyscf_ipu.ipu.engine.algorithms.family_cuts import cut
+from pyscf_ipu.ipu.engine.spread.turns import (
     Needs,
     beside,
     product_bytes,
@@ -24,6 +23,7 @@ from pyscf_ipu.ipu.spread.turns import (
     row_bytes,
     turns_of,
 )
+from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.shapes.layout import layout_of
 from pyscf_ipu.shapes.shape import Shape
 

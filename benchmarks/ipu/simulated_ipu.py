@@ -20,7 +20,7 @@ from benchmarks.ipu.capacity import streamed_share
 from benchmarks.ipu.validation import validation_table
 from pyscf_ipu import Molecule, Settings, rks_core
 from pyscf_ipu.ipu import BOW, Profile, machine_of, memory_of, simulate
-from pyscf_ipu.ipu.command import profile_rks
+from pyscf_ipu.ipu.engine.command import profile_rks
 from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Repeat
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.shapes.shape import Shape, shape_of

@@ -16,8 +16,8 @@ from benchmarks import harness
 from benchmarks.pool import Pool
 from benchmarks.reference import CACHE, reference
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.xc import functional
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.xc.registry import functional
 
 ENERGY_BOUND, ORBITAL_BOUND = 1e-7, 1e-6  # Hartree
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks import harness, molecules
 from benchmarks.pool import Pool
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 
 MEV = 1e3 * HARTREE_TO_EV
 BOUNDS = {"energy_mae": 1.0, "energy_max": 5.0, "gap_mae": 0.2, "forces_max": 1e-4}

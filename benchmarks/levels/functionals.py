@@ -9,7 +9,7 @@ import sys
 from benchmarks import harness, molecules
 from benchmarks.levels import comparison
 from pyscf_ipu import Settings
-from pyscf_ipu.xc import FUNCTIONALS
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 BASES = ("sto-3g", "6-31g*")
 SMILES = [*molecules.FEW, "CC", "C#C", "OO", "NN", *molecules.CHLORINE]

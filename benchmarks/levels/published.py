@@ -24,9 +24,9 @@ from benchmarks import harness
 from benchmarks.engine.sides import peak_memory
 from benchmarks.pool import Pool
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.base.errors import TooLarge
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 from pyscf_ipu.solver.platform import platform
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 
 DATA = harness.HERE / "data"
 QM9_BOUNDS = {"energy": 3e-5, "orbital": 1e-4, "dipole_debye": 2e-3, "charge": 2e-4}

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from benchmarks.paper.training import QM9, error_of, small_training
 from paper import conformers
 from paper.drawing import BLUE, GREEN, GREY, ORANGE, Job, canvas, keep, legend, plain
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b import load
 from qm1b.commands.generate import SAMPLE
 from qm1b.settings import COARSE, PRESETS, RunSettings

@@ -24,8 +24,8 @@ from paper.drawing import (
     plain,
 )
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.ipu.command import profile_rks
-from pyscf_ipu.nanodft.molecule_argument import find_molecule
+from pyscf_ipu.ipu.engine.command import profile_rks
+from pyscf_ipu.molecule.named.argument import find_molecule
 
 CASES = {"sto-3g": "CCCCC", "6-31g": "c_5", "6-31g*": "c_5"}
 QUICK = ("sto-3g",)

@@ -23,16 +23,16 @@ from paper.drawing import (
     legend,
     plain,
 )
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.process.interrupts import Interrupt
 from schnet.network.config import PAPER_OPTIMIZER, ModelConfig, Optimizer, Schedule
 from schnet.network.predictor import Predictor
 from schnet.runs.run_folder import RunFolder
 from schnet.runs.settings import Data, TrainSettings
 from schnet.samples.samples import Samples
+from schnet.sources.splitting import SIDES
 from schnet.training.loop import Training
 from schnet.training.prepare import Prepared, prepare
-from schnet.training.splitting import SIDES
 
 SMALL = ModelConfig(width=64, filters=64, interactions=3, gaussians=40)
 EXAMPLES = {True: 16_000, False: 1_000_000}
@@ -210,7 +210,7 @@ def _of_size(rows: Data, scratch: Path, heavy: int) -> Data:
     from ase.io import write
 
     import qm1b
-    from pyscf_ipu.units import BOHR_TO_ANGSTROM
+    from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
     from qm1b.convert.split import Fractions, side
 
     train, valid, test = map(float, rows.split.split(","))

@@ -27,7 +27,7 @@ from benchmarks.robustness.under_way import LIMIT, Fault, Started, Wrong
 
 sys.path.insert(0, str(harness.ROOT / "tests" / "qm1b"))  # workers inherit it, and the fake engine
 
-from pyscf_ipu.terminal import EXIT_USER_ERROR
+from pyscf_ipu.base.terminal import EXIT_USER_ERROR
 from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
 from qm1b.run.generate import Run, generate

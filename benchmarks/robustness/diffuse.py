@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.reference import CACHE, converged_field, kept
 from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.numerics.precision import ACCURACIES
-from pyscf_ipu.units import HARTREE_TO_EV
 
 MOLECULES = {
     "acetylene": "C#C",

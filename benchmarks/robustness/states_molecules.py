@@ -4,8 +4,8 @@ import numpy as np
 
 from benchmarks import molecules
 from pyscf_ipu import Molecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 Named = tuple[str, Molecule]
 

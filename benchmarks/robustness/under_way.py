@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from pyscf_ipu.terminal import EXIT_USER_ERROR
+from pyscf_ipu.base.terminal import EXIT_USER_ERROR
 from qm1b.folder import shards
 
 Started = subprocess.Popen[str]

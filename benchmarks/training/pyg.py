@@ -16,7 +16,7 @@ from torch_geometric.data import Data  # pyright: ignore[reportMissingImports]
 from torch_geometric.loader import DataLoader  # pyright: ignore[reportMissingImports]
 from torch_geometric.nn import SchNet  # pyright: ignore[reportMissingImports]
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from schnet.network.config import ModelConfig, Optimizer
 from schnet.samples.samples import Samples
 

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, PartitionSpec
 from PIL import Image
 
 from pyscf_ipu.ipu import BOW, simulate, target
-from pyscf_ipu.ipu.profile.profile import Profile
+from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
 
 DATA = Path(__file__).parent

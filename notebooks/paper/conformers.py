@@ -8,7 +8,7 @@ import numpy as np
 
 import qm1b
 from paper.drawing import Job
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.commands.generate import SAMPLE
 from qm1b.settings import COARSE, PRESETS, RunSettings
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from paper import conformers
 from paper.drawing import BLUE, COLOURS, GREY, RED, Job, canvas, keep, legend, plain
 from pyscf_ipu import Molecule, Settings, rks
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 
 QM9 = conformers.BENCHMARKS / "data" / "qm9_small.json"
 LEVEL = Settings.preset("qm1b")

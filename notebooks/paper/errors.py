@@ -27,10 +27,10 @@ from paper.drawing import (
     plain,
 )
 from pyscf_ipu import Molecule, Settings, Solver, rks, rks_core
-from pyscf_ipu.convergence import PLAIN, Convergence
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.ipu import BOW, machine_of
 from pyscf_ipu.numerics.two_words import to_float64
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.scf.convergence import PLAIN, Convergence
 
 QUANTITIES = ("energy", "homo", "lumo", "gap")
 FEW_CYCLES = 5

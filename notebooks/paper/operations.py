@@ -10,10 +10,10 @@ from pyscf.dft import libxc
 
 from paper.drawing import BLUE, COLOURS, GREEN, RED, Job, canvas, keep, legend, plain
 from pyscf_ipu import Molecule, Settings, rks_core
+from pyscf_ipu.interop import integrals
 from pyscf_ipu.ipu import BOW, machine_of, memory_of
-from pyscf_ipu.nanodft.integrals import engine_integrals, mole_of
 from pyscf_ipu.shapes.shape import Shape, shape_of
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 FLOAT = 4
 PUBLISHED_MOST_AOS = 70
@@ -65,10 +65,10 @@ def coulomb_and_exchange(job: Job) -> None:
     for i, text in enumerate(smiles):
         mol = Molecule.from_smiles(text, seed=0)
         level = Settings(precision="float32", grid_level=0)
-        mole = mole_of(mol, level)
+        mole = level.pyscf_mole(mol.numbers, mol.positions)
         density = scf.hf.init_guess_by_minao(mole)
         theirs = {n: np.asarray(m) for n, m in zip("JK", scf.hf.get_jk(mole, density), strict=True)}
-        repulsion = engine_integrals(mol, level)(jnp.asarray(mol.positions, jnp.float32)).repulsion
+        repulsion = integrals(mol, level)(jnp.asarray(mol.positions, jnp.float32)).repulsion
         narrow = jnp.asarray(density, jnp.float32)
         how = jax.lax.Precision.HIGHEST
         ours = {

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import jax
 
-from pyscf_ipu.errors import UsageError
-from pyscf_ipu.host.backend import backend
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.host.backend import backend
 
 FILE = "libpyscf_ipu_codelets.so"
 SWITCH = "PYSCF_IPU_CODELETS"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyscf_ipu.command_line.targets import TO_STDOUT, put_json, writing
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, put_json, writing
+from pyscf_ipu.base.terminal import NotPrinted, say, text_table
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.output.entries import plain, without_nan
-from pyscf_ipu.terminal import NotPrinted, say, text_table
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.results.entries import plain, without_nan
 
 if TYPE_CHECKING:
-    from pyscf_ipu.solver.result import RKSResult
+    from pyscf_ipu.results.result import RKSResult
     from pyscf_ipu.solver.solver import Solver
 
 
@@ -66,7 +66,7 @@ def single_point(
         ConvergenceError: the SCF does not converge.
         InvalidMolecule: the molecule cannot be computed.
     """
-    from pyscf_ipu.api import rks
+    from pyscf_ipu.api.energies import rks
 
     start = time.perf_counter()
     found = rks(molecule, solver=solver, forces=forces, orbitals=molden is not None, throw=True)
@@ -92,8 +92,8 @@ def compare_with_pyscf(
 
     Dispersion is the same number in both.
     """
-    from pyscf_ipu.dispersion.correction import correction
-    from pyscf_ipu.nanodft.table import pyscf_field, pyscf_forces
+    from pyscf_ipu.commands.reference import pyscf_field, pyscf_forces
+    from pyscf_ipu.xc.dispersion.correction import correction
 
     start = time.perf_counter()
     level = solver.settings

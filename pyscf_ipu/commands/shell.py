@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from tyro.conf import FlagCreatePairsOff, Positional, Suppress, arg
 
-from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.command_line.options import JsonTarget
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.terminal import say
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import say
 
 if TYPE_CHECKING:
     from pyscf_ipu.commands.report import Report
@@ -68,9 +68,9 @@ class OneMolecule:
             MissingPackage: the command needs ASE, which is not installed.
         """
         self.check_options()
+        from pyscf_ipu.base.host.disk_cache import keep_programs
         from pyscf_ipu.commands.report import Report
-        from pyscf_ipu.host.disk_cache import keep_programs
-        from pyscf_ipu.nanodft.molecule_argument import find_molecule
+        from pyscf_ipu.molecule.named.argument import find_molecule
         from pyscf_ipu.solver.solver import Solver
 
         settings = self.settings().check()
@@ -138,7 +138,7 @@ class RksCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
-        from pyscf_ipu.molecule.files.parts import is_sdf
+        from pyscf_ipu.molecule.parts import is_sdf
 
         if molecule.smiles and not is_sdf(Path(self.molecule)):
             report.add("geometry: RDKit's, not relaxed; pyscf-ipu optimize relaxes it")
@@ -167,8 +167,8 @@ class OptimizeCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
+        from pyscf_ipu.api.optimize import Optimized, optimize
         from pyscf_ipu.commands.report import xyz_text
-        from pyscf_ipu.interop.optimize import Optimized, optimize
 
         best = optimize(molecule, solver=solver, max_steps=self.max_steps)
         assert isinstance(best, Optimized)  # one, for one molecule
@@ -208,8 +208,8 @@ class FrequenciesCommand(OneMolecule):
 
     def compute(self, molecule: Molecule, solver: Solver, report: Report) -> int:
         """Compute and report; returns the exit code."""
-        from pyscf_ipu.interop.frequencies import frequencies
-        from pyscf_ipu.interop.optimize import FORCE_LIMIT, Optimized, optimize
+        from pyscf_ipu.api.frequencies import frequencies
+        from pyscf_ipu.api.optimize import FORCE_LIMIT, Optimized, optimize
 
         converged = True
         if not self.as_given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyscf_ipu.commands.report import Report
@@ -50,7 +50,7 @@ def simulated(molecule: Molecule, settings: Settings, text: str, report: Report)
     Raises:
         UsageError: there is no such chip.
     """
-    from pyscf_ipu.ipu.command import profile_rks
+    from pyscf_ipu.ipu.engine.command import profile_rks
 
     name, number = checked_target(text)
     profile = profile_rks(molecule, replace(settings, precision="float32"), name, num_ipus=number)

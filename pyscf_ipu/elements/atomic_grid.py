@@ -17,8 +17,8 @@ from pyscf.data import elements, radii
 from pyscf.dft import gen_grid, radi
 from pyscf.dft.LebedevGrid import MakeAngularGrid
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.elements.gaussian_grid import radial_points
-from pyscf_ipu.errors import UsageError
 
 HEAVIEST = 103
 """Lawrencium, the last element in Treutler and Ahlrichs' table of radial scale factors."""

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from pyscf import gto
 
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.basis_sets import element_shells, supported_basis
 from pyscf_ipu.elements.cartesian import Cart, is_cartesian
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS
-from pyscf_ipu.errors import InvalidMolecule
 
 
 @dataclass(frozen=True)

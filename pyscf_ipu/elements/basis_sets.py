@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from pyscf import gto
 
-from pyscf_ipu.advice.nearest import did_you_mean
+from pyscf_ipu.base.errors import InvalidMolecule, UnknownBasis
+from pyscf_ipu.base.nearest import did_you_mean
 from pyscf_ipu.elements.spellings import SYMBOLS, plain_name
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
 Entry = TypeVar("Entry")
 Shells = list

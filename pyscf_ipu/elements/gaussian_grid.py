@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyscf.dft.gen_grid import Grids

@@ -24,7 +24,7 @@ from pyscf_ipu.numerics.arrays import FloatA3, FloatDNG, FloatG, FloatNN, FloatT
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.layout import Layout
-from pyscf_ipu.xc import Functional
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 def exchange_correlation_gradient(

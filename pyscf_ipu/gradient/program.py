@@ -32,7 +32,7 @@ from pyscf_ipu.shapes.conformer import Conformer, empty_batch
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 
 class State(NamedTuple):

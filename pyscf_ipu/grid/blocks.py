@@ -20,7 +20,7 @@ from pyscf_ipu.grid.ao_blocks import SCREENED_POINTS, AoBlocks, ao_blocks, packe
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.arrays import Floats, FloatTG
 from pyscf_ipu.shapes.atoms import Atoms
-from pyscf_ipu.xc import Functional
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 BLOCK_POINTS = 1100  # 4 x 53 AOs x 1100 points of float32 fill half of a 2 MB cache
 BLOCK_MULTIPLE = 64  # whole cache lines per row

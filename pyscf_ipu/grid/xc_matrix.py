@@ -39,7 +39,7 @@ from pyscf_ipu.tiles import (
     tile_total,
     vertex_total,
 )
-from pyscf_ipu.xc import Functional
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 
 class GridProducts(NamedTuple):

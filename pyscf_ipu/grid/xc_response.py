@@ -22,8 +22,8 @@ from pyscf_ipu.numerics.arrays import (
     Scalar,
 )
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
-from pyscf_ipu.xc import Functional
-from pyscf_ipu.xc.variables import cbrt, density_cutoff
+from pyscf_ipu.xc.semilocal.functionals import Functional
+from pyscf_ipu.xc.semilocal.variables import cbrt, density_cutoff
 
 
 def exchange_correlation_response(

@@ -19,11 +19,11 @@ from pyscf.dft import libxc
 from pyscf.scf import chkfile
 from pyscf.scf.hf import SCF_Scanner
 
-from pyscf_ipu.advice.nearest import explains_keywords
-from pyscf_ipu.api import rks
+from pyscf_ipu.api.advice import explains_keywords
+from pyscf_ipu.api.energies import rks
+from pyscf_ipu.base.errors import UnknownBasis, UsageError
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.errors import UnknownBasis, UsageError
 from pyscf_ipu.interop.rks_checks import (
     check_functional,
     check_grids,
@@ -37,7 +37,8 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 
 class RKS(dft.rks.RKS):

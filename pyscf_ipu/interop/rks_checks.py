@@ -14,7 +14,7 @@ from pyscf.dft import gen_grid, numint, radi
 from pyscf.pbc.gto import Cell
 from pyscf.scf.dispersion import parse_dft
 
-from pyscf_ipu.errors import InvalidMolecule, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, UsageError
 from pyscf_ipu.numerics.precision import PRECISIONS
 
 # Settings that are not offered, and the values that mean "not set".

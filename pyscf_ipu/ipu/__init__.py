@@ -7,21 +7,21 @@
 What is modelled, and how far to trust it: docs/simulated-ipu.md.
 """
 
-from pyscf_ipu.errors import (
+from pyscf_ipu.base.errors import (
     BFloat16OnIpuError,
     Float64OnIpuError,
     TileMemoryError,
     UnknownEquation,
 )
-from pyscf_ipu.ipu.algorithms.families import FamilyPlan, family_plan
-from pyscf_ipu.ipu.algorithms.jacobi import jacobi_eigh
-from pyscf_ipu.ipu.algorithms.tile_machine import machine_of
 from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, priced_target, target
+from pyscf_ipu.ipu.engine.algorithms.families import FamilyPlan, family_plan
+from pyscf_ipu.ipu.engine.algorithms.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.engine.tile_machine import machine_of
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
-from pyscf_ipu.ipu.profile.profile import Profile
+from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.simulate import memory_of, profile_of, simulate
 from pyscf_ipu.ipu.steps.streams import Streams
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
@@ -24,8 +24,8 @@ from pyscf_ipu.ipu.pricing.on_ipu import last_mark
 from pyscf_ipu.ipu.pricing.pricer import AVAILABLE, Pricer, Pricing, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.profile.data import Program, Repeat, Step
-from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.profile.regions import Memory
+from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Loop
 from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps

@@ -11,9 +11,9 @@ from pyscf_ipu.fitting.operators import Operators, operators
 from pyscf_ipu.fitting.repulsion import Fitted
 from pyscf_ipu.fitting.three_index import auxiliary_of
 from pyscf_ipu.integrals.strips import StripData, pair_strips
+from pyscf_ipu.machines.machine import AffineRepulsion, Machine, Repulsion
 from pyscf_ipu.numerics.arrays import FloatNN
 from pyscf_ipu.numerics.interaction import Interaction
-from pyscf_ipu.scf.machine import AffineRepulsion, Machine, Repulsion
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
 from pyscf_ipu.shapes.auxiliary import AuxiliaryLayout, auxiliary_layout, auxiliary_level
@@ -21,7 +21,7 @@ from pyscf_ipu.shapes.conformer import Conformer
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 Reference = Callable[[Atoms], FloatNN]
 """A density close to the converged one, which the guess is."""

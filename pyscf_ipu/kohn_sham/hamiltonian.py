@@ -17,15 +17,15 @@ from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
+from pyscf_ipu.machines.machine import HOST, Machine, Repulsion, of_change
 from pyscf_ipu.numerics.arrays import FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
-from pyscf_ipu.scf.machine import HOST, Machine, Repulsion, of_change
 from pyscf_ipu.scf.run import Fock
 from pyscf_ipu.scf.staged import Staged
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.tables import OneCentre
 from pyscf_ipu.tiles import tile_dot, tile_total
-from pyscf_ipu.xc import Functional
+from pyscf_ipu.xc.semilocal.functionals import Functional
 
 # Padded AOs sit this far above everything that can be occupied.  Far larger shifts would swamp
 # real eigenvalues: the error of eigh grows with the norm of the matrix.

@@ -14,11 +14,11 @@ from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.kohn_sham.fitted import fitted
 from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms, Hamiltonian, guess_density, hamiltonian
 from pyscf_ipu.kohn_sham.idempotent import of_idempotent
+from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.loop import OWN_DENSITY, scf
-from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
     is_padding,
@@ -27,6 +27,7 @@ from pyscf_ipu.scf.orbitals import (
     purified,
 )
 from pyscf_ipu.scf.run import Cycling, History, ScfRun
+from pyscf_ipu.scf.stability.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.starts import Start, small_gap
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
@@ -35,8 +36,7 @@ from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tables import ClassTable
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.stability.lowest import Lowest, lowest_scf
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 
 class Solution(NamedTuple):

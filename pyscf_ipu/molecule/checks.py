@@ -1,15 +1,25 @@
-"""Which molecules a restricted calculation can be started on."""
+"""Which molecules a restricted calculation can be started on, and how to make one."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.base.errors import InvalidMolecule, UsageError
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, SYMBOLS, symbol_of
-from pyscf_ipu.errors import InvalidMolecule, UsageError
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 MIN_DISTANCE_BOHR = {"float32": 0.7, "mixed": 0.2, "float64": 0.2}
 """Closer atoms are taken for a mistake: the shortest bond, H2, is 1.4 Bohr long.  float32 energies
 of closer pairs are off by more than 5 meV: from 0.6 Bohr down for Cl2, 0.3 Bohr for O2."""
+
+READERS: Mapping[str, str] = {
+    "ase": "pi.Molecule.from_ase(atoms)",
+    "rdkit": "pi.Molecule.from_rdkit(graph)",
+    "pyscf": "pi.Molecule.from_pyscf(mole)",
+    "pathlib": "pi.Molecule.from_xyz(path)",
+}
+"""The package of an object that is not a Molecule, and what makes one of it."""
 
 
 def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
@@ -73,3 +83,15 @@ def whole_charge(charge: object) -> int:
         if np.isfinite(charge) and int(charge) == charge:
             return int(charge)
     raise UsageError(f"charge is {charge!r}: it must be a whole number, in units of e")
+
+
+def as_molecule(value: object) -> str:
+    """How to make a Molecule of something else, as the end of a sentence."""
+    if isinstance(value, str):
+        if value.lower().endswith((".xyz", ".extxyz")):
+            return f"pi.Molecule.from_xyz({value!r}) reads the file"
+        if value.lower().endswith((".sdf", ".mol")):
+            return f"pi.Molecule.from_sdf({value!r}) reads the file"
+        return f"pi.Molecule.from_smiles({value!r}) makes one of a SMILES"
+    package = type(value).__module__.split(".")[0]
+    return f"{READERS.get(package, 'pi.Molecule(numbers, positions_bohr)')} makes one"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.advice.extras import how_to_install
+from pyscf_ipu.base.errors import MissingPackage, UsageError
+from pyscf_ipu.base.extras import how_to_install
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
-from pyscf_ipu.errors import MissingPackage, UsageError
 from pyscf_ipu.molecule import objects
-from pyscf_ipu.molecule.files.parts import read_sdf
 from pyscf_ipu.molecule.files.stated import ANGSTROM_PER_UNIT
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.molecule.parts import read_sdf
 
 if TYPE_CHECKING:
     from ase import Atoms

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.base.errors import InvalidMolecule, UsageError
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule, UsageError
 from pyscf_ipu.molecule.checks import check_electrons, check_elements, check_positions, whole_charge
 from pyscf_ipu.molecule.conversions import Conversions
-from pyscf_ipu.molecule.files.parts import read_xyz
+from pyscf_ipu.molecule.parts import read_xyz
 
 if TYPE_CHECKING:
     from ase import Atoms

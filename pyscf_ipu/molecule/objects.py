@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import symbol_of
-from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.molecule.checks import whole_charge
 from pyscf_ipu.molecule.files.stated import MOMENTS, charge_of, check_closed_shell
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
     from ase import Atoms

@@ -3,8 +3,8 @@
 import warnings
 from pathlib import Path
 
-from pyscf_ipu.molecule.files.parts import ALL, is_sdf, read_sdf, read_xyz
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.molecule.parts import ALL, is_sdf, read_sdf, read_xyz
 
 
 def read_molecules(path: str | Path) -> list[Molecule]:

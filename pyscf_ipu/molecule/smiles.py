@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.errors import InvalidMolecule, MissingPackage, TooLarge, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, MissingPackage, TooLarge, UsageError
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.checks import check_electrons, check_elements
 from pyscf_ipu.molecule.files.framing import MAX_ATOMS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol

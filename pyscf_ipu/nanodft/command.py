@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from pyscf_ipu.command_line.parse import HELP, command
-from pyscf_ipu.terminal import exit_code
+from pyscf_ipu.base.command_line.parse import HELP, command
+from pyscf_ipu.base.terminal import exit_code
 
 MOLECULE = (
     'A name such as benzene, "O 0 0 0; H 0 0 1; H 0 1 0" in Angstrom, an XYZ or SDF file, a '
@@ -22,7 +22,7 @@ MOLECULE = (
 class Nanodft:
     """Restricted Kohn-Sham DFT of a small molecule, one line per SCF cycle."""
 
-    groups: ClassVar = {"level of theory": "basis xc grid_level precision integrals max_cycles"}
+    groups: ClassVar = {"level of theory": "basis xc grid_level precision max_cycles"}
 
     molecule: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MOLECULE", help=MOLECULE)]
     basis: str = "sto-3g"
@@ -32,17 +32,15 @@ class Nanodft:
     charge: int | None = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     grid_level: int = 0
-    """Level of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
+    """Theory of PySCF's integration grids, 0 (coarse) to 9 (fine)."""
     precision: str = "float64"
     """float64 or float32."""
-    integrals: str = "engine"
-    """Where integrals come from: engine (this package) or pyscf."""
     max_cycles: int = 50
     """Maximum number of SCF cycles."""
     compare: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Also compute with PySCF, and print every cycle's error."""
     forces: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Also print the forces (with integrals=engine they take a minute or more to compile)."""
+    """Also print the forces."""
 
     def __call__(self) -> int:
         """Compute and print; returns the exit code.
@@ -51,30 +49,29 @@ class Nanodft:
             UsageError: the molecule or an option cannot be used.
             ConvergenceError: the SCF has not converged within --max-cycles.
         """
-        from pyscf_ipu import Settings
-        from pyscf_ipu.host.disk_cache import keep_programs
+        from pyscf_ipu.base.host.disk_cache import keep_programs
+        from pyscf_ipu.base.units import HARTREE_TO_EV
+        from pyscf_ipu.molecule.named.argument import find_molecule
         from pyscf_ipu.nanodft import dft, table
-        from pyscf_ipu.nanodft.molecule_argument import find_molecule
-        from pyscf_ipu.units import HARTREE_TO_EV
 
         start = time.perf_counter()
         molecule = find_molecule(self.molecule, self.charge)
-        settings = Settings(
+        level = dft.Theory(
             basis=self.basis,
             xc=self.xc,
             grid_level=self.grid_level,
             precision=self.precision,
             max_cycles=self.max_cycles,
         )
-        dft.check(molecule, settings, self.integrals)
+        dft.check(molecule, level)
         keep_programs()
         console = table.wide_console()
-        reference = table.pyscf_result(molecule, settings) if self.compare else None
+        reference = table.pyscf_result(molecule, level) if self.compare else None
         with table.growing_table(console, reference) as on_cycle:
-            found = dft.scf(molecule, settings, self.integrals, on_cycle=on_cycle)
+            found = dft.scf(molecule, level, on_cycle=on_cycle)
         console.print(
             f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
-            f"{self.precision}, integrals: {self.integrals}\n"
+            f"{self.precision}\n"
             f"energy {found.energy:.9f} Hartree (of which nuclear repulsion "
             f"{found.terms.nuclear_repulsion:.6f}), gap {found.gap * HARTREE_TO_EV:.4f} eV, "
             f"{len(found.mo_energy)} AOs, {molecule.n_electrons} electrons, "
@@ -84,7 +81,7 @@ class Nanodft:
         if reference:
             table.print_difference(console, found, reference)
         if self.forces:
-            values = dft.forces(molecule, found, settings, integrals=self.integrals)
+            values = dft.forces(molecule, found, level)
             console.print(table.force_table(molecule, values, reference))
         return 0
 

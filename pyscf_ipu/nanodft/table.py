@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from pyscf import dft, scf
 from pyscf.scf.hf import SCF
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from pyscf_ipu import Molecule, Settings
-from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result
-from pyscf_ipu.nanodft.integrals import mole_of
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.nanodft.dft import FUNCTIONALS, EnergyParts, Result, Theory, mole_of
 
 WIDTH = 88  # of the table, where the output is no terminal
 GOOD_EV, FAIR_EV = 1e-3, 0.0434  # green below, yellow below one kcal/mol, red above
@@ -127,25 +127,25 @@ def force_table(molecule: Molecule, forces: np.ndarray, reference: Reference | N
     return table
 
 
-def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
-    """PySCF's mean-field object at the same level of theory, after its SCF (see `converged`)."""
-    mole = mole_of(molecule, settings)
-    field = settings.pyscf_method(mole)
-    field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
-    field.kernel()
-    return field
-
-
-def pyscf_result(molecule: Molecule, settings: Settings) -> Reference:
+def pyscf_result(molecule: Molecule, level: Theory) -> Reference:
     """PySCF's result at the same level of theory."""
-    field = pyscf_field(molecule, settings)
-    mole, density = field.mol, np.asarray(field.make_rdm1())
+    _, exact_exchange, name = FUNCTIONALS[level.xc.lower()]
+    mole = mole_of(molecule, level)
+    if name == "hf":
+        field = scf.RHF(mole)
+    else:
+        field = dft.RKS(mole, xc=name)
+        field.grids.level = level.grid_level
+    field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, PYSCF_CYCLES
+    field.chkfile = None
+    field.kernel()
+    density = np.asarray(field.make_rdm1())
     coulomb, exchange = field.get_jk()
     known = [
         np.vdot(density, mole.intor("int1e_kin")),
         np.vdot(density, mole.intor("int1e_nuc")),
         np.vdot(density, coulomb) / 2,
-        -FUNCTIONALS[settings.xc.lower()][1] * np.vdot(density, exchange) / 4,
+        -exact_exchange * np.vdot(density, exchange) / 4,
     ]
     nuclear = mole.energy_nuc()
     semilocal = field.e_tot - nuclear - sum(known)

@@ -12,16 +12,18 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from pyscf_ipu.convergence import PLAIN, Aids
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.two_words import difference
+from pyscf_ipu.scf.algebra import LIBRARY, Algebra
+from pyscf_ipu.scf.convergence import PLAIN, Aids
 from pyscf_ipu.scf.diis import Diis, diis_start, diis_step, latest
-from pyscf_ipu.scf.levels import are_lowest, frontier_gap, level_error
-from pyscf_ipu.scf.machine import LIBRARY, Algebra
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
+    are_lowest,
     density_of,
+    frontier_gap,
+    level_error,
     occupied,
     reorthonormalise,
     similar,

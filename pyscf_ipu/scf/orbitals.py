@@ -1,4 +1,4 @@
-"""Orthonormal bases, orbitals and density matrices: the algebra of the SCF."""
+"""Orthonormal bases, orbitals, their levels, and density matrices."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
-from pyscf_ipu.numerics.arrays import Count, FloatNN, Floats, Scalar
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatN, FloatNN, Floats, Scalar
 from pyscf_ipu.numerics.products import Products, one_by_one, product
 from pyscf_ipu.numerics.two_words import Pair, WideFactor, wide_factor, wide_sum, wide_terms
-from pyscf_ipu.scf.machine import Eigh, library_eigh
+from pyscf_ipu.scf.algebra import Eigh, library_eigh
 
 DROPPED_SHIFT = 100.0
 """Level in Hartree of what is left out: above all else, padded AOs (`PADDING_SHIFT`) included."""
@@ -122,6 +122,24 @@ def purified(density: FloatNN, overlap: FloatNN) -> FloatNN:
         square = product(product(half, overlap), half)
         half = 3.0 * square - 2.0 * product(product(square, overlap), half)
     return 2.0 * half
+
+
+def are_lowest(levels: FloatN, n_occupied: Count) -> Flag:
+    """Whether all occupied orbitals lie below all empty ones."""
+    occupied = jnp.arange(levels.shape[0], dtype=jnp.int32) < n_occupied
+    highest = jnp.max(jnp.where(occupied, levels, -jnp.inf))
+    return highest <= jnp.min(jnp.where(occupied, jnp.inf, levels))
+
+
+def level_error(plain: FloatN, levels: FloatN, n_occupied: Count) -> Scalar:
+    """Largest difference of the levels up to the first empty one, Hartree."""
+    counts = jnp.arange(levels.shape[0], dtype=jnp.int32) <= n_occupied
+    return jnp.max(jnp.where(counts, jnp.abs(plain - levels), 0.0))
+
+
+def frontier_gap(levels: FloatN, n_occupied: Count) -> Scalar:
+    """Between the highest occupied level and the next."""
+    return jnp.take(levels, n_occupied, mode="clip") - levels[n_occupied - 1]
 
 
 def is_padding(squares: FloatNN, padded: Bool[Array, " N"]) -> Bool[Array, " N"]:

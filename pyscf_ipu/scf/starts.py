@@ -11,12 +11,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from pyscf_ipu.convergence import Aids, Convergence
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.products import product
-from pyscf_ipu.scf.levels import frontier_gap
-from pyscf_ipu.scf.orbitals import similar
+from pyscf_ipu.scf.convergence import Aids, Convergence
+from pyscf_ipu.scf.orbitals import frontier_gap, similar
 from pyscf_ipu.scf.run import ORDINARY, Cycling, History, ScfRun, lower
 
 LOST_CYCLES, LOST_COMMUTATOR = 24, 3e-3

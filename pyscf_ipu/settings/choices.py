@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pyscf_ipu.advice.nearest import did_you_mean
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.nearest import did_you_mean
 from pyscf_ipu.elements.cartesian import MIXED
-from pyscf_ipu.errors import UsageError
 
 AUTO_AOS = 128
 """With jk="auto", a shape of more AOs than this is computed by density fitting: from about here on

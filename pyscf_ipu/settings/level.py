@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyscf_ipu.advice.nearest import explains_keywords
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.nearest import explaining
 from pyscf_ipu.settings.choices import ACCURATE, AUTO_AOS, FORMS, KINDS, check_field, plain
+from pyscf_ipu.settings.keywords import MISTAKES
 from pyscf_ipu.settings.presets import preset
-from pyscf_ipu.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
+from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
     from pyscf_ipu.elements.atomic_grid import Grid
     from pyscf_ipu.numerics.precision import Precision
-    from pyscf_ipu.suffixes.names import Dispersion
+    from pyscf_ipu.xc.suffixes.names import Dispersion
 
 
-@explains_keywords
+@explaining(MISTAKES, {})
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a restricted Kohn-Sham calculation is done; all fields are given by name.
@@ -112,8 +113,8 @@ class Settings:
             UnknownBasis: PySCF does not have the basis set, or it has shells beyond f.
             ImportError: the package of a dispersion correction is missing.
         """
-        from pyscf_ipu.dispersion.correction import check_installed
         from pyscf_ipu.elements.basis_sets import supported_basis
+        from pyscf_ipu.xc.dispersion.correction import check_installed
 
         supported_basis(self.basis)
         check_installed(self.dispersion)
@@ -245,7 +246,7 @@ class Settings:
 
         from pyscf_ipu.elements.gaussian_grid import pyscf_grids
         from pyscf_ipu.elements.mixed import with_functions
-        from pyscf_ipu.xc import functional
+        from pyscf_ipu.xc.registry import functional
 
         xc = functional(self.xc)
         if xc.kind == "hf":

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pyscf_ipu.advice.nearest import did_you_mean
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.nearest import did_you_mean
 from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.errors import UsageError
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from pyscf_ipu.auxiliary.choice import auxiliary_shells
-from pyscf_ipu.auxiliary.common import (
+from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells
+from pyscf_ipu.elements.auxiliary.common import (
     AuxiliaryKind,
     AuxiliaryLevel,
     common_kinds,
@@ -23,7 +23,7 @@ from pyscf_ipu.numerics.hermite import n_hermite
 from pyscf_ipu.numerics.two_words import Pair, split
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 
 class AuxiliaryTable(NamedTuple):

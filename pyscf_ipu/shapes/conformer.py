@@ -10,12 +10,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
-from pyscf_ipu.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.gaussian_grid import standard_axes
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import Count
 from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.scf.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places
 

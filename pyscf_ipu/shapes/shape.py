@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid
 from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER
-from pyscf_ipu.errors import InvalidMolecule
 
 # Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
 # because their atomic grids are smaller: a hydrogen slot must not pay for helium.

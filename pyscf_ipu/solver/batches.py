@@ -11,12 +11,12 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from pyscf_ipu.advice.nearest import as_molecule
-from pyscf_ipu.errors import InvalidMolecule, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, UsageError
+from pyscf_ipu.molecule.checks import as_molecule
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.results.result import MoleculeResult, invalid
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
-from pyscf_ipu.solver.result import MoleculeResult, invalid
 from pyscf_ipu.solver.solver import Solver
 
 PATIENCE_SECONDS = 3.0

@@ -22,24 +22,29 @@ import jax.monitoring
 import jax.numpy as jnp
 from jax.experimental import serialize_executable
 
+from pyscf_ipu.base.errors import UntrustedCache
+from pyscf_ipu.base.host.backend import device
+from pyscf_ipu.base.host.cache_folder import (
+    PRIVATE_FILE,
+    checked_folder,
+    make_private,
+    read_trusted,
+)
+from pyscf_ipu.base.host.disk_cache import kept_in, processor
+from pyscf_ipu.base.host.quiet import quiet_xla
+from pyscf_ipu.base.host.temporaries import replacing
 from pyscf_ipu.codelets.loading import library
-from pyscf_ipu.errors import UntrustedCache
-from pyscf_ipu.host.backend import device
-from pyscf_ipu.host.cache_folder import PRIVATE_FILE, checked_folder, make_private, read_trusted
-from pyscf_ipu.host.disk_cache import kept_in, processor
-from pyscf_ipu.host.quiet import quiet_xla
-from pyscf_ipu.host.temporaries import replacing
 
 DIGEST_BYTES = 32  # SHA-256 of key and program, in front of the program
 FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced programs
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
 ROOMS = (
-    "auxiliary codelets elements fitting gpu gradient grid integrals kohn_sham numerics scf "
-    "settings shapes stability suffixes tiles xc"
+    "codelets elements fitting gradient grid integrals kohn_sham machines numerics scf settings "
+    "shapes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
-FILES = "convergence.py units.py host/__init__.py host/backend.py solver/platform.py".split()
+FILES = "base/units.py base/host/backend.py solver/platform.py".split()
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast

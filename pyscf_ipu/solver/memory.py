@@ -2,18 +2,18 @@
 
 import numpy as np
 
+from pyscf_ipu.base.host.backend import device
+from pyscf_ipu.base.host.memory_limit import available_bytes
 from pyscf_ipu.codelets import native_in_use, strip_primitives
 from pyscf_ipu.fitting.operators import exchange_parts
-from pyscf_ipu.gpu import has_kernel
 from pyscf_ipu.grid.blocks import KEPT_BYTES, PIECE_POINTS
-from pyscf_ipu.host.backend import device
-from pyscf_ipu.host.memory_limit import available_bytes
+from pyscf_ipu.machines.gpu_machine import has_kernel
 from pyscf_ipu.numerics.interaction import COULOMB
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 BASE_BYTES = 300 * 2**20  # the process itself, with JAX and compiled programs
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyscf_ipu.gpu import GPU as GPU_MACHINE
-from pyscf_ipu.host.backend import backend
-from pyscf_ipu.host.cores import n_cores
-from pyscf_ipu.host.memory_limit import available_bytes
+from pyscf_ipu.base.host.backend import backend
+from pyscf_ipu.base.host.cores import n_cores
+from pyscf_ipu.base.host.memory_limit import available_bytes
 from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import Driver, Program
-from pyscf_ipu.scf.machine import HOST, PROCESSOR, Machine
+from pyscf_ipu.machines.gpu_machine import GPU as GPU_MACHINE
+from pyscf_ipu.machines.machine import HOST, PROCESSOR, Machine
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, shape_of
 from pyscf_ipu.solver.memory import (

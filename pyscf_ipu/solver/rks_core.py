@@ -7,13 +7,13 @@ from functools import partial
 import jax
 import numpy as np
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.fitting.operators import Operators
 from pyscf_ipu.kohn_sham.fitted import fit_of, with_fit
 from pyscf_ipu.kohn_sham.hamiltonian import guess_density
 from pyscf_ipu.kohn_sham.program import Solution, restricted_kohn_sham
+from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.scf.machine import HOST, Machine
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer as shapes_conformer
 from pyscf_ipu.shapes import tables

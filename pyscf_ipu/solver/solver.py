@@ -13,15 +13,16 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UsageError
+from pyscf_ipu.base.host.backend import backend
+from pyscf_ipu.base.host.modes import plain_jax
 from pyscf_ipu.codelets import warn_if_missing
-from pyscf_ipu.convergence import PLAIN, Convergence
-from pyscf_ipu.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.gradient import State, empty_states, gradients
-from pyscf_ipu.host.backend import backend
-from pyscf_ipu.host.modes import plain_jax
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
 from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.results.result import MoleculeResult, from_solution
+from pyscf_ipu.scf.convergence import PLAIN, Convergence
 from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
@@ -29,7 +30,6 @@ from pyscf_ipu.shapes.auxiliary import check_auxiliary
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
 from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
-from pyscf_ipu.solver.result import MoleculeResult, from_solution
 
 Programs = dict[tuple[Shape, int], Callable[..., PyTree]]
 """By shape and size of the batch."""

@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands
 from pyscf_ipu.numerics.frozen import Frozen
 

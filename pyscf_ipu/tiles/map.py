@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import PyTree
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.numerics.arrays import Axes, HostArray, Operands, Tangents
 from pyscf_ipu.tiles.array import TileShardedArray
 from pyscf_ipu.tiles.primitive import Declared, TilePrimitive

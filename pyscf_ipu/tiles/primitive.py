@@ -12,7 +12,7 @@ from typing import TypeVar
 import jax
 from jaxtyping import PyTree
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.numerics.arrays import HostArray
 
 Shapes = tuple[jax.ShapeDtypeStruct, ...]

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from types import MappingProxyType
 
-from pyscf_ipu.errors import UsageError
-from pyscf_ipu.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
-from pyscf_ipu.xc.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
-from pyscf_ipu.xc.exchange import b88, pbe_exchange, revpbe_exchange, slater
-from pyscf_ipu.xc.functionals import Energy, Functional, Term
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.xc.meta.minnesota import M06_2X
 from pyscf_ipu.xc.meta.r2scan import R2SCAN
 from pyscf_ipu.xc.meta.tpss import TPSS
+from pyscf_ipu.xc.semilocal.correlation import lyp, p86, pbe_correlation, vwn5, vwn_rpa
+from pyscf_ipu.xc.semilocal.exchange import b88, pbe_exchange, revpbe_exchange, slater
+from pyscf_ipu.xc.semilocal.functionals import Energy, Functional, Term
 from pyscf_ipu.xc.separated.attenuation import CAM_B3LYP
 from pyscf_ipu.xc.separated.b97 import WB97M_D3BJ, WB97X, WB97X_D, WB97X_D3, WB97X_D3BJ
 from pyscf_ipu.xc.separated.hse import HSE06
+from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 
 
 def _b3lyp(name: str, libxc: str, local: Term, local_name: str) -> Functional:
@@ -87,7 +87,7 @@ def functional(name: str) -> Functional:
 
     "b3lyp" is libxc 402 with VWN-RPA, as in Gaussian and PySCF since 2.3.  "b3lyp5" is libxc 475
     with VWN5, which older PySCF releases and the original PySCF-IPU called "b3lyp".
-    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.suffixes.names`.
+    "b3lyp-d3bj" is b3lyp with a dispersion correction; see `pyscf_ipu.xc.suffixes.names`.
 
     Raises:
         UsageError: there is no functional of that name, or no such correction for it.

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from pyscf_ipu.base.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.audit.picking import Picked
 from qm1b.reference.recompute import Reference
 

@@ -12,8 +12,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
-from qm1b.folder.manifest import Manifest
-from qm1b.manifest_schema import RUNNING
+from qm1b.folder.manifest.manifest import Manifest
+from qm1b.folder.manifest.manifest_schema import RUNNING
 from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED, DROP_FIELDS, FIELDS
@@ -52,7 +52,7 @@ class Invariants:
     """Every invariant, broken or not."""
     rows: int = 0
     sources: Counter[str] = field(default_factory=Counter)
-    """Rows by the hash of the code that computed them (`qm1b.software.sources`)."""
+    """Rows by the hash of the code that computed them (`qm1b.folder.manifest.sources`)."""
     units: set[int] = field(default_factory=set)
     statuses: Counter[str] = field(default_factory=Counter)
     drops: Counter[str] = field(default_factory=Counter)

@@ -6,19 +6,19 @@ from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from pyscf_ipu.base.terminal import counted, text_table
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import counted, text_table
 from qm1b.audit import comparison
 from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
 from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
+from qm1b.folder.manifest.versions import versions
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute_many
-from qm1b.software.versions import versions
 from qm1b.storage import files
 
 
@@ -46,7 +46,7 @@ class Audit:
     functional_definition: str
     rows: int
     sources: dict[str, int]
-    """Rows by the hash of the code that computed them (`qm1b.software.sources`)."""
+    """Rows by the hash of the code that computed them (`qm1b.folder.manifest.sources`)."""
     seed: int
     invariants: dict[str, Violation]
     coinciding: int

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import tyro
 
-from pyscf_ipu.terminal import say
+from pyscf_ipu.base.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 
@@ -142,8 +142,8 @@ class Card:
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
-        from qm1b.card.facts import Statements
-        from qm1b.card.write import write
+        from qm1b.report.card.facts import Statements
+        from qm1b.report.card.write import write
 
         name = self.name or self.folder.resolve().name
         said = Statements(

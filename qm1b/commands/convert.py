@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 import tyro
 
-from pyscf_ipu.command_line.options import SeveralPaths
-from pyscf_ipu.terminal import counted, say
+from pyscf_ipu.base.command_line.options import SeveralPaths
+from pyscf_ipu.base.terminal import counted, say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 
@@ -33,7 +33,7 @@ class Merge:
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from qm1b.convert.merge import merge
-        from qm1b.folder.manifest import table
+        from qm1b.folder.manifest.manifest import table
 
         if not self.folders:
             raise UserError("no folders to join: give qm1b merge the folders of all parts")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.terminal import counted, say
+from pyscf_ipu.base.terminal import counted, say
 
 if TYPE_CHECKING:
     from qm1b.run.generate import Summary

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
+from pyscf_ipu.base.terminal import EXIT_INTERRUPTED, say
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.settings import Settings, preset
-from pyscf_ipu.terminal import EXIT_INTERRUPTED, say
 from qm1b import inputs
 from qm1b.commands.choices import conformers, forces_need, size_limit, stability
 from qm1b.commands.ending import how_to_go_on, outcome, this_command
 from qm1b.errors import UserError
+from qm1b.folder.manifest.work_units import WHOLE, Share
+from qm1b.folder.stdin import PIPE, spooled
 from qm1b.inputs.container import MEMBER_SUFFIXES
 from qm1b.rows.schema import Json
-from qm1b.run.stdin import PIPE, spooled
 from qm1b.settings import PRESETS, RunSettings
-from qm1b.work_units import WHOLE, Share
 
 if TYPE_CHECKING:
     from pyscf_ipu.ipu import Target
@@ -135,7 +135,7 @@ class Generate(RunSettings):
         source = spooled(out) if self.source == PIPE else self.source
         settings, versions = run_settings(self, source), self.allow_other_versions
         if chip:
-            from qm1b.costs.shape_price import check_priced
+            from qm1b.report.costs.shape_price import check_priced
 
             check_priced(settings.level)
         run = Run(
@@ -200,7 +200,7 @@ class Generate(RunSettings):
 
 def _say_price(folder: Path, chip: "Target") -> None:
     """Price the rows, and say what they would have cost."""
-    from qm1b.costs.run_price import price_run
+    from qm1b.report.costs.run_price import price_run
 
     found = price_run(folder, chip, say)
     low, high = (found["ipu_seconds"][end] for end in ("low", "high"))

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import TO_STDOUT, put_json
-from pyscf_ipu.terminal import say
+from pyscf_ipu.base.command_line.options import JsonTarget
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, put_json
+from pyscf_ipu.base.terminal import say
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 

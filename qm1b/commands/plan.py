@@ -6,10 +6,10 @@ from pathlib import Path
 
 import tyro
 
-from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import TO_STDOUT, check_folders, put_json
-from pyscf_ipu.host.temporaries import scratch_folder
-from pyscf_ipu.terminal import say
+from pyscf_ipu.base.command_line.options import JsonTarget
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, check_folders, put_json
+from pyscf_ipu.base.host.temporaries import scratch_folder
+from pyscf_ipu.base.terminal import say
 from qm1b.errors import UserError
 
 CONFORMERS = 1000
@@ -73,9 +73,9 @@ class PlanCommand:
         """The plan on a simulated system; nothing is timed."""
         from pyscf_ipu.ipu import priced_target
         from qm1b.commands.generate import SAMPLE, Generate, run_settings
-        from qm1b.costs.pod import accepted, pod_plan
-        from qm1b.costs.pod_text import as_text
         from qm1b.engine.padding import cheaper
+        from qm1b.report.costs.pod import accepted, pod_plan
+        from qm1b.report.costs.pod_text import as_text
         from qm1b.settings import COARSE
 
         if self.measured is not None or self.price_per_hour is not None:

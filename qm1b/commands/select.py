@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pyscf_ipu.command_line.options import SeveralPaths
-from pyscf_ipu.command_line.targets import check_folders
-from pyscf_ipu.terminal import counted, say
+from pyscf_ipu.base.command_line.options import SeveralPaths
+from pyscf_ipu.base.command_line.targets import check_folders
+from pyscf_ipu.base.terminal import counted, say
 from qm1b.errors import UserError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Integer
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from qm1b.conformers.embedding import (
     GIVEN,
     NOT_RELAXED,

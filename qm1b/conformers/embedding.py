@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.smiles import etkdg, heavy_first
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.process.worker import BUSY_SHARE
 
 if TYPE_CHECKING:

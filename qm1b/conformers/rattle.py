@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Integer
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 
 DRAWS = 20
 """Tries for a geometry without atoms too close."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from qm1b.errors import UserError
-from qm1b.manifest_schema import MANIFEST
+from qm1b.folder.manifest.manifest_schema import MANIFEST
 from qm1b.rows.batch import OFFSETS, Batch
 from qm1b.rows.schema import DROP_FIELDS, Drop, Field, Json, fields_of
 

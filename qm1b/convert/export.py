@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.command_line.targets import check_folders
+from pyscf_ipu.base.command_line.targets import check_folders
 from qm1b.convert import digests
 from qm1b.convert.digests import DropDigest, RowDigest
 from qm1b.convert.kinds import FileKind, kind_of

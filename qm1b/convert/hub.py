@@ -1,7 +1,7 @@
 """A folder for a dataset hub: Parquet in parts, a small sample, the card and Croissant metadata.
 
 `datasets.load_dataset(folder)` reads it, because the card's front matter says which files belong
-to which configuration (`qm1b.card.write`).
+to which configuration (`qm1b.report.card.write`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from qm1b.card import write as card
-from qm1b.card.facts import Statements
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import parquet
 from qm1b.formats.columns import arrow_schema
+from qm1b.report.card import write as card
+from qm1b.report.card.facts import Statements
 from qm1b.rows.batch import Batch
 from qm1b.rows.identity import draw_key
 from qm1b.storage import files, unfinished

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from qm1b import manifest_schema
 from qm1b.convert import digests
 from qm1b.convert.digests import DIGESTS, DropDigest, RowDigest
 from qm1b.convert.export import DIFFERING
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import Manifest, shard_attributes
+from qm1b.folder.manifest import manifest_schema
+from qm1b.folder.manifest.manifest import Manifest, shard_attributes
+from qm1b.folder.manifest.manifest_schema import COMPLETE, LEVEL_KEYS
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load
 from qm1b.formats.parquet import ParquetFile
-from qm1b.manifest_schema import COMPLETE, LEVEL_KEYS
 from qm1b.rows import dropped
 from qm1b.rows.batch import Record, completed, missing, row_of
 from qm1b.rows.dataset import Dataset
@@ -26,7 +27,6 @@ from qm1b.rows.schema import Drop, Json
 from qm1b.rows.unit import Unit
 from qm1b.storage import files
 from qm1b.storage.arrival import arriving
-from qm1b.work_units import WorkPlan
 
 
 @dataclass

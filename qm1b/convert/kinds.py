@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from qm1b.consumers import aselmdb, layouts, schnetpack
 from qm1b.convert import hub
 from qm1b.errors import UserError
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz, parquet
 from qm1b.formats.columns import arrow_schema
+from qm1b.formats.consumers import aselmdb, layouts, schnetpack
 from qm1b.rows.batch import Batch
 from qm1b.storage import files
 

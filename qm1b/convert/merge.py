@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.folder import manifest, run_folder, same, shards
+from qm1b.folder import run_folder, same, shards
 from qm1b.folder.completeness import ranges
-from qm1b.folder.manifest import Difference, Manifest
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.manifest import Difference, Manifest
+from qm1b.folder.manifest.manifest_schema import COMPLETE, RUNNING
+from qm1b.folder.manifest.tally import Tally
+from qm1b.folder.manifest.work_units import WHOLE, WorkPlan
 from qm1b.folder.run_folder import RunFolder
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.folder.tally import Tally
-from qm1b.manifest_schema import COMPLETE, RUNNING
-from qm1b.work_units import WHOLE, WorkPlan
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-from pyscf_ipu.host.temporaries import publish, temporary
+from pyscf_ipu.base.host.temporaries import publish, temporary
 from qm1b.convert.export import is_good
 from qm1b.convert.split import Fractions, side
 from qm1b.errors import UserError

@@ -20,9 +20,9 @@ from pyscf_ipu.settings import Settings
 from qm1b.errors import UserError
 
 if TYPE_CHECKING:
-    from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.molecule.molecule import Molecule
-    from pyscf_ipu.solver.result import MoleculeResult
+    from pyscf_ipu.results.result import MoleculeResult
+    from pyscf_ipu.scf.convergence import Convergence
     from pyscf_ipu.solver.solver import CompileEvent
 
 DEFAULT = "qm1b.engine.factory:pyscf_ipu_solver"
@@ -86,8 +86,8 @@ def pyscf_ipu_solver(**level: Any) -> Engine:
         ValueError: a setting is not offered; the message names what is.
         UserError: there is no folder for compiled programs, or others may write to it.
     """
-    from pyscf_ipu.errors import UntrustedCache
-    from pyscf_ipu.host.disk_cache import keep_programs
+    from pyscf_ipu.base.errors import UntrustedCache
+    from pyscf_ipu.base.host.disk_cache import keep_programs
     from pyscf_ipu.solver.solver import Solver
 
     solver = Solver(Settings(**level))
@@ -142,6 +142,6 @@ def at_precisions(factory: str, level: Settings) -> EngineAt:
 
 def definition(xc: str) -> str:
     """What a functional's name means, with libxc ids."""
-    from pyscf_ipu.xc import functional
+    from pyscf_ipu.xc.registry import functional
 
     return functional(xc).definition

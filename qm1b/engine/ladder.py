@@ -19,9 +19,9 @@ from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, NOT_CONVERGED, Result
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pyscf_ipu.convergence import Convergence
     from pyscf_ipu.molecule.molecule import Molecule
-    from pyscf_ipu.solver.result import MoleculeResult
+    from pyscf_ipu.results.result import MoleculeResult
+    from pyscf_ipu.scf.convergence import Convergence
 
 
 PLAIN = "plain"
@@ -47,7 +47,7 @@ class Rung:
 
     def convergence(self) -> Convergence:
         """The aids, for the engine."""
-        from pyscf_ipu.convergence import Convergence
+        from pyscf_ipu.scf.convergence import Convergence
 
         return Convergence(self.damping, self.diis_start, self.level_shift_hartree)
 

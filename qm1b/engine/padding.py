@@ -24,7 +24,7 @@ and programs dearer alike, and so are programs that are on disk: the same comman
 rows on every machine.
 """
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import hydrogen_limits, shape_of
 from qm1b.engine.messages import PROGRAM_SECONDS

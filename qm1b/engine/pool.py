@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 
-from pyscf_ipu.host.memory_limit import available_bytes
+from pyscf_ipu.base.host.memory_limit import available_bytes
 from qm1b.engine import worker as engine_worker
 from qm1b.engine.buckets import Buckets
 from qm1b.engine.deaths import Deaths, probe

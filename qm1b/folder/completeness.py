@@ -8,10 +8,11 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.folder import manifest, shards
-from qm1b.folder.manifest import Difference, Manifest
+from qm1b.folder import shards
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.manifest import Difference, Manifest
+from qm1b.folder.manifest.manifest_schema import COMPLETE
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.manifest_schema import COMPLETE
 from qm1b.rows.schema import Json
 
 SHOWN = 8

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qm1b.errors import UserError
-from qm1b.folder import checksum, manifest, shards
+from qm1b.folder import checksum, shards
 from qm1b.folder.completeness import must_belong, other_software, stranger
-from qm1b.folder.manifest import Difference, Manifest
-from qm1b.folder.tally import Tally
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.manifest import Difference, Manifest
+from qm1b.folder.manifest.manifest_schema import KILLED, RUNNING
+from qm1b.folder.manifest.tally import Tally
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.inputs.detect import SMILES
-from qm1b.manifest_schema import KILLED, RUNNING
 from qm1b.reference import atomisation
 from qm1b.rows import identity as rows_identity
 from qm1b.rows.batch import Batch
@@ -27,7 +29,6 @@ from qm1b.rows.schema import Conformer, Json
 from qm1b.rows.unit import Unit
 from qm1b.storage import files
 from qm1b.storage.lock import locked
-from qm1b.work_units import WorkPlan
 
 
 @dataclass

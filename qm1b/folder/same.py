@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qm1b.folder import manifest, shards
+from qm1b.folder import shards
+from qm1b.folder.manifest import manifest
 from qm1b.reference.atomisation import TOLERANCE_HARTREE
 from qm1b.rows import dropped
 

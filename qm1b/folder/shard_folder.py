@@ -10,8 +10,8 @@ import numpy as np
 from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import Manifest, contradiction
-from qm1b.manifest_schema import KILLED, RUNNING
+from qm1b.folder.manifest.manifest import Manifest, contradiction
+from qm1b.folder.manifest.manifest_schema import KILLED, RUNNING
 from qm1b.reference import atomisation
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed

@@ -14,11 +14,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from pyscf_ipu.terminal import counted
+from pyscf_ipu.base.terminal import counted
 from qm1b.errors import UserError
 from qm1b.folder import checksum
-from qm1b.folder.manifest import Manifest
-from qm1b.manifest_schema import MEND, SETTINGS, complete
+from qm1b.folder.manifest.manifest import Manifest
+from qm1b.folder.manifest.manifest_schema import MEND, SETTINGS, complete
 from qm1b.rows import dropped
 from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of

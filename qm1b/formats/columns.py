@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
-from qm1b.manifest_schema import LEVEL_KEYS
+from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
+from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
 from qm1b.rows.schema import DISPERSION, FREE_ATOMS, Field, Json, fields_of, has
 

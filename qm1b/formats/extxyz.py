@@ -25,18 +25,18 @@ from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
-from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
-from pyscf_ipu.errors import MissingPackage
-from pyscf_ipu.molecule.files.framing import MAX_ATOMS
-from pyscf_ipu.molecule.files.opening import whole_lines
-from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
-from pyscf_ipu.units import (
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.extras import how_to_install
+from pyscf_ipu.base.units import (
     BOHR_TO_ANGSTROM,
     E_BOHR_TO_DEBYE,
     FORCE_TO_EV_PER_ANGSTROM,
     HARTREE_TO_EV,
 )
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS
+from pyscf_ipu.molecule.files.framing import MAX_ATOMS
+from pyscf_ipu.molecule.files.opening import whole_lines
+from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
 from qm1b.errors import UserError
 from qm1b.reference.free_atoms import multiplicity
 from qm1b.rows.batch import OFFSETS, Batch, Record, column, in_order, offsets_of, unit_name

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b.errors import UserError
+from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS
 from qm1b.formats.columns import CONVERTED, RENAMED, arrow_type, exact_columns
-from qm1b.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import FIELDS, FREE_ATOMS, Field, Json, fields_of

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from pyscf_ipu.terminal import say, visible
+from pyscf_ipu.base.terminal import say, visible
 
 PLAIN_SECONDS = 10.0
 

@@ -20,7 +20,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from pyscf_ipu.errors import MISTAKES
+from pyscf_ipu.base.errors import MISTAKES
 from qm1b.errors import UserError
 from qm1b.storage.files import not_written
 

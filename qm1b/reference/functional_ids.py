@@ -3,8 +3,8 @@
 import math
 import re
 
-from pyscf_ipu.dispersion.correction import check_installed
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.xc.dispersion.correction import check_installed
 from qm1b.errors import UserError
 
 
@@ -21,8 +21,10 @@ def check_functional(xc: str, definition: str) -> None:
     """
     from pyscf.dft import libxc
 
-    from pyscf_ipu.xc import functional  # imports JAX
-    from pyscf_ipu.xc.registry import DISPERSION_MARK
+    from pyscf_ipu.xc.registry import (
+        DISPERSION_MARK,
+        functional,  # imports JAX
+    )
 
     definition, _, stated_dispersion = definition.partition(DISPERSION_MARK)
     stated = whole, parts, exchange = _parse(definition)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from pyscf_ipu.dispersion.correction import correction
-from pyscf_ipu.host.cores import n_cores
+from pyscf_ipu.base.host.cores import n_cores
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.xc.dispersion.correction import correction
 from qm1b.errors import UserError
 from qm1b.process.worker import environment, environment_of
 from qm1b.rows.schema import Conformer

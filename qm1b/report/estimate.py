@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyscf_ipu.base.terminal import text_table
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.terminal import text_table
 from qm1b.engine.messages import PROGRAM_SECONDS
 from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError

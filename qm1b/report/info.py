@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.base.terminal import counted, text_table
+from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.terminal import counted, text_table
-from pyscf_ipu.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.completeness import notice
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats.load import load

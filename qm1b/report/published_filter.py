@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.terminal import counted
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.terminal import counted
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import CONVERGED
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from pyscf_ipu.suffixes.names import dispersion_of, mistake
+from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake
 
 VERSION = 7
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces

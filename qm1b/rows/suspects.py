@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.rows.identity import name_of
 from qm1b.rows.schema import CONVERGED, Conformer, Row
 from qm1b.rows.symmetry import mirrorings

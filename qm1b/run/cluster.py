@@ -19,15 +19,16 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.errors import MissingPackage
-from pyscf_ipu.host.temporaries import temporary
-from pyscf_ipu.terminal import say
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.extras import how_to_install
+from pyscf_ipu.base.host.temporaries import temporary
+from pyscf_ipu.base.terminal import say
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.messages import ProgramEvent
 from qm1b.errors import UserError
-from qm1b.folder import manifest
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.rows.schema import Drop
@@ -36,7 +37,6 @@ from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
 from qm1b.run.progress import Stats
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
-from qm1b.work_units import WorkPlan
 
 RETRIES = 20
 """How often Ray repeats a unit whose node or worker process was lost."""

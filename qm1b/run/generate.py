@@ -6,19 +6,21 @@ from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyscf_ipu.host.cores import n_cores
-from pyscf_ipu.terminal import counted
+from pyscf_ipu.base.host.cores import n_cores
+from pyscf_ipu.base.terminal import counted
 from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.padding import cheaper
 from qm1b.errors import UserError
-from qm1b.folder import manifest, run_folder, shards
-from qm1b.folder.manifest import Manifest
+from qm1b.folder import run_folder, shards
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.manifest import Manifest
+from qm1b.folder.manifest.manifest_schema import COMPLETE, RUNNING
+from qm1b.folder.manifest.tally import Tally
+from qm1b.folder.manifest.work_units import WHOLE, Share
 from qm1b.folder.run_folder import RunFolder
-from qm1b.folder.tally import Tally
 from qm1b.inputs import InputSummary
-from qm1b.manifest_schema import COMPLETE, RUNNING
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.reference.free_atoms import FreeAtoms
@@ -31,7 +33,6 @@ from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import FINE, RunSettings
-from qm1b.work_units import WHOLE, Share
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ class Pipeline:
 
     def _shape(self, result: Embedded) -> Hashable | Drop:
         """The engine's shape for a molecule; a Drop if the engine cannot compute it."""
-        from pyscf_ipu.errors import InvalidMolecule, TooLarge
+        from pyscf_ipu.base.errors import InvalidMolecule, TooLarge
         from pyscf_ipu.molecule.molecule import Molecule
 
         first = result.conformers[0]

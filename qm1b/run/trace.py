@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyscf_ipu.terminal import Stream, say
+from pyscf_ipu.base.terminal import Stream, say
 from qm1b.engine.messages import Job
 from qm1b.process.worker import Worker
 from qm1b.storage.files import not_written

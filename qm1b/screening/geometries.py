@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from rdkit import Chem, rdBase
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.files import sdf
 from pyscf_ipu.molecule.files.stated import Refused
+from pyscf_ipu.molecule.files.wrong_unit import Mistake, mistaken_unit
 from pyscf_ipu.molecule.files.xyz import Frame, comment_keys, parse_frame
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.molecule.smiles import heavy_first
-from pyscf_ipu.molecule.wrong_unit import Mistake, mistaken_unit
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.inputs.records import Record, smiles_of
 from qm1b.rows.identity import bonds_of
 from qm1b.screening.graphs import canonical, check_chemistry, parsed

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rdkit import Chem
 
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER, symbol_of
-from pyscf_ipu.errors import InvalidMolecule
 
 SHOWN = 200
 """Characters of a dropped line that are kept."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from rdkit import rdBase
 
-from pyscf_ipu.molecule.wrong_unit import in_words
+from pyscf_ipu.molecule.files.wrong_unit import in_words
 from qm1b.inputs.records import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening import geometries

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyscf_ipu.host.temporaries import remove_abandoned, sync_folder
+from pyscf_ipu.base.host.temporaries import remove_abandoned, sync_folder
 from qm1b.errors import UserError
 from qm1b.storage import files, lock
 

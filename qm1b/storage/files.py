@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from pyscf_ipu.host.temporaries import replacing
-from pyscf_ipu.terminal import LIMITS
+from pyscf_ipu.base.host.temporaries import replacing
+from pyscf_ipu.base.terminal import LIMITS
 from qm1b.errors import UserError
 
 

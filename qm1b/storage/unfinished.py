@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyscf_ipu.host.temporaries import remove_abandoned
+from pyscf_ipu.base.host.temporaries import remove_abandoned
 from qm1b.errors import UserError
 from qm1b.storage.files import make_folder, not_written
 

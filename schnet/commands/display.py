@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from pyscf_ipu.terminal import counted
+from pyscf_ipu.base.terminal import counted
 from qm1b.process.display import Bar, Display, Plain, time_left
 from schnet.network.model import count_parameters
 from schnet.runs.logs import Line

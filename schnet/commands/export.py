@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import tyro
 
-from pyscf_ipu.command_line.targets import check_folders
+from pyscf_ipu.base.command_line.targets import check_folders
 from schnet.errors import UserError
 
 
@@ -25,7 +25,7 @@ class Export:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
-        from schnet.exports import onnx_graph, pyg_weights
+        from schnet.network.exports import onnx_graph, pyg_weights
         from schnet.runs.run_folder import RunFolder
 
         if self.pyg is None and self.onnx is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.terminal import counted
+from pyscf_ipu.base.terminal import counted
 from qm1b.process.interrupts import Interrupt
 from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError

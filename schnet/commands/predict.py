@@ -30,8 +30,8 @@ class Predict:
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
-        from pyscf_ipu.command_line.targets import check_folders
-        from pyscf_ipu.terminal import counted
+        from pyscf_ipu.base.command_line.targets import check_folders
+        from pyscf_ipu.base.terminal import counted
         from schnet.runs.results import Tally, lines, write_predictions
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyscf_ipu.command_line.options import JsonTarget
-from pyscf_ipu.command_line.targets import check_folders, put_json, writing
+from pyscf_ipu.base.command_line.options import JsonTarget
+from pyscf_ipu.base.command_line.targets import check_folders, put_json, writing
 from schnet.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from schnet.costs.training_price import TrainingPrice
+    from schnet.training.costs.training_price import TrainingPrice
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Price:
             UserError: an option or the data cannot be used.
         """
         from pyscf_ipu.ipu import priced_target
-        from schnet.costs.training_price import packs_of, price_training
         from schnet.network.config import PRESETS, Optimizer, readout_for
         from schnet.samples.targets import target_of
+        from schnet.training.costs.training_price import packs_of, price_training
 
         for name in ("pack_molecules", "accumulation"):
             if getattr(self, name) < 1:
@@ -92,7 +92,7 @@ class Price:
 
 def as_text(found: "TrainingPrice", name: str) -> str:
     """The figures as a table."""
-    from pyscf_ipu.terminal import text_table
+    from pyscf_ipu.base.terminal import text_table
 
     profile, rate, hours = found.profile, found.molecules_per_second, found.hours_per_billion
     memory, total = profile.memory, profile.cycles.low

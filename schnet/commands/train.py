@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pyscf_ipu.command_line.parse import command
-from pyscf_ipu.terminal import EXIT_INTERRUPTED
+from pyscf_ipu.base.command_line.parse import command
+from pyscf_ipu.base.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
 from schnet.network.config import (

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pyscf_ipu.errors import MissingPackage
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Readout
 from schnet.network.model import Interaction, Linear, SchNet

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from pyscf_ipu.advice.extras import how_to_install
-from pyscf_ipu.errors import MissingPackage
-from pyscf_ipu.terminal import say
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.extras import how_to_install
+from pyscf_ipu.base.terminal import say
 from qm1b.storage.files import write_text
 from schnet.errors import UserError
 

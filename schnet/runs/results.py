@@ -10,9 +10,9 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from pyscf_ipu.base.terminal import counted
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.terminal import counted
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.storage.files import atomic_write, write_text
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Errors, Predicted

@@ -10,7 +10,7 @@ from typing import Any, NotRequired, TypedDict
 import equinox as eqx
 import jax
 
-from qm1b.software.versions import package_versions
+from qm1b.folder.manifest.versions import package_versions
 from qm1b.storage.files import write_text
 from qm1b.storage.lock import locked
 from schnet.errors import UserError

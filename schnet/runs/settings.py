@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 
-from qm1b.manifest_schema import shown
+from qm1b.folder.manifest.manifest_schema import shown
 from qm1b.storage.files import write_text
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Optimizer, Schedule

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
 from schnet.samples.targets import MEV_PER_ANGSTROM, Target

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, UInt8
 
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE, HARTREE_TO_EV
 from schnet.errors import UserError
 
 Quantity = Literal["energy", "dipole", "force"]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b.rows.identity import bonds_of, name_of
 from schnet.samples.samples import Sample
 

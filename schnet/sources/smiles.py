@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.molecule.molecule import Molecule
 from qm1b import inputs
 from qm1b.inputs.records import MAX_CHARACTERS

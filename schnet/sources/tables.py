@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.folder import completeness
 from qm1b.folder.checksum import BLOCK
 from qm1b.folder.shard_folder import ShardFolder

@@ -18,12 +18,12 @@ from typing import IO
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.files.framing import Piece, frames
 from pyscf_ipu.molecule.files.opening import is_plain, opened, whole_lines
 from pyscf_ipu.molecule.files.stated import Refused
 from pyscf_ipu.molecule.files.xyz import Unreadable, comment_keys, frame_of
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.samples.samples import Sample, Samples, without_atoms
 from schnet.samples.targets import Target

@@ -9,8 +9,8 @@ from pathlib import Path
 import jax
 from jax.sharding import Mesh
 
-from pyscf_ipu.terminal import counted
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.terminal import counted
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet
@@ -20,8 +20,8 @@ from schnet.runs.run_folder import RunFolder, description, network
 from schnet.runs.settings import TrainSettings, structured
 from schnet.samples.references import AtomReferences, Totals
 from schnet.samples.targets import Target, target_of
+from schnet.sources.splitting import SIDES, parse_split
 from schnet.training.batches import Batches
-from schnet.training.splitting import SIDES, parse_split
 from schnet.training.step import mesh
 from schnet.training.streaming import Stream
 from schnet.training.subset import Subset, subsets

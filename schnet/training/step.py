@@ -117,7 +117,7 @@ def make_step(
 
     def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
         state, sound = carry
-        # The names are for profiles (schnet.costs.training_price).
+        # The names are for profiles (schnet.training.costs.training_price).
         with jax.named_scope("forward_backward"):
             factor = None if state.scale is None else state.scale.factor
             found = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)

@@ -12,7 +12,7 @@ from schnet.errors import UserError
 from schnet.runs.settings import Data
 from schnet.samples.samples import Samples
 from schnet.sources import Source, open_source
-from schnet.training.splitting import SIDES, ByHash, Split, Whole, by_count, parse_split, without
+from schnet.sources.splitting import SIDES, ByHash, Split, Whole, by_count, parse_split, without
 
 _DRAWS = 3
 """Last word of the seed; `streaming` uses others, so that the numbers differ."""

@@ -11,9 +11,9 @@ import pytest
 from pyscf import dft, gto, scf
 
 from pyscf_ipu import Molecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.codelets import codelet_p, library
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 NATIVE = pytest.mark.skipif(library() is None, reason="the native codelets were not built")
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from pyscf_ipu.ipu.profile.data import Cycles, Repeat, Step
-from pyscf_ipu.ipu.profile.profile import Profile
 from pyscf_ipu.ipu.profile.regions import Buffer, Memory
+from pyscf_ipu.ipu.report.profile import Profile
 
 TILES = 1472
 LIMIT = 624 * 1024

@@ -10,7 +10,7 @@ import pytest
 PROBE = """
 import json, sys
 import pyscf_ipu
-import pyscf_ipu.cli
+import pyscf_ipu.commands.cli
 import pyscf_ipu.nanodft.command
 loaded = "jax" in sys.modules
 import jax

@@ -16,10 +16,10 @@ from ase import Atoms
 from oracle import HYDROGEN
 
 import pyscf_ipu as pi
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.solver import Solver
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 HELIUM, BERYLLIUM = (pi.Molecule([z], [[0.0, 0.0, 0.0]]) for z in (2, 4))
 TORN = pi.Molecule([1, 1, 1], [[0, 0, 0], [0, 0, 1.4], [0.5, 2.5, 4.0]], charge=1)

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from pyscf_ipu.command_line.targets import TO_STDOUT, put_json
-from pyscf_ipu.terminal import exit_code, say
+from pyscf_ipu.base.command_line.targets import TO_STDOUT, put_json
+from pyscf_ipu.base.terminal import exit_code, say
 from qm1b.process.display import Bar, Plain
 
 WORK = 7

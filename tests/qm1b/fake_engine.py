@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pyscf_ipu.errors import InvalidMolecule, TooLarge, UnknownBasis, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UnknownBasis, UsageError
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 19), 9)}
 AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18)}

@@ -8,7 +8,7 @@ from fake_runs import MANY, fake_run, flip
 from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
-from qm1b.work_units import Share
+from qm1b.folder.manifest.work_units import Share
 
 
 def check_resumed_with_the_same_choice_only(folder, tmp_path, setting, **chosen):

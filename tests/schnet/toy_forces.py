@@ -5,7 +5,7 @@ from ase import Atoms
 from ase.io import write
 from packs import qm9
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.samples.samples import Sample, Samples
 
 RANGE_BOHR = 2.0

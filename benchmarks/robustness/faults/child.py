@@ -21,23 +21,25 @@ from benchmarks.harness import ROOT
 from benchmarks.robustness.faults.cases import CASES, Case
 
 IMPORTED = (
-    "qm1b.cli schnet.cli pyscf_ipu.cli jax optax equinox pandas pyarrow.parquet h5py "
+    "qm1b.cli schnet.cli pyscf_ipu.commands.cli jax optax equinox pandas pyarrow.parquet h5py "
     "matplotlib.figure matplotlib.backends.backend_agg rdkit.Chem.AllChem ase.db.sqlite lmdb onnx "
-    "tensorboardX pyscf.dft pyscf_ipu.api pyscf_ipu.interop.frequencies qm1b.audit.verify "
-    "qm1b.card.write qm1b.convert.export qm1b.convert.split qm1b.convert.merge qm1b.run.generate "
+    "tensorboardX pyscf.dft pyscf_ipu.api.energies pyscf_ipu.api.frequencies qm1b.audit.verify "
+    "qm1b.report.card.write qm1b.convert.export qm1b.convert.split qm1b.convert.merge "
+    "qm1b.run.generate "
     "qm1b.convert.importing qm1b.convert.parts qm1b.report.plots schnet.commands.jobs "
-    "schnet.exports.onnx_graph schnet.exports.pyg_weights schnet.costs.training_price "
-    "pyscf_ipu.ipu.command qm1b.costs.pod fake_engine fake_runs"
+    "schnet.network.exports.onnx_graph schnet.network.exports.pyg_weights "
+    "schnet.training.costs.training_price "
+    "pyscf_ipu.ipu.engine.command qm1b.report.costs.pod fake_engine fake_runs"
 ).split()
-CLI = {"qm1b": "qm1b.cli", "schnet": "schnet.cli", "pyscf-ipu": "pyscf_ipu.cli"}
+CLI = {"qm1b": "qm1b.cli", "schnet": "schnet.cli", "pyscf-ipu": "pyscf_ipu.commands.cli"}
 LIMIT = 120.0
 """Seconds after which a command is stuck; the longest takes eight."""
 
 UNIT_ROWS = 8
 
 LONG = (
-    "pyscf_ipu.ipu.command:profile_rks",
-    "qm1b.costs.pod:pod_plan",
+    "pyscf_ipu.ipu.engine.command:profile_rks",
+    "qm1b.report.costs.pod:pod_plan",
     "qm1b.reference.free_atoms:free_atom_energy",
 )
 """What takes long and writes no file; its result is kept."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from benchmarks.robustness.faults.child import Ended
 from benchmarks.robustness.faults.contents import GROWING, is_hidden
 from benchmarks.robustness.faults.shim import KILL
-from pyscf_ipu.terminal import EXIT_USER_ERROR
+from pyscf_ipu.base.terminal import EXIT_USER_ERROR
 
 LOST, HALF, STUCK, TRACEBACK, LEFT, MUTE = "lost", "half", "stuck", "traceback", "left", "mute"
 KINDS = (LOST, HALF, STUCK, TRACEBACK, LEFT, MUTE)

@@ -12,7 +12,7 @@ from importlib.resources import files
 from numbers import Integral
 from types import MappingProxyType
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
 from pyscf_ipu.tiles.array import WORKERS
 

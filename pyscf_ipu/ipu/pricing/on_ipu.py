@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import jax
 from jax.extend.core import Jaxpr, JaxprEqn, jaxprs_in_params
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 
 _MARK = re.compile(r"on_ipu_(\d+)")
 LOOPS = frozenset(("while", "scan", "cond"))

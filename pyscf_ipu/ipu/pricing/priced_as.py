@@ -12,8 +12,8 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive, jaxpr_as_fun
 from jax.interpreters import mlir
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.codelets.call import Portable
-from pyscf_ipu.errors import UsageError
 from pyscf_ipu.ipu.vertices.equation import traced
 from pyscf_ipu.ipu.vertices.trip_counts import sites
 

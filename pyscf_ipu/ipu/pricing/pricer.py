@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage

@@ -10,7 +10,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.pricing.pricer import Pricer
 from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.steps import Value

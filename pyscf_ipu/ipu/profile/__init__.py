@@ -1,1 +1,1 @@
-"""The result of a simulation: data, totals, text, trace and page."""
+"""The result of a simulation as data: steps, cycles, memory, regions."""

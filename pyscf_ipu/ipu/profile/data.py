@@ -1,6 +1,6 @@
 """The findings of a simulation: the steps of a program, how often each ran, and its cost.
 
-Nothing in here prices or presents: `pyscf_ipu.ipu.profile.profile` adds the reports.
+Nothing in here prices or presents: `pyscf_ipu.ipu.report.profile` adds the reports.
 """
 
 from __future__ import annotations

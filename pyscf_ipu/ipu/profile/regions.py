@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.base.errors import TileMemoryError
 
 CODE = frozenset(("Vertex Code", "Control Code", "Internal Exchange Code"))
 """Categories of memory that code runs from."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pyscf_ipu.terminal import text_table
+from pyscf_ipu.base.terminal import text_table
 
 WIDTH = 100
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 
 MIN_TILE_BYTES = 128  # poputil's default for the linear mapping
 GRAIN = 2  # float32 elements of a 64-bit vector, which the mapping does not split

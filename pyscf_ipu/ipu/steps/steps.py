@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from jax.core import AbstractValue, ShapedArray
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import collective_cycles
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost

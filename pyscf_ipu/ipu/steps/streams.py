@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import weakest
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds

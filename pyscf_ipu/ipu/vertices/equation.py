@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
-from pyscf_ipu.errors import BFloat16OnIpuError, Float64OnIpuError
+from pyscf_ipu.base.errors import BFloat16OnIpuError, Float64OnIpuError
 
 
 def aval(x: Var | Literal) -> ShapedArray:

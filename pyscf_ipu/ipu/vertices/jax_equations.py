@@ -18,7 +18,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from jax.sharding import AbstractMesh, Mesh
 
-from pyscf_ipu.errors import UnknownEquation
+from pyscf_ipu.base.errors import UnknownEquation
 from pyscf_ipu.ipu.vertices.equation import traced
 
 KNOWN = "0.10.1 to 0.12"

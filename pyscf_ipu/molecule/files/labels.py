@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.molecule.files.stated import Refused
-from pyscf_ipu.molecule.wrong_unit import COVALENT_RADII_ANGSTROM
+from pyscf_ipu.molecule.files.wrong_unit import COVALENT_RADII_ANGSTROM
 
 HYDROGENS = {"D": 1, "T": 1}
 """Isotopes with a symbol of their own; electronic energies do not depend on nuclear masses."""

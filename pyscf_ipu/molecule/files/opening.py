@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 
 PACKED = (".gz", ".bz2", ".xz")
 """Endings of compressed files."""

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 
 Reason = Literal[
     "periodic", "radical", "mismatch", "unparsable", "ghost", "ambiguous", "too_large", "too_long"

@@ -8,11 +8,11 @@ correlation one is that of B97, the other that of T. Van Voorhis, G. E. Scuseria
 
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.exchange import pbe_exchange
-from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.exchange import pbe_exchange
+from pyscf_ipu.xc.semilocal.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.spin import by_spins
+from pyscf_ipu.xc.semilocal.variables import Variables
 from pyscf_ipu.xc.separated.b97 import UNIFORM, kinetic_share, power_series, share
-from pyscf_ipu.xc.spin import by_spins
-from pyscf_ipu.xc.variables import Variables
 
 EXCHANGE = (
     0.46, -0.2206052, -0.09431788, 2.164494, -2.556466, -14.22133,

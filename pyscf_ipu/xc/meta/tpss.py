@@ -9,11 +9,16 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.correlation import PBE_GAMMA, gradient_corrected, pbe_correlation, t_squared
-from pyscf_ipu.xc.exchange import s_squared, slater
-from pyscf_ipu.xc.functionals import Functional, Term
-from pyscf_ipu.xc.spin import POLARISED, perdew_wang
-from pyscf_ipu.xc.variables import Variables
+from pyscf_ipu.xc.semilocal.correlation import (
+    PBE_GAMMA,
+    gradient_corrected,
+    pbe_correlation,
+    t_squared,
+)
+from pyscf_ipu.xc.semilocal.exchange import s_squared, slater
+from pyscf_ipu.xc.semilocal.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.spin import POLARISED, perdew_wang
+from pyscf_ipu.xc.semilocal.variables import Variables
 
 UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
 """tau / rho^(5/3) of the uniform gas."""

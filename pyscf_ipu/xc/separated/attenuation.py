@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.correlation import lyp, vwn5
-from pyscf_ipu.xc.exchange import b88, slater
-from pyscf_ipu.xc.functionals import Functional, Term
-from pyscf_ipu.xc.variables import Variables
+from pyscf_ipu.xc.semilocal.correlation import lyp, vwn5
+from pyscf_ipu.xc.semilocal.exchange import b88, slater
+from pyscf_ipu.xc.semilocal.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.variables import Variables
 
 LARGEST_SERIES = 2.0
 """Up to this (k/omega)^2 the sum is a power series: its terms fall off, the closed form cancels."""

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.spin import PAPER, by_spins
+from pyscf_ipu.xc.semilocal.variables import Variables
 from pyscf_ipu.xc.separated.attenuation import short_range_slater
-from pyscf_ipu.xc.spin import PAPER, by_spins
-from pyscf_ipu.xc.variables import Variables
 
 EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA = 0.004, 0.2, 0.006
 UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)

@@ -15,15 +15,15 @@ from functools import partial
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pyscf_ipu.xc.correlation import pbe_correlation
-from pyscf_ipu.xc.exchange import s_squared, slater
-from pyscf_ipu.xc.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.correlation import pbe_correlation
+from pyscf_ipu.xc.semilocal.exchange import s_squared, slater
+from pyscf_ipu.xc.semilocal.functionals import Functional, Term
+from pyscf_ipu.xc.semilocal.variables import Variables
 from pyscf_ipu.xc.separated.half_gaussian import (
     exponential_less_logarithm,
     half_gaussian_moments,
     scaled_complement,
 )
-from pyscf_ipu.xc.variables import Variables
 
 A, B, C, D, E = 1.0161144, -0.37170836, -0.077215461, 0.57786348, -0.051955731
 """Of the hole of the uniform gas."""

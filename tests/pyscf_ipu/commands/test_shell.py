@@ -11,22 +11,22 @@ from oracle import ground_state
 from pyscf.tools import molden
 
 import pyscf_ipu as pi
-import pyscf_ipu.interop.frequencies  # before the fixture below replaces the Solver
-import pyscf_ipu.interop.optimize
-from pyscf_ipu.cli import command_of, main
+import pyscf_ipu.api.frequencies  # before the fixture below replaces the Solver
+import pyscf_ipu.api.optimize
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.terminal import NotPrinted
+from pyscf_ipu.commands.cli import command_of, main
 from pyscf_ipu.commands.report import Report
 from pyscf_ipu.commands.shell import FREQUENCIES_LEVEL, FrequenciesCommand, RksCommand
-from pyscf_ipu.errors import UsageError
-from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
 from pyscf_ipu.solver.solver import Solver
-from pyscf_ipu.terminal import NotPrinted
 
 LEVEL = ["--xc", "hf", "--precision", "float64"]
 
 
 @pytest.fixture(autouse=True)
 def no_other_disk_cache(monkeypatch):
-    monkeypatch.setattr("pyscf_ipu.host.disk_cache.enable_disk_cache", lambda: None)
+    monkeypatch.setattr("pyscf_ipu.base.host.disk_cache.enable_disk_cache", lambda: None)
 
 
 @pytest.fixture(autouse=True)
@@ -218,7 +218,7 @@ def test_frequencies_have_the_same_level_everywhere(monkeypatch):
         made.append(level)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyscf_ipu.interop.frequencies.solver_for", stop)
+    monkeypatch.setattr("pyscf_ipu.api.frequencies.solver_for", stop)
     with pytest.raises(KeyboardInterrupt):
         pi.frequencies(molecule_from_text("water"))
     assert made == [{"precision": FREQUENCIES_LEVEL.precision}]
@@ -237,6 +237,6 @@ def test_compare_knows_the_engine_s_functionals_and_grids(capsys):
     ("target", "sentence"), [("bowl", "unknown target 'bowl'"), ("bow:x", "TARGET:IPUS")]
 )
 def test_a_wrong_chip_is_refused_before_anything_is_computed(target, sentence, capsys, monkeypatch):
-    monkeypatch.setattr("pyscf_ipu.nanodft.molecule_argument.find_molecule", None)
+    monkeypatch.setattr("pyscf_ipu.molecule.named.argument.find_molecule", None)
     assert main(["rks", "water", "--ipu", target]) == 2
     assert sentence in capsys.readouterr().err

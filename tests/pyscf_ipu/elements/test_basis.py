@@ -6,13 +6,13 @@ from oracle import mole_of
 from pyscf import gto
 
 from pyscf_ipu import Molecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.basis import (
     cartesian_powers,
     element_basis,
     n_spherical,
     to_functions,
 )
-from pyscf_ipu.errors import InvalidMolecule
 
 BASES = ["sto-3g", "6-31g", "6-31g*", "def2-svp", "cc-pvdz", "def2-tzvp"]
 

@@ -6,10 +6,10 @@ import pytest
 from pyscf import gto
 from scipy import linalg
 
+from pyscf_ipu.base.errors import InvalidMolecule, UnknownBasis
 from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.basis_sets import QM9_BASIS, element_shells, supported_basis
 from pyscf_ipu.elements.spellings import SYMBOLS
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
 
 ORGANIC = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17)
 SETS = {

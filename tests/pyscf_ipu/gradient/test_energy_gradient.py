@@ -8,7 +8,7 @@ from oracle import HYDROGEN, SMALL, WATER, ground_state, small
 
 import pyscf_ipu as pi
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import ConvergenceError, InvalidMolecule
+from pyscf_ipu.base.errors import ConvergenceError, InvalidMolecule
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from pyscf_ipu.shapes import conformer, tables
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.shapes.tile_plan import tile_plan
-from pyscf_ipu.xc import functional
-from pyscf_ipu.xc.functionals import Term
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.semilocal.functionals import Term
 
 
 def of_everything(v):

@@ -10,7 +10,8 @@ from oracle import QUICK
 from pyscf.dft import libxc
 
 from pyscf_ipu.grid.xc_response import xc_kernel_vertex
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 pytestmark = pytest.mark.slow
 

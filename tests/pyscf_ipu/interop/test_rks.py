@@ -12,7 +12,8 @@ from pyscf.scf import addons, chkfile
 from pyscf.tools import cubegen
 
 from pyscf_ipu.interop import RKS
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 
 def water(atoms="H 0 0 1; O 0.1 0 0; H 0 1 0.1"):

@@ -8,7 +8,7 @@ from pyscf.dft.numint2c import NumInt2C
 from pyscf.scf import addons
 
 from pyscf_ipu import Molecule, Settings
-from pyscf_ipu.errors import InvalidMolecule, UnknownBasis
+from pyscf_ipu.base.errors import InvalidMolecule, UnknownBasis
 from pyscf_ipu.interop import RKS
 
 WATER = "O 0 0 0; H 0 0 1; H 0 1 0"

@@ -18,7 +18,8 @@ from pyscf_ipu.grid.xc_matrix import xc_functional_vertex
 from pyscf_ipu.kohn_sham.batch import sequential, side_by_side
 from pyscf_ipu.kohn_sham.program import energies
 from pyscf_ipu.shapes import conformer, tables
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 
 @functools.cache
@@ -162,7 +163,7 @@ def test_the_compute_sets_have_names():
 
 @pytest.mark.long
 def test_both_drivers_agree():
-    """Without the kernels for GPUs, with which `gpu/test_gpu_machine.py` shows the same."""
+    """Without the kernels for GPUs, with which `machines/test_gpu_machine.py` shows the same."""
     settings = Settings(xc="lda", grid_level=0)
     solver = Solver(settings)
     shape = solver.shape(HYDROGEN)

@@ -8,8 +8,8 @@ from rdkit import Chem
 from rdkit.Chem import rdDepictor, rdDistGeom
 
 from pyscf_ipu import Molecule, read_molecules
-from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 
 WATER = [[0.0, 0.0, 0.117], [0.0, 0.757, -0.469], [0.0, -0.757, -0.469]]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pyscf_ipu import rks
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 
 WATER = [[0.0, 0.0, 0.2], [0.0, 1.4, -0.9], [0.0, -1.4, -0.9]]
 

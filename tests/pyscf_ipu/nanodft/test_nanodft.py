@@ -11,32 +11,30 @@ import jax
 import numpy as np
 import pytest
 
-from pyscf_ipu import Settings
+from pyscf_ipu.base.errors import ConvergenceError, InvalidMolecule, UsageError
+from pyscf_ipu.commands.reference import pyscf_forces
 from pyscf_ipu.elements.atomic_grid import atomic_grid
-from pyscf_ipu.errors import ConvergenceError, InvalidMolecule, TooLarge
+from pyscf_ipu.molecule.named.geometries import GEOMETRIES, molecule_from_text
 from pyscf_ipu.nanodft import command as nanodft_command
 from pyscf_ipu.nanodft import dft, table
-from pyscf_ipu.nanodft import integrals as nanodft_integrals
-from pyscf_ipu.nanodft.dft import DEFAULT, FUNCTIONALS, EnergyParts, diis, forces, scf
-from pyscf_ipu.nanodft.integrals import engine_integrals, pyscf_integrals
-from pyscf_ipu.nanodft.molecules import GEOMETRIES, molecule_from_text
-from pyscf_ipu.nanodft.table import Reference, pyscf_forces, pyscf_result
-from pyscf_ipu.xc import FUNCTIONALS as ENGINE_FUNCTIONALS
-from pyscf_ipu.xc import functional
+from pyscf_ipu.nanodft.dft import DEFAULT, FUNCTIONALS, EnergyParts, Theory, diis, forces, scf
+from pyscf_ipu.nanodft.table import Reference, pyscf_result
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS as ENGINE_FUNCTIONALS
 
 WATER = molecule_from_text("O 0.1 0 0; H 0 0 1; H 0 0.9 0.2")  # without symmetry
 
 
 @pytest.fixture(scope="module")
 def benzene():
-    """The first command of the page, with this package's integrals."""
+    """The first command of the page."""
     cycles = []
     return scf(molecule_from_text("benzene"), on_cycle=cycles.append), cycles
 
 
 @pytest.fixture(scope="module")
 def water():
-    return scf(WATER, integrals="pyscf")
+    return scf(WATER)
 
 
 @pytest.fixture(scope="module")
@@ -77,26 +75,18 @@ def test_worked_magnitudes_are_true(benzene):
     assert found.mo_coeff.shape == (36, 36)
     assert "(N, 21) for C6H6" in source
     assert molecule_from_text("benzene").n_electrons == 42
-    text = inspect.getsource(nanodft_integrals)
-    assert f"{found.terms.nuclear_repulsion:.1f} Ha for C6H6" in text
-    assert f"{36**4 / 1e6:.1f} million numbers for benzene" in text
+    assert f"{found.terms.nuclear_repulsion:.1f} Ha for C6H6" in source
+    assert f"{36**4 / 1e6:.1f} million numbers for benzene" in source
 
 
-def test_the_file_is_short():
-    assert len(Path(dft.__file__).read_text().splitlines()) <= 300
+def test_the_file_is_short_and_holds_everything():
+    text = Path(dft.__file__).read_text()
+    assert len(text.splitlines()) <= 450
+    inside = re.findall(r"^from (pyscf_ipu\S*) import (.*)$", text, re.MULTILINE)
+    assert [names for _, names in inside] == ["ConvergenceError, UsageError", "Molecule"]
 
 
-def test_both_sources_give_the_same_integrals():
-    with jax.enable_x64(True):
-        positions = jax.numpy.asarray(WATER.positions)
-        ours, theirs = (
-            source(WATER, DEFAULT)(positions) for source in (engine_integrals, pyscf_integrals)
-        )
-    for name, value in ours._asdict().items():
-        np.testing.assert_allclose(value, getattr(theirs, name), rtol=0, atol=1e-9, err_msg=name)
-
-
-@pytest.mark.parametrize("name", ["lda", "blyp", "b3lyp", "b3lyp5"])
+@pytest.mark.parametrize("name", ["lda", "pbe", "pbe0", "blyp", "b3lyp", "b3lyp5"])
 def test_functionals_are_those_of_the_engine(name):
     rng = np.random.default_rng(1)
     rho = 10 ** rng.uniform(-8, 2, 200)
@@ -117,7 +107,7 @@ def test_every_functional_is_one_of_the_engine_s():
 
 
 def test_float32_is_float32(water):
-    found = scf(WATER, Settings(precision="float32", grid_level=0), "pyscf")
+    found = scf(WATER, Theory(precision="float32"))
     assert {x.dtype for x in (found.density, found.fock, found.mo_coeff)} == {np.dtype("float32")}
     assert found.energy == pytest.approx(water.energy, abs=1e-3)
     assert found.gap == pytest.approx(water.gap, abs=1e-3)
@@ -131,18 +121,9 @@ def test_the_fock_matrix_is_the_gradient_of_the_energy(water, water_reference):
 
 
 def test_forces_are_those_of_pyscf_with_the_response_of_the_grid(water, water_reference):
-    found = forces(WATER, water, integrals="pyscf")
+    found = forces(WATER, water)
     np.testing.assert_allclose(found, pyscf_forces(water_reference[0]), rtol=0, atol=1e-6)
     np.testing.assert_allclose(found.sum(0), 0, atol=1e-9)  # only because the grid moves along
-
-
-@pytest.mark.long
-def test_the_engines_integrals_can_be_differentiated():
-    hydrogen = molecule_from_text("H 0 0 0.1; H 0 0 0.8")
-    found = forces(hydrogen, scf(hydrogen), integrals="engine")
-    expected = pyscf_forces(pyscf_result(hydrogen, DEFAULT)[0])
-    assert np.abs(expected).max() > 0.01
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
 
 def test_diis_finds_the_mixture_without_error():
@@ -161,22 +142,26 @@ def test_diis_without_any_error_keeps_the_matrix():
 
 
 @pytest.mark.parametrize(
-    ("settings", "integrals", "words"),
+    ("level", "words"),
     [
-        (Settings(precision="mixed", grid_level=0), "engine", "has float64, float32"),
-        (DEFAULT, "libcint", "has engine, pyscf"),
+        (Theory(precision="mixed"), "has float64, float32"),
+        (Theory(xc="m06-2x"), "has hf, lda, pbe"),
+        (Theory(basis="x"), "PySCF has no basis 'x'"),
+        (Theory(basis="lanl2dz"), "core potential"),
+        (Theory(grid_level=10), "grid_level is 0 to 9"),
+        (Theory(max_cycles=0), "max_cycles 1 or more"),
     ],
 )
-def test_settings_that_are_refused(settings, integrals, words):
-    with pytest.raises(ValueError, match=words):
-        scf(WATER, settings, integrals)
+def test_levels_that_are_refused(level, words):
+    with pytest.raises(UsageError, match=words):
+        scf(molecule_from_text("hydrogen chloride"), level)
 
 
 def test_not_converged_and_too_large(monkeypatch):
     with pytest.raises(ConvergenceError, match=r"after 2 cycles .* raise max_cycles"):
-        scf(WATER, Settings(precision="float64", max_cycles=2, grid_level=0), "pyscf")
-    monkeypatch.setattr(dft, "available_bytes", lambda: 24 * 7**4 - 1)
-    with pytest.raises(TooLarge, match="7 AOs"):
+        scf(WATER, Theory(max_cycles=2))
+    monkeypatch.setattr(dft, "MOST_AOS", 6)
+    with pytest.raises(UsageError, match="7 AOs"):
         scf(WATER)
 
 
@@ -213,7 +198,7 @@ def command(monkeypatch, tmp_path, capsys):
 
 def test_the_command_prints_every_cycle_beside_pyscf(command):
     text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
-    code, out, err = command(text, "--xc", "hf", "--compare", "--integrals", "pyscf", "--forces")
+    code, out, err = command(text, "--xc", "hf", "--compare", "--forces")
     assert (code, err) == (0, "")
     assert "\x1b" not in out
     rows = [line.split() for line in out.splitlines()]
@@ -222,7 +207,7 @@ def test_the_command_prints_every_cycle_beside_pyscf(command):
     assert [int(row[0]) for row in cycles] == list(range(1, len(cycles) + 1))
     assert abs(float(cycles[0][-1])) > 1e-2 > 1e-6 > abs(float(cycles[-1][-1]))
     (reference,) = (row for row in rows if row and row[0] == "P")
-    _, expected = pyscf_result(WATER, Settings(precision="float64", xc="hf", grid_level=0))
+    _, expected = pyscf_result(WATER, Theory(xc="hf"))
     assert float(reference[1]) == pytest.approx(expected.energy, abs=1e-6)
     assert cycles[-1][1:8] == reference[1:8]
     assert "STO-3G" in out.upper()
@@ -248,7 +233,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(command, arguments):
 
 def test_a_loop_that_does_not_end_leaves_a_whole_table(command):
     text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
-    code, out, err = command(text, "--xc", "hf", "--integrals", "pyscf", "--max-cycles", "1")
+    code, out, err = command(text, "--xc", "hf", "--max-cycles", "1")
     assert code == 2
     assert out.count("\n") == 2
     assert out.endswith("\n"), "the sentence on stderr has a line of its own"
@@ -258,7 +243,7 @@ def test_a_loop_that_does_not_end_leaves_a_whole_table(command):
 def test_a_reference_that_did_not_converge_is_named(command, monkeypatch):
     monkeypatch.setattr(table, "PYSCF_CYCLES", 1)
     text = "O 0.1 0 0; H 0 0 1; H 0 0.9 0.2"
-    code, out, err = command(text, "--xc", "hf", "--compare", "--integrals", "pyscf", "--forces")
+    code, out, err = command(text, "--xc", "hf", "--compare", "--forces")
     assert (code, err) == (0, "")
     assert any(line.startswith("P? ") for line in out.splitlines())
     assert "PySCF did not converge in 1 cycles: row P? is where it stopped" in out

@@ -5,7 +5,7 @@ import pytest
 from oracle import SMALL, ground_state, small
 
 from pyscf_ipu import rks
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 
 NAMES = tuple(SMALL)
 MEV = 1e-3 / HARTREE_TO_EV

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pyscf_ipu as pi
-from pyscf_ipu.convergence import Convergence
+from pyscf_ipu.scf.convergence import Convergence
 
 pytestmark = pytest.mark.slow
 

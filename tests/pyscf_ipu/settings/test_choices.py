@@ -9,7 +9,7 @@ import pytest
 from pyscf.dft import gen_grid
 
 from pyscf_ipu import Settings
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.numerics.precision import ACCURACIES, PRECISIONS
 from pyscf_ipu.settings.choices import CHOICES, SPHERES
 

@@ -8,7 +8,7 @@ from oracle import WATER, mole_of
 from pyscf import dft, gto
 
 from pyscf_ipu import Settings, Solver, rks
-from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.base.errors import UnknownBasis
 
 
 def test_defaults_are_usable_and_hashable():

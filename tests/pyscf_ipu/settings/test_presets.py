@@ -9,7 +9,7 @@ from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.settings import PRESETS, preset
 from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
 from pyscf_ipu.solver.platform import size_limit
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 PAGE = Path(__file__).parents[3] / "docs" / "levels.md"
 

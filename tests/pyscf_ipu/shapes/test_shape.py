@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import METHYL_CHLORIDE, mole_of, small
 
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.atomic_grid import atomic_grid
 from pyscf_ipu.elements.basis import element_basis
-from pyscf_ipu.errors import InvalidMolecule
 from pyscf_ipu.shapes.shape import (
     count_ao,
     hydrogen_limits,

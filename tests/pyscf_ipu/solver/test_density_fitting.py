@@ -8,8 +8,8 @@ import pytest
 from oracle import small
 
 from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import InvalidMolecule
-from pyscf_ipu.scf.machine import HOST
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.machines.machine import HOST
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver.memory import fitting_bytes, program_bytes
 from pyscf_ipu.solver.rks_core import rks_core

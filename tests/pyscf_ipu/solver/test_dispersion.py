@@ -9,12 +9,12 @@ from oracle import HYDROGEN, ground_state, small
 
 import pyscf_ipu as pi
 from pyscf_ipu import Settings, Solver, rks
-from pyscf_ipu.dispersion.correction import correction
+from pyscf_ipu.api.calculator import Calculator
 from pyscf_ipu.interop import RKS
-from pyscf_ipu.interop.calculator import Calculator
 from pyscf_ipu.solver import shared
 from pyscf_ipu.solver import solver as solver_module
-from pyscf_ipu.suffixes import Dispersion
+from pyscf_ipu.xc.dispersion.correction import correction
+from pyscf_ipu.xc.suffixes.names import Dispersion
 
 pytestmark = pytest.mark.slow
 

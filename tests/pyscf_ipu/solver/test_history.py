@@ -5,7 +5,7 @@ import pytest
 from oracle import ground_state
 
 import pyscf_ipu as pi
-from pyscf_ipu.nanodft.molecules import molecule_from_text
+from pyscf_ipu.molecule.named.geometries import molecule_from_text
 from pyscf_ipu.settings import Settings
 
 pytestmark = pytest.mark.slow

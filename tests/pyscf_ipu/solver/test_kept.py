@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from pyscf_ipu.host import cache_folder
+from pyscf_ipu.base.host import cache_folder
 from pyscf_ipu.solver import kept
 
 

@@ -5,7 +5,8 @@ import pytest
 from oracle import HYDROGEN, WATER, ground_state
 
 from pyscf_ipu import Molecule, rks
-from pyscf_ipu.xc import FUNCTIONALS, functional
+from pyscf_ipu.xc.registry import functional
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
 pytestmark = pytest.mark.slow
 

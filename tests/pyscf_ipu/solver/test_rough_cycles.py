@@ -9,7 +9,7 @@ from oracle import mole_of, small
 from pyscf import dft
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 from pyscf_ipu import Settings, api, clear
-from pyscf_ipu.interop.calculator import Calculator
+from pyscf_ipu.api.calculator import Calculator
 from pyscf_ipu.solver import shared
 from pyscf_ipu.solver.shared import MOST, shared_solver
 

@@ -13,7 +13,7 @@ import pytest
 from oracle import HYDROGEN, SMALL, small
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
-from pyscf_ipu.errors import InvalidMolecule, TooLarge
+from pyscf_ipu.base.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.solver import platform
 from pyscf_ipu.solver.memory import program_bytes
 

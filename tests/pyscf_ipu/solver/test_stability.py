@@ -6,8 +6,8 @@ from oracle import OPTIMISED, mole_of, small
 from pyscf import dft
 
 from pyscf_ipu import Molecule, Settings, Solver, rks
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.solver import kept
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 
 pytestmark = pytest.mark.slow
 TETRAONE = "O=C1C(=O)C(=O)C1=O"

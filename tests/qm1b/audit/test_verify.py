@@ -19,8 +19,8 @@ from qm1b.audit.verify import write as write_audit
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import InputRecord, Manifest
-from qm1b.folder.tally import Tally
+from qm1b.folder.manifest.manifest import InputRecord, Manifest
+from qm1b.folder.manifest.tally import Tally
 from qm1b.reference.recompute import attempt, recompute
 from qm1b.rows.schema import Conformer, Result, Row
 from qm1b.settings import PRESETS, RunSettings

@@ -8,7 +8,7 @@ from fake_runs import recipe
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from qm1b.conformers import embed as conformers_embed
 from qm1b.conformers import embedding, rattle
 from qm1b.conformers.embed import embed

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from ase import units
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.errors import UserError

@@ -21,7 +21,7 @@ from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.formats import extxyz
 from qm1b.formats.load import load

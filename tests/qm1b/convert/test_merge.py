@@ -11,7 +11,7 @@ from qm1b.commands.generate import Generate, part_name
 from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
-from qm1b.work_units import Share
+from qm1b.folder.manifest.work_units import Share
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,13 @@ import yaml
 from fake_runs import frames
 
 import qm1b
-from qm1b.card.write import SPLITS
 from qm1b.cli import main
 from qm1b.commands.convert import SplitFormat
 from qm1b.convert.kinds import KINDS
 from qm1b.convert.split import FILES, NAMES, Fractions, side, split
 from qm1b.errors import UserError
 from qm1b.folder import shards
+from qm1b.report.card.write import SPLITS
 from qm1b.report.info import first_rows
 from qm1b.report.stats import collect
 

@@ -7,7 +7,7 @@ import pytest
 from fake_engine import Solver
 from fake_runs import fake_run
 
-from pyscf_ipu.errors import TooLarge
+from pyscf_ipu.base.errors import TooLarge
 from pyscf_ipu.molecule.molecule import Molecule
 from qm1b.commands.ending import outcome
 from qm1b.engine import ladder

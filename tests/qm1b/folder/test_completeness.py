@@ -10,19 +10,19 @@ import pytest
 from fake_runs import MANY, fake_run
 
 from qm1b.audit.invariants import Invariants
-from qm1b.card.facts import Statements
-from qm1b.card.write import write
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.split import Fractions, split
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.completeness import notice, ranges
+from qm1b.folder.manifest.work_units import Share
 from qm1b.folder.shard_folder import ShardFolder
+from qm1b.report.card.facts import Statements
+from qm1b.report.card.write import write
 from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
 from qm1b.storage.lock import locked
-from qm1b.work_units import Share
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 

@@ -12,7 +12,7 @@ from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.estimate import rate_of
 from qm1b.report.info import describe

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import qm1b
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.convert.export import export
 from qm1b.errors import UserError
 from qm1b.folder import shards

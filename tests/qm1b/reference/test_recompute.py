@@ -8,7 +8,7 @@ from pyscf import dft, gto, scf
 
 from pyscf_ipu.settings import Settings
 from qm1b.errors import UserError
-from qm1b.folder.manifest import Manifest
+from qm1b.folder.manifest.manifest import Manifest
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute, recompute_many
 from qm1b.rows.schema import Conformer
@@ -110,7 +110,8 @@ def test_the_level_of_a_manifest():
 
 
 def test_functionals_are_compared_by_libxc_id():
-    from pyscf_ipu.xc import FUNCTIONALS, functional
+    from pyscf_ipu.xc.registry import functional
+    from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
 
     for name in FUNCTIONALS:
         check_functional(name, functional(name).definition)

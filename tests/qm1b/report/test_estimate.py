@@ -9,7 +9,7 @@ from fake_runs import MANY, fake_run
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.tally import Tally
+from qm1b.folder.manifest.tally import Tally
 from qm1b.report.estimate import Rate, as_text, estimate, rate_of
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.report.published_filter import PublishedFilter
 from qm1b.report.stats import as_text, collect
 from qm1b.rows.batch import Batch

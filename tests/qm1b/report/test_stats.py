@@ -6,7 +6,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.folder import shards

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from fake_runs import CALM, LINES, fake_run
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b import load
 from qm1b.audit.invariants import Invariants
 from qm1b.cli import main
@@ -18,6 +18,7 @@ from qm1b.convert.importing import import_file
 from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
+from qm1b.folder.manifest.work_units import Share
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.process.display import Display
 from qm1b.reference import free_atoms
@@ -25,7 +26,6 @@ from qm1b.reference.free_atoms import disagreements, free_atom_energy
 from qm1b.report.info import describe
 from qm1b.rows.schema import FREE_ATOMS
 from qm1b.settings import PRESETS
-from qm1b.work_units import Share
 
 LEVEL = PRESETS["qm1b"]
 

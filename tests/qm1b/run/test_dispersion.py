@@ -11,22 +11,22 @@ import pytest
 from ase.io import read
 from fake_runs import LINES, conformer, fake_run, settings
 
-from pyscf_ipu.dispersion import correction as room
-from pyscf_ipu.dispersion.correction import correction
-from pyscf_ipu.errors import MissingPackage
+from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.units import HARTREE_TO_EV
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.dispersion import correction as room
+from pyscf_ipu.xc.dispersion.correction import correction
+from pyscf_ipu.xc.registry import functional
 from qm1b import load
 from qm1b.audit.invariants import ROW_CHECKS
 from qm1b.cli import main
-from qm1b.consumers import schnetpack
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
 from qm1b.engine.factory import DEFAULT, at_precisions
 from qm1b.engine.ladder import run_of
 from qm1b.errors import UserError
 from qm1b.folder import checksum, same, shards
+from qm1b.formats.consumers import schnetpack
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import mean_field, recompute
 from qm1b.rows.schema import VERSION

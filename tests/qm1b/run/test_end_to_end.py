@@ -6,7 +6,7 @@ import pytest
 from fake_runs import command
 from pyscf import dft, gto
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from qm1b.cli import main
 from qm1b.folder import shards
 

@@ -15,11 +15,9 @@ from optional_columns import (
     check_resumed_with_the_same_choice_only,
 )
 
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b import load
-from qm1b.card.facts import Statements
-from qm1b.card.write import write as write_card
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
@@ -27,6 +25,8 @@ from qm1b.engine.factory import DEFAULT, at_precisions
 from qm1b.engine.ladder import LADDER, run_of
 from qm1b.folder import same, shards
 from qm1b.reference.recompute import mean_field
+from qm1b.report.card.facts import Statements
+from qm1b.report.card.write import write as write_card
 from qm1b.report.info import describe
 from qm1b.rows.schema import VERSION
 from qm1b.settings import PRESETS

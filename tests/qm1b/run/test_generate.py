@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fake_runs import LINES, fake_run, settings
 
-from pyscf_ipu.errors import UnknownBasis
+from pyscf_ipu.base.errors import UnknownBasis
 from qm1b import inputs
 from qm1b.cli import main
 from qm1b.engine.messages import ProgramEvent

@@ -14,18 +14,18 @@ from optional_columns import (
 )
 
 import pyscf_ipu as pi
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.molecule.molecule import Molecule
-from pyscf_ipu.units import HARTREE_TO_EV
 from qm1b import load
 from qm1b.audit.invariants import ROW_CHECKS
-from qm1b.card.facts import Statements
-from qm1b.card.write import write as write_card
 from qm1b.cli import main
 from qm1b.convert.export import export
 from qm1b.convert.importing import import_file
 from qm1b.engine.factory import DEFAULT, at_precisions
 from qm1b.engine.ladder import LADDER, run_of
 from qm1b.folder import same, shards
+from qm1b.report.card.facts import Statements
+from qm1b.report.card.write import write as write_card
 from qm1b.report.info import describe
 from qm1b.rows.batch import Batch
 from qm1b.rows.schema import VERSION

@@ -12,9 +12,9 @@ from qm1b.commands.generate import Generate, run_settings
 from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
+from qm1b.folder.manifest.work_units import Share
 from qm1b.process.display import Display
 from qm1b.run.generate import Run, generate, with_padding
-from qm1b.work_units import Share
 
 
 def chosen(folder):

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 from fake_runs import MANY, fake_run
+from qm1b.software import versions as versions_module
 
 from qm1b.audit.verify import as_text, verify
-from qm1b.card.facts import gather
 from qm1b.cli import main
 from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
-from qm1b.folder.manifest import shard_attributes
+from qm1b.folder.manifest import sources
+from qm1b.folder.manifest.manifest import shard_attributes
+from qm1b.folder.manifest.work_units import Share
 from qm1b.process.display import Display
+from qm1b.report.card.facts import gather
 from qm1b.settings import fingerprint_of
-from qm1b.software import sources
-from qm1b.software import versions as versions_module
-from qm1b.work_units import Share
 
 ROOT = Path(__file__).parents[3]
 LOOP = ROOT / "pyscf_ipu" / "scf" / "loop.py"

@@ -11,10 +11,11 @@ from fake_runs import MANY, fake_run, flip, settings
 
 from qm1b.cli import main
 from qm1b.errors import UserError
-from qm1b.folder import manifest, same
+from qm1b.folder import same
 from qm1b.folder import shards as folder_shards
-from qm1b.folder.manifest import Manifest
-from qm1b.folder.tally import Tally
+from qm1b.folder.manifest import manifest
+from qm1b.folder.manifest.manifest import Manifest
+from qm1b.folder.manifest.tally import Tally
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
 from qm1b.storage.lock import locked

@@ -9,7 +9,8 @@ from fake_runs import MANY, drop_again, fake_run
 
 from qm1b.cli import main
 from qm1b.errors import UserError
-from qm1b.folder import manifest, same, shards
+from qm1b.folder import same, shards
+from qm1b.folder.manifest import manifest
 from qm1b.folder.run_folder import RunFolder
 from qm1b.rows.schema import RETRIABLE
 

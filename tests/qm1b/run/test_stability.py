@@ -11,7 +11,7 @@ from pyscf_ipu.settings import Settings
 from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.folder import checksum, same, shards
-from qm1b.manifest_schema import SETTINGS
+from qm1b.folder.manifest.manifest_schema import SETTINGS
 from qm1b.report.info import describe
 
 BORON = MANY + "\nCB(C)C\nCCB(C)C\nCB(O)O\n"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qm1b.errors import UserError
-from qm1b.work_units import Share, WorkPlan
+from qm1b.folder.manifest.work_units import Share, WorkPlan
 
 
 @given(st.integers(1, 300), st.integers(1, 20), st.integers(1, 9))

@@ -9,8 +9,8 @@ from fake_runs import recipe, settings
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.files.xyz import parse_frame as parse
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
 from qm1b import inputs
 from qm1b.conformers.embed import embed
 from qm1b.folder import shards

@@ -7,7 +7,7 @@ import pytest
 from fake_engine import Solver
 from fake_runs import settings
 
-from pyscf_ipu.errors import InvalidMolecule
+from pyscf_ipu.base.errors import InvalidMolecule
 from qm1b import inputs
 from qm1b.inputs import Record
 from qm1b.rows.schema import DROP_REASONS, Drop

@@ -8,7 +8,7 @@ import pytest
 from schnet_commands import RUN, SIZE, train, weights_of
 from toy_forces import toy, written
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from schnet.cli import main
 from schnet.runs import logs
 from schnet.runs.run_folder import RunFolder
@@ -65,7 +65,7 @@ def test_forces_are_predicted(forces_run, tmp_path, capsys):
     assert rows[1]["reason"].startswith("has S")
     from ase import Atoms
 
-    from schnet.calculator import SchNetCalculator
+    from schnet.runs.calculator import SchNetCalculator
 
     samples = next(open_source(smiles, None).parts())
     atoms = Atoms(samples[0].numbers, samples[0].positions_bohr * BOHR_TO_ANGSTROM)

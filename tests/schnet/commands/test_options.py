@@ -8,7 +8,7 @@ import pytest
 from packs import QM9, pyg_weights, qm9
 from schnet_commands import train
 
-from pyscf_ipu.units import HARTREE_TO_EV
+from pyscf_ipu.base.units import HARTREE_TO_EV
 from schnet.cli import main
 from schnet.commands.train import from_command_line
 from schnet.network.config import PAPER_OPTIMIZER, PAPER_SCHEDULE, PRESETS
@@ -90,7 +90,7 @@ def test_weights_of_pytorch_geometric_become_a_run(tmp_path, capsys):
 def test_the_calculator_moves_a_molecule_downhill(tmp_path):
     from ase import Atoms
 
-    from schnet.calculator import SchNetCalculator
+    from schnet.runs.calculator import SchNetCalculator
 
     out = tmp_path / "run"
     assert train(out, "--target", "energy", "--max-epochs", "1") == 0

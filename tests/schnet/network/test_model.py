@@ -8,7 +8,7 @@ import pytest
 from packs import SHAPE, TINY, graphs, network, output, packed, pyg_weights, qm9
 from scipy.spatial.transform import Rotation
 
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from schnet.network import pyg
 from schnet.network.config import PRESETS, ModelConfig
 from schnet.network.model import SchNet, count_parameters, pair_distances, shifted_softplus, smear

@@ -4,7 +4,7 @@ import pytest
 from listed_source import in_parts, joined, many, targets
 
 from qm1b.convert.split import Fractions
-from schnet.training.splitting import ByHash, Whole
+from schnet.sources.splitting import ByHash, Whole
 from schnet.training.streaming import Stream
 from schnet.training.subset import Subset
 

@@ -6,7 +6,7 @@ import pytest
 from listed_source import in_parts, many, targets
 
 from schnet.errors import UserError
-from schnet.training.splitting import Whole
+from schnet.sources.splitting import Whole
 from schnet.training.subset import Subset
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from pyscf_ipu.ipu import BOW, simulate
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
-from pyscf_ipu.xc import functional
+from pyscf_ipu.xc.registry import functional
 
 POINT = np.ones((1, 6), np.float32)
 

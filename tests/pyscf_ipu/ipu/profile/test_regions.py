@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pyscf_ipu.errors import TileMemoryError
+from pyscf_ipu.base.errors import TileMemoryError
 from pyscf_ipu.ipu.profile.regions import Memory
 
 LIMIT, CODE = 624 * 1024, 208 * 1024

@@ -10,7 +10,7 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.sharding import PartitionSpec
 
-from pyscf_ipu.errors import UsageError
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu import BOW
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Pricing
 from pyscf_ipu.ipu.pricing.rules import RULES

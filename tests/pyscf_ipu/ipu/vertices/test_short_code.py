@@ -7,9 +7,9 @@ import pytest
 
 from pyscf_ipu import Molecule, Settings
 from pyscf_ipu.ipu import BOW, memory_of
-from pyscf_ipu.ipu.algorithms.families import family_plan
-from pyscf_ipu.ipu.algorithms.family_eri import family_supermatrix
-from pyscf_ipu.ipu.spread.turns import code_bytes
+from pyscf_ipu.ipu.engine.algorithms.families import family_plan
+from pyscf_ipu.ipu.engine.algorithms.family_eri import family_supermatrix
+from pyscf_ipu.ipu.engine.spread.turns import code_bytes
 from pyscf_ipu.ipu.vertices.cycles import count
 from pyscf_ipu.ipu.vertices.short_code import SHORT
 from pyscf_ipu.numerics.boys import PLAIN

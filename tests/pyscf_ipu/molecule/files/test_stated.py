@@ -5,7 +5,7 @@ import pytest
 from fake_engine import Solver
 
 from pyscf_ipu import InvalidMolecule, Molecule
-from pyscf_ipu.units import BOHR_TO_ANGSTROM
+from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from qm1b.inputs import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening.limits import Limits

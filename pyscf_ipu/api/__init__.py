@@ -1,0 +1,1 @@
+"""The functions that users call: energies, forces, minima, frequencies, derivatives."""

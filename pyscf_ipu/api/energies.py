@@ -1,0 +1,172 @@
+"""`rks`: energies and orbitals of one molecule or of a mixed list, in one call."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+
+from pyscf_ipu.api.advice import explains_keywords
+from pyscf_ipu.base.errors import ConvergenceError, UsageError
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.results.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
+from pyscf_ipu.settings import LevelKeywords, Settings
+from pyscf_ipu.solver.batches import Wanted, molecule_list, results
+from pyscf_ipu.solver.shared import shared_solver
+from pyscf_ipu.solver.solver import Solver
+
+
+@explains_keywords
+def rks(
+    molecules: Molecule | Sequence[Molecule],
+    *,
+    throw: bool = False,
+    orbitals: bool = False,
+    forces: bool = False,
+    stability: bool = False,
+    history: bool = False,
+    workers: int | None = None,
+    solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
+) -> RKSResult:
+    """Restricted Kohn-Sham (or Hartree-Fock) energies.
+
+    One program is compiled per shape of molecule, and kept: in this process until `clear`, and on
+    disk (see `enable_disk_cache`).  The level of theory is given by name; what is left out, or
+    None, is the solver's, or the default.
+
+    Args:
+        molecules: one Molecule, or a list that may mix molecules of any shape.
+        basis: a PySCF basis-set name (s to f shells; H to Kr); default "sto-3g".
+        xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5", "pbe0", or another one of
+            `pyscf_ipu.xc.FUNCTIONALS`, such as "wb97x"; with a suffix for dispersion, D3(BJ)
+            "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
+        grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
+            of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
+            points of each sphere, for example (75, 302).
+        precision: "float32" (default), "mixed" (float32 SCF, float64 energy) or "float64".
+        cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
+        max_cycles: SCF cycles at most, and as many more after a second start; the same for each of
+            the other starts that follow where the gap is small; default 50.
+        prune: leave out grid points as PySCF does (default True), or keep all.
+        grid_kind: "pyscf" (default), or "gaussian" for Gaussian's grid before its pruning.
+        jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for
+            shapes of more than 128 AOs.
+        fixed_cycles: do exactly this many cycles; default 0, to end when converged.
+        accuracy: what is to be right: "energy" alone, "orbitals" too, or all "properties"
+            (default), which forces need.
+        first_cycles: integrate on few grid points in most cycles, "coarse" (default), or on all of
+            them, "full".
+        throw: raise on the first molecule that is invalid or does not converge.
+        orbitals: also return mo_coeff and density_matrix.
+        forces: also return forces; a second program per shape.
+        stability: follow instabilities of the orbitals to the lowest state and also return `stable`
+            and `followed`; another program per shape.  Its calls take up to twice as long, and
+            several times as long where there is an instability to follow.
+        history: also return energy, commutator and gap of every SCF cycle, by another program.
+        workers: batches of a list that are computed at the same time; default: one per core that
+            this process may use.  Results do not depend on it.
+        solver: a `Solver` of your own; default: the one that all calls at these settings share.
+
+    Raises:
+        UsageError: (a ValueError) a setting cannot be used, or `history` goes with `stability`.
+        InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
+            "invalid: ..." and energy NaN.
+        ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
+            the precision cannot hold.
+        ImportError: the package of a dispersion correction is missing.
+    """
+    alone = isinstance(molecules, Molecule)
+    mols = molecule_list(molecules)
+    solver = solver_for(solver, **level)
+    if history and not solver.settings.history:
+        solver = shared_solver(replace(solver.settings, history=True))
+    if stability and (solver.settings.history or solver.settings.fixed_cycles):
+        raise UsageError(
+            "stability=True runs several SCFs, so it cannot be combined with history=True or "
+            "fixed_cycles: leave one out"
+        )
+    if forces:
+        solver.settings.check_forces()
+    wanted = Wanted(orbitals, forces, stability)
+    rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
+    if throw:
+        _throw_unconverged(rows, mols, solver.settings)
+    return rows[0] if alone else stacked(rows, orbitals, forces, stability=stability)
+
+
+@explains_keywords
+def forces(
+    molecules: Molecule | Sequence[Molecule],
+    *,
+    throw: bool = False,
+    workers: int | None = None,
+    solver: Solver | None = None,
+    **level: Unpack[LevelKeywords],
+) -> np.ndarray | list[np.ndarray]:
+    """Forces on the nuclei, -dE/dR: [A, 3] in Hartree/Bohr; a list of them for a list.
+
+    Arguments and errors are those of `rks`; `rks(..., forces=True)` returns the same together with
+    energies and everything else.  The derivative is that of the energy as computed: AOs, grid
+    points and grid weights move with the nuclei (P. Pulay, Mol. Phys. 17, 197 (1969),
+    doi:10.1080/00268976900100941).  Forces are NaN for a molecule that did not converge, and for
+    an invalid one in a list.
+    """
+    row = rks(molecules, throw=throw, forces=True, workers=workers, solver=solver, **level)
+    return row.forces  # type: ignore[return-value]
+
+
+@explains_keywords
+def solver_for(solver: Solver | None, **level: Unpack[LevelKeywords]) -> Solver:
+    """The given solver, or the shared one of a level of theory.
+
+    Args:
+        solver: None for the shared one.
+        level: what is given of it, by the names of `Settings`.
+
+    Raises:
+        TypeError: the solver is not a Solver.
+        UsageError: a setting contradicts the solver, or cannot be used.
+    """
+    given = {name: value for name, value in level.items() if value is not None}
+    if solver is None:
+        return shared_solver(Settings.from_dict(given))
+    if not isinstance(solver, Solver):
+        raise TypeError(f"solver is a {type(solver).__name__}: give a pyscf_ipu.Solver, or none")
+    asked = replace(solver.settings, **given)
+    for name in given:
+        made_with = getattr(solver.settings, name)
+        if getattr(asked, name) != made_with:
+            raise UsageError(
+                f"{name}={getattr(asked, name)!r} contradicts the solver, which was made with "
+                f"{name}={made_with!r}: leave one of them out"
+            )
+    return solver
+
+
+def ill_conditioned(row: RKSResult, settings: Settings) -> str:
+    """What is wrong with a molecule of that status, and what to do."""
+    levels = replace(settings, accuracy="orbitals").numerics
+    enough = settings.accuracy == "properties" and levels.holds(float(row.overlap_smallest))
+    only = ", or Settings(accuracy='orbitals') for energies and gaps alone" if enough else ""
+    return (
+        f"ended as {row.status}: the smallest eigenvalue of the overlap of {settings.basis} is "
+        f"{row.overlap_smallest:.1e}, and precision={settings.precision!r} needs "
+        f"{settings.numerics.least_overlap:.0e}: use precision='mixed' or 'float64', or a smaller "
+        f"basis without diffuse functions{only}"
+    )
+
+
+def _throw_unconverged(
+    found: list[MoleculeResult], mols: list[Molecule], settings: Settings
+) -> None:
+    for i, (row, mol) in enumerate(zip(found, mols, strict=True)):
+        if row.status == ILL_CONDITIONED:
+            raise ConvergenceError(f"molecule {i} ({mol!r}) {ill_conditioned(row, settings)}")
+        if not row.converged:
+            raise ConvergenceError(
+                f"molecule {i} ({mol!r}) ended as {row.status} after {row.cycles} cycles, "
+                f"commutator {row.commutator_norm:.1e} Hartree, with "
+                f"max_cycles={settings.max_cycles}: raise it, look for the lowest state "
+                "(stability=True), or check the geometry"
+            )

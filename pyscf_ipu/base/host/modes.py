@@ -1,0 +1,46 @@
+"""JAX as this package's programs need it, whatever mode the caller has put it into."""
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
+
+from pyscf_ipu.base.errors import UsageError
+
+
+@contextmanager
+def plain_jax() -> Iterator[None]:
+    """Compile and run inside the block as outside of every mode of JAX.
+
+    Inside somebody's `jax.jit`, molecules are numbers and are computed at once; a program that is
+    compiled cannot run under `jax.disable_jit`; arrays move to the device and back although
+    `jax.transfer_guard` forbids it to the caller's own code.
+
+    Raises:
+        UsageError: as `refuse_fork`.
+    """
+    refuse_fork()
+    compiled, free = jax.disable_jit(False), jax.transfer_guard("allow")
+    with compiled, free, jax.ensure_compile_time_eval():
+        yield
+
+
+def refuse_fork() -> None:
+    """Raise UsageError in a child by fork of a process that has computed.
+
+    XLA's threads do not live in the child, which would wait for them for ever.
+    """
+    if _first_process() != os.getpid():
+        raise UsageError(
+            "this process was forked from one that has computed already, and XLA's threads do not "
+            'survive a fork: start processes with multiprocessing.get_context("spawn"), or call '
+            "pyscf_ipu in the children only"
+        )
+
+
+@functools.cache
+def _first_process() -> int:
+    """The process that computed first; children by fork inherit the answer."""
+    return os.getpid()

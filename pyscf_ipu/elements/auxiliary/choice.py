@@ -1,0 +1,81 @@
+"""The auxiliary functions of an element: those that PySCF's `density_fit()` takes by default.
+
+PySCF looks a set up by the name of the AO basis and the functional (one for Coulomb and exchange
+for hybrids, one for Coulomb alone else), and makes even-tempered functions where it finds none
+(`pyscf.df.addons`; F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p).
+"""
+
+import functools
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from pyscf import gto
+from pyscf.df import addons
+
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.elements.basis import radial_functions
+from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis
+from pyscf_ipu.elements.spellings import SYMBOLS
+
+MAX_L = 4
+
+
+@dataclass(frozen=True)
+class AuxiliaryShell:
+    """One contracted shell."""
+
+    l: int
+    exponents: Float[np.ndarray, " K"]
+    """In 1/Bohr^2, the largest contribution first where PySCF has it so."""
+    coefficients: Float[np.ndarray, " K"]
+    """Of r^l exp(-a r^2), normalisation included."""
+
+
+@functools.cache
+def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, ...]:
+    """The shells of an element, by angular momentum, the deepest contraction first.
+
+    Args:
+        number: atomic number.
+        basis: name of the AO basis.
+        xc: the functional as PySCF calls it, "hf" for Hartree-Fock.
+
+    Raises:
+        InvalidMolecule: PySCF has no set for the element, or one beyond g shells.
+    """
+    name = SYMBOLS[number]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = _pyscf_auxiliary(number, basis, xc)
+    except UNREADABLE as error:
+        raise InvalidMolecule(
+            f"there is no auxiliary basis for {name} beside {basis!r}: use jk='exact', or another "
+            "basis"
+        ) from error
+    shells = [radial_functions(found, i) for i in range(found.nbas)]
+    if max(l for l, *_ in shells) > MAX_L:
+        raise InvalidMolecule(
+            f"the auxiliary basis of {name} beside {basis!r} has shells beyond g: use jk='exact', "
+            "or another basis"
+        )
+    single = [AuxiliaryShell(l, a, c[:, i]) for l, a, c in shells for i in range(c.shape[1])]
+    return tuple(sorted(single, key=lambda s: (s.l, -len(s.exponents))))
+
+
+def _pyscf_auxiliary(number: int, basis: str, xc: str) -> gto.Mole:
+    """One atom with the auxiliary functions of `density_fit()`."""
+    atom = gto.M(
+        atom=[[SYMBOLS[number], (0.0, 0.0, 0.0)]],
+        basis=pyscf_basis(basis, [number]),
+        spin=number % 2,
+        verbose=0,
+    )
+    chosen = None
+    if isinstance(atom.basis, str):
+        chosen = addons.predefined_auxbasis(atom, atom.basis, xc)
+    if isinstance(chosen, str):
+        gto.basis.load(chosen, SYMBOLS[number])  # raises where `make_auxmol` would print, too
+    return addons.make_auxmol(atom, chosen)

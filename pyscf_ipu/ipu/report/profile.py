@@ -1,0 +1,64 @@
+"""The result of `simulate`: the data, and the reports that present it."""
+
+import json
+from pathlib import Path
+
+from pyscf_ipu.base.host.temporaries import write_text
+from pyscf_ipu.ipu.findings.figures import to_dict
+from pyscf_ipu.ipu.findings.pipelines import SHOWN, Pipeline, pipeline
+from pyscf_ipu.ipu.findings.rates import Rate, rates
+from pyscf_ipu.ipu.profile.data import ProfileData
+from pyscf_ipu.ipu.report.html import page
+from pyscf_ipu.ipu.report.summary import summary
+from pyscf_ipu.ipu.report.trace import trace
+
+
+class Profile(ProfileData):
+    """The priced run of one program, with its reports."""
+
+    def summary(self) -> str:
+        """The profile as text for the terminal, of at most 100 columns."""
+        return summary(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything, in types that JSON has."""
+        return to_dict(self)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """`to_dict` as text; written to `path` if one is given."""
+        text = json.dumps(self.to_dict())
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def rates(self) -> dict[str, Rate]:
+        """Flops, bytes, shares of the peaks and what holds it up, of the program and each stage."""
+        return rates(self)
+
+    def pipeline(self, micro_batches: int = SHOWN) -> Pipeline | None:
+        """The program with this many micro-batches; None if it has no stages (`on_ipu`)."""
+        return pipeline(self, micro_batches)
+
+    def to_html(self, path: str | Path, other: ProfileData | None = None) -> None:
+        """Write a report for the browser, as one file.
+
+        Args:
+            path: The file.
+            other: A second profile. The report then begins with a comparison, in which it is B.
+        """
+        write_text(path, page(self, other))
+
+    def to_trace(self, path: str | Path, max_events: int = 200_000) -> None:
+        """Write a trace for Perfetto.
+
+        Args:
+            path: The file.
+            max_events: The most steps and loops in it. A loop for which there is no room becomes
+                one event with args {"repeats": n}. If that is not enough, one last event with args
+                {"steps": n} stands for the end of the program.
+
+        Raises:
+            ValueError: `max_events` is less than 1.
+        """
+        text = json.dumps(trace(self, max_events), separators=(",", ":"), allow_nan=False)
+        write_text(path, text)

@@ -1,0 +1,1 @@
+"""Molecules by name, and what the argument MOLECULE of a command means."""

@@ -1,0 +1,100 @@
+"""Molden and cube files, by PySCF's writers, which know the order of AOs in each format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.host.temporaries import replacing
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.results.entries import Values
+from pyscf_ipu.settings import Settings
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+ORBITALS = ("density", "homo", "lumo")
+"""What a cube file can hold by name."""
+
+
+def mole_of(molecule: Molecule, settings: Settings) -> Mole:
+    """The molecule for PySCF, with the basis set of the settings."""
+    return settings.pyscf_mole(molecule.numbers, molecule.positions, molecule.charge)
+
+
+def write_molden(values: Values, path: Path) -> None:
+    """Write all orbitals of one molecule; see `Keepable.to_molden`."""
+    from pyscf.tools import molden
+
+    _check(values, path)
+    energies = values["mo_energy"]
+    occupied = np.arange(len(energies)) < _n_occupied(values)
+    mole = mole_of(values["molecule"], values["settings"])
+    with replacing(path) as file:
+        molden.from_mo(
+            mole,
+            file.name,
+            _functions(mole, values["settings"]) @ values["mo_coeff"],
+            ene=energies,
+            occ=np.where(occupied, 2.0, 0.0),
+        )
+
+
+def write_cube(values: Values, path: Path, what: str | int, points: int) -> None:
+    """Write the density or an orbital of one molecule; see `Keepable.to_cube`."""
+    from pyscf.tools import cubegen
+
+    _check(values, path)
+    if points < 2:
+        raise UsageError(f"points={points}: give at least 2 points per direction")
+    mole = mole_of(values["molecule"], values["settings"])
+    functions = _functions(mole, values["settings"])
+    grid = {"nx": points, "ny": points, "nz": points}
+    if what == "density":
+        density = functions @ values["density_matrix"] @ functions.T
+        with replacing(path) as file:
+            cubegen.density(mole, file.name, density, **grid)
+        return
+    orbital = functions @ values["mo_coeff"][:, _orbital(values, what)]
+    with replacing(path) as file:
+        cubegen.orbital(mole, file.name, orbital, **grid)
+
+
+def _functions(mole: Mole, settings: Settings) -> np.ndarray:
+    """The AOs of a result in terms of those that PySCF's molecule has: [N of PySCF, N]."""
+    from pyscf_ipu.elements.cartesian import MIXED
+    from pyscf_ipu.elements.mixed import mixed_functions
+
+    return mixed_functions(mole) if settings.cart == MIXED else np.eye(mole.nao)
+
+
+def _orbital(values: Values, what: str | int) -> int:
+    n, homo = values["mo_coeff"].shape[1], _n_occupied(values) - 1
+    index = {"homo": homo, "lumo": homo + 1}.get(what, what) if isinstance(what, str) else what
+    if not isinstance(index, int) or not 0 <= index < n:
+        raise UsageError(
+            f"there is no orbital {what!r}: give {', '.join(map(repr, ORBITALS))}, or a number "
+            f"from 0 to {n - 1}"
+        )
+    return index
+
+
+def _n_occupied(values: Values) -> int:
+    return values["molecule"].n_electrons // 2
+
+
+def _check(values: Values, path: Path) -> None:
+    """Raise UsageError where there is nothing to write, or no folder to write into."""
+    if values["molecule"] is None or values["settings"] is None:
+        raise UsageError("this result does not know its molecule: take one that rks has returned")
+    if values["status"].startswith("invalid"):
+        raise UsageError(
+            f"there are no orbitals, the molecule was not computed: {values['status']}"
+        )
+    if values["mo_coeff"] is None:
+        raise UsageError("this result has no orbitals: compute it with rks(..., orbitals=True)")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}; make it first")

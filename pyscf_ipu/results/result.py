@@ -1,0 +1,289 @@
+"""Results on the host: NumPy arrays in float64, atoms and AOs in the order the user gave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+from jaxtyping import PyTree
+
+from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
+from pyscf_ipu.kohn_sham.program import Solution
+from pyscf_ipu.molecule.molecule import Molecule
+from pyscf_ipu.numerics.two_words import to_float64
+from pyscf_ipu.results.keepable import Keepable
+from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes import conformer
+from pyscf_ipu.shapes.shape import Shape, count_ao
+from pyscf_ipu.xc.dispersion.correction import correction
+
+Number = TypeVar("Number")
+Whole = TypeVar("Whole")
+Truth = TypeVar("Truth")
+Rows = TypeVar("Rows")
+Text = TypeVar("Text")
+
+ILL_CONDITIONED = "ill_conditioned"
+FAR_HARTREE = 0.1
+"""With a larger commutator the last density is no approach to an end: charges of 5 e and gaps of
+70 Hartree were seen beyond, and nothing odd below."""
+OF_DENSITY = ("energy", "homo", "lumo", "gap", "dipole", "mo_energy", "mulliken_charges")
+"""What such a density says nothing about."""
+TERM_NAMES: tuple[str, ...] = EnergyTerms._fields
+NUMBERS = (
+    "energy",
+    "homo",
+    "lumo",
+    "gap",
+    "commutator_norm",
+    "energy_std",
+    "overlap_smallest",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
+    """One molecule (scalars), or a list of B molecules (leading axis B, in the order given).
+
+    What has another length for every molecule is a sequence of B arrays for a list.
+    """
+
+    energy: Number
+    """Hartree, with dispersion if the level has it; NaN where the status is not a result.
+
+    It, levels, dipole and charges are NaN, too, where an SCF ends far from any solution: with a
+    commutator of more than 0.1 Hartree."""
+    homo: Number
+    """Hartree."""
+    lumo: Number
+    """Hartree; NaN where there is no empty orbital."""
+    gap: Number
+    """Hartree; NaN where there is no empty orbital."""
+    dipole: np.ndarray
+    """[3] or [B, 3], e Bohr, about the origin of the coordinates."""
+    converged: Truth
+    """Whether energy and commutator met the precision's thresholds (in float32 a commutator that
+    has stopped shrinking counts below 2e-4 Hartree), and the precision can hold the basis."""
+    cycles: Whole
+    """SCF cycles used, of all starts; with stability=True those of the SCF that counts; in "mixed"
+    those in float64 where it needed them."""
+    commutator_norm: Number
+    """Largest element of the last commutator [F, D], Hartree."""
+    energy_std: Number
+    """Standard deviation of the last five cycle energies of the start that counts, Hartree."""
+    overlap_smallest: Number
+    """Smallest eigenvalue of the overlap matrix, without unit; in float32 to about 1e-6."""
+    n_dropped: Whole
+    """Eigenvectors of the overlap matrix that were left out, with eigenvalues up to 1e-6 (float64
+    and mixed)."""
+    energy_terms: dict[str, Number]
+    """Parts of the energy, Hartree, by name; they and `dispersion` add up to it."""
+    status: Text
+    """"converged", "not_converged", "ill_conditioned", "nan" or "invalid: ...".
+
+    Ill-conditioned: the AOs are too nearly dependent for the precision; the numbers are wrong."""
+    mo_energy: Rows
+    """[N] Hartree, ascending; [N - n_dropped] where vectors were left out, as in PySCF."""
+    mulliken_charges: Rows
+    """[A] e, in the order of the atoms."""
+    jk: Text | None = None
+    """How electron repulsion was computed: "exact" or "ri" (density fitting); "" if it was not."""
+    dispersion: Number | None = None
+    """The part of the energy, Hartree, that a correction such as D3(BJ) has added; None if the
+    level has none.  The forces have its part, too."""
+    mo_coeff: Rows | None = None
+    """[N, N - n_dropped] in PySCF's AO order if asked for (orbitals=True), else None."""
+    density_matrix: Rows | None = None
+    """[N, N] in PySCF's AO order if asked for (orbitals=True), else None."""
+    forces: Rows | None = None
+    """[A, 3] -dE/dR in Hartree/Bohr if asked for (forces=True), else None; NaN unless the status
+    is "converged"."""
+    stable: Truth | None = None
+    """Whether no rotation of the orbitals lowers the energy, if asked for (stability=True), else
+    None; False unless the status is "converged"."""
+    followed: Whole | None = None
+    """Lower states that were found by following an instability, if asked for, else None."""
+    history: PyTree = None
+    """Of every SCF cycle, by name, if asked for (history=True), else None: `energy`,
+    `commutator_norm` and `gap`, each [cycles] in Hartree; in "mixed" those of float32."""
+    molecule: Molecule | list[Molecule | None] | None = None
+    """What was computed; a list of B for a list."""
+    settings: Settings | None = None
+    """The level of theory; None for an empty list."""
+
+
+class MoleculeResult(RKSResult[float, np.int64, np.bool_, np.ndarray, str]):
+    """The result of a single molecule: the fields of `RKSResult` without an axis B."""
+
+
+def from_solution(
+    found: tuple[Solution, np.ndarray | None],
+    mol: Molecule,
+    shape: Shape,
+    settings: Settings,
+    orbitals: bool,
+    stability: bool,
+) -> MoleculeResult:
+    """One molecule's result: words added up in float64, no padding, AOs in PySCF's order.
+
+    Args:
+        found: what the programs of energies and, unless None, gradients gave.
+        mol: the molecule.
+        shape: its shape.
+        settings: the level of theory; its dispersion is added here.
+        orbitals: whether to give mo_coeff and density_matrix.
+        stability: whether the program followed instabilities.
+    """
+    out, gradient = found
+    n = count_ao(mol.numbers, settings.basis, settings.cart)
+    terms = [np.float64(to_float64(t)) for t in out.terms]
+    n_kept = n - int(out.n_dropped)
+    mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
+    occupied = mol.n_electrons // 2
+    cycles = int(out.cycles)
+    energies = to_float64(out.energies)
+    energies = energies[energies != np.inf]  # inf beyond the cycles that this start had
+    finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
+    held = bool(settings.numerics.holds(float(out.overlap_smallest)))
+    converged = bool(out.converged) and finite and held
+    # Coordinates were centred; a charged molecule's dipole moment notices.
+    dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
+    atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
+    kind = settings.dispersion
+    added = correction(kind, mol.numbers, mol.positions, charge=mol.charge)
+    forces = None
+    if gradient is not None:
+        forces = added.forces - np.asarray(gradient, np.float64)[atoms]
+        forces = np.where(converged, forces, np.nan)
+    coefficients = density = None
+    if orbitals:
+        order = conformer.ao_order(mol, shape, settings)
+        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
+        density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    homo = mo_energy[occupied - 1]
+    lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
+    row = MoleculeResult(
+        energy=np.float64(sum(terms) + added.energy),
+        homo=homo,
+        lumo=lumo,
+        gap=lumo - homo,
+        dipole=dipole,
+        converged=np.bool_(converged),
+        cycles=np.int64(cycles),
+        commutator_norm=np.float64(out.commutator),
+        energy_std=float(np.std(energies)) if energies.size else float("nan"),
+        overlap_smallest=np.float64(out.overlap_smallest),
+        n_dropped=np.int64(out.n_dropped),
+        energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
+        status=_status(converged, held, finite),
+        mo_energy=mo_energy,
+        mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
+        jk=settings.form(shape.n_ao),
+        dispersion=None if kind is None else np.float64(added.energy),
+        mo_coeff=coefficients,
+        density_matrix=density,
+        forces=forces,
+        stable=np.bool_(out.stable and converged) if stability else None,
+        followed=np.int64(out.followed) if stability else None,
+        history=_history(out, cycles, added.energy, has_gap=bool(np.isfinite(lumo))),
+        molecule=mol,
+        settings=settings,
+    )
+    return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _without_density(row: MoleculeResult) -> MoleculeResult:
+    """NaN in what a density far from any solution says."""
+    terms = dict.fromkeys(row.energy_terms, np.float64("nan"))
+    nothing = {name: getattr(row, name) * np.nan for name in OF_DENSITY}
+    return replace(row, energy_terms=terms, **nothing)
+
+
+def _history(
+    out: Solution, cycles: int, dispersion: float, has_gap: bool
+) -> dict[str, np.ndarray] | None:
+    """The cycles that there were, in float64; none if "mixed" restarted in float64."""
+    if out.history is None:
+        return None
+    if np.isposinf(out.history.energy.hi[:1]).any():
+        cycles = 0
+    gap = np.asarray(out.history.gap, np.float64)
+    found = {
+        "energy": to_float64(out.history.energy) + dispersion,
+        "commutator_norm": np.asarray(out.history.commutator, np.float64),
+        "gap": gap if has_gap else np.full_like(gap, np.nan),
+    }
+    return {name: values[:cycles] for name, values in found.items()}
+
+
+def _status(converged: bool, held: bool, finite: bool) -> str:
+    """The status of a molecule that was computed.
+
+    Args:
+        converged: nothing is wrong.
+        held: the precision can hold the basis; see `Precision.holds`.
+        finite: all numbers are.
+    """
+    if converged:
+        return "converged"
+    if not finite:
+        return "nan"
+    return "not_converged" if held else ILL_CONDITIONED
+
+
+def invalid(reason: str, n_atoms: int) -> MoleculeResult:
+    """The result of a molecule that was not computed; NaN in every number."""
+    nan, nothing = np.float64("nan"), np.zeros((0, 0))
+    return MoleculeResult(
+        **dict.fromkeys(NUMBERS, nan),
+        dipole=np.full(3, nan),
+        converged=np.bool_(False),
+        cycles=np.int64(0),
+        n_dropped=np.int64(0),
+        energy_terms=dict.fromkeys(TERM_NAMES, nan),
+        status=f"invalid: {reason}",
+        mo_energy=np.zeros(0),
+        mulliken_charges=np.full(n_atoms, nan),
+        jk="",
+        dispersion=nan,
+        mo_coeff=nothing,
+        density_matrix=nothing,
+        forces=np.full((n_atoms, 3), nan),
+        stable=np.bool_(False),
+        followed=np.int64(0),
+    )
+
+
+def stacked(
+    results: Sequence[MoleculeResult],
+    orbitals: bool = False,
+    forces: bool = False,
+    stability: bool = False,
+) -> RKSResult:
+    """Results of single molecules as one, with a leading axis B; B may be 0."""
+
+    def column(name: str, dtype: type = np.float64) -> np.ndarray:
+        return np.array([getattr(one, name) for one in results], dtype)
+
+    rows = ["status", "jk", "mo_energy", "mulliken_charges", "molecule"]
+    rows += ["mo_coeff", "density_matrix"] * orbitals + ["forces"] * forces
+    if any(one.history is not None for one in results):
+        rows.append("history")
+    fields: dict[str, PyTree] = {name: [getattr(one, name) for one in results] for name in rows}
+    fields |= {name: column(name) for name in NUMBERS}
+    if stability:
+        fields |= {"stable": column("stable", bool), "followed": column("followed", np.int64)}
+    settings = results[0].settings if results else None
+    if settings is not None and settings.dispersion is not None:
+        fields["dispersion"] = column("dispersion")
+    terms = np.array([[one.energy_terms[name] for name in TERM_NAMES] for one in results])
+    terms = terms.reshape(len(results), len(TERM_NAMES))
+    return RKSResult(
+        **fields,
+        dipole=column("dipole").reshape(len(results), 3),
+        converged=column("converged", bool),
+        cycles=column("cycles", np.int64),
+        n_dropped=column("n_dropped", np.int64),
+        energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
+        settings=settings,
+    )

@@ -1,0 +1,189 @@
+"""From a saddle of the energy down to a minimum, by second-order steps in a trust region.
+
+The radius grows with steps that succeed and shrinks with those that do not (R. Fletcher, Practical
+Methods of Optimization, 1987, chapter 5).
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Bool
+
+from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
+from pyscf_ipu.numerics.precision import Precision
+from pyscf_ipu.numerics.products import product
+from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.scf.orbitals import (
+    density_of,
+    is_padding,
+    left_out,
+    length,
+    reorthonormalise,
+    similar,
+)
+from pyscf_ipu.scf.run import EnergySum, Fock
+from pyscf_ipu.scf.stability.rotation import (
+    UNSTABLE_HARTREE,
+    Field,
+    Response,
+    Rotation,
+    lowest_rotation,
+)
+
+STEPS = 30
+"""Steps at most, refused ones included."""
+RADIUS, SHORTEST, LONGEST = 0.3, 1e-3, 0.8
+"""Radians over all rotations together: of the first step, and between which all others stay."""
+OCCUPIED_BELOW = 100.0
+"""Hartree by which occupied orbitals are lowered, so that they are the first eigenvectors."""
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """A molecule, as far as the descent needs it."""
+
+    @property
+    def overlap(self) -> Pair: ...
+
+    @property
+    def padded(self) -> Bool[Array, " N"]: ...
+
+    @property
+    def cycled(self) -> Fock: ...
+
+    def fock(self, density: FloatNN) -> tuple[FloatNN, EnergySum]: ...
+
+    def response(self, density: FloatNN) -> Response: ...
+
+
+class Descent(NamedTuple):
+    """Where it ended."""
+
+    density: FloatNN
+    energy: Pair
+    minimum: Flag  # whether it began in one
+    sound: Flag  # whether all numbers were finite
+    eigenvalue: Scalar  # lowest of the Hessian where it ended, Hartree
+
+
+class _State(NamedTuple):
+    orbitals: FloatNN  # the lowest so far
+    matrix: FloatNN  # Fock matrix at their density
+    energy: Pair
+    trial: FloatNN  # orbitals of the next step
+    radius: Scalar
+    steps: Count
+    minimum: Flag
+    sound: Flag
+    eigenvalue: Scalar
+
+
+def descend(
+    problem: Problem,
+    orbitals: FloatNN,
+    n_occupied: Count,
+    tolerance: Precision,
+    converged: Flag,
+) -> Descent:
+    """Follow the energy down from these orbitals until it is a minimum.
+
+    Args:
+        problem: Fock matrix, energy and response.
+        orbitals: columns in the AO basis, occupied ones first.
+        n_occupied: number of occupied orbitals.
+        tolerance: how far rounding goes.
+        converged: whether the orbitals are those of a self-consistent field.
+    """
+    n, dtype = orbitals.shape[0], orbitals.dtype
+    occupied = jnp.arange(n, dtype=jnp.int32) < n_occupied
+
+    def unfinished(state: _State) -> Flag:
+        return (state.steps < STEPS) & ~state.minimum & (state.radius > SHORTEST)
+
+    def step(state: _State) -> _State:
+        state = _moved(problem, state, n_occupied, tolerance=tolerance)
+        orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
+        fock = similar(state.matrix, orbitals)
+        squares = orbitals * orbitals
+        absent = left_out(squares)
+        empty = ~occupied & ~is_padding(squares, problem.padded) & ~absent
+        allowed = empty[:, None] & occupied[None]
+        gradient = jnp.where(allowed, fock, 0.0)
+        small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
+        stationary = small | (converged & (state.steps == 0))
+        field = Field(
+            orbitals, jnp.diagonal(fock), gradient, allowed=allowed, stationary=stationary
+        )
+        found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
+        positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
+        minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
+        radius, x = _within(found, state.radius, stationary)
+        turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
+        for _ in range(2):
+            turned = reorthonormalise(turned, problem.overlap)
+        turned = jnp.where(absent, 0.0, turned)  # where rounding would grow
+        return state._replace(
+            orbitals=orbitals,
+            trial=turned,
+            radius=radius,
+            steps=state.steps + (~minimum).astype(jnp.int32),
+            minimum=minimum,
+            eigenvalue=found.eigenvalue,
+            sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
+        )
+
+    # The first trial is taken, whatever its energy.
+    energy = Pair(jnp.full((), jnp.inf, dtype), jnp.zeros((), dtype))
+    radius = jnp.full((), RADIUS, dtype)
+    none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    matrix, flat = jnp.zeros_like(orbitals), jnp.zeros((), dtype)
+    start = _State(
+        orbitals,
+        matrix,
+        energy,
+        trial=orbitals,
+        radius=radius,
+        steps=none,
+        minimum=no,
+        sound=~no,
+        eigenvalue=flat,
+    )
+    end = lax.while_loop(unfinished, step, start)
+    density = density_of(end.orbitals, n_occupied)
+    return Descent(
+        density,
+        end.energy,
+        end.minimum & (end.steps == 0),
+        sound=end.sound,
+        eigenvalue=end.eigenvalue,
+    )
+
+
+def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precision) -> _State:
+    """At the trial, if its energy is lower; else where it was, with a shorter step ahead."""
+    matrix, terms = problem.fock(density_of(state.trial, n_occupied))
+    energy = terms.total()
+    lower = difference(energy, state.energy) < 0.05 * tolerance.energy_change
+    radius = jnp.where(lower, jnp.minimum(1.5 * state.radius, LONGEST), 0.3 * state.radius)
+    taken = (state.trial, matrix, energy)
+    kept = (state.orbitals, state.matrix, state.energy)
+    at = jax.tree.map(lambda new, old: jnp.where(lower, new, old), taken, kept)
+    radius = jnp.where(jnp.isinf(state.energy.hi), RADIUS, radius)
+    return state._replace(orbitals=at[0], matrix=at[1], energy=at[2], radius=radius)
+
+
+def _within(found: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatNN]:
+    """The step and its length: at most the radius, and all of it at a stationary field."""
+    there = length(found.vector)
+    wanted = jnp.where(stationary, radius, jnp.minimum(radius, there))
+    return wanted, found.vector * (wanted / jnp.maximum(there, jnp.finfo(there.dtype).tiny))
+
+
+def _semicanonical(orbitals: FloatNN, matrix: FloatNN, occupied: Bool[Array, " N"]) -> FloatNN:
+    """The same occupied and empty spaces, with a Fock matrix that is diagonal within each."""
+    fock = similar(matrix, orbitals)
+    same = occupied[:, None] == occupied[None]
+    lowered = jnp.diag(jnp.where(occupied, -OCCUPIED_BELOW, 0.0).astype(fock.dtype))
+    return product(orbitals, jnp.linalg.eigh(jnp.where(same, fock, 0.0) + lowered)[1])

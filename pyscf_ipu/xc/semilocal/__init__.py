@@ -1,0 +1,1 @@
+"""The pieces that functionals consist of: variables, uniform gas, gradient corrections."""

@@ -1,0 +1,41 @@
+"""The auxiliary functions of an element are those of PySCF's `density_fit()`."""
+
+import numpy as np
+import pytest
+from pyscf import df, dft, gto
+
+from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells
+from pyscf_ipu.elements.basis_sets import pyscf_basis
+
+CASES = [
+    ("sto-3g", "hf", "C", 6),
+    ("def2-tzvp", "b3lyp", "F", 9),
+    ("def2-tzvp", "pbe,pbe", "C", 6),  # a set for Coulomb alone
+    ("6-31g*", "pbe,pbe", "N", 7),  # has none of these
+    ("pcseg-1", "pbe0", "O", 8),  # even-tempered
+    ("6-31g(2df,p)", "b3lyp", "C", 6),  # not a name for PySCF: even-tempered
+    ("def2-svp", "428", "H", 1),
+]
+
+
+@pytest.mark.parametrize(("basis", "xc", "symbol", "number"), CASES)
+def test_shells_are_those_of_density_fit(basis, xc, symbol, number):
+    mole = gto.M(
+        atom=[[symbol, (0, 0, 0)]], basis=pyscf_basis(basis, [number]), spin=number % 2, verbose=0
+    )
+    field = dft.UKS(mole, xc=xc).density_fit()
+    expected = df.make_auxmol(mole, field.with_df.auxbasis)
+    theirs = sorted(
+        (expected.bas_angular(i), len(expected.bas_exp(i)), *np.sort(expected.bas_exp(i)))
+        for i in range(expected.nbas)
+    )
+    found = auxiliary_shells(number, basis, xc)
+    ours = sorted((s.l, len(s.exponents), *np.sort(s.exponents)) for s in found)
+    assert ours == theirs
+    assert [s.l for s in found] == sorted(s.l for s in found)
+
+
+def test_shells_beyond_g_are_refused():
+    with pytest.raises(InvalidMolecule, match="auxiliary basis of Br beside 'def2-svp' has shells"):
+        auxiliary_shells(35, "def2-svp", "b3lyp")
