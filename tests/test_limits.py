@@ -1,6 +1,7 @@
 """Limits that the pages state in words are those of the code."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,30 @@ def test_a_limit_in_words_is_the_constant(page, phrase, values):
             assert number(said) == pytest.approx(value(), rel=0.15)
         else:
             assert number(said) == pytest.approx(value)
+
+
+def test_the_table_of_thresholds_is_that_of_the_code():
+    """Every number of `scf/` that decides something, too."""
+    text = (ROOT / "docs" / "numerics.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w.]+\.[A-Z_0-9]+)` \| (\S+) \|", text, re.MULTILINE))
+    for name, value in rows.items():
+        module, _, constant = name.rpartition(".")
+        assert getattr(import_module(f"pyscf_ipu.{module}"), constant) == float(value), name
+    numbers = {
+        f"{path.relative_to(ROOT / 'pyscf_ipu').with_suffix('').as_posix().replace('/', '.')}.{n}"
+        for path in (ROOT / "pyscf_ipu" / "scf").rglob("*.py")
+        for names in re.findall(r"^([A-Z][A-Z_]+(?:, [A-Z_]+)*) = [-\d]", path.read_text(), re.M)
+        for n in names.split(", ")
+    }
+    assert numbers - rows.keys() == NOT_THRESHOLDS
+
+
+NOT_THRESHOLDS = {
+    "scf.run.ENERGY_WINDOW",  # QM1B's definition
+    "scf.orbitals.DROPPED_SHIFT",  # out of the way of all levels
+    "scf.orbitals.NOTHING",
+    "scf.lowest.descent.OCCUPIED_BELOW",
+    "scf.lowest.rotation.FAR_ABOVE",
+    "scf.lowest.rotation.SMALLEST_SHARE",
+}
+"""Numbers of `scf/` that decide nothing: any value far enough away gives the same."""

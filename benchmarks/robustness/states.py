@@ -21,7 +21,7 @@ from benchmarks.reference import CACHE, build, kept
 from benchmarks.robustness.states_molecules import Named, everything
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.base.units import HARTREE_TO_EV
-from pyscf_ipu.scf.loop import OWN_DENSITY
+from pyscf_ipu.scf.cycle import OWN_DENSITY
 
 LEVELS = {
     "b3lyp": Settings(grid_level=0),

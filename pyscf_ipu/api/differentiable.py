@@ -78,8 +78,29 @@ def energy_function(
             f"one Molecule is needed, not a {type(molecule).__name__}: {as_molecule(molecule)}"
         )
     level = usable(settings)
+    _check_level(level)
+    molecule.check(level.precision)
+    solve, slope = map(_only_once, _programs(molecule, level))
+
+    @jax.custom_jvp
+    def energy(positions: Positions) -> Energy:
+        return solve(positions)[0]
+
+    @energy.defjvp
+    def derivative(positions: tuple[Positions], steps: tuple[Positions]) -> tuple[Energy, Energy]:
+        value, found = solve(*positions)
+        return value, jnp.vdot(slope(found), *steps)
+
+    def checked(positions: ArrayLike) -> Energy:
+        """The energy in Hartree at positions [A, 3] in Bohr."""
+        return _called(energy, molecule, level, positions=positions)
+
+    return checked
+
+
+def _check_level(level: Settings) -> None:
+    """Raise UsageError for a level whose energy is no JAX function of the positions."""
     level.check_forces()
-    numerics = level.numerics
     if level.dispersion is not None:
         raise UsageError(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
@@ -91,7 +112,13 @@ def energy_function(
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     _check_64_bits(level)
-    molecule.check(level.precision)
+
+
+def _programs(
+    molecule: Molecule, level: Settings
+) -> tuple[Callable[[Positions], tuple[Energy, _Converged]], Callable[[_Converged], Positions]]:
+    """The energy of positions with all that its derivative needs, and the derivative."""
+    numerics = level.numerics
     shape = Solver(level).shape(molecule)
     table = tables.shape_tables(shape, level)
     template = conformer.conformer(molecule, shape, level)
@@ -124,43 +151,38 @@ def energy_function(
     @jax.jit
     def slope(found: _Converged) -> Positions:
         state = State(placed(found.positions), found.density, found.orbitals, levels=found.levels)
-        gradient = energy_gradient(shape, level, jax.tree.map(jnp.asarray, table), state=state)[
-            atoms
-        ]
+        known = jax.tree.map(jnp.asarray, table)
+        gradient = energy_gradient(shape, level, known, state=state)[atoms]
         return jnp.where(found.sound, gradient, jnp.nan).astype(found.positions.dtype)
 
-    solve_once, slope_once = _only_once(solve), _only_once(slope)
+    return solve, slope
 
-    @jax.custom_jvp
-    def energy(positions: Positions) -> Energy:
-        return solve_once(positions)[0]
 
-    @energy.defjvp
-    def derivative(positions: tuple[Positions], steps: tuple[Positions]) -> tuple[Energy, Energy]:
-        value, found = solve_once(*positions)
-        return value, jnp.vdot(slope_once(found), *steps)
-
-    def checked(positions: ArrayLike) -> Energy:
-        """The energy in Hartree at positions [A, 3] in Bohr."""
-        _check_64_bits(level)
-        known = not any(isinstance(x, Tracer) for x in jax.tree.leaves(positions))
-        given = np.asarray(positions) if known else jnp.asarray(positions)
-        if given.shape != (molecule.n_atoms, 3):
-            raise UsageError(
-                f"positions have the shape {given.shape}: this molecule needs "
-                f"({molecule.n_atoms}, 3), in Bohr"
-            )
-        if not known:
-            middle = jax.lax.stop_gradient(given.mean(axis=0)).astype(given.dtype)
-            return energy((given - middle).astype(numerics.energy_dtype))
-        there = Molecule(molecule.numbers, given, molecule.charge)
-        there.check(level.precision)
-        # About their mean, float32 has places enough, however far away the molecule is.
-        near = there.positions - there.positions.mean(axis=0)
-        with plain_jax():
-            return energy(jnp.asarray(near, numerics.energy_dtype))
-
-    return checked
+def _called(
+    energy: Callable[[Positions], Energy],
+    molecule: Molecule,
+    level: Settings,
+    positions: ArrayLike,
+) -> Energy:
+    """The energy at given positions, checked as far as they are numbers."""
+    _check_64_bits(level)
+    known = not any(isinstance(x, Tracer) for x in jax.tree.leaves(positions))
+    given = np.asarray(positions) if known else jnp.asarray(positions)
+    if given.shape != (molecule.n_atoms, 3):
+        raise UsageError(
+            f"positions have the shape {given.shape}: this molecule needs "
+            f"({molecule.n_atoms}, 3), in Bohr"
+        )
+    dtype = level.numerics.energy_dtype
+    if not known:
+        middle = jax.lax.stop_gradient(given.mean(axis=0)).astype(given.dtype)
+        return energy((given - middle).astype(dtype))
+    there = Molecule(molecule.numbers, given, molecule.charge)
+    there.check(level.precision)
+    # About their mean, float32 has places enough, however far away the molecule is.
+    near = there.positions - there.positions.mean(axis=0)
+    with plain_jax():
+        return energy(jnp.asarray(near, dtype))
 
 
 def _check_64_bits(level: Settings) -> None:

@@ -27,7 +27,7 @@ from pyscf_ipu.settings import LevelKeywords
 from pyscf_ipu.solver.solver import Solver
 
 try:
-    from ase import units
+    from ase import Atoms, units
     from ase.thermochemistry import IdealGasThermo
     from ase.vibrations import Infrared
 
@@ -176,17 +176,12 @@ def frequencies(
     """
     if not isinstance(molecule, Molecule):
         raise TypeError(f"one Molecule is needed, not a {type(molecule).__name__}")
-    for name, value in (
-        ("temperature_kelvin", temperature_kelvin),
-        ("pressure_pascal", pressure_pascal),
-        ("step_bohr", step_bohr),
-    ):
-        if not isinstance(value, Real) or not 0 < value < np.inf:
-            raise UsageError(f"{name} is {value!r}: give a number above 0")
-    if step_bohr > LONGEST_STEP_BOHR:
-        raise UsageError(f"step_bohr is {step_bohr}: give at most {LONGEST_STEP_BOHR}")
-    if not isinstance(symmetry_number, Integral) or symmetry_number < 1:
-        raise UsageError(f"symmetry_number is {symmetry_number!r}: give a whole number, at least 1")
+    _check_conditions(
+        symmetry_number,
+        temperature_kelvin=temperature_kelvin,
+        pressure_pascal=pressure_pascal,
+        step_bohr=step_bohr,
+    )
     if solver is None:
         level["precision"] = level.get("precision") or "float64"
     solver = solver_for(solver, **level)
@@ -195,15 +190,10 @@ def frequencies(
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)
     forces = atoms.get_forces() / FORCE_TO_EV_PER_ANGSTROM
     energy = atoms.get_potential_energy()
-    with scratch_folder() as folder:
-        # ASE keeps every displacement in a file, to resume after an interruption.
-        infrared = Infrared(atoms, name=f"{folder}/ir", delta=step_bohr * BOHR_TO_ANGSTROM)
-        infrared.run()
-        energies_ev = infrared.get_energies()
+    infrared, energies_ev = _displaced(atoms, step_bohr)
     rigid = rigid_motions(atoms)
     vibrating = np.sort(np.argsort(likeness(infrared.modes, rigid))[: 3 * len(atoms) - len(rigid)])
     wavenumbers = signed(energies_ev) / units.invcm
-    displaced = displacements(infrared.modes, atoms)
     gas = IdealGasThermo(
         [e for e in energies_ev[vibrating] if e.imag == 0],
         rotor(len(rigid)),
@@ -213,20 +203,46 @@ def frequencies(
         spin=0,
         vib_selection="all",
     )
-    t, p = temperature_kelvin, pressure_pascal
     return Frequencies(
         molecule=molecule,
         energy=energy / HARTREE_TO_EV,
         largest_force=float(np.linalg.norm(forces, axis=1).max()),
         wavenumbers=wavenumbers[vibrating],
         intensities=infrared.intensities[vibrating] * KM_PER_MOL,
-        modes=displaced[vibrating],
+        modes=displacements(infrared.modes, atoms)[vibrating],
         rigid_wavenumbers=np.delete(wavenumbers, vibrating),
-        temperature_kelvin=t,
-        pressure_pascal=p,
         symmetry_number=symmetry_number,
-        zero_point_energy=float(gas.get_ZPE_correction()) / HARTREE_TO_EV,
-        enthalpy=float(gas.get_enthalpy(t, verbose=False)) / HARTREE_TO_EV,
-        entropy=float(gas.get_entropy(t, p, verbose=False)) / HARTREE_TO_EV,
-        gibbs_energy=float(gas.get_gibbs_energy(t, p, verbose=False)) / HARTREE_TO_EV,
+        **_thermochemistry(gas, temperature_kelvin, pressure_pascal),
     )
+
+
+def _thermochemistry(gas: IdealGasThermo, t: float, p: float) -> dict[str, float]:
+    """The fields of an ideal gas at t Kelvin and p Pascal, Hartree."""
+    return {
+        "temperature_kelvin": t,
+        "pressure_pascal": p,
+        "zero_point_energy": float(gas.get_ZPE_correction()) / HARTREE_TO_EV,
+        "enthalpy": float(gas.get_enthalpy(t, verbose=False)) / HARTREE_TO_EV,
+        "entropy": float(gas.get_entropy(t, p, verbose=False)) / HARTREE_TO_EV,
+        "gibbs_energy": float(gas.get_gibbs_energy(t, p, verbose=False)) / HARTREE_TO_EV,
+    }
+
+
+def _displaced(atoms: Atoms, step_bohr: float) -> tuple[Infrared, np.ndarray]:
+    """ASE's vibrations from forces at displaced geometries, and their quanta in eV."""
+    with scratch_folder() as folder:
+        # ASE keeps every displacement in a file, to resume after an interruption.
+        infrared = Infrared(atoms, name=f"{folder}/ir", delta=step_bohr * BOHR_TO_ANGSTROM)
+        infrared.run()
+        return infrared, infrared.get_energies()
+
+
+def _check_conditions(symmetry_number: object, **positive: object) -> None:
+    """Raise UsageError for numbers that no gas or no displacement can have."""
+    for name, value in positive.items():
+        if not isinstance(value, Real) or not 0 < value < np.inf:
+            raise UsageError(f"{name} is {value!r}: give a number above 0")
+        if name == "step_bohr" and value > LONGEST_STEP_BOHR:
+            raise UsageError(f"step_bohr is {value}: give at most {LONGEST_STEP_BOHR}")
+    if not isinstance(symmetry_number, Integral) or symmetry_number < 1:
+        raise UsageError(f"symmetry_number is {symmetry_number!r}: give a whole number, at least 1")

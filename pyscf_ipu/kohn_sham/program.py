@@ -18,7 +18,9 @@ from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
-from pyscf_ipu.scf.loop import OWN_DENSITY, scf
+from pyscf_ipu.scf.cycle import OWN_DENSITY
+from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
+from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
 from pyscf_ipu.scf.orbitals import (
     Orthonormal,
     is_padding,
@@ -27,10 +29,8 @@ from pyscf_ipu.scf.orbitals import (
     purified,
 )
 from pyscf_ipu.scf.run import Cycling, History, ScfRun
-from pyscf_ipu.scf.stability.lowest import Lowest, lowest_scf
-from pyscf_ipu.scf.starts import Start, small_gap
 from pyscf_ipu.settings import Settings
-from pyscf_ipu.shapes.atoms import gather_atoms
+from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
 from pyscf_ipu.shapes.conformer import Conformer
 from pyscf_ipu.shapes.layout import Layout
 from pyscf_ipu.shapes.shape import Shape
@@ -88,42 +88,23 @@ def restricted_kohn_sham(
     """
     numerics = settings.numerics
     plan = tile_plan(shape, strip_primitives=strip_primitives())
-    xc = functional(settings.xc)
     machine = fitted(machine, shape, settings, reference=guess_density)
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
-    problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
+    problem = hamiltonian(atoms, functional(settings.xc), machine, rough=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
-    gap = small_gap(xc.exchange) if machine.other_starts else 0.0
-    how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
-    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, cycling=how)
-    if stability:
-        found = lowest_scf(
-            problem,
-            basis,
-            start,
-            max_cycles=settings.max_cycles,
-            tolerance=numerics,
-            algebra=machine.algebra,
-        )
-    else:
-        cycles = settings.fixed_cycles or settings.max_cycles
-        run = scf(
-            problem.cycled,
-            basis,
-            start,
-            max_cycles=cycles,
-            tolerance=numerics,
-            algebra=machine.algebra,
-        )
-        found = Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
+    start = Start(
+        guess_density(atoms), mol.n_occupied, mol.aids, cycling=_cycling(settings, machine)
+    )
+    solve = _lowest if stability else _plain
+    found = solve(problem, basis, start, settings=settings, machine=machine)
     run = found.run
     if numerics.refines:
         wide = machine
         if not machine.has_float64:
             wide = fitted(HOST, shape, settings, reference=guess_density)
         atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
-        problem = hamiltonian(atoms, xc, wide)
+        problem = hamiltonian(atoms, functional(settings.xc), wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         guess = guess_density(atoms)
         aids = mol.aids.astype(numerics.energy_dtype)
@@ -134,15 +115,58 @@ def restricted_kohn_sham(
     if machine.idempotent and numerics.energy_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
         terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
+    found = found._replace(run=run._replace(terms=terms))
+    return _solution(found, problem, atoms, basis=basis)
+
+
+def _cycling(settings: Settings, machine: Machine) -> Cycling:
+    """What the SCF does besides converging."""
+    gap = small_gap(functional(settings.xc).exchange) if machine.other_starts else 0.0
+    return Cycling(settings.fixed_cycles > 0, settings.history, gap)
+
+
+def _plain(
+    problem: Hamiltonian, basis: Orthonormal, start: Start, settings: Settings, machine: Machine
+) -> Lowest:
+    """The SCF, without a look at its stability."""
+    run = scf(
+        problem.cycled,
+        basis,
+        start,
+        max_cycles=settings.fixed_cycles or settings.max_cycles,
+        tolerance=settings.numerics,
+        algebra=machine.algebra,
+    )
+    return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
+
+
+def _lowest(
+    problem: Hamiltonian, basis: Orthonormal, start: Start, settings: Settings, machine: Machine
+) -> Lowest:
+    """The SCF, followed along its instabilities."""
+    return lowest_scf(
+        problem,
+        basis,
+        start,
+        max_cycles=settings.max_cycles,
+        tolerance=settings.numerics,
+        algebra=machine.algebra,
+    )
+
+
+def _solution(found: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:
+    """The results of an SCF."""
+    run = found.run
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
+    populations = _populations(atoms.plan.layout, run.density, problem.overlap.hi)
     return Solution(
-        terms,
-        energy,
-        orbitals,
+        terms=run.terms,
+        orbital_energy=energy,
+        orbitals=orbitals,
         density=run.density,
         dipole=problem.dipole(run.density) + nuclear.sum(0),
-        charges=atoms.charge - _populations(plan.layout, run.density, problem.overlap.hi),
+        charges=atoms.charge - populations,
         converged=run.converged,
         cycles=run.cycles,
         commutator=run.commutator,

@@ -135,33 +135,23 @@ def from_solution(
         stability: whether the program followed instabilities.
     """
     out, gradient = found
-    n = count_ao(mol.numbers, settings.basis, settings.cart)
     terms = [np.float64(to_float64(t)) for t in out.terms]
-    n_kept = n - int(out.n_dropped)
+    n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
     occupied = mol.n_electrons // 2
-    cycles = int(out.cycles)
-    energies = to_float64(out.energies)
-    energies = energies[energies != np.inf]  # inf beyond the cycles that this start had
-    finite = bool(np.isfinite(terms).all() and np.isfinite(mo_energy).all())
-    held = bool(settings.numerics.holds(float(out.overlap_smallest)))
-    converged = bool(out.converged) and finite and held
+    status = _status(out, settings, np.append(mo_energy, terms))
+    converged = status == "converged"
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
-    kind = settings.dispersion
-    added = correction(kind, mol.numbers, mol.positions, charge=mol.charge)
+    added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
     forces = None
     if gradient is not None:
         forces = added.forces - np.asarray(gradient, np.float64)[atoms]
         forces = np.where(converged, forces, np.nan)
-    coefficients = density = None
-    if orbitals:
-        order = conformer.ao_order(mol, shape, settings)
-        coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
-        density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
-    homo = mo_energy[occupied - 1]
-    lumo = mo_energy[occupied] if occupied < n_kept else np.float64("nan")
+    order = conformer.ao_order(mol, shape, settings) if orbitals else None
+    coefficients, density = _matrices(out, order, n_kept)
+    homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
     row = MoleculeResult(
         energy=np.float64(sum(terms) + added.energy),
         homo=homo,
@@ -169,27 +159,44 @@ def from_solution(
         gap=lumo - homo,
         dipole=dipole,
         converged=np.bool_(converged),
-        cycles=np.int64(cycles),
+        cycles=np.int64(out.cycles),
         commutator_norm=np.float64(out.commutator),
-        energy_std=float(np.std(energies)) if energies.size else float("nan"),
+        energy_std=_energy_std(out),
         overlap_smallest=np.float64(out.overlap_smallest),
         n_dropped=np.int64(out.n_dropped),
         energy_terms=dict(zip(TERM_NAMES, terms, strict=True)),
-        status=_status(converged, held, finite),
+        status=status,
         mo_energy=mo_energy,
         mulliken_charges=np.asarray(out.charges, np.float64)[atoms],
         jk=settings.form(shape.n_ao),
-        dispersion=None if kind is None else np.float64(added.energy),
+        dispersion=None if settings.dispersion is None else np.float64(added.energy),
         mo_coeff=coefficients,
         density_matrix=density,
         forces=forces,
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
-        history=_history(out, cycles, added.energy, has_gap=bool(np.isfinite(lumo))),
+        history=_history(out, int(out.cycles), added.energy, has_gap=bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _energy_std(out: Solution) -> float:
+    """Standard deviation of the latest cycles' energies; NaN if there were none."""
+    energies = to_float64(out.energies)
+    energies = energies[energies != np.inf]  # inf beyond the cycles that this start had
+    return float(np.std(energies)) if energies.size else float("nan")
+
+
+def _matrices(
+    out: Solution, order: np.ndarray | None, n_kept: int
+) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """Coefficients and density matrix with AOs in this order; None without one."""
+    if order is None:
+        return None, None
+    coefficients = np.asarray(out.orbitals, np.float64)[order][:, :n_kept]
+    return coefficients, np.asarray(out.density, np.float64)[np.ix_(order, order)]
 
 
 def _without_density(row: MoleculeResult) -> MoleculeResult:
@@ -216,19 +223,13 @@ def _history(
     return {name: values[:cycles] for name, values in found.items()}
 
 
-def _status(converged: bool, held: bool, finite: bool) -> str:
-    """The status of a molecule that was computed.
-
-    Args:
-        converged: nothing is wrong.
-        held: the precision can hold the basis; see `Precision.holds`.
-        finite: all numbers are.
-    """
-    if converged:
-        return "converged"
-    if not finite:
+def _status(out: Solution, settings: Settings, numbers: np.ndarray) -> str:
+    """The status of a molecule that was computed, with these energies."""
+    if not np.isfinite(numbers).all():
         return "nan"
-    return "not_converged" if held else ILL_CONDITIONED
+    if not settings.numerics.holds(float(out.overlap_smallest)):
+        return ILL_CONDITIONED
+    return "converged" if out.converged else "not_converged"
 
 
 def invalid(reason: str, n_atoms: int) -> MoleculeResult:

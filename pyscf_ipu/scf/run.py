@@ -38,6 +38,11 @@ class Cycling(NamedTuple):
     """Start again from other guesses where the first gap of the converged run is below this many
     Hartree, and take the lowest state; 0 for never."""
 
+    @property
+    def tries_others(self) -> bool:
+        """Whether other guesses may follow."""
+        return self.small_gap > 0 and not self.fixed
+
 
 ORDINARY = Cycling()
 

@@ -1,10 +1,10 @@
-"""A Fock matrix in two stages: most cycles compute its dear part roughly, and correct it.
+"""A Fock matrix on two grids: most cycles compute XC on the coarse one, and correct it.
 
 A few grid points know the exchange-correlation matrix badly, but how it *changes* with the density
-within some percent.  So the difference to all points, once found at one density, corrects the rough
-matrix at others nearby, and has to be found again only as often as the SCF has come closer by a
-factor of fifty or so (defect correction; A. Brandt, Math. Comput. 31, 333 (1977),
-doi:10.1090/S0025-5718-1977-0431719-X).  A cycle that is to end the SCF sees all points.
+within some percent.  So the difference between the grids, computed at one density, corrects the
+coarse matrix at others nearby.  It is computed again when the SCF has come closer by a factor of
+about fifty (defect correction; A. Brandt, Math. Comput. 31, 333 (1977),
+doi:10.1090/S0025-5718-1977-0431719-X).  The last cycle of an SCF always has the full grid.
 """
 
 from collections.abc import Callable
@@ -28,51 +28,51 @@ Part = Callable[[FloatNN], tuple[Pair, FloatNN]]
 """Density -> energy in Hartree, and its derivative by the density."""
 
 FIRST_GOAL = 0.1
-"""Commutator in Hartree at which all points are asked for the first time: the rough matrix alone
+"""Commutator in Hartree at which the full grid is used for the first time: the coarse matrix alone
 is off by half of it."""
 CLOSER = 0.02
-"""They are asked again when the commutator is this part of what they said last."""
+"""The full grid is used again when the commutator is this part of what it was there."""
 MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
-MOST_ROUGH = 6  # rough cycles in a row
-POOR = 0.1
-"""Where a rough commutator is off by more than this, times what all points said last, the rough
-part knows too little: they are asked in every cycle from then on."""
+MOST_COARSE = 6  # coarse cycles in a row
+COARSE_ERROR = 0.1
+"""Where a coarse commutator is off by more than this, times the last one on the full grid, every
+cycle from then on has the full grid."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A Fock matrix, of which one part is dear."""
+    """A Fock matrix, of which one part can be had on a coarse grid."""
 
-    common: Fock
-    """All else."""
-    dear: Part
-    rough: Part
-    """What stands for `dear` in most cycles, at a fraction of its price."""
+    rest: Fock
+    """The other parts."""
+    full: Part
+    coarse: Part
+    """The same part at a fraction of the price."""
     joined: Callable[[Any, Pair], EnergySum]
-    """Parts of the energy, with that of the dear part."""
+    """Parts of the energy, with that of this part."""
 
     def __call__(self, density: FloatNN) -> tuple[FloatNN, EnergySum]:
-        """The whole Fock matrix."""
-        matrix, terms = self.common(density)
-        energy, part = self.dear(density)
+        """The Fock matrix on the full grid."""
+        matrix, terms = self.rest(density)
+        energy, part = self.full(density)
         return matrix + part, self.joined(terms, energy)
 
 
 class Stage(NamedTuple):
-    """What the cycles so far know of the dear part."""
+    """What the cycles so far say of the difference between the grids."""
 
     energy: Pair
     matrix: FloatNN
-    """What the rough part lacks, in the AO basis."""
+    """Full minus coarse, in the AO basis."""
     densities: Float[Array, "m N N"]
     """Of the Fock matrices that DIIS holds, in the orthonormal basis."""
-    rough: Bool[Array, " m"]
-    """Which of them have a rough part."""
-    goal: Scalar  # commutator at which all points are asked, Hartree
-    since: Count  # cycles since they were
-    last: Scalar  # commutator as they said last, Hartree
-    poor: Flag
+    coarse: Bool[Array, " m"]
+    """Which of them have a coarse part."""
+    goal: Scalar  # commutator at which the full grid is used, Hartree
+    since: Count  # cycles since it was
+    last: Scalar  # commutator there, Hartree
+    always: Flag  # whether all cycles have it from now on
 
 
 class Evaluated(NamedTuple):
@@ -81,14 +81,14 @@ class Evaluated(NamedTuple):
     matrix: FloatNN
     error: FloatNN  # its commutator with the density
     terms: EnergySum
-    near: Scalar  # largest element of the commutator as the rough part has it
-    whole: Flag  # whether all points were asked
+    near: Scalar  # largest element of the commutator before the full grid was used
+    whole: Flag  # whether it is the matrix of the full grid
     diis: Diis
     stage: Stage | None
 
 
 def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
-    """Nothing is known yet; None if there is nothing to know."""
+    """Nothing is known yet; None if the Fock matrix has one grid."""
     if not isinstance(fock, Staged):
         return None
     depth, dtype = diis.norm.shape[0], guess.dtype
@@ -97,11 +97,11 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
         energy=Pair(zero, zero),
         matrix=jnp.zeros_like(guess),
         densities=jnp.zeros_like(diis.fock),
-        rough=jnp.zeros(depth, bool),
+        coarse=jnp.zeros(depth, bool),
         goal=jnp.asarray(FIRST_GOAL, dtype),
         since=jnp.zeros((), jnp.int32),
         last=jnp.asarray(jnp.inf, dtype),
-        poor=jnp.zeros((), bool),
+        always=jnp.zeros((), bool),
     )
 
 
@@ -110,76 +110,93 @@ def evaluate(
     algebra: tuple[Orthonormal, Products],
     density: tuple[FloatNN, FloatNN],
     history: tuple[Count, Diis, Stage | None],
-    careful: Flag,
+    full_grid: Flag,
     tolerance: Precision,
 ) -> Evaluated:
-    """The Fock matrix at a density, with as many points as it takes.
+    """The Fock matrix at a density, on the grid that is good enough.
 
     Args:
         fock: the operator, `Staged` or not.
         algebra: the orthonormaliser of the AOs, and how products are made.
         density: in the AO basis and in the orthonormal one.
-        history: number of earlier cycles, their Fock matrices, and what is known of the dear part.
-        careful: whether to ask all points in any case.
+        history: number of earlier cycles, their Fock matrices, and the difference of the grids.
+        full_grid: whether to use the full grid in any case.
         tolerance: when the SCF has converged.
     """
-    basis, products = algebra
-    in_aos, orthonormal = density
-    cycle, diis, known = history
-    if known is None:
-        found, terms = fock(in_aos)
-        matrix = basis.matrix(found, products)
-        error = commutator_of(matrix, orthonormal)
-        return Evaluated(
-            matrix,
-            error,
-            terms,
-            near=jnp.max(jnp.abs(error)),
-            whole=jnp.ones((), bool),
-            diis=diis,
-            stage=None,
+    if isinstance(fock, Staged):
+        return _on_two_grids(
+            fock, algebra, density, history=history, full_grid=full_grid, tolerance=tolerance
         )
-    assert isinstance(fock, Staged)
-    stage: Stage = known
-    common, terms = fock.common(in_aos)
-    with jax.named_scope("coarse"):
-        energy, rough = fock.rough(in_aos)
-    matrix = basis.matrix(common + (rough + stage.matrix), products)
-    error = commutator_of(matrix, orthonormal)
-    near = jnp.max(jnp.abs(error))
-    wanted = (near < stage.goal) | (stage.since >= MOST_ROUGH)
-    whole = careful | stage.poor | (wanted & (cycle > 0))
+    basis, products = algebra
+    D, Dx = density
+    F, terms = fock(D)
+    Fx = basis.matrix(F, products)
+    error = commutator_of(Fx, Dx)
+    return Evaluated(
+        matrix=Fx,
+        error=error,
+        terms=terms,
+        near=jnp.max(jnp.abs(error)),
+        whole=jnp.ones((), bool),
+        diis=history[1],
+        stage=None,
+    )
 
-    def all_points() -> tuple:
-        exact, part = fock.dear(in_aos)
-        lacking = part - rough
-        matrix = basis.matrix(common + part, products)
-        error = commutator_of(matrix, orthonormal)
+
+def _on_two_grids(
+    fock: Staged,
+    algebra: tuple[Orthonormal, Products],
+    density: tuple[FloatNN, FloatNN],
+    history: tuple[Count, Diis, Stage | None],
+    full_grid: Flag,
+    tolerance: Precision,
+) -> Evaluated:
+    """The coarse matrix with its correction, or that of the full grid; see `evaluate`."""
+    (basis, products), (D, Dx), (cycle, diis, stage) = algebra, density, history
+    assert stage is not None
+    rest, terms = fock.rest(D)
+    with jax.named_scope("coarse"):
+        energy, coarse = fock.coarse(D)
+    Fx = basis.matrix(rest + (coarse + stage.matrix), products)
+    error = commutator_of(Fx, Dx)
+    near = jnp.max(jnp.abs(error))
+    wanted = (near < stage.goal) | (stage.since >= MOST_COARSE)
+    whole = full_grid | stage.always | (wanted & (cycle > 0))
+
+    def on_the_full_grid() -> tuple:
+        exact, part = fock.full(D)
+        lacking = part - coarse
+        Fx = basis.matrix(rest + part, products)
+        error = commutator_of(Fx, Dx)
         change = similar(lacking - stage.matrix, basis.inverse)
         found = jnp.max(jnp.abs(error))
-        closer = jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator)
-        count = jnp.zeros((), jnp.int32)
-        of_rough = jnp.where(stage.rough[:, None, None], change, 0.0)
         now = stage._replace(
             energy=add(exact, Pair(-energy.hi, -energy.lo)),
             matrix=lacking,
-            goal=closer,
-            since=count,
+            goal=jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator),
+            since=jnp.zeros((), jnp.int32),
             last=found,
-            poor=stage.poor | (found - near > POOR * stage.last),
+            always=stage.always | (found - near > COARSE_ERROR * stage.last),
         )
-        return matrix, error, exact, renewed(diis, of_rough, stage.densities), now
+        change = jnp.where(stage.coarse[:, None, None], change, 0.0)
+        return Fx, error, exact, renewed(diis, change, stage.densities), now
 
-    def few_points() -> tuple:
+    def corrected() -> tuple:
         now = stage._replace(since=stage.since + 1)
-        return matrix, error, add(energy, stage.energy), diis, now
+        return Fx, error, add(energy, stage.energy), diis, now
 
-    matrix, error, energy, diis, after = lax.cond(whole, all_points, few_points)
-    place = cycle % after.rough.shape[0]
+    Fx, error, energy, diis, after = lax.cond(whole, on_the_full_grid, corrected)
+    place = cycle % after.coarse.shape[0]
     after = after._replace(
-        densities=after.densities.at[place].set(orthonormal),
-        rough=after.rough.at[place].set(~whole),
+        densities=after.densities.at[place].set(Dx),
+        coarse=after.coarse.at[place].set(~whole),
     )
     return Evaluated(
-        matrix, error, fock.joined(terms, energy), near=near, whole=whole, diis=diis, stage=after
+        matrix=Fx,
+        error=error,
+        terms=fock.joined(terms, energy),
+        near=near,
+        whole=whole,
+        diis=diis,
+        stage=after,
     )

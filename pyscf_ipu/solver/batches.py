@@ -82,19 +82,7 @@ def results(
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
         UsageError: workers is not a whole number from 1 on.
     """
-    found: dict[int, MoleculeResult] = {}
-    groups: dict[Shape, list[int]] = {}
-    for i, mol in enumerate(mols):
-        try:
-            mol.check(solver.settings.precision)
-            groups.setdefault(solver.shape(mol), []).append(i)
-        except InvalidMolecule as error:
-            if strict:
-                raise type(error)(
-                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
-                ) from error
-            reason = invalid(str(error), mol.n_atoms)
-            found[i] = replace(reason, molecule=mol, settings=solver.settings)
+    groups, found = _by_shape(mols, solver, strict)
     threads = _threads(workers, groups, solver)
     batches = _batches(groups, solver, threads)
 
@@ -123,6 +111,26 @@ def results(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [found[i] for i in range(len(mols))]
+
+
+def _by_shape(
+    mols: Sequence[Molecule], solver: Solver, strict: bool
+) -> tuple[dict[Shape, list[int]], dict[int, MoleculeResult]]:
+    """Places of the molecules by shape, and results of those that cannot be computed."""
+    found: dict[int, MoleculeResult] = {}
+    groups: dict[Shape, list[int]] = {}
+    for i, mol in enumerate(mols):
+        try:
+            mol.check(solver.settings.precision)
+            groups.setdefault(solver.shape(mol), []).append(i)
+        except InvalidMolecule as error:
+            if strict:
+                raise type(error)(
+                    f"molecule {i}: {error}" if len(mols) > 1 else str(error)
+                ) from error
+            reason = invalid(str(error), mol.n_atoms)
+            found[i] = replace(reason, molecule=mol, settings=solver.settings)
+    return groups, found
 
 
 def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:

@@ -25,7 +25,7 @@ def unchecked(unit: Unit, settings: RunSettings) -> list[Row]:
 
 def _small_gap_hartree(settings: RunSettings) -> float:
     """Below it the SCF of this level starts more than once; 0 for never."""
-    from pyscf_ipu.scf.starts import small_gap
+    from pyscf_ipu.scf.lowest.starts import small_gap
     from pyscf_ipu.xc.registry import functional
 
     return small_gap(functional(settings.level.xc).exchange)

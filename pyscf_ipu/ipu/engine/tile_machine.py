@@ -10,7 +10,7 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.integrals.one_electron import attraction
 from pyscf_ipu.integrals.strips import StripData, paired
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.engine.algorithms.families import family_plan
+from pyscf_ipu.ipu.engine.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.engine.algorithms.family_eri import family_repulsion, family_supermatrix
 from pyscf_ipu.ipu.engine.algorithms.host_blocks import host_supermatrix
 from pyscf_ipu.ipu.engine.spread.all_pairs import all_pairs_eigh
@@ -62,6 +62,35 @@ def machine_of(
     workers = int(target.num_worker_contexts)
     families = in_turns(family_plan(shape, n_tiles - 1, workers, scratch=left.scratch), left)
 
+    tiles = range(1, n_tiles)  # tile 0 holds loop control
+
+    def eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
+        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles=tiles)
+        return values, vectors
+
+    def either(host: Callable[..., Out], vertices: Callable[..., Out]) -> Callable[..., Out]:
+        on_tiles = partial(vertices, n_tiles)
+        return on_tiles if run_vertices else partial(priced_as, host, on_tiles)
+
+    return Machine(
+        _repulsion_of(families, run_vertices, pipelined),
+        eigh,
+        grid_products=spread_products(),
+        grid_tiles=n_tiles,
+        grid_parts=left.parts,
+        pairs=either(paired, spread_pairs),
+        attraction=either(attraction, spread_attraction),
+        has_float64=False,
+        products=side_by_side,
+        other_starts=False,
+    )
+
+
+def _repulsion_of(
+    families: FamilyPlan, run_vertices: bool, pipelined: bool
+) -> Callable[[Atoms, tuple[StripData, ...], Interaction], Repulsion]:
+    """Builds the function that gives G d, with G in blocks on tiles."""
+
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
         vertices = partial(family_supermatrix, families, exchange=exchange)
@@ -82,25 +111,4 @@ def machine_of(
 
         return repulsion
 
-    tiles = range(1, n_tiles)  # tile 0 holds loop control
-
-    def eigh(matrix: Array, start: Array, accuracy: Array) -> tuple[Array, Array]:
-        values, vectors, _ = all_pairs_eigh(matrix, start, accuracy, tiles=tiles)
-        return values, vectors
-
-    def either(host: Callable[..., Out], vertices: Callable[..., Out]) -> Callable[..., Out]:
-        on_tiles = partial(vertices, n_tiles)
-        return on_tiles if run_vertices else partial(priced_as, host, on_tiles)
-
-    return Machine(
-        build,
-        eigh,
-        grid_products=spread_products(),
-        grid_tiles=n_tiles,
-        grid_parts=left.parts,
-        pairs=either(paired, spread_pairs),
-        attraction=either(attraction, spread_attraction),
-        has_float64=False,
-        products=side_by_side,
-        other_starts=False,
-    )
+    return build

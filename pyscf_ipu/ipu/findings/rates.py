@@ -37,11 +37,6 @@ def rates(profile: ProfileData) -> dict[str, Rate]:
     return {name: _rate(profile, steps) for name, steps in parts.items()}
 
 
-def step_rate(profile: ProfileData, step: Step) -> Rate:
-    """Of one run of a step."""
-    return _rate(profile, [(step, 1)])
-
-
 def _rate(profile: ProfileData, steps: list[tuple[Step, float | int]]) -> Rate:
     cycles = sum(s.cycles.low * n for s, n in steps)
     compute = sum(s.cycles.low * n for s, n in steps if s.kind == "compute")

@@ -18,10 +18,10 @@ from model_sites import (
 )
 
 from pyscf_ipu.numerics.precision import PRECISIONS
-from pyscf_ipu.scf.loop import OWN_DENSITY, scf
+from pyscf_ipu.scf.cycle import OWN_DENSITY
+from pyscf_ipu.scf.lowest.starts import OTHER_STARTS, Start, scf
 from pyscf_ipu.scf.orbitals import orthonormal
 from pyscf_ipu.scf.run import ENERGY_WINDOW, Cycling
-from pyscf_ipu.scf.starts import OTHER_STARTS, Start
 
 pytestmark = pytest.mark.slow
 

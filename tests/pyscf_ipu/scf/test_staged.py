@@ -11,10 +11,9 @@ import pytest
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.diis import diis_start, diis_step, renewed
-from pyscf_ipu.scf.loop import scf
+from pyscf_ipu.scf.lowest.starts import Start, scf
 from pyscf_ipu.scf.orbitals import commutator_of, orthonormal
 from pyscf_ipu.scf.staged import Staged
-from pyscf_ipu.scf.starts import Start
 
 N, OCCUPIED, REPULSION = 6, 2, 1.0
 FLOAT64 = PRECISIONS["float64"]
@@ -63,11 +62,11 @@ def staged(counted, slope, offset):
 
 @functools.cache
 def solve(how, slope=1.05, offset=0.1):
-    """(run, how often the dear part was computed), in stages, carefully, or plainly."""
+    """(run, how often the dear part was computed), on two grids, on the full one, or plainly."""
     counted = []
     fock = staged(counted, slope, offset)
     overlap = jnp.asarray(np.eye(N) + 0.15 * (np.eye(N, k=1) + np.eye(N, k=-1)))
-    start = Start(jnp.zeros((N, N)), jnp.int32(OCCUPIED), careful=how == "careful")
+    start = Start(jnp.zeros((N, N)), jnp.int32(OCCUPIED), full_grid=how == "full grid")
     field = fock.__call__ if how == "plain" else fock
     run = jax.jit(lambda: scf(field, orthonormal(one_word(overlap)), start, 60, FLOAT64))()
     jax.effects_barrier()
@@ -86,8 +85,8 @@ def test_it_ends_where_the_plain_loop_ends_with_fewer_evaluations():
     assert rarely < 0.6 * often
 
 
-def test_a_careful_loop_is_the_plain_one():
-    (plain, often), (run, count) = solve("plain"), solve("careful")
+def test_a_loop_on_the_full_grid_is_the_plain_one():
+    (plain, often), (run, count) = solve("plain"), solve("full grid")
     assert count == often
     assert int(run.cycles) == int(plain.cycles)
     np.testing.assert_allclose(run.density, plain.density, atol=1e-12)

@@ -9,7 +9,7 @@ from pyscf import dft
 
 from pyscf_ipu import Molecule, rks
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
-from pyscf_ipu.scf.loop import OWN_DENSITY
+from pyscf_ipu.scf.cycle import OWN_DENSITY
 
 pytestmark = pytest.mark.slow
 F2, H2 = [9, 9], [1, 1]

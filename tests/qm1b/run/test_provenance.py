@@ -21,7 +21,7 @@ from qm1b.report.card.facts import gather
 from qm1b.settings import fingerprint_of
 
 ROOT = Path(__file__).parents[3]
-LOOP = ROOT / "pyscf_ipu" / "scf" / "loop.py"
+LOOP = ROOT / "pyscf_ipu" / "scf" / "cycle.py"
 
 
 def again(out, **changes):

@@ -15,6 +15,13 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
+from pyscf_ipu.scf.lowest.rotation import (
+    UNSTABLE_HARTREE,
+    Field,
+    Response,
+    Rotation,
+    lowest_rotation,
+)
 from pyscf_ipu.scf.orbitals import (
     density_of,
     is_padding,
@@ -24,13 +31,6 @@ from pyscf_ipu.scf.orbitals import (
     similar,
 )
 from pyscf_ipu.scf.run import EnergySum, Fock
-from pyscf_ipu.scf.stability.rotation import (
-    UNSTABLE_HARTREE,
-    Field,
-    Response,
-    Rotation,
-    lowest_rotation,
-)
 
 STEPS = 30
 """Steps at most, refused ones included."""
@@ -96,68 +96,75 @@ def descend(
         tolerance: how far rounding goes.
         converged: whether the orbitals are those of a self-consistent field.
     """
-    n, dtype = orbitals.shape[0], orbitals.dtype
-    occupied = jnp.arange(n, dtype=jnp.int32) < n_occupied
+    dtype = orbitals.dtype
+    none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    start = _State(
+        orbitals=orbitals,
+        matrix=jnp.zeros_like(orbitals),
+        # The first trial is taken, whatever its energy.
+        energy=Pair(jnp.full((), jnp.inf, dtype), jnp.zeros((), dtype)),
+        trial=orbitals,
+        radius=jnp.full((), RADIUS, dtype),
+        steps=none,
+        minimum=no,
+        sound=~no,
+        eigenvalue=jnp.zeros((), dtype),
+    )
 
     def unfinished(state: _State) -> Flag:
         return (state.steps < STEPS) & ~state.minimum & (state.radius > SHORTEST)
 
     def step(state: _State) -> _State:
         state = _moved(problem, state, n_occupied, tolerance=tolerance)
-        orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
-        fock = similar(state.matrix, orbitals)
-        squares = orbitals * orbitals
-        absent = left_out(squares)
-        empty = ~occupied & ~is_padding(squares, problem.padded) & ~absent
-        allowed = empty[:, None] & occupied[None]
-        gradient = jnp.where(allowed, fock, 0.0)
-        small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
-        stationary = small | (converged & (state.steps == 0))
-        field = Field(
-            orbitals, jnp.diagonal(fock), gradient, allowed=allowed, stationary=stationary
-        )
-        found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
-        positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
-        minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
-        radius, x = _within(found, state.radius, stationary)
-        turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
-        for _ in range(2):
-            turned = reorthonormalise(turned, problem.overlap)
-        turned = jnp.where(absent, 0.0, turned)  # where rounding would grow
-        return state._replace(
-            orbitals=orbitals,
-            trial=turned,
-            radius=radius,
-            steps=state.steps + (~minimum).astype(jnp.int32),
-            minimum=minimum,
-            eigenvalue=found.eigenvalue,
-            sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
-        )
+        return _ahead(problem, state, n_occupied, tolerance=tolerance, converged=converged)
 
-    # The first trial is taken, whatever its energy.
-    energy = Pair(jnp.full((), jnp.inf, dtype), jnp.zeros((), dtype))
-    radius = jnp.full((), RADIUS, dtype)
-    none, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    matrix, flat = jnp.zeros_like(orbitals), jnp.zeros((), dtype)
-    start = _State(
-        orbitals,
-        matrix,
-        energy,
-        trial=orbitals,
-        radius=radius,
-        steps=none,
-        minimum=no,
-        sound=~no,
-        eigenvalue=flat,
-    )
     end = lax.while_loop(unfinished, step, start)
-    density = density_of(end.orbitals, n_occupied)
     return Descent(
-        density,
-        end.energy,
-        end.minimum & (end.steps == 0),
+        density=density_of(end.orbitals, n_occupied),
+        energy=end.energy,
+        minimum=end.minimum & (end.steps == 0),
         sound=end.sound,
         eigenvalue=end.eigenvalue,
+    )
+
+
+def _ahead(
+    problem: Problem, state: _State, n_occupied: Count, tolerance: Precision, converged: Flag
+) -> _State:
+    """With the orbitals of the next step as trial, or at the end in a minimum."""
+    n, dtype = state.orbitals.shape[0], state.orbitals.dtype
+    occupied = jnp.arange(n, dtype=jnp.int32) < n_occupied
+    orbitals = _semicanonical(state.orbitals, state.matrix, occupied)
+    fock = similar(state.matrix, orbitals)
+    squares = orbitals * orbitals
+    absent = left_out(squares)
+    empty = ~occupied & ~is_padding(squares, problem.padded) & ~absent
+    allowed = empty[:, None] & occupied[None]
+    gradient = jnp.where(allowed, fock, 0.0)
+    small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
+    stationary = small | (converged & (state.steps == 0))
+    field = Field(
+        orbitals=orbitals,
+        levels=jnp.diagonal(fock),
+        gradient=gradient,
+        allowed=allowed,
+        stationary=stationary,
+    )
+    found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
+    positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
+    minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
+    radius, x = _within(found, state.radius, stationary)
+    turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
+    for _ in range(2):
+        turned = reorthonormalise(turned, problem.overlap)
+    return state._replace(
+        orbitals=orbitals,
+        trial=jnp.where(absent, 0.0, turned),  # where rounding would grow
+        radius=radius,
+        steps=state.steps + (~minimum).astype(jnp.int32),
+        minimum=minimum,
+        eigenvalue=found.eigenvalue,
+        sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
     )
 
 

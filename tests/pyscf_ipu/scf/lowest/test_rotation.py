@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.scf.stability.rotation import PRODUCTS, Field, lowest_rotation
+from pyscf_ipu.scf.lowest.rotation import PRODUCTS, Field, lowest_rotation
 
 N, OCCUPIED = 12, 4
 

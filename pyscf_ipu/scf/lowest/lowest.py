@@ -16,11 +16,10 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN
 from pyscf_ipu.numerics.precision import Precision
 from pyscf_ipu.numerics.products import product
 from pyscf_ipu.scf.algebra import LIBRARY, Algebra
-from pyscf_ipu.scf.loop import scf
+from pyscf_ipu.scf.lowest.descent import Problem, descend
+from pyscf_ipu.scf.lowest.starts import Start, scf
 from pyscf_ipu.scf.orbitals import Orthonormal, density_of
 from pyscf_ipu.scf.run import Cycling, ScfRun, below, empty_run, lower
-from pyscf_ipu.scf.stability.descent import Problem, descend
-from pyscf_ipu.scf.starts import Start
 
 ROUNDS = 8
 """Self-consistent fields at most; two more for each other guess."""
@@ -69,8 +68,8 @@ def lowest_scf(
         return ~state.done & (state.rounds < ROUNDS + 2 * state.others)
 
     def another(state: _State) -> _State:
-        # Later guesses are better than what few points know.
-        now = start._replace(guess=state.guess, cycling=cycling, careful=state.rounds > 0)
+        # Later guesses are better than what the coarse grid says.
+        now = start._replace(guess=state.guess, cycling=cycling, full_grid=state.rounds > 0)
         run = scf(
             problem.cycled, basis, now, max_cycles=max_cycles, tolerance=tolerance, algebra=algebra
         )

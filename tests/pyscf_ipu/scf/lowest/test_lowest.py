@@ -18,10 +18,10 @@ from model_sites import (
 )
 
 from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.scf.lowest.lowest import lowest_scf
+from pyscf_ipu.scf.lowest.starts import Start
 from pyscf_ipu.scf.orbitals import orthonormal
 from pyscf_ipu.scf.run import Cycling
-from pyscf_ipu.scf.stability.lowest import lowest_scf
-from pyscf_ipu.scf.starts import Start
 
 pytestmark = pytest.mark.slow
 

@@ -1,1 +1,0 @@
-"""The way to the lowest state: stability of the orbitals, and second-order descent."""
