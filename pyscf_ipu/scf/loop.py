@@ -7,7 +7,7 @@ from jax import lax
 
 from pyscf_ipu.numerics.arrays import Flag, FloatNN
 from pyscf_ipu.scf.convergence import Aids
-from pyscf_ipu.scf.cycle import Begin, ScfProblem, CycleState, cycle
+from pyscf_ipu.scf.cycle import Begin, CycleState, ScfProblem, cycle
 from pyscf_ipu.scf.diis import diis_start
 from pyscf_ipu.scf.run import ScfRun, empty_run
 from pyscf_ipu.scf.staged import first_stage

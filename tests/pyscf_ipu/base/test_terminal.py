@@ -59,7 +59,7 @@ def test_a_command_decides_its_own_exit_code():
 
 
 NOBODY_READS = "a pipe"
-SCRIPT = [sys.executable, str(Path(__file__).with_name("ways_to_print.py"))]
+SCRIPT = [sys.executable, str(Path(__file__).parents[1] / "ways_to_print.py")]
 
 
 def printed(tmp_path, kind, redirection):

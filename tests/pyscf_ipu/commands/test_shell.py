@@ -193,7 +193,7 @@ def test_a_doubt_about_the_unit_is_one_sentence(capsys, tmp_path):
 def test_without_ase(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ase", None)
     for module in ("frequencies", "optimize", "calculator", "normal_modes"):
-        monkeypatch.delitem(sys.modules, f"pyscf_ipu.interop.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"pyscf_ipu.api.{module}", raising=False)
     for command, what in (("frequencies", "the calculator"), ("optimize", "optimize takes its")):
         assert main([command, "water", *LEVEL]) == 2
         err = capsys.readouterr().err

@@ -5,17 +5,18 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
-from pyscf_ipu import Settings, api, clear
+from pyscf_ipu import Settings, clear
 from pyscf_ipu.api.calculator import Calculator
+from pyscf_ipu.api.energies import solver_for
 from pyscf_ipu.solver import shared
 from pyscf_ipu.solver.shared import MOST, shared_solver
 
 
 def test_calls_at_a_level_share_a_solver():
-    assert api.solver_for(None, basis=None) is api.solver_for(None)
-    assert api.solver_for(None) is shared_solver(Settings())
-    assert api.solver_for(None, basis="6-31g") is shared_solver(Settings(basis="6-31g"))
-    assert api.solver_for(None, basis="6-31g") is not shared_solver(Settings())
+    assert solver_for(None, basis=None) is solver_for(None)
+    assert solver_for(None) is shared_solver(Settings())
+    assert solver_for(None, basis="6-31g") is shared_solver(Settings(basis="6-31g"))
+    assert solver_for(None, basis="6-31g") is not shared_solver(Settings())
     assert Calculator(xc="hf").solver is Calculator(xc="hf").solver
 
 

@@ -5,11 +5,12 @@ import stat
 
 import pytest
 
-from pyscf_ipu import cli, enable_disk_cache
+from pyscf_ipu import enable_disk_cache
 from pyscf_ipu.base.errors import UntrustedCache
 from pyscf_ipu.base.host import cache_folder
 from pyscf_ipu.base.host.cache_folder import SHARED, checked_folder, distrust, make_private
 from pyscf_ipu.base.host.disk_cache import kept_in
+from pyscf_ipu.commands import cli
 from pyscf_ipu.nanodft import command as nanodft
 from pyscf_ipu.settings import Settings
 from qm1b.engine import factory
