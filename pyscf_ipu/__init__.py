@@ -9,7 +9,6 @@ Importing the package changes no global JAX setting, and imports JAX only when i
 
 from typing import TYPE_CHECKING
 
-from pyscf_ipu.api.advice import NAMES
 from pyscf_ipu.base.lazy import lazy
 
 __version__ = "0.2.0.dev1"
@@ -79,4 +78,4 @@ if TYPE_CHECKING:
     from pyscf_ipu.solver.shared import clear
     from pyscf_ipu.solver.solver import Solver
 
-__getattr__, __dir__ = lazy(__name__, _HOME, NAMES)
+__getattr__, __dir__ = lazy(__name__, _HOME, absent=".api.advice")

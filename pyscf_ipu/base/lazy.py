@@ -9,19 +9,23 @@ from importlib import import_module
 
 
 def lazy(
-    package: str, homes: Mapping[str, str], absent: Mapping[str, str] | None = None
+    package: str, homes: Mapping[str, str], absent: str | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package.
 
     Args:
         package: its `__name__`.
         homes: the module of each name, with a leading dot if it lies in the package.
-        absent: names that people look for and that are not there; what to use instead.
+        absent: the module of NAMES, names that people look for and that are not there, with what to
+            use instead.
     """
 
     def get(name: str) -> object:
         if name not in homes:
-            advice = f": {absent[name]}" if absent and name in absent else ""
+            advice = ""
+            if absent and not name.startswith("_"):
+                known = import_module(absent, package).NAMES
+                advice = f": {known[name]}" if name in known else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{advice}")
         with interrupts_later():
             module = import_module(homes[name], package)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from fake_runs import MANY, fake_run
-from qm1b.software import versions as versions_module
 
 from qm1b.audit.verify import as_text, verify
 from qm1b.cli import main
@@ -14,6 +13,7 @@ from qm1b.convert.merge import merge
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.folder.manifest import sources
+from qm1b.folder.manifest import versions as versions_module
 from qm1b.folder.manifest.manifest import shard_attributes
 from qm1b.folder.manifest.work_units import Share
 from qm1b.process.display import Display

@@ -16,7 +16,7 @@ from qm1b.process import worker
 from qm1b.run.pipeline import Pools
 from qm1b.settings import PRESETS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 HOMES = {name: ROOT / name for name in sources.PACKAGES}
 LOOP = ROOT / "pyscf_ipu" / "scf" / "cycle.py"
 CPP = ROOT / sources.CODELETS / "boys.hpp"

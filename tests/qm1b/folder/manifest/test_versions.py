@@ -3,8 +3,7 @@
 import hashlib
 from importlib import metadata
 
-from qm1b.software import versions as versions_module
-
+from qm1b.folder.manifest import versions as versions_module
 from qm1b.folder.manifest.versions import constraints, versions
 
 
