@@ -17,7 +17,7 @@ PORTABLE = "portable, version 2"
 """The version counts changes of the last digits: 2 has another rounding of Boys functions."""
 
 
-CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 """The versions of all packages that `PYSCF_IPU_LOCKED=1` installs; only in a checkout."""
 
 

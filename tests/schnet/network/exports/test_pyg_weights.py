@@ -56,7 +56,7 @@ def test_pytorch_geometric_predicts_the_same(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[3] / "docs" / "schnet.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "schnet.md").read_text()
     (lines,) = re.findall(r"```python\n(import torch\n.*?)```", page, re.DOTALL)
     for readout in ("sum", "mean"):
         ours, rows = predictor(readout), qm9([3, 20, 41])
