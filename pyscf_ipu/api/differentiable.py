@@ -176,7 +176,7 @@ def _called(
     dtype = level.numerics.energy_dtype
     if not known:
         middle = jax.lax.stop_gradient(given.mean(axis=0)).astype(given.dtype)
-        return energy((given - middle).astype(dtype))
+        return energy(jnp.asarray(given - middle, dtype))
     there = Molecule(molecule.numbers, given, molecule.charge)
     there.check(level.precision)
     # About their mean, float32 has places enough, however far away the molecule is.

@@ -237,7 +237,7 @@ def _displaced(atoms: Atoms, step_bohr: float) -> tuple[Infrared, np.ndarray]:
         return infrared, infrared.get_energies()
 
 
-def _check_conditions(symmetry_number: object, **positive: object) -> None:
+def _check_conditions(symmetry_number: object, **positive: float) -> None:
     """Raise UsageError for numbers that no gas or no displacement can have."""
     for name, value in positive.items():
         if not isinstance(value, Real) or not 0 < value < np.inf:

@@ -21,36 +21,42 @@ def explaining(
         by_name: names of types of which people give a value by position; how to write it.
     """
 
-    def explained(function: Explained) -> Explained:
-        if isinstance(function, type):
-            function.__init__ = explained(function.__init__)
-            return cast(Explained, function)
-        signature = _spelt_out(inspect.signature(function))
-        name = function.__qualname__.removesuffix(".__init__")
-        known = [parameter for parameter in signature.parameters if parameter != "self"]
-        named = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
-        n_positional = len(signature.parameters) - len(named)
+    def decorate(function: Explained) -> Explained:
+        return _explained(function, mistakes, by_name)
 
-        @wraps(function)
-        def checked(*args: object, **kwargs: object) -> object:
-            if len(args) > n_positional:
-                extra = zip(named, args[n_positional:], strict=False)
-                written = (_written(key, value, by_name) for key, value in extra)
+    return decorate
+
+
+def _explained(
+    function: Explained, mistakes: Mapping[str, str], by_name: Mapping[str, str]
+) -> Explained:
+    if isinstance(function, type):
+        function.__init__ = _explained(function.__init__, mistakes, by_name)
+        return cast(Explained, function)
+    signature = _spelt_out(inspect.signature(function))
+    name = function.__qualname__.removesuffix(".__init__")
+    known = [parameter for parameter in signature.parameters if parameter != "self"]
+    named = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    n_positional = len(signature.parameters) - len(named)
+
+    @wraps(function)
+    def checked(*args: object, **kwargs: object) -> object:
+        if len(args) > n_positional:
+            extra = zip(named, args[n_positional:], strict=False)
+            written = (_written(key, value, by_name) for key, value in extra)
+            raise TypeError(
+                f"{name}() takes the level and other options by name: give {', '.join(written)}"
+            )
+        for given in kwargs:
+            if given not in known:
                 raise TypeError(
-                    f"{name}() takes the level and other options by name: give {', '.join(written)}"
+                    f"{name}() got an unexpected keyword argument {given!r}: "
+                    f"{nearest_keyword(given, known, mistakes)}"
                 )
-            for given in kwargs:
-                if given not in known:
-                    raise TypeError(
-                        f"{name}() got an unexpected keyword argument {given!r}: "
-                        f"{nearest_keyword(given, known, mistakes)}"
-                    )
-            return function(*args, **kwargs)
+        return function(*args, **kwargs)
 
-        checked.__signature__ = signature  # type: ignore[attr-defined]
-        return cast(Explained, checked)
-
-    return explained
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(Explained, checked)
 
 
 def nearest_keyword(name: str, known: Iterable[str], mistakes: Mapping[str, str]) -> str:

@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from pyscf_ipu.molecule.named.geometries import molecule_from_text
     from pyscf_ipu.nanodft.dft import Theory, energy, forces, scf
 
-_HOME = dict.fromkeys(("Theory", "energy", "forces", "scf"), ".dft")
-_HOME["molecule_from_text"] = "pyscf_ipu.molecule.named.geometries"
+_HOME = {
+    "Theory": ".dft",
+    "energy": ".dft",
+    "forces": ".dft",
+    "molecule_from_text": "pyscf_ipu.molecule.named.geometries",
+    "scf": ".dft",
+}
 
 __all__ = ["Theory", "energy", "forces", "molecule_from_text", "scf"]
 
