@@ -111,6 +111,7 @@ class Progress(NamedTuple):
     arrived: Flag  # energy and commutator stand still
     holds: Flag  # they still do, after convergence
     unaided: Flag
+    of_guess: Flag  # whether D was a guess, which need not be the density of any orbitals
 
 
 class Orbitals(NamedTuple):
@@ -123,7 +124,6 @@ class Orbitals(NamedTuple):
     Dx: FloatNN
     plain_eps: FloatN
     """Levels of the same orbitals in the Fock matrix that was not extrapolated."""
-    gap: Scalar  # of eps, between the highest occupied level and the next
 
 
 class Verdict(NamedTuple):
@@ -143,9 +143,10 @@ def cycle(problem: ScfProblem, begin: Begin, state: CycleState) -> CycleState:
     diis, ahead = extrapolate(state, built, progress)
     orbitals = diagonalise(problem, state, built, ahead=ahead, progress=progress, last=last)
     verdict = judge(problem, state, built, progress=progress, orbitals=orbitals)
-    run = record(begin, state, built, progress=progress, orbitals=orbitals, verdict=verdict)
+    history = with_cycle(problem, begin, state, progress=progress, eps=orbitals.eps)
+    run = record(state, built, progress, orbitals=orbitals, verdict=verdict)
     after = CycleState(
-        run=run,
+        run=run._replace(history=history),
         D=orbitals.D,
         Dx=orbitals.Dx,
         Cx=orbitals.Cx,
@@ -203,6 +204,7 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
         arrived=arrived,
         holds=before.converged & (commutator < problem.floor),
         unaided=state.unaided | arrived | long,
+        of_guess=before.cycles == jnp.where(state.second > 0, state.second + 1, 0),
     )
 
 
@@ -210,10 +212,10 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
 def extrapolate(state: CycleState, built: Evaluated, progress: Progress) -> tuple[Diis, FloatNN]:
     """Make the Fock matrix to diagonalise from those of this cycle and of earlier ones."""
     cycles, Fx = state.run.cycles, built.matrix
-    # A guess need not be the density of any orbitals: its commutator means nothing.
-    of_guess = cycles == jnp.where(state.second > 0, state.second + 1, 0)
     before = latest(built.diis, cycles, Fx)
-    diis, extrapolated = diis_step(built.diis, cycles, Fx, error=built.error, lasting=~of_guess)
+    # The commutator of a guess means nothing for later cycles.
+    lasting = ~progress.of_guess
+    diis, extrapolated = diis_step(built.diis, cycles, Fx, error=built.error, lasting=lasting)
     # The first orbitals overshoot, and DIIS has but one entry: take the middle.
     middle = 0.5 * (Fx + before)
     second = (cycles == 1) & ~progress.arrived
@@ -249,7 +251,6 @@ def diagonalise(
         D=density_of(C, problem.n_occupied),
         Dx=2.0 * half,
         plain_eps=jnp.sum(Cx * FxCx, axis=0),
-        gap=frontier_gap(eps, problem.n_occupied),
     )
 
 
@@ -272,31 +273,41 @@ def judge(
     ends = progress.arrived & state.unaided & (settled | ~own)
     stationary = jnp.where(before.converged, progress.holds, ends)
     lost = (before.cycles == LOST_CYCLES) & (progress.commutator > LOST_COMMUTATOR)
-    coarse_guess = (before.cycles == 0) & ~built.whole
+    small_gap = jnp.zeros((), bool)
+    if built.stage is not None:
+        first = (before.cycles == 0) & ~built.whole
+        small_gap = first & (frontier_gap(orbitals.eps, n_occupied) < SMALL_FIRST_GAP)
     return Verdict(
         density_error=density_error,
         converged=stationary & own,
         final=stationary & own & (not problem.cycling.fixed),
         wrong=(stationary & ~own) | (lost & ~before.converged),
-        small_gap=coarse_guess & (orbitals.gap < SMALL_FIRST_GAP),
+        small_gap=small_gap,
     )
 
 
+def with_cycle(
+    problem: ScfProblem, begin: Begin, state: CycleState, progress: Progress, eps: FloatN
+) -> History | None:
+    """The record of all cycles with this one, if one is kept."""
+    history, cycles = state.run.history, state.run.cycles
+    if history is None:
+        return None
+    gap = frontier_gap(eps, problem.n_occupied)
+    place, commutator = begin.earlier + cycles, progress.commutator
+    return history.with_cycle(place, progress.energy, commutator, gap=gap)
+
+
 def record(
-    begin: Begin,
     state: CycleState,
     built: Evaluated,
     progress: Progress,
     orbitals: Orbitals,
     verdict: Verdict,
 ) -> ScfRun:
-    """Write down the cycle; a first one that is done once more leaves no trace."""
+    """What to know of the cycle; a first one that is done once more leaves no trace."""
     before, again = state.run, verdict.small_gap
     energies = latest_energies(before.energies, progress.energy)
-    history = before.history
-    if history is not None:
-        cycles, energy = begin.earlier + before.cycles, progress.energy
-        history = history.with_cycle(cycles, energy, progress.commutator, gap=orbitals.gap)
     return ScfRun(
         density=jnp.where(verdict.converged, orbitals.D, state.D),
         evaluated=state.D,
@@ -308,7 +319,6 @@ def record(
         commutator=progress.commutator,
         density_error=verdict.density_error,
         energies=jax.tree.map(partial(jnp.where, again), before.energies, energies),
-        history=history,
     )
 
 
