@@ -18,10 +18,9 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.pool import SINGLE
 from pyscf_ipu.base.units import HARTREE_TO_EV
-from pyscf_ipu.commands.reference import pyscf_forces
 from pyscf_ipu.molecule.named.geometries import molecule_from_text
 from pyscf_ipu.nanodft.dft import DEFAULT, Theory, forces, scf
-from pyscf_ipu.nanodft.table import pyscf_result
+from pyscf_ipu.nanodft.table import pyscf_forces, pyscf_result
 
 MOLECULES = (
     "hydrogen",

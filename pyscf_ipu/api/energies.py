@@ -39,8 +39,8 @@ def rks(
         molecules: one Molecule, or a list that may mix molecules of any shape.
         basis: a PySCF basis-set name (s to f shells; H to Kr); default "sto-3g".
         xc: "hf", "lda", "pbe", "blyp", "b3lyp" (default), "b3lyp5", "pbe0", or another one of
-            `pyscf_ipu.xc.FUNCTIONALS`, such as "wb97x"; with a suffix for dispersion, D3(BJ)
-            "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
+            `pyscf_ipu.xc.suffixes.names.FUNCTIONALS`, such as "wb97x"; with a suffix for
+            dispersion, D3(BJ) "b3lyp-d3bj", D3 with zero damping "pbe-d3" or D4 "pbe0-d4".
         grid_level: 0 to 9, PySCF's grids and its default, 3; level 0, that of QM1B, takes a tenth
             of the time and shifts conformer energies by up to a kcal/mol.  Or radial points and
             points of each sphere, for example (75, 302).

@@ -31,13 +31,7 @@ try:
     from ase.thermochemistry import IdealGasThermo
     from ase.vibrations import Infrared
 
-    from pyscf_ipu.api.normal_modes import (
-        displacements,
-        likeness,
-        rigid_motions,
-        rotor,
-        signed,
-    )
+    from pyscf_ipu.api.normal_modes import displacements, likeness, rigid_motions, rotor, signed
 except ImportError as error:
     raise MissingPackage(
         f"frequencies takes its displacements from ASE: run {how_to_install('ase')}"

@@ -13,14 +13,7 @@ from jax import Array
 from pyscf_ipu.grid.ao_blocks import AoBlocks
 from pyscf_ipu.grid.blocks import Grid
 from pyscf_ipu.grid.xc_matrix import PORTABLE, along, ingredients_of
-from pyscf_ipu.numerics.arrays import (
-    FloatG,
-    FloatKG,
-    FloatNN,
-    FloatTG,
-    FloatVG,
-    Scalar,
-)
+from pyscf_ipu.numerics.arrays import FloatG, FloatKG, FloatNN, FloatTG, FloatVG, Scalar
 from pyscf_ipu.tiles import tile_map, tile_put_sharded
 from pyscf_ipu.xc.semilocal.functionals import Functional
 from pyscf_ipu.xc.semilocal.variables import cbrt, density_cutoff

@@ -17,12 +17,7 @@ from jaxtyping import Float, Int
 
 from pyscf_ipu.integrals.strips import StripData
 from pyscf_ipu.numerics.arrays import Floats, FloatSnc, FloatSnc3, FloatSncfh, HostArray
-from pyscf_ipu.numerics.hermite import (
-    SIDE_CONSTANT,
-    hermite_coulomb,
-    hermite_sign,
-    product_index,
-)
+from pyscf_ipu.numerics.hermite import SIDE_CONSTANT, hermite_coulomb, hermite_sign, product_index
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import quotient
 from pyscf_ipu.shapes.tile_plan import Block, Strips, TilePlan

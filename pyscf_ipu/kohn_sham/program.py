@@ -18,16 +18,11 @@ from pyscf_ipu.machines.machine import HOST, Machine
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scalar
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
+from pyscf_ipu.scf.algebra import Algebra
 from pyscf_ipu.scf.cycle import OWN_DENSITY
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
-from pyscf_ipu.scf.orbitals import (
-    Orthonormal,
-    is_padding,
-    left_out,
-    orthonormal,
-    purified,
-)
+from pyscf_ipu.scf.orbitals import Orthonormal, is_padding, left_out, orthonormal, purified
 from pyscf_ipu.scf.run import Cycling, History, ScfRun
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import Atoms, gather_atoms
@@ -86,25 +81,25 @@ def restricted_kohn_sham(
     remaining error enters squared, but only if the density is idempotent.  Where the overlap has
     smaller eigenvalues than `scf_dtype` can hold, this evaluation becomes an SCF.
     """
-    numerics = settings.numerics
+    numerics, xc = settings.numerics, functional(settings.xc)
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     machine = fitted(machine, shape, settings, reference=guess_density)
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
-    problem = hamiltonian(atoms, functional(settings.xc), machine, rough=machine.branches)
+    problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
-    start = Start(
-        guess_density(atoms), mol.n_occupied, mol.aids, cycling=_cycling(settings, machine)
-    )
-    solve = _lowest if stability else _plain
-    found = solve(problem, basis, start, settings=settings, machine=machine)
+    gap = small_gap(xc.exchange) if machine.other_starts else 0.0
+    how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
+    start = Start(guess_density(atoms), mol.n_occupied, mol.aids, cycling=how)
+    algebra = machine.algebra
+    found = _solve(problem, basis, start, settings=settings, algebra=algebra, stability=stability)
     run = found.run
     if numerics.refines:
         wide = machine
         if not machine.has_float64:
             wide = fitted(HOST, shape, settings, reference=guess_density)
         atoms = gather_atoms(plan, tables, mol, dtype=numerics.energy_dtype)
-        problem = hamiltonian(atoms, functional(settings.xc), wide)
+        problem = hamiltonian(atoms, xc, wide)
         basis = orthonormal(problem.overlap, drop_below=numerics.drop_below)
         guess = guess_density(atoms)
         aids = mol.aids.astype(numerics.energy_dtype)
@@ -119,39 +114,33 @@ def restricted_kohn_sham(
     return _solution(found, problem, atoms, basis=basis)
 
 
-def _cycling(settings: Settings, machine: Machine) -> Cycling:
-    """What the SCF does besides converging."""
-    gap = small_gap(functional(settings.xc).exchange) if machine.other_starts else 0.0
-    return Cycling(settings.fixed_cycles > 0, settings.history, gap)
-
-
-def _plain(
-    problem: Hamiltonian, basis: Orthonormal, start: Start, settings: Settings, machine: Machine
+def _solve(
+    problem: Hamiltonian,
+    basis: Orthonormal,
+    start: Start,
+    settings: Settings,
+    algebra: Algebra,
+    stability: bool,
 ) -> Lowest:
-    """The SCF, without a look at its stability."""
+    """The SCF, with `stability` followed along its instabilities."""
+    if stability:
+        return lowest_scf(
+            problem,
+            basis,
+            start,
+            max_cycles=settings.max_cycles,
+            tolerance=settings.numerics,
+            algebra=algebra,
+        )
     run = scf(
         problem.cycled,
         basis,
         start,
         max_cycles=settings.fixed_cycles or settings.max_cycles,
         tolerance=settings.numerics,
-        algebra=machine.algebra,
+        algebra=algebra,
     )
     return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
-
-
-def _lowest(
-    problem: Hamiltonian, basis: Orthonormal, start: Start, settings: Settings, machine: Machine
-) -> Lowest:
-    """The SCF, followed along its instabilities."""
-    return lowest_scf(
-        problem,
-        basis,
-        start,
-        max_cycles=settings.max_cycles,
-        tolerance=settings.numerics,
-        algebra=machine.algebra,
-    )
 
 
 def _solution(found: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:

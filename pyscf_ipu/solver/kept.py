@@ -44,7 +44,7 @@ ROOMS = (
     "shapes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
-FILES = "base/units.py base/host/backend.py solver/platform.py".split()
+FILES = ("base/units.py base/host/__init__.py base/host/backend.py solver/platform.py").split()
 
 QUICK: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False}
 """For CPUs: XLA's earlier emitter of fused steps, which takes half the time.  Energies come as fast

@@ -13,12 +13,7 @@ from pyscf_ipu.machines.gpu_machine import GPU as GPU_MACHINE
 from pyscf_ipu.machines.machine import HOST, PROCESSOR, Machine
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, shape_of
-from pyscf_ipu.solver.memory import (
-    device_bytes,
-    program_bytes,
-    result_bytes,
-    side_by_side_bytes,
-)
+from pyscf_ipu.solver.memory import device_bytes, program_bytes, result_bytes, side_by_side_bytes
 
 MEMORY_SHARE = 0.8
 """Part of the memory that one call may need."""

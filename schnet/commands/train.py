@@ -10,13 +10,7 @@ from pyscf_ipu.base.command_line.parse import command
 from pyscf_ipu.base.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
 from schnet.errors import UserError
-from schnet.network.config import (
-    PAPER,
-    PAPER_OPTIMIZER,
-    PAPER_SCHEDULE,
-    PRESETS,
-    readout_for,
-)
+from schnet.network.config import PAPER, PAPER_OPTIMIZER, PAPER_SCHEDULE, PRESETS, readout_for
 from schnet.runs.settings import TrainSettings, read_yaml
 from schnet.samples.targets import Target, target_of
 

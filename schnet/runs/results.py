@@ -17,13 +17,7 @@ from qm1b.storage.files import atomic_write, write_text
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.samples import Samples
-from schnet.samples.targets import (
-    FORCE_DISPLAY_UNIT,
-    FORCE_FILE_UNIT,
-    FORCES,
-    UNITS,
-    Target,
-)
+from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, FORCES, UNITS, Target
 
 
 class Judged(NamedTuple):

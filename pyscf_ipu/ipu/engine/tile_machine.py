@@ -20,7 +20,7 @@ from pyscf_ipu.ipu.engine.spread.primitive_pairs import spread_pairs
 from pyscf_ipu.ipu.engine.spread.turns import in_turns, room
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.priced_as import priced_as
-from pyscf_ipu.machines.machine import Machine, Repulsion
+from pyscf_ipu.machines.machine import BuildRepulsion, Machine, Repulsion
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.products import side_by_side
 from pyscf_ipu.numerics.two_words import Pair
@@ -86,10 +86,8 @@ def machine_of(
     )
 
 
-def _repulsion_of(
-    families: FamilyPlan, run_vertices: bool, pipelined: bool
-) -> Callable[[Atoms, tuple[StripData, ...], Interaction], Repulsion]:
-    """Builds the function that gives G d, with G in blocks on tiles."""
+def _repulsion_of(families: FamilyPlan, run_vertices: bool, pipelined: bool) -> BuildRepulsion:
+    """Make the builder of the function that gives G d, with G in blocks on tiles."""
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips

@@ -20,13 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 
-from pyscf_ipu.ipu.chip.popops import (
-    GATHER_OFFSET,
-    HALF_VECTOR,
-    VECTOR,
-    WORKER_CYCLES,
-    op_cost,
-)
+from pyscf_ipu.ipu.chip.popops import GATHER_OFFSET, HALF_VECTOR, VECTOR, WORKER_CYCLES, op_cost
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
 from pyscf_ipu.ipu.vertices.jax_equations import (

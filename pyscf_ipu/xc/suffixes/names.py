@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from pyscf_ipu.xc.suffixes.parameters import (
-    CHAI_HEAD_GORDON,
-    D3BJ,
-    D3ZERO,
-    D4,
-    METHODS,
-    Parameters,
-)
+from pyscf_ipu.xc.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4, METHODS, Parameters
 
 FUNCTIONALS: tuple[str, ...] = (
     *("hf", "lda", "pbe", "revpbe", "bp86", "blyp", "b3lyp", "b3lyp5", "pbe0", "hse06"),

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from pyscf_ipu.base.errors import ConvergenceError, InvalidMolecule, UsageError
-from pyscf_ipu.commands.reference import pyscf_forces
 from pyscf_ipu.elements.atomic_grid import atomic_grid
 from pyscf_ipu.molecule.named.geometries import GEOMETRIES, molecule_from_text
 from pyscf_ipu.nanodft import command as nanodft_command
 from pyscf_ipu.nanodft import dft, table
 from pyscf_ipu.nanodft.dft import DEFAULT, FUNCTIONALS, EnergyParts, Theory, diis, forces, scf
-from pyscf_ipu.nanodft.table import Reference, pyscf_result
+from pyscf_ipu.nanodft.table import Reference, pyscf_forces, pyscf_result
 from pyscf_ipu.xc.registry import functional
 from pyscf_ipu.xc.suffixes.names import FUNCTIONALS as ENGINE_FUNCTIONALS
 

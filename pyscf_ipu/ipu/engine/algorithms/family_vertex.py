@@ -15,20 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pyscf_ipu.integrals.shell_pairs import (
-    contract,
-    hermite_products,
-    hermite_table,
-    pair_geometry,
-)
+from pyscf_ipu.integrals.shell_pairs import contract, hermite_products, hermite_table, pair_geometry
 from pyscf_ipu.ipu.engine.algorithms.family_cost import PAIRINGS, PAIRS, SideShape, Slices, oriented
 from pyscf_ipu.ipu.vertices.short_code import SHORT
-from pyscf_ipu.numerics.hermite import (
-    SIDE_CONSTANT,
-    hermite_coulomb,
-    hermite_sign,
-    product_index,
-)
+from pyscf_ipu.numerics.hermite import SIDE_CONSTANT, hermite_coulomb, hermite_sign, product_index
 from pyscf_ipu.numerics.interaction import COULOMB, Interaction
 from pyscf_ipu.numerics.two_words import Pair, compensated_dot, scaled
 from pyscf_ipu.shapes.atoms import Shells
