@@ -7,12 +7,15 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
+from pyscf_ipu.settings.choices import CHOICES, LEAST
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE
 from qm1b.rows.schema import FREE_ATOMS, Json
+from qm1b.settings import Padding
 
 SCHEMA = "qm1b run, version 2"
 
@@ -153,8 +156,8 @@ def _map_to(kind: Kind, names: Iterable[str] = ()) -> Kind:
 
 
 def _is_share(value: object) -> bool:
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", value) if isinstance(value, str) else None
-    return found is not None and int(found[1]) < int(found[2])
+    parts = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", value) if isinstance(value, str) else None
+    return parts is not None and int(parts[1]) < int(parts[2])
 
 
 def _is_grid(value: object) -> bool:
@@ -176,48 +179,30 @@ ENERGY = Kind("a decimal number below zero", lambda e: isinstance(e, float) and 
 
 SETTINGS = Object(
     {
-        "basis": NAME,
-        "xc": NAME,
+        **dict.fromkeys(("basis", "xc"), NAME),
         "grid_level": GRID,
-        "prune": FLAG,
-        "grid_kind": _one_of("pyscf", "gaussian"),
-        "precision": _one_of("float32", "mixed", "float64"),
         "cart": CART,
-        "jk": _one_of("exact", "ri", "auto"),
-        "accuracy": _one_of("energy", "orbitals", "properties"),
-        "first_cycles": _one_of("coarse", "full"),
-        "jk_above_aos": _whole(0),
-        "max_cycles": _whole(1),
-        "fixed_cycles": COUNT,
-        "history": FLAG,
-        "conformers": _whole(1),
+        **{name: _one_of(*names) for name, names in CHOICES.items()},
+        **{name: _whole(least) for name, least in LEAST.items()},
+        **dict.fromkeys(("prune", "history", "keep_charged", "retry", "forces"), FLAG),
+        "jk_above_aos": COUNT,
+        **dict.fromkeys(("conformers", "unit_rows"), _whole(1)),
         "seed": _whole(0, 2**63 - 1),
         "max_aos": _whole(1, 2**63 - 1),
         "limit": _or_null(_whole(1, 2**63 - 1)),
-        "keep_charged": FLAG,
-        "embed_timeout": _number(),
+        **dict.fromkeys(("embed_timeout", "rattle_angstrom"), _number()),
         "relax": _one_of("none", "mmff", "uff"),
-        "rattle_angstrom": _number(),
         "input_format": _one_of("auto", "smiles", "id_smiles", "table", "sdf", "xyz"),
-        "smiles_column": _or_null(TEXT),
-        "id_column": _or_null(TEXT),
-        "retry": FLAG,
+        **dict.fromkeys(("smiles_column", "id_column"), _or_null(TEXT)),
         "stability": _text(r"none|all|suspect|[0-9.]+(e-[0-9]+)?", "none, all, suspect or a share"),
-        "forces": FLAG,
         "audit": _number(1.0),
-        "unit_rows": _whole(1),
-        "padding": _one_of("fine", "coarse"),
+        "padding": _one_of(*get_args(Padding)),
     },
     needed=SETTINGS_OF_ALL,
 )
 
 INPUT = Object(
-    {
-        "name": TEXT,
-        "sha256": TEXT,
-        "lines": COUNT,
-        "skipped": _list_of(TEXT, "names"),
-    },
+    {"name": TEXT, "sha256": TEXT, "lines": COUNT, "skipped": _list_of(TEXT, "names")},
     needed=("name", "sha256", "lines", "skipped"),
 )
 
