@@ -6,11 +6,8 @@ not run any of that. What the author of the card states may have Markdown, but n
 
 import json
 import re
-from typing import TypeVar
 
 from pyscf_ipu.base.terminal import visible
-
-Value = TypeVar("Value")
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "`": "&#96;"}
 _PLAIN_CODE = re.compile(r"[\w .,:;()+*/=@#%-]+")
@@ -29,7 +26,7 @@ def without_html(text: str) -> str:
 def literal(text: object) -> str:
     """Any text in one line of Markdown, as it is."""
     line = visible(str(text), keep="")
-    marked = _MARKUP.sub(lambda found: f"\\{found[0]}", line)
+    marked = _MARKUP.sub(lambda sign: f"\\{sign[0]}", line)
     return "".join(_ENTITIES.get(c, c) for c in marked)
 
 
@@ -44,14 +41,3 @@ def json_text(value: object, indent: int | None = None) -> str:
     for character in "<>&`":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def all_literal(value: Value) -> Value:
-    """Every text in lists and objects as `literal`; numbers are what they are."""
-    if isinstance(value, str):
-        return literal(value)  # type: ignore[return-value]
-    if isinstance(value, dict):
-        return {literal(k): all_literal(v) for k, v in value.items()}  # type: ignore[return-value]
-    if isinstance(value, list):
-        return [all_literal(inner) for inner in value]  # type: ignore[return-value]
-    return value

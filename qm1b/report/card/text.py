@@ -1,30 +1,28 @@
-"""The text of a dataset card: the template `card.md`, filled in from a dataset.
+"""The text of a dataset card: the templates beside this file, filled in from a dataset.
 
 The form is that of Datasheets for Datasets (T. Gebru et al., arXiv:1803.09010), in Markdown with
 YAML front matter. What only people know (why, who, under which licence) comes from them or is "not
-stated"; everything else is read from the dataset.
+stated"; everything else is read from the dataset.  Every text that a template shows is escaped,
+unless the template says `safe`.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined, UndefinedError
+from markupsafe import Markup
 
 from pyscf_ipu.elements.cartesian import in_words
 from pyscf_ipu.xc.suffixes.names import without_suffix
 from qm1b.errors import UserError
-from qm1b.folder.manifest.manifest import Manifest
 from qm1b.report.card import level
-from qm1b.report.card.escape import all_literal, code, json_text, literal, without_html
+from qm1b.report.card.escape import code, json_text, literal, without_html
 from qm1b.report.card.facts import NOT_STATED, Facts, Statements
 from qm1b.report.stats import counts
-from qm1b.rows.schema import DROP_REASONS, Json, fields_of
-
-_ERRORS = ("mae", "bias", "p50", "p95", "p99", "max")
-
+from qm1b.rows.schema import DROP_REASONS, fields_of
 
 Described = tuple[str, str, str]
 """A field or column: name, unit, meaning."""
@@ -46,112 +44,62 @@ def card(
         configs: lines of the front matter.
         columns: those of the published files; without them the fields of the shards.
     """
-    shards = [(f.name, f.unit, f.text) for f in fields_of(facts.settings)]
-    settings, stats, limit = facts.settings, facts.stats, facts.settings.get("limit")
-    told = {k: v for k, v in asdict(said).items() if k != "creators"}
-    stated = {name: without_html(value) or NOT_STATED for name, value in told.items()}
-    stated["creators"] = ", ".join(map(without_html, said.creators)) or NOT_STATED
-    drops = [(code(r), n, DROP_REASONS.get(r, "")) for r, n in facts.drops.most_common()]
-    texts = [(literal(status), n) for status, n in stats.statuses.most_common()]
-    versions = [(literal(k), literal(v)) for k, v in sorted(facts.versions.items())]
-    distributions = [
-        (f"`{d.name}`", *(f"{v:.4g}" for v in (d.mean, d.std, d.least, d.most)))
-        for d in stats.distributions
-    ]
     return _filled(
-        "card",
+        "card.md",
         facts,
-        name=json_text(said.name),  # a JSON string is a YAML string
-        license=json_text(said.license.lower() or "unknown"),
-        size=_size(stats.rows),
+        said=said,
+        figures=[Path(name) for name in figures],
         configs=configs,
-        said=stated,
-        summary=summary(facts),
-        elements=counts(stats.elements),
-        statuses=table(("status", "rows"), texts),
-        where=_parts()["published" if columns else "shards"],
-        fields=table(
-            ("column" if columns else "field", "unit", "meaning"),
-            [(f"`{name}`", unit, meaning) for name, unit, meaning in columns or shards],
-        ),
-        method="Hartree-Fock" if without_suffix(settings["xc"]) == "hf" else "Kohn-Sham",
-        functions=in_words(settings.get("cart", False)),
-        grid=level.grid(facts),
-        free_atoms=level.free_atoms(facts),
-        precision=level.precision(facts),
-        forces="on every atom, -dE/dR" if settings.get("forces") else "none",
-        cycles=level.cycles(settings),
-        ipu_price=level.ipu_price(facts),
-        preset=level.preset(facts),
-        attempts=", ".join(f"{code(k)} {n} rows" for k, n in stats.rungs.most_common())
-        or NOT_STATED,
-        versions=table(("package", "version"), versions),
-        input_name=code(facts.manifest.input.name),
+        columns=columns or [(f.name, f.unit, f.text) for f in fields_of(facts.settings)],
+        published=bool(columns),
+        size=_size(facts.stats.rows),
+        method="Hartree-Fock" if without_suffix(facts.settings["xc"]) == "hf" else "Kohn-Sham",
         measured=_measured(facts),
-        first_lines="" if limit is None else f", of which the first {limit}",
         geometries=_geometries(facts),
-        dropped=table(("reason", "lines", "meaning"), drops) if drops else "No line was dropped.",
-        status=facts.status or NOT_STATED,
-        all_settings=json_text(dict(settings), indent=1),
-        distributions=table(("converged rows", "mean", "std", "min", "max"), distributions),
-        figures="\n".join(f"![{Path(name).stem}]({name})" for name in figures),
-        uses=_filled("minimal_basis" if _is_minimal(settings["basis"]) else "larger_basis", facts),
-        float32="" if settings["precision"] == "float64" else f"\n{_filled('float32', facts)}",
+        minimal=re.fullmatch(r"sto-?\dg|minao", facts.settings["basis"].lower()) is not None,
     )
 
 
 def summary(facts: Facts) -> str:
     """One sentence on the dataset, and one more if its run is not complete."""
-    words = f" **Incomplete**: {literal(facts.notice)}." if facts.notice else ""
-    return _filled("summary", facts, notice=words)
-
-
-def table(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table in Markdown."""
-
-    def line(cells: Iterable[object]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-    return "\n".join([line(header), "|" + "---|" * len(header), *map(line, rows)])
+    return _filled("summary.md", facts)
 
 
 @cache
-def _parts() -> dict[str, str]:
-    """The parts of the template by name."""
-    text = files("qm1b.report.card").joinpath("card.md").read_text(encoding="utf-8")
-    _, *found = re.split(r"^<!-- (\w+) -->$", text, flags=re.MULTILINE)
-    return {name: part.strip() for name, part in zip(found[::2], found[1::2], strict=True)}
+def _templates() -> Environment:
+    """The templates of this folder, and what they call."""
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {
+        "code": lambda text: Markup(code(text)),
+        "json": lambda value, indent=None: Markup(json_text(value, indent)),
+        "stated": lambda text: Markup(without_html(text) or NOT_STATED),
+        "cell": lambda text: Markup(text.replace("|", "\\|")),
+        "digits": lambda number, digits: Markup(f"{number:.{digits}g}"),
+    }
+    templates.globals |= {
+        "counts": counts,
+        "in_words": in_words,
+        "level": level,
+        "DROP_REASONS": DROP_REASONS,
+    }
+    return templates
 
 
-def _filled(part: str, facts: Facts, **values: object) -> str:
-    """A part of the template, filled in from the facts and the values given by name."""
-    labels = ", forces" if facts.settings.get("forces") else ""
-    values |= {"stats": facts.stats, "level": literal(facts.level), "with_forces": labels}
-    values |= {"settings": all_literal(facts.settings), "manifest": _Shown(facts.manifest)}
-    return _parts()[part].format(**values)
+def _shown(value: object) -> object:
+    """A value as a template shows it: escaped, if it is neither a number nor Markdown of ours."""
+    return value if isinstance(value, int | float | Markup | Undefined) else literal(value)
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """The texts of a manifest as the template shows them."""
-
-    manifest: Manifest
-
-    @property
-    def functional_definition(self) -> str:
-        return literal(self.manifest.functional_definition)
-
-    @property
-    def fingerprint(self) -> str:
-        return literal(self.manifest.fingerprint)
-
-    @property
-    def lines(self) -> int:
-        return self.manifest.input.lines
-
-    @property
-    def sha256(self) -> str:
-        return literal(self.manifest.input.sha256)
+def _filled(template: str, facts: Facts, **values: object) -> str:
+    """A template, filled in from the facts and the values given by name."""
+    values |= {"facts": facts, "stats": facts.stats, "manifest": facts.manifest}
+    return _templates().get_template(template).render(settings=facts.settings, **values)
 
 
 def _size(rows: int) -> str:
@@ -163,42 +111,15 @@ def _size(rows: int) -> str:
     return f"n>{names[-1]}" if place == 10 else f"{names[place - 1]}<n<{names[place]}"
 
 
-def _is_minimal(basis: str) -> bool:
-    return re.fullmatch(r"sto-?\dg|minao", basis.lower()) is not None
-
-
 def _measured(facts: Facts) -> str:
     """The errors in `verify.json`, if it was made from these rows."""
-    if facts.audit is None:
-        return _filled("not_verified", facts)
     try:
-        return _errors(facts, all_literal(facts.audit))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        return _filled("measured.md", facts, audit=facts.audit).rstrip("\n")
+    except (AttributeError, LookupError, TypeError, UndefinedError, ValueError) as error:
         raise UserError(
             f"verify.json is not what qm1b verify writes ({type(error).__name__}: {error}); run "
             "qm1b verify again"
         ) from None
-
-
-def _errors(facts: Facts, audit: Json) -> str:
-    if (audit["fingerprint"], audit["rows"]) != (facts.manifest.fingerprint, facts.stats.rows):
-        return _filled("verified_before", facts, audit=audit)
-    header = ("quantity", "rows", "mean abs.", "bias", "median", "95 %", "99 %", "max")
-    errors = [
-        (f"`{name}`", e["count"], *(f"{e[key]:.3g}" for key in _ERRORS))
-        for name, e in audit["errors"].items()
-    ]
-    broken = [name for name, v in audit["invariants"].items() if v["count"]]
-    return _filled(
-        "verified",
-        facts,
-        audit=audit,
-        sampled=len(audit["sample"]),
-        states=", ".join(f"{n} {state}" for state, n in audit["states"].items() if n),
-        errors=table(header, errors),
-        broken=", ".join(broken) or "none",
-        verdict="passed" if audit["passed"] else f"failed: {'; '.join(audit['missed'])}",
-    )
 
 
 def _geometries(facts: Facts) -> str:
