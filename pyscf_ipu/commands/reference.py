@@ -1,10 +1,8 @@
-"""PySCF's energy and forces at the level of a calculation, to compare with."""
+"""PySCF's energy at the level of a calculation, to compare with."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from pyscf.scf.hf import SCF
@@ -20,14 +18,3 @@ def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
     field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, 200
     field.kernel()
     return field
-
-
-def pyscf_forces(field: SCF) -> np.ndarray:
-    """PySCF's forces [A, 3] in Hartree/Bohr, with the response of the grid.
-
-    They mean nothing if the field has not converged.
-    """
-    gradient = field.nuc_grad_method()
-    if hasattr(gradient, "grid_response"):
-        gradient.grid_response = True
-    return -np.asarray(gradient.kernel())

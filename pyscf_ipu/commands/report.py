@@ -92,7 +92,8 @@ def compare_with_pyscf(
 
     Dispersion is the same number in both.
     """
-    from pyscf_ipu.commands.reference import pyscf_field, pyscf_forces
+    from pyscf_ipu.commands.reference import pyscf_field
+    from pyscf_ipu.nanodft.table import pyscf_forces
     from pyscf_ipu.xc.dispersion.correction import correction
 
     start = time.perf_counter()

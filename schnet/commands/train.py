@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from pyscf_ipu.base.command_line.given_words import given_options
 from pyscf_ipu.base.command_line.parse import command
 from pyscf_ipu.base.terminal import EXIT_INTERRUPTED
 from qm1b.process.interrupts import interrupts
@@ -125,8 +126,7 @@ def from_command_line(arguments: Sequence[str]) -> Train:
 
 def _check_forces_weight(arguments: Sequence[str], target: Target) -> None:
     """Refuse an option that would be ignored; in a file of settings it may stand for other runs."""
-    given = [word.partition("=")[0].replace("_", "-") for word in arguments]
-    if "--forces-weight" in given and not target.has_forces:
+    if "forces_weight" in given_options(arguments) and not target.has_forces:
         raise UserError(
             f"--forces-weight is for --target forces+energy: --target {target.name} learns no "
             "forces; leave one of them out"

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from qm1b.storage.files import atomic_write
 from schnet.runs.logs import Line
 from schnet.samples.accuracy import Errors, Predicted
-from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, UNITS, Target
+from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, FORCES, UNITS, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,34 +25,27 @@ TRAIN, VALID = "#1f77b4", "#d62728"
 def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch: int) -> None:
     """Save a PNG of the MAE of training and validation rows by epoch."""
     figure, panels = _figure(2 if target.has_forces else 1)
-    epochs = [line.epoch for line in lines]
-    train, valid = ([getattr(line, f"{side}_mae") for line in lines] for side in ("train", "valid"))
-    _curves(panels[0], epochs, train, valid=valid, best_epoch=best_epoch, unit=target.display_unit)
-    panels[0].set_ylabel(f"MAE of {target.number} [{target.display_unit}]")
-    if target.has_forces:
+    of_forces = ("forces_mae", FORCES, FORCE_DISPLAY_UNIT)
+    parts = (("mae", target.number, target.display_unit), of_forces)
+    for axes, (mae, what, unit) in zip(panels, parts, strict=False):
         train, valid = (
-            [getattr(line, f"{side}_forces_mae") for line in lines] for side in ("train", "valid")
+            {line.epoch: getattr(line, f"{side}_{mae}") for line in lines}
+            for side in ("train", "valid")
         )
-        _curves(
-            panels[1], epochs, train, valid=valid, best_epoch=best_epoch, unit=FORCE_DISPLAY_UNIT
-        )
-        panels[1].set_ylabel(f"MAE of forces [{FORCE_DISPLAY_UNIT}]")
+        _curves(axes, train, valid, best_epoch=best_epoch, unit=unit)
+        axes.set_ylabel(f"MAE of {what} [{unit}]")
     _save(figure, path)
 
 
 def _curves(
-    axes: Axes,
-    epochs: list[int],
-    train: list[float],
-    valid: list[float],
-    best_epoch: int,
-    unit: str,
+    axes: Axes, train: dict[int, float], valid: dict[int, float], best_epoch: int, unit: str
 ) -> None:
+    """The MAE of both sides by epoch."""
     from matplotlib.ticker import LogFormatter, MaxNLocator
 
-    mark = "." if len(epochs) == 1 else ""
-    axes.plot(epochs, train, color=TRAIN, marker=mark, label="training (running)")
-    judged = {epoch: mae for epoch, mae in zip(epochs, valid, strict=True) if np.isfinite(mae)}
+    mark = "." if len(train) == 1 else ""
+    axes.plot([*train], [*train.values()], color=TRAIN, marker=mark, label="training (running)")
+    judged = {epoch: mae for epoch, mae in valid.items() if np.isfinite(mae)}
     if judged:
         axes.plot([*judged], [*judged.values()], color=VALID, label="validation (averaged weights)")
         if best_epoch in judged:

@@ -7,8 +7,8 @@ that do not grow with the molecule only the mean is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,19 +61,11 @@ class Totals:
         present = tuple(np.flatnonzero(counts.any(axis=0)).tolist())
         ones = np.ones((len(samples), 1))
         columns = np.hstack([counts[:, present], ones, samples.targets[:, None]])
-        self._join(len(samples), present, columns)
-
-    def merge(self, other: Totals) -> None:
-        """Count in the rows of another process."""
-        self._join(other.n, other.elements, other.factor)
-
-    @classmethod
-    def over(cls, parts: Iterable[Samples]) -> Totals:
-        """The totals of all rows of a stream."""
-        found = cls()
-        for samples in parts:
-            found.add(samples)
-        return found
+        union = tuple(sorted({*self.elements, *present}))
+        rows = [_spread(self.factor, self.elements, union), _spread(columns, present, union)]
+        self.factor = np.asarray(np.linalg.qr(np.vstack(rows), mode="r"))
+        self.n += len(samples)
+        self.elements = union
 
     @property
     def mean(self) -> float:
@@ -91,31 +83,24 @@ class Totals:
     @property
     def determined(self) -> bool:
         """Whether the rows determine a value for each element, and a constant."""
-        found = np.linalg.svd(self.factor[:, :-1], compute_uv=False)
-        enough = len(found) == len(self.elements) + 1
-        return enough and bool(found[-1] > DEFICIENT * found[0])
+        sizes = np.linalg.svd(self.factor[:, :-1], compute_uv=False)
+        enough = len(sizes) == len(self.elements) + 1
+        return enough and bool(sizes[-1] > DEFICIENT * sizes[0])
 
     def check(self) -> None:
         """Raise UserError if there are no rows."""
         if not self.n:
             raise UserError("there are no training rows; give more data, or another --split")
 
-    def _join(self, n: int, elements: Sequence[int], columns: Float64[np.ndarray, "_ _"]) -> None:
-        union = tuple(sorted({*self.elements, *elements}))
-        rows = [_spread(self.factor, self.elements, union), _spread(columns, elements, union)]
-        self.factor = np.asarray(np.linalg.qr(np.vstack(rows), mode="r"))
-        self.n += n
-        self.elements = union
-
 
 def _spread(
     columns: Float64[np.ndarray, "_ _"], elements: Sequence[int], union: Sequence[int]
 ) -> Float64[np.ndarray, "_ _"]:
     """A matrix with a column of zeros for each missing element."""
-    found = np.zeros((len(columns), len(union) + 2))
-    found[:, [union.index(z) for z in elements]] = columns[:, :-2]
-    found[:, -2:] = columns[:, -2:]
-    return found
+    wider = np.zeros((len(columns), len(union) + 2))
+    wider[:, [union.index(z) for z in elements]] = columns[:, :-2]
+    wider[:, -2:] = columns[:, -2:]
+    return wider
 
 
 @dataclass(frozen=True)
@@ -201,11 +186,9 @@ class AtomReferences:
 
     def to_dict(self) -> dict[str, object]:
         """The record for run.json; JSON keeps every bit of a float64."""
-        return {
+        return asdict(self) | {
             "elements": [SYMBOLS[z] for z in self.elements],
             "values": list(self.values),
-            "constant": self.constant,
-            "scale": self.scale,
         }
 
     @classmethod
@@ -214,12 +197,12 @@ class AtomReferences:
         return cls(elements, (0.0,) * len(elements), 0.0, scale=scale)
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> AtomReferences:
+    def from_dict(cls, record: dict[str, Any]) -> AtomReferences:
         """The references in a record of `to_dict`; raises UserError if it is none."""
         try:
-            elements = tuple(SYMBOLS.index(symbol) for symbol in found["elements"])
-            values = tuple(map(float, found["values"]))
-            constant, scale = float(found["constant"]), float(found["scale"])
+            elements = tuple(SYMBOLS.index(symbol) for symbol in record["elements"])
+            values = tuple(map(float, record["values"]))
+            constant, scale = float(record["constant"]), float(record["scale"])
         except (LookupError, TypeError, ValueError) as error:
             raise UserError(f"the references in run.json are damaged ({error!r})") from None
         return cls(elements, values, constant, scale=scale)

@@ -120,9 +120,9 @@ def make_step(
         # The names are for profiles (schnet.training.costs.training_price).
         with jax.named_scope("forward_backward"):
             factor = None if state.scale is None else state.scale.factor
-            found = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)
+            local = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)
         with jax.named_scope("all_reduce"):
-            gradient, sums = jax.lax.psum(found, AXIS)
+            gradient, sums = jax.lax.psum(local, AXIS)
         with jax.named_scope("update"):
             new, report = _update(state, gradient, sums, rule=rule, ema=config.ema)
             if rounding:
@@ -132,16 +132,16 @@ def make_step(
             bearable = finite if factor is None else finite | (factor > LEAST_SCALE)
             sound = sound & jnp.isfinite(report.loss) & bearable
             good = sound & finite & (report.molecules > 0.0)
-            kept = jax.tree.map(partial(jnp.where, good), new, state)
+            after = jax.tree.map(partial(jnp.where, good), new, state)
             if state.scale is not None:
-                kept = eqx.tree_at(lambda s: s.scale, kept, state.scale.after(finite))
+                after = eqx.tree_at(lambda s: s.scale, after, state.scale.after(finite))
                 norm = jnp.where(finite | ~sound, report.gradient_norm, 0.0)
                 report = report._replace(gradient_norm=norm)
-        return (kept, sound), report
+        return (after, sound), report
 
     def run(state: State, packs: Pack) -> tuple[State, Report]:
-        own = jax.tree.map(lambda x: x[:, 0], packs)  # [I, S, ...]
-        (state, _), report = jax.lax.scan(one, (state, jnp.asarray(True)), own)
+        packs = jax.tree.map(lambda x: x[:, 0], packs)  # [I, S, ...]
+        (state, _), report = jax.lax.scan(one, (state, jnp.asarray(True)), packs)
         return state, report
 
     mapped = jax.shard_map(
@@ -172,14 +172,7 @@ def _update(
     model = eqx.apply_updates(weights, change)
     mean = averaged(state.mean, model, state.updates, decay=ema)
     new = State(model, mean, moments, updates=state.updates + 1, scale=state.scale)
-    return new, Report(
-        loss=sums.loss / n,
-        absolute_error=sums.absolute_error,
-        molecules=sums.molecules,
-        forces_error=sums.forces_error,
-        components=sums.components,
-        gradient_norm=norm,
-    )
+    return new, Report(*sums._replace(loss=sums.loss / n), gradient_norm=norm)
 
 
 def _summed_gradient(
@@ -197,8 +190,8 @@ def _summed_gradient(
         return sums.loss if factor is None else sums.loss * factor, sums
 
     def one(total: tuple[SchNet, Sums], pack: Pack) -> tuple[tuple[SchNet, Sums], None]:
-        found = jax.grad(objective, has_aux=True)(model, pack)
-        return jax.tree.map(jnp.add, total, found), None
+        terms = jax.grad(objective, has_aux=True)(model, pack)
+        return jax.tree.map(jnp.add, total, terms), None
 
     zero = Sums._make([jnp.zeros((), jnp.float32)] * len(Sums._fields))
     total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)
@@ -212,9 +205,9 @@ def _sums(model: SchNet, pack: Pack, loss: Loss) -> Sums:
         error = jnp.where(pack.there, model(pack) - pack.target, 0.0)
         total, none = jnp.sum(_losses(error, loss.kind)), jnp.zeros(())
         return Sums(total, jnp.sum(jnp.abs(error)), n, forces_error=none, components=components)
-    found = energies_and_forces(model, pack)
-    error = jnp.where(pack.there, found.energies - pack.target, 0.0)
-    off = jnp.where(pack.numbers[:, None] > 0, found.forces - pack.forces, 0.0)
+    outputs = energies_and_forces(model, pack)
+    error = jnp.where(pack.there, outputs.energies - pack.target, 0.0)
+    off = jnp.where(pack.numbers[:, None] > 0, outputs.forces - pack.forces, 0.0)
     of_forces = jnp.sum(_losses(off, loss.kind) * shares(pack)[:, None])
     whole = 1.0 + loss.forces_weight
     total = (jnp.sum(_losses(error, loss.kind)) + loss.forces_weight * of_forces) / whole

@@ -5,9 +5,10 @@ import pytest
 from oracle import WATER, ground_state, molecule
 
 from pyscf_ipu import Settings, rks
-from pyscf_ipu.commands.reference import pyscf_field, pyscf_forces
+from pyscf_ipu.commands.reference import pyscf_field
 from pyscf_ipu.elements.basis_sets import QM9_BASIS
 from pyscf_ipu.elements.cartesian import MIXED
+from pyscf_ipu.nanodft.table import pyscf_forces
 
 pytestmark = pytest.mark.slow
 

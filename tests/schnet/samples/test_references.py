@@ -25,8 +25,15 @@ def planted(rows, seed, noise=0.0, elements=(1, 6, 7)):
     return Samples.of(found)
 
 
+def totals(parts):
+    counted = Totals()
+    for samples in parts:
+        counted.add(samples)
+    return counted
+
+
 def fitted(samples, size=37):
-    return AtomReferences.fit(Totals.over(in_parts(samples, size).parts()), extensive=True)
+    return AtomReferences.fit(totals(in_parts(samples, size).parts()), extensive=True)
 
 
 def test_planted_references_come_back():
@@ -38,10 +45,10 @@ def test_planted_references_come_back():
 
 
 def test_rows_that_do_not_determine_every_element_are_noticed():
-    assert Totals.over([planted(300, 0)]).determined
-    few = Totals.over([planted(3, 0)])
+    assert totals([planted(300, 0)]).determined
+    few = totals([planted(3, 0)])
     assert not few.determined
-    assert not Totals.over([planted(1, 0), planted(1, 0), planted(1, 0), planted(1, 0)]).determined
+    assert not totals([planted(1, 0), planted(1, 0), planted(1, 0), planted(1, 0)]).determined
     found = AtomReferences.fit(few, extensive=True)
     np.testing.assert_allclose(found.baseline(planted(3, 0)), planted(3, 0).targets, rtol=1e-12)
     assert found.scale == EXACT_SCALE
@@ -59,13 +66,12 @@ def test_a_millihartree_is_kept_in_hundreds_of_hartree():
     np.testing.assert_allclose(found.add(samples, left), samples.targets, rtol=0, atol=1e-12)
 
 
-def test_totals_do_not_depend_on_the_parts_and_can_be_joined():
+def test_totals_do_not_depend_on_the_parts():
     samples = planted(400, 2, noise=0.1)
     late = Samples.concatenate([samples, planted(40, 3, noise=0.1, elements=(1, 17))])
-    whole = Totals.over([late])
-    halves = Totals.over([samples])
-    halves.merge(Totals.over(in_parts(planted(40, 3, noise=0.1, elements=(1, 17)), 9).parts()))
-    halves.merge(Totals())
+    whole = totals([late])
+    others = in_parts(planted(40, 3, noise=0.1, elements=(1, 17)), 9).parts()
+    halves = totals([samples, *others, Samples.of([])])
     assert whole.n == halves.n == 440
     assert whole.elements == halves.elements == (1, 6, 7, 17)
     np.testing.assert_allclose(
@@ -90,19 +96,19 @@ def test_one_composition_for_all():
 
 def test_targets_that_do_not_grow_have_only_a_mean():
     samples = many(50)
-    found = AtomReferences.fit(Totals.over([samples]), extensive=False)
+    found = AtomReferences.fit(totals([samples]), extensive=False)
     assert found.values == (0.0, 0.0)
     assert (found.constant, found.scale) == (
         pytest.approx(24.5),
         pytest.approx(samples.targets.std()),
     )
-    constant = AtomReferences.fit(Totals.over([Samples.of([molecule(1, 4, 0.3)])]), extensive=False)
+    constant = AtomReferences.fit(totals([Samples.of([molecule(1, 4, 0.3)])]), extensive=False)
     assert (constant.constant, constant.scale) == (pytest.approx(0.3), 1.0)
 
 
 @pytest.mark.parametrize("extensive", [True, False])
 def test_elements_that_no_training_row_had(extensive):
-    found = AtomReferences.fit(Totals.over([many(50)]), extensive)
+    found = AtomReferences.fit(totals([many(50)]), extensive)
     strange = Samples.of(
         [
             molecule(1, 4),
@@ -122,7 +128,7 @@ def test_elements_that_no_training_row_had(extensive):
 def test_no_rows_at_all():
     for extensive in (True, False):
         with pytest.raises(UserError, match="no training rows"):
-            AtomReferences.fit(Totals.over([Samples.of([])]), extensive)
+            AtomReferences.fit(totals([Samples.of([])]), extensive)
 
 
 def test_json_keeps_every_bit():
