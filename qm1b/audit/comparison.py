@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from pyscf_ipu.base.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
-from pyscf_ipu.settings import Settings
+from qm1b.audit.bounds import Bounds
 from qm1b.audit.picking import Picked
 from qm1b.reference.recompute import Reference
 
@@ -59,63 +59,16 @@ class Compared:
     """Why PySCF failed, if it did."""
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The largest errors that a dataset may have."""
-
-    energy_mae_mev: float
-    energy_max_mev: float
-    gap_mae_mev: float
-    dipole_max_e_bohr: float
-    charge_max_e: float
-    homo_mae_mev: float
-    """These four find an error that HOMO and LUMO share, which the gap does not show."""
-    homo_max_mev: float
-    lumo_mae_mev: float
-    lumo_max_mev: float
-    force_max_mev_angstrom: float
-    higher_percent: float = 0.5
-    """Rows of the sample in a higher state than PySCF's."""
-    lower_percent: float = 0.5
-    """Rows below PySCF's energy, in the sample and among the suspects."""
-    not_compared_percent: float = 5.0
-    """Rows without a reference, suspects included."""
-
-
-def default_bounds(level: Settings) -> Bounds:
-    """The accuracy that the project promises for a level of theory (docs/verifying.md)."""
-    # Mean and largest errors in meV.
-    energy = orbitals = (1.0 if level.basis.lower() == "sto-3g" else 3.0, 5.0)
-    gap_mae = 0.1
-    if level.precision == "mixed":
-        energy = (0.01, 0.1)  # the orbital energies are those of float32
-    if level.precision == "float64":
-        energy, orbitals, gap_mae = (3e-3, 3e-3), (0.06, 0.6), 0.06
-    force_max = 0.1 if level.precision == "float64" else 5.0
-    return Bounds(
-        energy_mae_mev=energy[0],
-        energy_max_mev=energy[1],
-        gap_mae_mev=gap_mae,
-        dipole_max_e_bohr=1e-3,
-        charge_max_e=1e-3,
-        homo_mae_mev=orbitals[0],
-        homo_max_mev=orbitals[1],
-        lumo_mae_mev=orbitals[0],
-        lumo_max_mev=orbitals[1],
-        force_max_mev_angstrom=force_max,
-    )
-
-
-def compare(picked: Picked, found: Reference) -> Compared:
+def compare(picked: Picked, reference: Reference) -> Compared:
     """A row minus its reference."""
     row = picked.row
     force = None
-    if found.forces is not None and "forces" in row:
+    if reference.forces is not None and "forces" in row:
         force = FORCE_TO_MEV_PER_ANGSTROM * float(
-            np.abs(row["forces"] - np.array(found.forces)).max()
+            np.abs(row["forces"] - np.array(reference.forces)).max()
         )
-    energy = MEV * (row["energy"] - found.energy)
-    homo, lumo = MEV * (row["homo"] - found.homo), MEV * (row["lumo"] - found.lumo)
+    energy = MEV * (row["energy"] - reference.energy)
+    homo, lumo = MEV * (row["homo"] - reference.homo), MEV * (row["lumo"] - reference.lumo)
     state = SAME if abs(energy) < OTHER_STATE_MEV else LOWER if energy < 0 else HIGHER
     return Compared(
         line=row["line"],
@@ -126,13 +79,15 @@ def compare(picked: Picked, found: Reference) -> Compared:
         homo_mev=homo,
         lumo_mev=lumo,
         gap_mev=lumo - homo,
-        dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], found.dipole))),
-        charge_e=float(np.abs(row["mulliken_charges"] - np.array(found.mulliken_charges)).max()),
+        dipole_e_bohr=float(np.linalg.norm(np.subtract(row["dipole"], reference.dipole))),
+        charge_e=float(
+            np.abs(row["mulliken_charges"] - np.array(reference.mulliken_charges)).max()
+        ),
         force_mev_angstrom=force,
-        state=state if found.converged else NOT_COMPARED,
+        state=state if reference.converged else NOT_COMPARED,
         deviation_ev=picked.deviation_ev,
-        seconds=found.seconds,
-        problem=found.problem,
+        seconds=reference.seconds,
+        problem=reference.problem,
     )
 
 
@@ -142,7 +97,7 @@ def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, int | float]]:
     These are the mean absolute error, the bias, and percentiles and maximum of the absolute error.
     Missing LUMOs are ignored; a quantity without values is left out.
     """
-    found: dict[str, dict[str, int | float]] = {}
+    errors: dict[str, dict[str, int | float]] = {}
     for name in QUANTITIES:
         values = np.array([getattr(row, name) for row in rows if row.state == SAME], np.float64)
         values = values[np.isfinite(values)]
@@ -150,14 +105,14 @@ def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, int | float]]:
             continue
         size = np.abs(values)
         percentiles = np.percentile(size, PERCENTILES)
-        found[name] = {
+        errors[name] = {
             "count": int(values.size),
             "mae": float(size.mean()),
             "bias": float(values.mean()),
             **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
             "max": float(size.max()),
         }
-    return found
+    return errors
 
 
 def states(rows: Sequence[Compared]) -> dict[str, int]:
@@ -185,24 +140,24 @@ def missed(sample: Sequence[Compared], suspects: Sequence[Compared], bounds: Bou
     figures["lower_percent"] = percent(sample, LOWER)
     figures["not_compared_percent"] = percent([*sample, *suspects], NOT_COMPARED)
     limits = asdict(bounds)
-    found = [
+    sentences = [
         f"{name} is {value:.3g}, the bound is {limits[name]:g}{WHY.get(name, '')}"
         for name, value in figures.items()
         if name in limits and value is not None and value > limits[name]
     ]
     bad = states(suspects)
     if bad[HIGHER]:
-        found.append(
+        sentences.append(
             f"{bad[HIGHER]} of {len(suspects)} suspects are in a higher state than PySCF's"
         )
-    if (percent(suspects, LOWER) or 0.0) > bounds.lower_percent:
+    if (percent(suspects, LOWER) or 0.0) > limits["lower_percent"]:
         below = f"{bad[LOWER]} of {len(suspects)} suspects are below PySCF's energy"
-        found.append(below + WHY["lower_percent"])
+        sentences.append(below + WHY["lower_percent"])
     if not sample:
-        found.append("there is no converged row to recompute")
+        sentences.append("there is no converged row to recompute")
     elif not mean:
-        found.append("no row of the sample could be compared")
-    return found
+        sentences.append("no row of the sample could be compared")
+    return sentences
 
 
 def worst(rows: Sequence[Compared], name: str, count: int) -> list[Compared]:

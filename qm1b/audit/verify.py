@@ -9,7 +9,8 @@ from pathlib import Path
 from pyscf_ipu.base.terminal import counted, text_table
 from pyscf_ipu.settings import Settings
 from qm1b.audit import comparison
-from qm1b.audit.comparison import SAME, Bounds, Compared, default_bounds
+from qm1b.audit.bounds import Bounds, default_bounds
+from qm1b.audit.comparison import SAME, Compared
 from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
 from qm1b.errors import UserError
@@ -154,12 +155,12 @@ def write(audit: Audit, out: Path) -> list[Path]:
     """Write `verify.json` with every recomputed row, and `verify.png` with histograms of errors."""
     from qm1b.report import plots
 
-    found = [out / VERIFY_JSON]
-    files.write_json(found[0], audit.to_dict(), indent=1)
+    paths = [out / VERIFY_JSON]
+    files.write_json(paths[0], audit.to_dict(), indent=1)
     same = [row for row in audit.sample if row.state == SAME]
     if same:
-        found.append(plots.errors(same, out / VERIFY_PNG))
-    return found
+        paths.append(plots.errors(same, out / VERIFY_PNG))
+    return paths
 
 
 def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> list[Compared]:
@@ -171,16 +172,16 @@ def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> lis
     results = recompute_many(
         conformers, levels, effort.workers, thorough=effort.thorough, forces=effort.forces
     )
-    found: dict[int, Compared] = {}
+    rows: dict[int, Compared] = {}
     for done, (i, result) in enumerate(results, start=1):
-        found[i] = comparison.compare(wanted[i], result)
+        rows[i] = comparison.compare(wanted[i], result)
         effort.progress(done, len(wanted))
-    again = [i for i, row in sorted(found.items()) if row.state != SAME]
+    again = [i for i, row in sorted(rows.items()) if row.state != SAME]
     if again and not effort.thorough:
         thorough = replace(effort, thorough=True)
         better = _recompute([wanted[i] for i in again], level, thorough)
-        found |= dict(zip(again, better, strict=True))
-    return [found[i] for i in range(len(wanted))]
+        rows |= dict(zip(again, better, strict=True))
+    return [rows[i] for i in range(len(wanted))]
 
 
 def as_text(audit: Audit, count: int = 3) -> str:
@@ -207,9 +208,9 @@ def as_text(audit: Audit, count: int = 3) -> str:
     ]
     everything = audit.recomputed
     for name in comparison.QUANTITIES if count else ():
-        found = comparison.worst(everything, name, count)
-        lines += [f"worst rows, {name}:"] if found else []
-        table = [(f"{getattr(r, name):.3g}", f"{_place(r)}, {r.state} state") for r in found]
+        bad = comparison.worst(everything, name, count)
+        lines += [f"worst rows, {name}:"] if bad else []
+        table = [(f"{getattr(r, name):.3g}", f"{_place(r)}, {r.state} state") for r in bad]
         lines += text_table(table, ">10 <", gap="  ", indent="  ")
     failed = [row for row in everything if row.problem][:count]
     lines += [f"PySCF failed: {_place(row)}: {row.problem}" for row in failed]

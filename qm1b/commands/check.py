@@ -1,12 +1,13 @@
 """`qm1b verify` and `qm1b card`: the audit of a dataset against PySCF, and its card."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import tyro
 
 from pyscf_ipu.base.terminal import say
+from qm1b.audit.bounds import Bounds
 from qm1b.commands.ending import warn_if_incomplete
 from qm1b.errors import UserError
 
@@ -22,11 +23,6 @@ class Verify:
     """
 
     stdout_is_log: ClassVar = True
-    groups: ClassVar = {
-        "bound": "energy_mae_mev energy_max_mev gap_mae_mev dipole_max_e_bohr charge_max_e "
-        "homo_mae_mev homo_max_mev lumo_mae_mev lumo_max_mev force_max_mev_angstrom "
-        "higher_percent lower_percent not_compared_percent"
-    }
 
     folder: tyro.conf.Positional[Path]
     """Folder made by qm1b generate."""
@@ -42,40 +38,12 @@ class Verify:
     """Folder for verify.json and verify.png; if not given, the dataset's."""
     worst: int = 3
     """How many of the worst rows to print for each quantity."""
-    energy_mae_mev: float | None = None
-    """Bound on the mean absolute error of the energy, in meV."""
-    energy_max_mev: float | None = None
-    """Bound on the largest error of the energy, in meV."""
-    gap_mae_mev: float | None = None
-    """Bound on the mean absolute error of the gap, in meV."""
-    dipole_max_e_bohr: float | None = None
-    """Bound on the largest error of the dipole moment, in e bohr."""
-    charge_max_e: float | None = None
-    """Bound on the largest error of an atom's Mulliken charge, in e."""
-    homo_mae_mev: float | None = None
-    """Bound on the mean absolute error of the HOMO, in meV."""
-    homo_max_mev: float | None = None
-    """Bound on the largest error of the HOMO, in meV."""
-    lumo_mae_mev: float | None = None
-    """Bound on the mean absolute error of the LUMO, in meV."""
-    lumo_max_mev: float | None = None
-    """Bound on the largest error of the LUMO, in meV."""
-    force_max_mev_angstrom: float | None = None
-    """Bound on the largest error of a component of the forces, in meV/Angstrom."""
-    higher_percent: float | None = None
-    """Bound on the rows in a higher SCF state than PySCF's, in percent of the sample."""
-    lower_percent: float | None = None
-    """Bound on the rows below PySCF's energy, in percent of the sample; it holds for the outliers
-    too."""
-    not_compared_percent: float | None = None
-    """Bound on the rows for which PySCF failed or did not converge, in percent of all recomputed
-    rows."""
+    bounds: Annotated[Bounds, tyro.conf.arg(name="bound")] = field(default_factory=Bounds)
 
     def __call__(self) -> int:
         """Run it; returns the exit code."""
         from rich.console import Console
 
-        from qm1b.audit.comparison import Bounds
         from qm1b.audit.verify import Effort, as_text, verify, write
         from qm1b.process.display import Bar, Display
 
@@ -86,12 +54,12 @@ class Verify:
         out = self.out or self.folder
         if self.out is not None and not self.out.is_dir():
             raise UserError(f"folder {self.out} does not exist; make it first")
-        bounds = {f.name: getattr(self, f.name) for f in fields(Bounds)}
         console = Console(stderr=True)
         with Bar(console) if console.is_terminal else Display() as display:
             effort = Effort(
                 self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
             )
+            bounds = vars(self.bounds)
             audit = verify(self.folder, self.sample, self.seed, bounds=bounds, effort=effort)
         say(as_text(audit, self.worst))
         for path in write(audit, out):

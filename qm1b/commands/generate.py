@@ -202,9 +202,9 @@ def _say_price(folder: Path, chip: "Target") -> None:
     """Price the rows, and say what they would have cost."""
     from qm1b.report.costs.run_price import price_run
 
-    found = price_run(folder, chip, say)
-    low, high = (found["ipu_seconds"][end] for end in ("low", "high"))
-    say(f"On {chip.name} these {found['rows']} rows would take {low:.3g} to {high:.3g} IPU-seconds")
+    price = price_run(folder, chip, say)
+    low, high = (price["ipu_seconds"][end] for end in ("low", "high"))
+    say(f"On {chip.name} these {price['rows']} rows would take {low:.3g} to {high:.3g} IPU-seconds")
 
 
 def part_name(share: Share) -> str:
@@ -239,17 +239,11 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
     dataset = preset(command.preset or DEFAULT_PRESET)
-    level = {
-        "basis": command.basis,
+    names = "basis grid_level precision grid_kind jk accuracy fixed_cycles".split()
+    level = {name: getattr(command, name) for name in names} | {
         "xc": command.xc and command.xc.lower(),
-        "grid_level": command.grid_level,
-        "precision": command.precision,
         "cart": _cart(command),
         "prune": _prune(command),
-        "grid_kind": command.grid_kind,
-        "jk": command.jk,
-        "accuracy": command.accuracy,
-        "fixed_cycles": command.fixed_cycles,
         "history": command.history or None,
     }
     given = {name: value for name, value in level.items() if value is not None}

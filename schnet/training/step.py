@@ -172,7 +172,7 @@ def _update(
     model = eqx.apply_updates(weights, change)
     mean = averaged(state.mean, model, state.updates, decay=ema)
     new = State(model, mean, moments, updates=state.updates + 1, scale=state.scale)
-    return new, Report(*sums._replace(loss=sums.loss / n), gradient_norm=norm)
+    return new, Report(**sums._replace(loss=sums.loss / n)._asdict(), gradient_norm=norm)
 
 
 def _summed_gradient(

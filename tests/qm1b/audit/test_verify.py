@@ -12,7 +12,8 @@ from pyscf import gto, scf
 
 from pyscf_ipu.settings import Settings
 from qm1b.audit import verify as audit_verify
-from qm1b.audit.comparison import QUANTITIES, Bounds, default_bounds
+from qm1b.audit.bounds import Bounds, default_bounds
+from qm1b.audit.comparison import QUANTITIES
 from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS
 from qm1b.audit.verify import Effort, as_text, verify
 from qm1b.audit.verify import write as write_audit
