@@ -30,14 +30,14 @@ def _parsed(words: Sequence[str]) -> Callable[[], int]:
             raise MissingPackage(f"the package {package} is missing: run {how}")
     # Here, where the packages are known to be there.
     from schnet.commands.evaluate import Evaluate
-    from schnet.commands.export import Export
+    from schnet.commands.export import ExportNetwork
     from schnet.commands.import_pyg import ImportPyg
     from schnet.commands.predict import Predict
     from schnet.commands.price import Price
     from schnet.commands.train import Train, from_command_line
 
     commands = {"train": Train, "predict": Predict, "evaluate": Evaluate, "price": Price}
-    commands |= {"export": Export, "import-pyg": ImportPyg}
+    commands |= {"export": ExportNetwork, "import-pyg": ImportPyg}
     if words[:1] == ["train"]:
         return from_command_line(words[1:])
     description = "SchNet on datasets of qm1b and others."

@@ -8,6 +8,7 @@ limits stand in limits.json, and may only fall.
 import json
 import shutil
 import subprocess
+from collections import Counter
 from itertools import pairwise
 
 import house
@@ -182,6 +183,13 @@ def test_a_module_name_stands_for_one_thing(package):
 def test_a_class_name_stands_for_one_thing(package):
     twice = {n: m for n, m in house.public_classes(package).items() if len(m) > 1}
     assert twice == {}
+
+
+def test_few_class_names_stand_for_one_thing_in_each_package():
+    """A reader of two packages meets them: `schnet.Source` is not `qm1b.inputs.Source`."""
+    names = Counter(name for package in house.PACKAGES for name in house.public_classes(package))
+    shared = sorted(name for name, packages in names.items() if packages > 1)
+    assert len(shared) <= LIMIT["class_names_of_two_packages"], shared
 
 
 def test_few_long_signatures_and_functions():

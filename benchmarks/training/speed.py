@@ -15,7 +15,7 @@ from schnet.network.config import PRESETS
 from schnet.runs.run_folder import RunFolder
 from schnet.samples.prefetch import prefetch
 from schnet.samples.samples import Samples
-from schnet.training.batches import Place
+from schnet.training.batches import CallPlace
 from schnet.training.loop import Training
 from schnet.training.prepare import Prepared, prepare
 
@@ -82,7 +82,7 @@ class Ours:
         """Molecules per second over this many updates."""
         molecules, begun = 0.0, time.perf_counter()
         while calls:
-            ahead = prefetch(self.training.prepared.batches.calls(Place(self.epoch)))
+            ahead = prefetch(self.training.prepared.batches.calls(CallPlace(self.epoch)))
             for call in ahead:
                 before = self.training.progress.molecules
                 self.training._call(call)

@@ -21,7 +21,7 @@ from pyscf_ipu.settings import Settings
 
 
 @dataclass(frozen=True)
-class Info:
+class InfoCommand:
     """Print versions, devices, codelets, the folder of compiled programs and the memory."""
 
     def __call__(self) -> int:
@@ -140,7 +140,7 @@ COMMANDS = {
     "rks": RksCommand,
     "optimize": OptimizeCommand,
     "frequencies": FrequenciesCommand,
-    "info": Info,
+    "info": InfoCommand,
     "profile": ProfileCommand,
 }
 

@@ -13,7 +13,7 @@ from qm1b.folder.manifest.manifest import Difference, Manifest
 from qm1b.folder.manifest.manifest_schema import COMPLETE, RUNNING
 from qm1b.folder.manifest.tally import Tally
 from qm1b.folder.manifest.work_units import WHOLE, WorkPlan
-from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.run_folder import LockedFolder
 from qm1b.folder.shard_folder import ShardFolder
 
 
@@ -107,7 +107,7 @@ def _units(folders: Iterable[Path], plan: WorkPlan) -> dict[int, list[Path]]:
     return found
 
 
-def _adopt(whole: RunFolder, unit: int, paths: Sequence[Path], other_versions: bool) -> None:
+def _adopt(whole: LockedFolder, unit: int, paths: Sequence[Path], other_versions: bool) -> None:
     for other in paths[1:]:
         if not same.same_unit(paths[0], other):
             raise UserError(

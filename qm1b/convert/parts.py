@@ -40,7 +40,7 @@ MOST_PARTS = 1000
 
 
 @dataclass(frozen=True)
-class Parts:
+class PublishedParts:
     """What was written."""
 
     train_rows: int
@@ -65,7 +65,9 @@ class Parts:
         )
 
 
-def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed: int = 0) -> Parts:
+def export_parts(
+    folder: Path, out: Path, parts: int, valid_rows: int = 0, seed: int = 0
+) -> PublishedParts:
     """Write the converged rows of a run as QM1B is published.
 
     Args:
@@ -105,7 +107,9 @@ def export_parts(folder: Path, out: Path, parts: int, valid_rows: int = 0, seed:
         for writer in writers:
             writer.flush()
     written = [writer.rows for writer in writers]
-    return Parts(sum(written[:-1]), written[-1], left_out, files=len(paths), valid_asked=valid_rows)
+    return PublishedParts(
+        sum(written[:-1]), written[-1], left_out, files=len(paths), valid_asked=valid_rows
+    )
 
 
 def _by_part(batch: Batch, parts: int, share: float, seed: int) -> Iterator[tuple[int, Batch]]:

@@ -32,7 +32,7 @@ from qm1b.storage.lock import locked
 
 
 @dataclass
-class RunFolder:
+class LockedFolder:
     """A locked folder and its content. Make one with `opened`."""
 
     path: Path
@@ -156,7 +156,7 @@ class RunFolder:
 @contextmanager
 def opened(
     path: Path, identity: Manifest, other_versions: bool = False, retry: Collection[str] = ()
-) -> Iterator[RunFolder]:
+) -> Iterator[LockedFolder]:
     """A folder that this run may fill, locked inside the block; made if it does not exist.
 
     Args:
@@ -180,7 +180,7 @@ def opened(
         )
         identity = identity.in_words_of(told) if told is not None else identity
         is_smiles = identity.settings["input_format"] in SMILES
-        folder = RunFolder(
+        folder = LockedFolder(
             path, identity, identity.plan, tally=Tally(lines_are_molecules=is_smiles)
         )
         folder.mended = wrong
@@ -239,7 +239,7 @@ def _ended(run: Json) -> Json:
     return run | {"status": KILLED} if run.get("status") == RUNNING else run
 
 
-def _survey(folder: RunFolder, other_versions: bool) -> None:
+def _survey(folder: LockedFolder, other_versions: bool) -> None:
     """Check and count every shard; remove those that are damaged."""
     for path in shards.shards(folder.path):
         unit = shards.unit_of(path)
@@ -252,7 +252,7 @@ def _survey(folder: RunFolder, other_versions: bool) -> None:
             path.unlink()
 
 
-def _take_out(folder: RunFolder, reasons: Collection[str]) -> None:
+def _take_out(folder: LockedFolder, reasons: Collection[str]) -> None:
     """Find the lines that were dropped for some reasons."""
     for index in sorted(folder.done):
         path = shards.shard_path(folder.path, index)
@@ -262,7 +262,7 @@ def _take_out(folder: RunFolder, reasons: Collection[str]) -> None:
             folder.taken_out.add_unit(shards.read_unit(path).only(lines), len(lines))
 
 
-def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> None:
+def _count(folder: LockedFolder, path: Path, unit: int, other_versions: bool) -> None:
     """Check a shard of `unit` and count what is in it."""
     attributes, rows, drops = shards.read_whole(path)
     must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())

@@ -20,7 +20,7 @@ MACHINES = (1, 4, 16, 64, 256)
 
 
 @dataclass(frozen=True)
-class Rate:
+class RunRate:
     """The speed of a machine, measured by a run."""
 
     rows: int
@@ -55,7 +55,7 @@ class Line:
     cost: float | None
 
 
-def rate_of(folder: Path) -> Rate:
+def rate_of(folder: Path) -> RunRate:
     """The rate of a folder's last run on one machine.
 
     Raises:
@@ -90,7 +90,7 @@ def rate_of(folder: Path) -> Rate:
     made = [p["seconds"] for p in run["programs"] if not p["cached"]]
     taken = sum(p["seconds"] for p in run["programs"])
     typical = sum(made) / len(made) if made else PROGRAM_SECONDS
-    return Rate(
+    return RunRate(
         rows=run["rows"],
         seconds=run["seconds"],
         program_seconds=taken / run["workers"],
@@ -105,7 +105,7 @@ def rate_of(folder: Path) -> Rate:
     )
 
 
-def estimate(rate: Rate, rows: float, price_per_hour: float | None) -> list[Line]:
+def estimate(rate: RunRate, rows: float, price_per_hour: float | None) -> list[Line]:
     """Hours, and cost of all machines together, for each number in MACHINES.
 
     Every machine must make its own programs ready.
@@ -119,7 +119,7 @@ def estimate(rate: Rate, rows: float, price_per_hour: float | None) -> list[Line
     return lines
 
 
-def as_text(rate: Rate, molecules: float, conformers: int, price_per_hour: float | None) -> str:
+def as_text(rate: RunRate, molecules: float, conformers: int, price_per_hour: float | None) -> str:
     """The estimate as a table, with the rate that it is based on."""
     rows = molecules * conformers
     table = [("machines", "time", "" if price_per_hour is None else "cost")]

@@ -21,7 +21,7 @@ from qm1b.rows.schema import CONVERGED
 
 
 @dataclass(frozen=True)
-class Quantity:
+class RowQuantity:
     """A number of each row whose distribution is of interest; see `Distribution`."""
 
     name: str
@@ -49,30 +49,30 @@ def cycles_to_1_mev(batch: Batch) -> np.ndarray:
 
 
 QUANTITIES = (
-    Quantity("gap_ev", "gap (eV)", lambda b: (b["lumo"] - b["homo"]) * HARTREE_TO_EV),
-    Quantity("homo_ev", "HOMO (eV)", lambda b: b["homo"] * HARTREE_TO_EV),
-    Quantity("lumo_ev", "LUMO (eV)", lambda b: b["lumo"] * HARTREE_TO_EV),
-    Quantity(
+    RowQuantity("gap_ev", "gap (eV)", lambda b: (b["lumo"] - b["homo"]) * HARTREE_TO_EV),
+    RowQuantity("homo_ev", "HOMO (eV)", lambda b: b["homo"] * HARTREE_TO_EV),
+    RowQuantity("lumo_ev", "LUMO (eV)", lambda b: b["lumo"] * HARTREE_TO_EV),
+    RowQuantity(
         "energy_per_atom_ev",
         "total energy per atom (eV)",
         lambda b: b["energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
     ),
-    Quantity(
+    RowQuantity(
         "atomisation_per_atom_ev",
         "atomisation energy per atom (eV)",
         lambda b: b["atomisation_energy"] * HARTREE_TO_EV / np.diff(b["atom_offset"]),
     ),
-    Quantity("dispersion_ev", "dispersion (eV)", lambda b: b["dispersion"] * HARTREE_TO_EV),
-    Quantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
-    Quantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
-    Quantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
-    Quantity("cycles_to_1_mev", "cycles to within 1 meV", cycles_to_1_mev, whole=True),
-    Quantity(
+    RowQuantity("dispersion_ev", "dispersion (eV)", lambda b: b["dispersion"] * HARTREE_TO_EV),
+    RowQuantity("atoms", "atoms", lambda b: np.diff(b["atom_offset"]), whole=True),
+    RowQuantity("aos", "atomic orbitals", lambda b: b["n_ao"], whole=True),
+    RowQuantity("cycles", "SCF cycles", lambda b: b["cycles"], whole=True),
+    RowQuantity("cycles_to_1_mev", "cycles to within 1 meV", cycles_to_1_mev, whole=True),
+    RowQuantity(
         "dipole_norm_e_bohr",
         "dipole moment (e bohr)",
         lambda b: np.linalg.norm(b["dipole"], axis=1),
     ),
-    Quantity("max_force_ev_angstrom", "largest force on an atom (eV/Å)", largest_forces),
+    RowQuantity("max_force_ev_angstrom", "largest force on an atom (eV/Å)", largest_forces),
 )
 
 _LABELS = ("embedding", "relaxation", "suspect")

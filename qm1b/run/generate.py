@@ -19,7 +19,7 @@ from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.manifest.manifest_schema import COMPLETE, RUNNING
 from qm1b.folder.manifest.tally import Tally
 from qm1b.folder.manifest.work_units import WHOLE, Share
-from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.run_folder import LockedFolder
 from qm1b.inputs import InputSummary
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
@@ -136,7 +136,7 @@ class _Generation:
     """The state of a running generation."""
 
     def __init__(
-        self, run: Run, source: InputSummary, out: RunFolder, engine: Engine, display: Display
+        self, run: Run, source: InputSummary, out: LockedFolder, engine: Engine, display: Display
     ) -> None:
         self.run, self.source, self.out = run, source, out
         self.engine, self.display = engine, display

@@ -9,9 +9,9 @@ from rich.console import Console
 from pyscf_ipu.base.terminal import counted
 from qm1b.process.display import Bar, Display, Plain, time_left
 from schnet.network.model import count_parameters
-from schnet.runs.logs import Line
+from schnet.runs.logs import EpochLine
 from schnet.samples.targets import FORCE_DISPLAY_UNIT
-from schnet.training.batches import Progress
+from schnet.training.batches import TrainingProgress
 from schnet.training.loop import Training
 from schnet.training.prepare import Prepared
 
@@ -74,7 +74,7 @@ class TrainingReport:
         if training.resumed and self._epoch < epochs:
             say(f"resuming {training.folder.path}: epoch {self._epoch + 1} of {epochs}")
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: TrainingProgress) -> None:
         """Update after a call of the step or at the end of an epoch."""
         prepared, log = self.prepared, self._training and self._training.log
         unit = prepared.target.display_unit
@@ -89,10 +89,10 @@ class TrainingReport:
         if progress.molecules:
             self._display.update(self._shown(progress))
 
-    def _rows(self, progress: Progress) -> int:
+    def _rows(self, progress: TrainingProgress) -> int:
         return progress.place.epoch * self.prepared.rows + round(progress.molecules)
 
-    def _shown(self, progress: Progress) -> _Shown:
+    def _shown(self, progress: TrainingProgress) -> _Shown:
         prepared, epochs = self.prepared, self.prepared.settings.schedule.max_epochs
         rows, expected = self._rows(progress), prepared.rows * epochs
         new, seconds = rows - self._rows_before, time.monotonic() - self._began
@@ -106,12 +106,12 @@ class TrainingReport:
         return _Shown(rows, expected, pace)
 
 
-def _of_validation(line: Line, unit: str) -> str:
+def _of_validation(line: EpochLine, unit: str) -> str:
     """The error of the validation rows, if there are any and it is their turn."""
     return "" if math.isnan(line.valid_mae) else f"valid {line.valid_mae:8.1f} {unit}  "
 
 
-def _of_forces(line: Line) -> str:
+def _of_forces(line: EpochLine) -> str:
     """The errors of the forces, if they are learned."""
     if not line.has_forces:
         return ""

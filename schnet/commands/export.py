@@ -11,7 +11,7 @@ from schnet.errors import UserError
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportNetwork:
     """Write a trained network for other programs."""
 
     stdout_is_log: ClassVar = True

@@ -10,7 +10,7 @@ from pyscf_ipu.base.terminal import counted
 from qm1b.process.interrupts import Interrupt
 from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError
-from schnet.network.pyg import Imported
+from schnet.network.pyg import ImportedNetwork
 from schnet.runs import checkpoint, plots, results
 from schnet.runs.run_folder import RunFolder, description
 from schnet.runs.settings import TrainSettings, read_yaml
@@ -128,7 +128,7 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     return judged
 
 
-def import_pyg(imported: Imported, out: Path, target: str, unit: str, origin: str) -> None:
+def import_pyg(imported: ImportedNetwork, out: Path, target: str, unit: str, origin: str) -> None:
     """Write the folder of a run that predicts as a network of PyTorch-Geometric does.
 
     Args:

@@ -32,7 +32,7 @@ class Predict:
         """Run the command; returns the exit code."""
         from pyscf_ipu.base.command_line.targets import check_folders
         from pyscf_ipu.base.terminal import counted
-        from schnet.runs.results import Tally, lines, write_predictions
+        from schnet.runs.results import PredictedRows, lines, write_predictions
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
 
@@ -41,7 +41,7 @@ class Predict:
         source = open_source(self.data, None)
         for remark in source.remarks:
             print(f"schnet: {remark}", file=sys.stderr)
-        tally = Tally()
+        tally = PredictedRows()
         if self.out is None:
             sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))
         else:

@@ -53,7 +53,7 @@ class Linear(eqx.Module):
         return y if self.bias is None else y + self.bias
 
 
-class Interaction(eqx.Module):
+class InteractionBlock(eqx.Module):
     """One interaction block: neighbours contribute through filters of their distance."""
 
     filter_in: Linear
@@ -98,7 +98,7 @@ class SchNet(eqx.Module):
     """The network: one number per molecule, in units of the standard deviation of the target."""
 
     embedding: Float[Array, "elements H"]
-    interactions: list[Interaction]
+    interactions: list[InteractionBlock]
     out_1: Linear
     out_2: Linear
     cutoff_bohr: float = eqx.field(static=True)
@@ -108,7 +108,7 @@ class SchNet(eqx.Module):
     def __init__(self, config: ModelConfig, key: PRNGKeyArray) -> None:
         k = jax.random.split(key, config.interactions + 3)
         self.embedding = jax.random.normal(k[0], (ELEMENTS, config.width), jnp.float32)
-        self.interactions = [Interaction(config, one) for one in k[3:]]
+        self.interactions = [InteractionBlock(config, one) for one in k[3:]]
         self.out_1 = Linear(config.width, config.width // 2, k[1])
         self.out_2 = Linear(config.width // 2, 1, k[2])
         self.cutoff_bohr = config.cutoff_bohr

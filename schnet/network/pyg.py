@@ -20,7 +20,7 @@ from pyscf_ipu.base.errors import MissingPackage
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Readout
-from schnet.network.model import Interaction, Linear, SchNet
+from schnet.network.model import InteractionBlock, Linear, SchNet
 
 Weights = Mapping[str, np.ndarray]
 M = TypeVar("M", bound=eqx.Module)
@@ -34,7 +34,7 @@ _DAMAGE += (RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 """What NumPy, torch and their containers raise for damaged files."""
 
 
-class Imported(NamedTuple):
+class ImportedNetwork(NamedTuple):
     """A network and its size."""
 
     model: SchNet
@@ -84,7 +84,7 @@ def _torch_load(path: Path) -> Mapping[str, object]:
 
 def convert(
     weights: Weights, readout: Readout, neighbours: int, mean: float = 0.0, std: float = 1.0
-) -> Imported:
+) -> ImportedNetwork:
     """Make a network with these weights.
 
     Args:
@@ -108,7 +108,7 @@ def convert(
 
 def _convert(
     weights: Weights, readout: Readout, neighbours: int, mean: float, std: float
-) -> Imported:
+) -> ImportedNetwork:
     centres = _array(weights, "distance_expansion.offset", 1)
     blocks = [found[1] for name in weights if (found := _BLOCK.match(name))]
     config = ModelConfig(
@@ -147,7 +147,7 @@ def _convert(
     )
     if sizes != expected:
         raise UserError(f"the weights have the sizes {sizes}, a network of {config} {expected}")
-    return Imported(model, config, references)
+    return ImportedNetwork(model, config, references)
 
 
 def _array(weights: Weights, name: str, dimensions: int) -> np.ndarray:
@@ -161,9 +161,9 @@ def _array(weights: Weights, name: str, dimensions: int) -> np.ndarray:
     return found
 
 
-def _block(weights: Weights, prefix: str) -> Interaction:
+def _block(weights: Weights, prefix: str) -> InteractionBlock:
     return _made(
-        Interaction,
+        InteractionBlock,
         filter_in=_linear(weights, f"{prefix}mlp.0"),
         filter_out=_linear(weights, f"{prefix}mlp.2"),
         before=_linear(weights, f"{prefix}conv.lin1", bias=False),

@@ -20,7 +20,7 @@ from qm1b.storage.files import write_text
 from schnet.errors import UserError
 
 
-class Line(NamedTuple):
+class EpochLine(NamedTuple):
     """One epoch."""
 
     epoch: int
@@ -51,19 +51,19 @@ class Line(NamedTuple):
         return not math.isnan(self.train_forces_mae)
 
 
-def read(path: Path) -> list[Line]:
+def read(path: Path) -> list[EpochLine]:
     """The lines of a log; none without a file. Raises UserError if it is damaged."""
     if not path.exists():
         return []
-    kinds = [int if name in ("epoch", "updates") else float for name in Line._fields]
-    without_forces = dict.fromkeys(Line._field_defaults, "nan")
+    kinds = [int if name in ("epoch", "updates") else float for name in EpochLine._fields]
+    without_forces = dict.fromkeys(EpochLine._field_defaults, "nan")
     with open(path, newline="") as stream:
         rows = csv.DictReader(stream)
         try:
             return [
-                Line._make(
+                EpochLine._make(
                     kind((without_forces | row)[name])
-                    for name, kind in zip(Line._fields, kinds, strict=True)
+                    for name, kind in zip(EpochLine._fields, kinds, strict=True)
                 )
                 for row in rows
             ]
@@ -83,7 +83,7 @@ class CsvLog:
         self.lines = [line for line in read(path) if line.epoch <= epochs]
         self._write()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: EpochLine) -> None:
         """Add an epoch."""
         self.lines.append(line)
         self._write()
@@ -91,14 +91,14 @@ class CsvLog:
     def _write(self) -> None:
         text = io.StringIO()
         forces = any(line.has_forces for line in self.lines)
-        width = len(Line._fields) - (0 if forces else len(Line._field_defaults))
-        rows = (line[:width] for line in [Line._fields, *self.lines])
+        width = len(EpochLine._fields) - (0 if forces else len(EpochLine._field_defaults))
+        rows = (line[:width] for line in [EpochLine._fields, *self.lines])
         csv.writer(text, lineterminator="\n").writerows(rows)
         write_text(self.path, text.getvalue())
 
 
 @contextmanager
-def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line], None]]:
+def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[EpochLine], None]]:
     """A function that adds an epoch to TensorBoard's event files; earlier events after this many
     epochs are hidden. Where they cannot be written, this is said once, and the training goes on
     without them. Raises MissingPackage if tensorboardX is not installed."""
@@ -128,7 +128,7 @@ def tensorboard(folder: Path, epochs: int, unit: str) -> Iterator[Callable[[Line
             again = SessionLog(status=SessionLog.START)
             writers[0].write_event(Event(wall_time=time.time(), step=epochs + 1, session_log=again))
 
-    def add(line: Line) -> None:
+    def add(line: EpochLine) -> None:
         values = {
             "loss/train": line.train_loss,
             f"mae_{unit}/train": line.train_mae,

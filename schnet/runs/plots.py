@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from qm1b.storage.files import atomic_write
-from schnet.runs.logs import Line
+from schnet.runs.logs import EpochLine
 from schnet.samples.accuracy import Errors, Predicted
 from schnet.samples.targets import FORCE_DISPLAY_UNIT, FORCE_FILE_UNIT, FORCES, UNITS, Target
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRAIN, VALID = "#1f77b4", "#d62728"
 
 
-def learning_curve(path: Path, lines: Sequence[Line], target: Target, best_epoch: int) -> None:
+def learning_curve(path: Path, lines: Sequence[EpochLine], target: Target, best_epoch: int) -> None:
     """Save a PNG of the MAE of training and validation rows by epoch."""
     figure, panels = _figure(2 if target.has_forces else 1)
     of_forces = ("forces_mae", FORCES, FORCE_DISPLAY_UNIT)

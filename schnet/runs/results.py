@@ -74,7 +74,7 @@ def write_errors(path: Path, target: Target, errors: Errors) -> None:
 
 
 @dataclass
-class Tally:
+class PredictedRows:
     """Rows of a prediction: all, and those without one."""
 
     rows: int = 0
@@ -93,7 +93,7 @@ def write_predictions(
     predictor: Predictor,
     parts: Iterable[Samples],
     truth: bool,
-    tally: Tally | None = None,
+    tally: PredictedRows | None = None,
 ) -> None:
     """Write `lines` to a file; raises UserError if that fails."""
 
@@ -105,7 +105,7 @@ def write_predictions(
 
 
 def lines(
-    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: Tally | None = None
+    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: PredictedRows | None = None
 ) -> Iterator[str]:
     """CSV of all rows: place in the file, SMILES, prediction.
 

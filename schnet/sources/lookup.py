@@ -24,7 +24,7 @@ from schnet.samples.targets import FORCES, UNITS, Target, canonical_unit, target
 
 
 @dataclass(frozen=True)
-class Term:
+class FrameKey:
     """A key of a frame, with its unit."""
 
     key: str
@@ -47,8 +47,8 @@ class Term:
 class Lookup:
     """The keys whose sum is the target."""
 
-    terms: tuple[Term, ...]
-    forces: Term | None = None
+    terms: tuple[FrameKey, ...]
+    forces: FrameKey | None = None
     """The column of the forces, if the target has them; its key is in lower case."""
 
     @property
@@ -113,7 +113,7 @@ def lookup(
     return Lookup(terms, _forces(_columns(comment), terms[0], where))
 
 
-def _terms(target: Target, first: _FirstFrame, key: str | None) -> tuple[Term, ...]:
+def _terms(target: Target, first: _FirstFrame, key: str | None) -> tuple[FrameKey, ...]:
     """The keys whose sum is the target; raises as `lookup`."""
     unit, where = first.unit, first.where
     if unit is not None:
@@ -142,7 +142,7 @@ def _columns(comment: Mapping[str, str]) -> list[str]:
     return [*columns_of(next(properties, ""))]
 
 
-def _forces(columns: list[str], energy: Term, where: str) -> Term:
+def _forces(columns: list[str], energy: FrameKey, where: str) -> FrameKey:
     """The column of the forces that belong to an energy; raises as `lookup`."""
     stems = [FORCES, f"ref_{FORCES}"]
     if energy.key.lower().startswith("ref_"):
@@ -152,7 +152,7 @@ def _forces(columns: list[str], energy: Term, where: str) -> Term:
     bare = next((name for name in found if name in columns), None)
     unit = (bare or "").removeprefix("ref_").removeprefix(f"{FORCES}_")
     if bare is not None and unit in units:
-        return Term(bare, unit, units[unit])
+        return FrameKey(bare, unit, units[unit])
     if bare is None:
         raise UserError(
             f"{where} has no forces (looked for columns {FORCES} and REF_{FORCES}, in small or "
@@ -166,7 +166,7 @@ def _forces(columns: list[str], energy: Term, where: str) -> Term:
             f"({energy.key}) it may be per Bohr or per Angstrom: name it {bare}_hartree_bohr, "
             f"{bare}_hartree_angstrom or {bare}_ev_angstrom"
         )
-    return Term(bare, unit, UNITS["force"][unit])
+    return FrameKey(bare, unit, UNITS["force"][unit])
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class _FirstFrame:
     def listed(self) -> str:
         return ", ".join(self.names) or "none"
 
-    def find(self, target: Target) -> Term | None:
+    def find(self, target: Target) -> FrameKey | None:
         """The key with a unit in its name, else the bare one; None if there is neither."""
         by_stem = [keys for stem in target.stems if (keys := self._with_unit(target, stem))]
         if by_stem:
@@ -192,7 +192,7 @@ class _FirstFrame:
         bare = [name for name in self.names if name.lower() in target.stems]
         return self.term(target, self._only_one(bare)) if bare else None
 
-    def term(self, target: Target, key: str) -> Term:
+    def term(self, target: Target, key: str) -> FrameKey:
         """A key with the unit of its name, or the user's; raises UserError if they differ."""
         said = _said(target, key)
         unit = said or self.unit
@@ -208,7 +208,7 @@ class _FirstFrame:
             )
         per_atomic = target.per_atomic(unit)
         used = target.unit if per_atomic == 1 else canonical_unit(unit)
-        return Term(key, used, per_atomic, vector=target.quantity == "dipole")
+        return FrameKey(key, used, per_atomic, vector=target.quantity == "dipole")
 
     def _with_unit(self, target: Target, stem: str) -> list[str]:
         """Keys of a stem with a unit, atomic units first."""

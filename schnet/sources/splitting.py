@@ -25,7 +25,7 @@ Counts = tuple[int, int, int]
 """Molecules for training, validation and test."""
 
 
-class Split(ABC):
+class SplitRule(ABC):
     """Decides on which side a row is."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Split(ABC):
 
 
 @dataclass(frozen=True)
-class Whole(Split):
+class Whole(SplitRule):
     """All rows are on one side, which has its own file."""
 
     side: str
@@ -54,12 +54,12 @@ class Whole(Split):
         return self.side
 
     def describe(self) -> dict[str, object]:
-        """See `Split.describe`."""
+        """See `SplitRule.describe`."""
         return {"method": "files", "side": self.side}
 
 
 @dataclass(frozen=True)
-class ByHash(Split):
+class ByHash(SplitRule):
     """Expected fractions of the molecules, by `qm1b.convert.split.side`."""
 
     fractions: Fractions
@@ -70,12 +70,12 @@ class ByHash(Split):
         return side(molecule, self.seed, self.fractions)
 
     def describe(self) -> dict[str, object]:
-        """See `Split.describe`."""
+        """See `SplitRule.describe`."""
         return {"method": "hash", "seed": self.seed, "fractions": asdict(self.fractions)}
 
 
 @dataclass(frozen=True)
-class ByCount(Split):
+class ByCount(SplitRule):
     """Exact numbers of molecules; `by_count` makes one."""
 
     counts: Counts
@@ -88,7 +88,7 @@ class ByCount(Split):
         return self.sides.get(molecule)
 
     def describe(self) -> dict[str, object]:
-        """See `Split.describe`."""
+        """See `SplitRule.describe`."""
         counts = dict(zip(SIDES, self.counts, strict=True))
         return {"method": "counts", "seed": self.seed, "counts": counts}
 

@@ -16,11 +16,11 @@ from schnet.network.packing import deal
 from schnet.samples.references import AtomReferences
 from schnet.samples.samples import Samples
 from schnet.samples.targets import MEV_PER_ANGSTROM, Target
-from schnet.training.step import Report
-from schnet.training.streaming import Stream
+from schnet.training.step import StepReport
+from schnet.training.streaming import RowStream
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """The next call of the step in a training."""
 
     epoch: int = 0
@@ -30,10 +30,10 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How far a training is; the note in a checkpoint."""
 
-    place: Place = field(default_factory=Place)
+    place: CallPlace = field(default_factory=CallPlace)
     best_mae: float = math.inf
     """Of the validation rows; with forces the weighted mean of both MAE (`Errors.judged`)."""
     best_epoch: int = 0
@@ -51,7 +51,7 @@ class Progress:
     examples: float = 0.0
     """Molecules of the whole training so far, each counted as often as it was seen."""
 
-    def count(self, report: Report) -> None:
+    def count(self, report: StepReport) -> None:
         """Add the updates of a call."""
         molecules = np.asarray(report.molecules, np.float64)
         self.loss += float(np.asarray(report.loss, np.float64) @ molecules)
@@ -79,7 +79,7 @@ class Progress:
 
     def next_epoch(self) -> None:
         """Reset the sums of the epoch."""
-        self.place = Place(self.place.epoch + 1)
+        self.place = CallPlace(self.place.epoch + 1)
         self.loss = self.absolute_error = self.molecules = 0.0
         self.gradient_norm = self.epoch_seconds = self.forces_error = self.components = 0.0
 
@@ -89,14 +89,14 @@ class Call(NamedTuple):
 
     packs: Pack
     """[I, D, S, ...]"""
-    then: Place
+    then: CallPlace
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
     """The calls of a training's epochs."""
 
-    stream: Stream
+    stream: RowStream
     shape: PackShape
     graphs: Graphs
     references: AtomReferences
@@ -111,7 +111,7 @@ class Batches:
         _, devices, accumulation = self.lead
         return -(-int(np.ceil(packs)) // (devices * accumulation))
 
-    def calls(self, start: Place) -> Iterator[Call]:
+    def calls(self, start: CallPlace) -> Iterator[Call]:
         """The rest of an epoch, from a place on. Packs without molecules, which change nothing,
         complete the last call of a window."""
         epoch = start.epoch
@@ -141,4 +141,4 @@ class Batches:
                 for i in chosen
             ]
             packs += [nothing] * (per_call - len(packs))
-            yield Call(stack(packs, self.lead), Place(epoch, window, call + 1))
+            yield Call(stack(packs, self.lead), CallPlace(epoch, window, call + 1))

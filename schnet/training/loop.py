@@ -21,11 +21,11 @@ from qm1b.process.interrupts import Interrupt
 from schnet.errors import UserError
 from schnet.network.predictor import Predictor
 from schnet.runs import checkpoint, logs
-from schnet.runs.logs import CsvLog, Line
+from schnet.runs.logs import CsvLog, EpochLine
 from schnet.runs.run_folder import RunFolder
 from schnet.samples.accuracy import Errors
 from schnet.samples.prefetch import prefetch
-from schnet.training.batches import Call, Place, Progress
+from schnet.training.batches import Call, CallPlace, TrainingProgress
 from schnet.training.optimizer import learning_rate, optimizer
 from schnet.training.prepare import Prepared
 from schnet.training.step import make_step, place, replicate, start
@@ -37,20 +37,20 @@ class Training:
     """A training in a folder."""
 
     def __init__(
-        self, prepared: Prepared, folder: RunFolder, show: Callable[[Progress], None]
+        self, prepared: Prepared, folder: RunFolder, show: Callable[[TrainingProgress], None]
     ) -> None:
         """Begin, or read the last checkpoint; raises as `checkpoint.load`. `show` is called after
         every call of the step and at the end of an epoch."""
         self.prepared, self.folder, self.show = prepared, folder, show
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         config, schedule = prepared.settings.optimizer, prepared.settings.schedule
         updates = prepared.planned_updates
         rule, self.rates = optimizer(config, updates), learning_rate(config, updates)
         state = start(prepared.first_model(), rule, schedule.precision == "float16")
         if folder.last.exists():
             state, note = checkpoint.load(folder.last, state)
-            begin = Place(*note.pop("place"))
-            self.progress = Progress(begin, **note)
+            begin = CallPlace(*note.pop("place"))
+            self.progress = TrainingProgress(begin, **note)
         self._same_everywhere()
         self.state = replicate(state, prepared.devices)
         dtype = jnp.dtype(schedule.precision)
@@ -83,7 +83,7 @@ class Training:
     @property
     def resumed(self) -> bool:
         """Whether there was a checkpoint."""
-        return self.progress.place != Place()
+        return self.progress.place != CallPlace()
 
     @property
     def enough(self) -> bool:
@@ -148,7 +148,7 @@ class Training:
         progress.seconds = time.monotonic() - self._began
         self.show(progress)
 
-    def _finish_epoch(self) -> Line:
+    def _finish_epoch(self) -> EpochLine:
         """Validate, log, keep the best weights, save."""
         prepared, progress = self.prepared, self.progress
         if not progress.molecules:
@@ -158,7 +158,7 @@ class Training:
         due = epoch % schedule.valid_every == 0 or epoch == schedule.max_epochs or self.enough
         valid = self._validate() if leads() and due else None
         train_mae, train_forces_mae = progress.maes(prepared.target, prepared.references.scale)
-        line = Line(
+        line = EpochLine(
             epoch=epoch,
             updates=updates,
             learning_rate=float(np.asarray(self.rates(max(0, updates - 1)))),

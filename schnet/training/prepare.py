@@ -23,7 +23,7 @@ from schnet.samples.targets import Target, target_of
 from schnet.sources.splitting import SIDES, parse_split
 from schnet.training.batches import Batches
 from schnet.training.step import mesh
-from schnet.training.streaming import Stream
+from schnet.training.streaming import RowStream
 from schnet.training.subset import Subset, subsets
 
 
@@ -106,7 +106,7 @@ def prepare(settings: TrainSettings) -> Prepared:
     schedule = replace(settings.schedule, devices=devices.size)
     graphs = Graphs(settings.model.cutoff_bohr, settings.model.neighbours)
     batches = Batches(
-        stream=Stream(sides["train"], schedule.window_rows, settings.seed, rows=totals.n),
+        stream=RowStream(sides["train"], schedule.window_rows, settings.seed, rows=totals.n),
         shape=shape_for(sizes, graphs, schedule.pack_molecules),
         graphs=graphs,
         references=references,

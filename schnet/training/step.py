@@ -31,7 +31,7 @@ Sound = Bool[Array, ""]
 """Whether all losses and gradients so far are finite."""
 
 
-class State(eqx.Module):
+class TrainingState(eqx.Module):
     """Everything that a step changes; all leaves are arrays."""
 
     model: SchNet
@@ -43,7 +43,7 @@ class State(eqx.Module):
     """For layers in float16; else there is none."""
 
 
-class Report(NamedTuple):
+class StepReport(NamedTuple):
     """Results of each update of a step, [I]; errors in units of the standard deviation."""
 
     loss: Float[Array, "*I"]
@@ -77,12 +77,12 @@ class Loss(NamedTuple):
     """Weight of the forces beside 1 of the energy; None without forces."""
 
 
-def start(model: SchNet, rule: optax.GradientTransformation, half: bool = False) -> State:
+def start(model: SchNet, rule: optax.GradientTransformation, half: bool = False) -> TrainingState:
     """The state before the first update; `half` for layers in float16."""
     # A copy: the step gives the memory of its old state to the new one, and cannot do so twice.
     mean = jax.tree.map(jnp.copy, model)
     weights: PyTree = model
-    return State(
+    return TrainingState(
         model,
         mean,
         rule.init(weights),
@@ -103,7 +103,7 @@ def make_step(
     devices: Mesh,
     forces: bool = False,
     rounding: bool = False,
-) -> Callable[[State, Pack], tuple[State, Report]]:
+) -> Callable[[TrainingState, Pack], tuple[TrainingState, StepReport]]:
     """Compile the step: from a state and packs [I, D, S, ...] to the next state and a report.
 
     With `forces`, those of the packs are learned, too. An update without molecules changes nothing.
@@ -115,7 +115,9 @@ def make_step(
 
     loss = Loss(config.loss, config.forces_weight if forces else None)
 
-    def one(carry: tuple[State, Sound], packs: Pack) -> tuple[tuple[State, Sound], Report]:
+    def one(
+        carry: tuple[TrainingState, Sound], packs: Pack
+    ) -> tuple[tuple[TrainingState, Sound], StepReport]:
         state, sound = carry
         # The names are for profiles (schnet.training.costs.training_price).
         with jax.named_scope("forward_backward"):
@@ -139,7 +141,7 @@ def make_step(
                 report = report._replace(gradient_norm=norm)
         return (after, sound), report
 
-    def run(state: State, packs: Pack) -> tuple[State, Report]:
+    def run(state: TrainingState, packs: Pack) -> tuple[TrainingState, StepReport]:
         packs = jax.tree.map(lambda x: x[:, 0], packs)  # [I, S, ...]
         (state, _), report = jax.lax.scan(one, (state, jnp.asarray(True)), packs)
         return state, report
@@ -155,12 +157,12 @@ def make_step(
 
 
 def _update(
-    state: State,
+    state: TrainingState,
     gradient: PyTree,
     sums: Sums,
     rule: optax.GradientTransformation,
     ema: float,
-) -> tuple[State, Report]:
+) -> tuple[TrainingState, StepReport]:
     """An update by a gradient and sums over all of its packs."""
     n = jnp.maximum(sums.molecules, 1.0)
     divisor = n if state.scale is None else n * state.scale.factor
@@ -171,8 +173,8 @@ def _update(
         change, moments = rule.update(gradient, state.moments, weights)
     model = eqx.apply_updates(weights, change)
     mean = averaged(state.mean, model, state.updates, decay=ema)
-    new = State(model, mean, moments, updates=state.updates + 1, scale=state.scale)
-    return new, Report(**sums._replace(loss=sums.loss / n)._asdict(), gradient_norm=norm)
+    new = TrainingState(model, mean, moments, updates=state.updates + 1, scale=state.scale)
+    return new, StepReport(**sums._replace(loss=sums.loss / n)._asdict(), gradient_norm=norm)
 
 
 def _summed_gradient(
@@ -233,7 +235,7 @@ def place(packs: Pack, devices: Mesh) -> Pack:
     return jax.tree.map(partial(_put, NamedSharding(devices, SPREAD)), packs)
 
 
-def replicate(state: State, devices: Mesh) -> State:
+def replicate(state: TrainingState, devices: Mesh) -> TrainingState:
     """The same state on every device."""
     put = partial(_put, NamedSharding(devices, EVERYWHERE))
     return jax.tree.map(lambda x: put(np.asarray(x)), state)

@@ -19,7 +19,7 @@ seed with zeros, so without them the seed of the first window would be that of t
 
 
 @dataclass(eq=False)
-class Stream:
+class RowStream:
     """Windows of a subset's rows.
 
     A window holds at most `window_rows` rows, counted before the split takes its share, or a single

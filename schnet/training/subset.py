@@ -12,7 +12,7 @@ from schnet.errors import UserError
 from schnet.runs.settings import Data
 from schnet.samples.samples import Samples
 from schnet.sources import Source, open_source
-from schnet.sources.splitting import SIDES, ByHash, Split, Whole, by_count, parse_split, without
+from schnet.sources.splitting import SIDES, ByHash, SplitRule, Whole, by_count, parse_split, without
 
 _DRAWS = 3
 """Last word of the seed; `streaming` uses others, so that the numbers differ."""
@@ -23,7 +23,7 @@ class Subset:
     """The rows of a source that are on one side, or some of them (`limited`)."""
 
     source: Source
-    split: Split
+    split: SplitRule
     name: str
     """train, valid or test."""
     limit: int | None = None
@@ -150,7 +150,7 @@ def subsets(rows: Data) -> dict[str, Subset]:
     source = open_source(rows.data, rows.target, rows.key, unit=rows.unit)
     left = without(parts, tuple(own))
     if isinstance(left, tuple):
-        division: Split = by_count(source, left, rows.split_seed)
+        division: SplitRule = by_count(source, left, rows.split_seed)
     elif len(own) == len(given):
         division = Whole("train")
     else:

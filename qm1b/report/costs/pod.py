@@ -22,7 +22,7 @@ from qm1b.engine import factory
 from qm1b.errors import UserError
 from qm1b.report.costs.shape_price import (
     ShapePrice,
-    Wanted,
+    ShapeToPrice,
     check_priced,
     price,
     priced,
@@ -147,7 +147,7 @@ def pod_plan(
         )
     replicas = target.most_replicas
     wanted = [
-        Wanted(shape.label, n, partial(_embedded, samples[shape]))
+        ShapeToPrice(shape.label, n, partial(_embedded, samples[shape]))
         for shape, n in counts.most_common()
     ]
     how = partial(price, level=level, target=target, replicas=replicas, coarse=coarse)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
-from qm1b.report.costs.shape_price import ShapePrice, Wanted, price, priced, seconds_of
+from qm1b.report.costs.shape_price import ShapePrice, ShapeToPrice, price, priced, seconds_of
 from qm1b.rows.batch import Batch, conformer_of
 from qm1b.rows.schema import Json
 from qm1b.settings import COARSE
@@ -62,7 +62,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
                 samples.setdefault(known[atoms], (found.smiles or found.id, molecule))
             rows[known[atoms]] += 1
     wanted = [
-        Wanted(shape.label, n, partial(samples.__getitem__, shape))
+        ShapeToPrice(shape.label, n, partial(samples.__getitem__, shape))
         for shape, n in rows.most_common()
     ]
     how = partial(price, level=manifest.level, target=target, replicas=1, coarse=coarse)

@@ -59,7 +59,7 @@ class ShapePrice:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ShapeToPrice:
     """A shape to be priced."""
 
     label: str
@@ -89,9 +89,9 @@ def check_priced(level: Settings) -> None:
 
 
 def priced(
-    wanted: Sequence[Wanted],
+    wanted: Sequence[ShapeToPrice],
     how: Callable[[Molecule], Profile],
-    tell: Callable[[Wanted], None],
+    tell: Callable[[ShapeToPrice], None],
 ) -> tuple[ShapePrice, ...]:
     """The prices of shapes, in their order; `tell` hears of each as it begins.
 
@@ -99,7 +99,7 @@ def priced(
         UserError: no geometry is found for a shape.
     """
 
-    def one(shape: Wanted) -> ShapePrice:
+    def one(shape: ShapeToPrice) -> ShapePrice:
         tell(shape)
         name, molecule = shape.sample()
         found = how(molecule)

@@ -19,7 +19,7 @@ from pyscf_ipu.base.extras import how_to_install
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
 from qm1b.storage.files import atomic_write
 from schnet.errors import UserError
-from schnet.network.model import Interaction, Linear
+from schnet.network.model import InteractionBlock, Linear
 from schnet.network.predictor import Predictor
 from schnet.samples.references import HIGHEST
 
@@ -159,7 +159,9 @@ def _neighbours(g: _Graph, cutoff: float, most: int) -> Sequence[str]:
     return g("TopK", squares, count, outputs=2, axis=1, largest=0, sorted=1)
 
 
-def _block(g: _Graph, block: Interaction, x: str, gaussians: str, fade: str, neighbour: str) -> str:
+def _block(
+    g: _Graph, block: InteractionBlock, x: str, gaussians: str, fade: str, neighbour: str
+) -> str:
     filters = g.linear(g.activated(g.linear(gaussians, block.filter_in)), block.filter_out)
     heard = g("Gather", g.linear(x, block.before), neighbour)  # [A, k, F]
     summed = g.total(g("Mul", heard, g("Mul", filters, fade)), 1)

@@ -10,12 +10,12 @@ from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.manifest.tally import Tally
-from qm1b.report.estimate import Rate, as_text, estimate, rate_of
+from qm1b.report.estimate import RunRate, as_text, estimate, rate_of
 from qm1b.run.generate import Summary
 from qm1b.run.progress import Stats
 from qm1b.settings import PRESETS
 
-RATE = Rate(
+RATE = RunRate(
     rows=1000,
     seconds=110.0,
     program_seconds=10.0,

@@ -8,20 +8,20 @@ from fake_runs import MANY, fake_run
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.folder.completeness import notice
-from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.run_folder import LockedFolder
 from qm1b.folder.shard_folder import ShardFolder
 
 
 def after(monkeypatch, n_units, act):
     """Do something to the folder once a run has written this many units."""
-    real = RunFolder.add
+    real = LockedFolder.add
 
     def add(self, unit, versions=None):
         real(self, unit, versions)
         if len(self.done) == n_units:
             act(self.path)
 
-    monkeypatch.setattr(RunFolder, "add", add)
+    monkeypatch.setattr(LockedFolder, "add", add)
 
 
 def test_a_shard_that_is_deleted_under_way_ends_the_run_and_is_computed_again(
@@ -55,14 +55,14 @@ def test_a_folder_that_is_deleted_under_way_is_one_sentence(whole, tmp_path, mon
 
 
 def test_a_folder_that_is_gone_before_the_workers_open_their_log(tmp_path, monkeypatch, capfd):
-    real = RunFolder.write_dropped
+    real = LockedFolder.write_dropped
     (tmp_path / "away").mkdir()
 
     def deleted(self):
         real(self)
         shutil.move(self.path, tmp_path / "away")
 
-    monkeypatch.setattr(RunFolder, "write_dropped", deleted)
+    monkeypatch.setattr(LockedFolder, "write_dropped", deleted)
     with pytest.raises(UserError, match=r"folder .*out-2 is gone"):
         fake_run(tmp_path, MANY, processes=True)
     assert "Traceback" not in capfd.readouterr().err

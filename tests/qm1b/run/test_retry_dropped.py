@@ -11,7 +11,7 @@ from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import same, shards
 from qm1b.folder.manifest import manifest
-from qm1b.folder.run_folder import RunFolder
+from qm1b.folder.run_folder import LockedFolder
 from qm1b.rows.schema import RETRIABLE
 
 EMBED = ("embed_crash", "embed_timeout")
@@ -68,7 +68,7 @@ def test_only_the_reasons_that_are_named(older):
 
 
 def test_a_run_that_is_killed_in_between_loses_and_doubles_nothing(whole, older, monkeypatch):
-    real = RunFolder.add
+    real = LockedFolder.add
 
     def killed(self, unit, versions=None):
         if len(self.again) == 1:
@@ -76,7 +76,7 @@ def test_a_run_that_is_killed_in_between_loses_and_doubles_nothing(whole, older,
         real(self, unit, versions)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "add", killed)
+        patch.setattr(LockedFolder, "add", killed)
         with pytest.raises(KeyboardInterrupt):
             again(older, retry_dropped=EMBED)
     units, counts = map(shards.read_unit, shards.shards(older)), shards.read_manifest(older).counts

@@ -9,9 +9,9 @@ from tensorboardX import record_writer
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from schnet.runs import logs
-from schnet.runs.logs import Line
+from schnet.runs.logs import EpochLine
 
-LINES = [Line(n, 5 * n, 1e-3, 0.5 / n, 9.0, math.nan, 1.0, 100.0, 2.0 * n) for n in (1, 2, 3)]
+LINES = [EpochLine(n, 5 * n, 1e-3, 0.5 / n, 9.0, math.nan, 1.0, 100.0, 2.0 * n) for n in (1, 2, 3)]
 
 
 def events(folder):

@@ -4,7 +4,7 @@ import pytest
 
 from schnet.errors import UserError
 from schnet.runs import plots
-from schnet.runs.logs import Line
+from schnet.runs.logs import EpochLine
 from schnet.samples.targets import target_of
 
 
@@ -13,7 +13,7 @@ def test_on_a_full_disk_the_old_picture_stays(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "learning_curve.png"
-    lines = [Line(n, n, 1e-3, 1.0 / n, 1.0 / n, 2.0 / n, 1.0, 9.0, 1.0) for n in (1, 2)]
+    lines = [EpochLine(n, n, 1e-3, 1.0 / n, 1.0 / n, 2.0 / n, 1.0, 9.0, 1.0) for n in (1, 2)]
     path.write_text("old")
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", fsync)

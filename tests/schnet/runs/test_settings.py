@@ -147,7 +147,7 @@ def test_a_log_is_cut_back_to_the_checkpoint(tmp_path):
     path = tmp_path / "log.csv"
     log = logs.CsvLog(path, 0)
     for epoch in (1, 2, 3):
-        log.add(logs.Line(epoch, 10 * epoch, 1e-3, 0.5, 100.0, 90.0, 1.0, 500.0, 1.5))
+        log.add(logs.EpochLine(epoch, 10 * epoch, 1e-3, 0.5, 100.0, 90.0, 1.0, 500.0, 1.5))
     assert [line.epoch for line in logs.CsvLog(path, 2).lines] == [1, 2]
     assert [line.epoch for line in logs.read(path)] == [1, 2]
     assert logs.read(path)[0].updates == 10

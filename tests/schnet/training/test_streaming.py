@@ -5,7 +5,7 @@ from listed_source import in_parts, joined, many, targets
 
 from qm1b.convert.split import Fractions
 from schnet.sources.splitting import ByHash, Whole
-from schnet.training.streaming import Stream
+from schnet.training.streaming import RowStream
 from schnet.training.subset import Subset
 
 
@@ -19,7 +19,7 @@ def epoch(stream, number, start=0):
 
 def test_every_row_once_in_a_new_order_each_epoch():
     source = in_parts(many(100), 7)
-    stream = Stream(train(source), window_rows=30, seed=1)
+    stream = RowStream(train(source), window_rows=30, seed=1)
     first, second = epoch(stream, 0), epoch(stream, 1)
     assert [len(window) for window in first].count(28) >= 2
     assert max(map(len, first)) <= 30
@@ -28,8 +28,8 @@ def test_every_row_once_in_a_new_order_each_epoch():
     assert first != second
     assert sorted(first[0]) != sorted(second[0])  # other rows are together
     assert any(abs(a - b) > 7 for a, b in zip(first[0], first[0][1:], strict=False))
-    assert epoch(Stream(train(source), 30, 1), 1) == second
-    assert epoch(Stream(train(source), 30, 2), 1) != second
+    assert epoch(RowStream(train(source), 30, 1), 1) == second
+    assert epoch(RowStream(train(source), 30, 2), 1) != second
     assert epoch(stream, 1, start=2) == second[2:]
     assert epoch(stream, 1, start=len(second)) == []
 
@@ -37,13 +37,13 @@ def test_every_row_once_in_a_new_order_each_epoch():
 def test_what_fits_is_read_once_and_the_rest_never_held(monkeypatch):
     monkeypatch.setattr("schnet.sources.base.KEPT_ROWS", 0)
     source = in_parts(many(100), 10)
-    stream = Stream(train(source), window_rows=100)
+    stream = RowStream(train(source), window_rows=100)
     (first,), (second,) = epoch(stream, 0), epoch(stream, 1)
     assert sorted(first) == sorted(second) == list(range(100))
     assert first != second
     assert set(source.reads.values()) == {1}
     large = in_parts(many(100), 10)
-    windows = Stream(train(large), window_rows=25).windows(0)
+    windows = RowStream(train(large), window_rows=25).windows(0)
     next(windows)
     assert sum(large.reads.values()) == 2  # parts of the first window only
     list(windows)
@@ -54,13 +54,13 @@ def test_a_known_number_of_rows_decides_what_fits():
     side = Subset(in_parts(many(200), 20), ByHash(Fractions(0.2, 0.4, 0.4)), "train")
     rows = sum(map(len, side.parts()))
     assert rows < 70
-    assert not Stream(side, window_rows=100).fits
-    (whole,) = epoch(Stream(side, window_rows=100, rows=rows), 3)
-    assert sorted(whole) == sorted(joined(epoch(Stream(side, window_rows=100), 3)))
-    assert Stream(side.limited(30), window_rows=30).fits
+    assert not RowStream(side, window_rows=100).fits
+    (whole,) = epoch(RowStream(side, window_rows=100, rows=rows), 3)
+    assert sorted(whole) == sorted(joined(epoch(RowStream(side, window_rows=100), 3)))
+    assert RowStream(side.limited(30), window_rows=30).fits
 
 
 def test_a_part_larger_than_a_window_is_a_window():
-    assert [len(w) for w in epoch(Stream(train(in_parts(many(20), 10)), 3), 0)] == [10, 10]
+    assert [len(w) for w in epoch(RowStream(train(in_parts(many(20), 10)), 3), 0)] == [10, 10]
     with pytest.raises(ValueError, match="at least 1"):
-        Stream(train(in_parts(many(2), 1)), 0)
+        RowStream(train(in_parts(many(2), 1)), 0)

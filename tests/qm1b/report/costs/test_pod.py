@@ -14,7 +14,7 @@ from qm1b.errors import UserError
 from qm1b.report.costs import pod, run_price, shape_price
 from qm1b.report.costs.pod import PodPlan
 from qm1b.report.costs.pod_text import as_text
-from qm1b.report.costs.shape_price import ShapePrice, Wanted, check_priced, price, priced
+from qm1b.report.costs.shape_price import ShapePrice, ShapeToPrice, check_priced, price, priced
 from qm1b.screening.screen import Candidate
 from qm1b.settings import PRESETS
 
@@ -160,7 +160,7 @@ def test_shapes_are_priced_side_by_side_and_stay_in_order(monkeypatch):
         memory = SimpleNamespace(max_tile_bytes=1, fits=True)
         return SimpleNamespace(cycles=cycles, wall_seconds=cycles, memory=memory, unknown_ops={})
 
-    wanted = [Wanted(f"shape {n}", n, lambda n=n: (f"C{n}", float(n))) for n in (1, 2, 3, 4)]
+    wanted = [ShapeToPrice(f"shape {n}", n, lambda n=n: (f"C{n}", float(n))) for n in (1, 2, 3, 4)]
     found = priced(wanted, how, lambda x: begun.append(x.label))
     assert [(x.label, x.molecules, x.sample, x.cycles.low) for x in found] == [
         (f"shape {n}", n, f"C{n}", n) for n in (1, 2, 3, 4)
