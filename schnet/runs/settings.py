@@ -117,10 +117,10 @@ def to_dict(settings: TrainSettings) -> dict[str, object]:
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """A nested mapping with dotted names."""
-    found: dict[str, object] = {}
+    names: dict[str, object] = {}
     for k, v in values.items():
-        found |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
-    return found
+        names |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+    return names
 
 
 def write_yaml(path: Path, settings: TrainSettings) -> None:
@@ -185,7 +185,7 @@ def _converter() -> Converter:
 
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook(int, _leaf("a whole number of 64 bits", _whole))
-    converter.register_structure_hook(bool, _flag)
+    converter.register_structure_hook(bool, _leaf("true or false", bool))
     converter.register_structure_hook(float, _leaf("a number", float))  # YAML reads 1e-4 as text
     converter.register_structure_hook(str, _leaf("text", str.__str__))
     converter.register_structure_hook(Path, _leaf("a path", Path))
@@ -198,7 +198,7 @@ def _converter() -> Converter:
 def _leaf(name: str, convert: Callable[[Any], T]) -> Callable[[object, object], T]:
     def structure(value: object, _: object) -> T:
         try:
-            if isinstance(value, bool):  # which Python counts as a number
+            if isinstance(value, bool) is not (convert is bool):  # Python counts it as a number
                 raise TypeError
             return convert(value)
         except (TypeError, ValueError, OverflowError):
@@ -208,16 +208,10 @@ def _leaf(name: str, convert: Callable[[Any], T]) -> Callable[[object, object], 
 
 
 def _whole(value: Any) -> int:
-    found = index(value)
-    if not -(2**63) <= found < 2**63:
+    number = index(value)
+    if not -(2**63) <= number < 2**63:
         raise ValueError
-    return found
-
-
-def _flag(value: object, _: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"is {shown(value)}, which is not true or false")
-    return value
+    return number
 
 
 def _paths(value: Any) -> tuple[Path, ...]:

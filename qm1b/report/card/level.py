@@ -1,12 +1,11 @@
-"""The rows of a card's table on the level of theory, as the dataset states it."""
+"""What a card's table on the level of theory says, as the dataset states it."""
 
 from dataclasses import asdict
 
 from pyscf_ipu.settings.presets import PRESETS, name_of
 from qm1b.engine.ladder import LADDER
 from qm1b.errors import UserError
-from qm1b.report.card.escape import literal
-from qm1b.report.card.facts import NOT_STATED, Facts
+from qm1b.report.card.facts import Facts
 from qm1b.rows.schema import Json
 
 _PRECISIONS = {
@@ -16,24 +15,20 @@ _PRECISIONS = {
 }
 
 
-def preset(facts: Facts) -> str:
-    """A line on the published dataset whose level this is; nothing if it is of none."""
-    level = asdict(facts.manifest.level)
-    if (name := name_of(level)) is None or level["jk"] != "exact":
-        return ""
-    found = PRESETS[name]
-    return f"| preset | `{name}`, the level of {found.dataset} ({found.source}) |\n"
-
-
-def grid(facts: Facts) -> str:
-    """The integration grid in words."""
+def of_level(facts: Facts) -> Json:
+    """The values of the table, by their names in the template."""
     level = facts.manifest.level
-    turned = " before its pruning: Gill's radii, equal cells, spheres along the principal axes"
-    kind = ", PySCF's, with NWChem's pruning" if level.prune else ""
-    return level.grid_in_words + (turned if level.grid_kind == "gaussian" else kind)
+    return {
+        "level": level,
+        "PRESETS": PRESETS,
+        "preset": name_of(asdict(level)) if level.jk == "exact" else None,
+        "free_atoms": facts.manifest.free_atom_energies_hartree,
+        "precision": _precision(facts),
+        "price": _price(facts),
+    }
 
 
-def precision(facts: Facts) -> str:
+def _precision(facts: Facts) -> str:
     """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
     own, rungs = str(facts.settings["precision"]), facts.stats.rungs
     other = [
@@ -45,32 +40,14 @@ def precision(facts: Facts) -> str:
     return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
 
 
-def cycles(settings: Json) -> str:
-    """How many cycles there are, and whether the rows have each of them."""
-    fixed, most = settings.get("fixed_cycles"), settings["max_cycles"]
-    shifted = "as many with a level shift; a small gap has up to four starts"
-    number = f"exactly {fixed}" if fixed else f"at most {most} per start, and {shifted}"
-    kept = "; energy, commutator and gap of each are kept" if settings.get("history") else ""
-    return number + kept
-
-
-def free_atoms(facts: Facts) -> str:
-    """The energies of the free atoms of the elements that the rows have."""
-    energies = facts.manifest.free_atom_energies_hartree
-    shown = [f"{s} {energies[s]:.6f}" for s in sorted(facts.stats.elements) if s in energies]
-    return f"{', '.join(shown)} hartree" if shown else NOT_STATED
-
-
-def ipu_price(facts: Facts) -> str:
-    """A line on what the rows would have cost on an IPU, if a run has priced them; else nothing."""
-    found = [run["ipu_price"] for run in facts.manifest.runs if "ipu_price" in run]
-    if not found:
-        return ""
+def _price(facts: Facts) -> Json:
+    """What the rows would have cost on an IPU, if a run has priced them."""
+    prices = [run["ipu_price"] for run in facts.manifest.runs if "ipu_price" in run]
+    if not prices:
+        return {}
     try:
-        price = found[-1]
-        seconds = [float(price["ipu_seconds"][end]) for end in ("low", "high")]
-        rows, target = int(price["rows"]), literal(str(price["target"]))
+        price = prices[-1]
+        seconds = {end: float(price["ipu_seconds"][end]) for end in ("low", "high")}
+        return {"rows": int(price["rows"]), "target": str(price["target"]), **seconds}
     except (LookupError, TypeError, ValueError) as error:
         raise UserError(f"the manifest is damaged: a run's ipu_price ({error})") from None
-    low, high = (f"{s:.3g}" for s in seconds)
-    return f"| on a simulated IPU ({target}) | {rows} rows in {low} to {high} IPU-seconds |\n"

@@ -18,9 +18,9 @@ from markupsafe import Markup
 from pyscf_ipu.elements.cartesian import in_words
 from pyscf_ipu.xc.suffixes.names import without_suffix
 from qm1b.errors import UserError
-from qm1b.report.card import level
 from qm1b.report.card.escape import code, json_text, literal, without_html
 from qm1b.report.card.facts import NOT_STATED, Facts, Statements
+from qm1b.report.card.level import of_level
 from qm1b.report.stats import counts
 from qm1b.rows.schema import DROP_REASONS, fields_of
 
@@ -57,6 +57,7 @@ def card(
         measured=_measured(facts),
         geometries=_geometries(facts),
         minimal=re.fullmatch(r"sto-?\dg|minao", facts.settings["basis"].lower()) is not None,
+        **of_level(facts),
     )
 
 
@@ -85,7 +86,6 @@ def _templates() -> Environment:
     templates.globals |= {
         "counts": counts,
         "in_words": in_words,
-        "level": level,
         "DROP_REASONS": DROP_REASONS,
     }
     return templates
