@@ -154,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_of(words: Sequence[str]) -> Callable[[], int]:
     """The command that these words ask for."""
     description = "Kohn-Sham DFT in one compiled function per molecular shape."
-    found = subcommand("pyscf-ipu", COMMANDS, words, description=description)
-    return replace(found, given=given_options(words)) if isinstance(found, OneMolecule) else found
+    one = subcommand("pyscf-ipu", COMMANDS, words, description=description)
+    return replace(one, given=given_options(words)) if isinstance(one, OneMolecule) else one
 
 
 if __name__ == "__main__":

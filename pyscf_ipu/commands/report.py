@@ -69,24 +69,24 @@ def single_point(
     from pyscf_ipu.api.energies import rks
 
     start = time.perf_counter()
-    found = rks(molecule, solver=solver, forces=forces, orbitals=molden is not None, throw=True)
+    result = rks(molecule, solver=solver, forces=forces, orbitals=molden is not None, throw=True)
     seconds = time.perf_counter() - start
-    record = found.to_dict()
+    record = result.to_dict()
     for name in ("mo_coeff", "density_matrix"):  # --molden FILE has the orbitals
         record.pop(name, None)
-    report.add(f"{found!r}\n{seconds:.1f} s, compiling included", result=record)
-    if found.forces is not None:
-        report.add(force_table(molecule, np.asarray(found.forces)))
+    report.add(f"{result!r}\n{seconds:.1f} s, compiling included", result=record)
+    if result.forces is not None:
+        report.add(force_table(molecule, np.asarray(result.forces)))
     if compare:
-        compare_with_pyscf(molecule, solver, found, report=report)
+        compare_with_pyscf(molecule, solver, result, report=report)
     if molden is not None:
         with writing(molden):
-            found.to_molden(molden)
+            result.to_molden(molden)
         report.add(f"orbitals in {molden}", molden=str(molden))
 
 
 def compare_with_pyscf(
-    molecule: Molecule, solver: Solver, found: RKSResult, report: Report
+    molecule: Molecule, solver: Solver, result: RKSResult, report: Report
 ) -> None:
     """Compute the same with PySCF in float64, and report both.
 
@@ -111,18 +111,18 @@ def compare_with_pyscf(
         "gap": float(levels[occupied] - levels[occupied - 1]),
         "dipole": np.asarray(dipole),
     }
-    if found.forces is not None:
+    if result.forces is not None:
         theirs["forces"] = pyscf_forces(field) + added.forces
     seconds = time.perf_counter() - start
     rows: list[tuple[object, ...]] = [("", "here", "PySCF", "difference", "")]
     for name in ("energy", "homo", "gap"):
-        ours, other = float(getattr(found, name)), float(theirs[name])
+        ours, other = float(getattr(result, name)), float(theirs[name])
         rows.append((name, f"{ours:.6f}", f"{other:.6f}", f"{ours - other:+.1e}", "Hartree"))
     for name, unit in (("dipole", "e Bohr"), ("forces", "Hartree/Bohr")):
         if name in theirs:
-            largest = np.abs(np.asarray(getattr(found, name)) - theirs[name]).max()
+            largest = np.abs(np.asarray(getattr(result, name)) - theirs[name]).max()
             rows.append((name, "", "", f"{largest:.1e}", f"{unit}, largest"))
-    error = (float(found.energy) - float(theirs["energy"])) * HARTREE_TO_EV
+    error = (float(result.energy) - float(theirs["energy"])) * HARTREE_TO_EV
     both = "" if level.dispersion is None else "; both with the same dispersion correction"
     state = "" if field.converged else "\nPySCF did not converge: differences are not errors here"
     report.add(

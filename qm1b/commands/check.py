@@ -114,7 +114,7 @@ class Card:
         from qm1b.report.card.write import write
 
         name = self.name or self.folder.resolve().name
-        said = Statements(
+        statements = Statements(
             name,
             self.license,
             self.purpose,
@@ -123,7 +123,7 @@ class Card:
             url=self.url,
         )
         out = self.out or self.folder / "card"
-        for path in write(self.folder, out, said, parquet=self.parquet):
+        for path in write(self.folder, out, statements, parquet=self.parquet):
             say(path)
         warn_if_incomplete(self.folder)
         return 0

@@ -76,14 +76,14 @@ def _common(
     """The run that all folders are parts of."""
     first, *others = (replace(each, shard=str(WHOLE)) for each in manifests)
     for path, other in zip(folders[1:], others, strict=True):
-        found = manifest.differences(first, other)
+        differing = manifest.differences(first, other)
         if not other_versions:
-            found += manifest.other_versions(first.versions, other.versions)
-        if found:
+            differing += manifest.other_versions(first.versions, other.versions)
+        if differing:
             raise UserError(
                 f"folders {folders[0]} and {path} are not parts of one run; merge only folders of "
                 "the same input, settings and software (the last: or --allow-other-versions):\n"
-                f"{manifest.table(found)}"
+                f"{manifest.table(differing)}"
             )
     known: dict[str, float] = {}
     for each in reversed(manifests):  # where they differ in the last digit, the first one's
@@ -93,18 +93,18 @@ def _common(
 
 def _units(folders: Iterable[Path], plan: WorkPlan) -> dict[int, list[Path]]:
     """The shards of each unit; refuses folders that lack a unit."""
-    found = defaultdict[int, list[Path]](list)
+    paths = defaultdict[int, list[Path]](list)
     for path in (shard for each in folders for shard in shards.shards(each)):
         if shards.unit_of(path) not in plan.units:
             raise UserError(f"shard {path} belongs to another run; move it out of the folder")
-        found[shards.unit_of(path)].append(path)
-    missing = [unit for unit in plan.units if unit not in found]
+        paths[shards.unit_of(path)].append(path)
+    missing = [unit for unit in plan.units if unit not in paths]
     if missing:
         raise UserError(
             f"{len(missing)} of {len(plan.units)} work units are in none of the folders "
             f"({ranges(missing)}); run their qm1b generate --shard to the end, then merge again"
         )
-    return found
+    return paths
 
 
 def _adopt(whole: LockedFolder, unit: int, paths: Sequence[Path], other_versions: bool) -> None:

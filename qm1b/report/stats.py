@@ -40,12 +40,12 @@ def largest_forces(batch: Batch) -> np.ndarray:
 def cycles_to_1_mev(batch: Batch) -> np.ndarray:
     """[R] The cycle from which on the energy is within 1 meV of the last one; NaN if not kept."""
     energies, offsets = batch["cycle_energy"], batch["cycle_offset"]
-    found = np.full(len(batch), np.nan)
+    cycles = np.full(len(batch), np.nan)
     for row in np.flatnonzero(np.diff(offsets)):
         of_row = energies[offsets[row] : offsets[row + 1]]
         far = np.flatnonzero(~(np.abs(of_row - of_row[-1]) * HARTREE_TO_EV < 1e-3))
-        found[row] = far[-1] + 2 if len(far) else 1
-    return found
+        cycles[row] = far[-1] + 2 if len(far) else 1
+    return cycles
 
 
 QUANTITIES = (
@@ -181,7 +181,7 @@ def as_text(stats: Statistics) -> str:
         f"{counted(stats.rows, 'row')} of {counted(stats.molecules, 'molecule')}, "
         f"{stats.converged} converged",
         *text_table(stats.statuses.most_common(), "<18 <", indent="  "),
-        *(f"{name}: {counts(found)}" for name, found in stats.labels.items() if found),
+        *(f"{name}: {counts(texts)}" for name, texts in stats.labels.items() if texts),
         *([f"converged in: {counts(stats.rungs)}"] if stats.rungs else []),
         *([f"stability: {counts(stats.stability)}"] if stats.stability else []),
         *stats.published_filter.as_text(),
@@ -191,6 +191,6 @@ def as_text(stats: Statistics) -> str:
     return "\n".join(lines)
 
 
-def counts(found: Counter[str]) -> str:
+def counts(counter: Counter[str]) -> str:
     """Names and counts as text, the largest count first."""
-    return ", ".join(f"{name} {n}" for name, n in found.most_common())
+    return ", ".join(f"{name} {n}" for name, n in counter.most_common())

@@ -33,10 +33,10 @@ class ExportNetwork:
         check_folders((self.pyg, self.onnx))
         predictor = RunFolder(self.run).predictor()
         if self.pyg is not None:
-            found = pyg_weights.converted(predictor)
-            pyg_weights.write(self.pyg, found)
-            more = f"; add {found.constant!r} to each prediction" if found.constant else ""
-            print(f"{self.pyg}: {found.target} in {found.unit}, lengths in Angstrom{more}")
+            network = pyg_weights.converted(predictor)
+            pyg_weights.write(self.pyg, network)
+            more = f"; add {network.constant!r} to each prediction" if network.constant else ""
+            print(f"{self.pyg}: {network.target} in {network.unit}, lengths in Angstrom{more}")
         if self.onnx is not None:
             onnx_graph.write(self.onnx, predictor)
             print(f"{self.onnx}: {predictor.target.name} in eV, positions in Angstrom")

@@ -98,11 +98,11 @@ def evaluate(
 
 def _own(folder: RunFolder, side: str) -> Subset:
     """One side of the data that a run was trained on."""
-    found = folder.describe()
-    if "settings" not in found or "data" not in found:
+    record = folder.describe()
+    if "settings" not in record or "data" not in record:
         raise UserError(f"{folder.path} has no data of its own: give --data FILE")
     subset = subsets(read_yaml(folder.config, TrainSettings).rows)[side]
-    if found["data"][side]["fingerprint"] != subset.source.fingerprint():
+    if record["data"][side]["fingerprint"] != subset.source.fingerprint():
         raise UserError(
             f"{subset.source.path} has changed since {folder.path} was trained on it. Give the "
             "rows to evaluate with --data FILE."

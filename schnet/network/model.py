@@ -151,9 +151,9 @@ class SchNet(eqx.Module):
 
 def pair_distances(pack: Pack) -> Float[Array, " E"]:
     """Distances of the pairs in Bohr; 1 in empty slots, so that gradients stay finite."""
-    there = pack.to_i | pack.to_j
+    taken = pack.to_i | pack.to_j
     apart = pack.positions_bohr[pack.pair_i] - pack.positions_bohr[pack.pair_j]
-    return jnp.sqrt(jnp.where(there, jnp.sum(apart * apart, axis=1), 1.0))
+    return jnp.sqrt(jnp.where(taken, jnp.sum(apart * apart, axis=1), 1.0))
 
 
 def smear(distance: Float[Array, " E"], count: int, cutoff_bohr: float) -> Float[Array, "E K"]:

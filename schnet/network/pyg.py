@@ -75,11 +75,11 @@ def _torch_load(path: Path) -> Mapping[str, object]:
     import pickle
 
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except (*_DAMAGE, pickle.UnpicklingError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path} is not a state_dict: save model.state_dict() ({first})") from None
-    return found.get("state_dict", found) if isinstance(found, Mapping) else {}
+    return content.get("state_dict", content) if isinstance(content, Mapping) else {}
 
 
 def convert(
@@ -110,7 +110,7 @@ def _convert(
     weights: Weights, readout: Readout, neighbours: int, mean: float, std: float
 ) -> ImportedNetwork:
     centres = _array(weights, "distance_expansion.offset", 1)
-    blocks = [found[1] for name in weights if (found := _BLOCK.match(name))]
+    blocks = [match[1] for name in weights if (match := _BLOCK.match(name))]
     config = ModelConfig(
         width=_array(weights, "embedding.weight", 2).shape[1],
         filters=_array(weights, "interactions.0.mlp.0.weight", 2).shape[0],
@@ -152,13 +152,13 @@ def _convert(
 
 def _array(weights: Weights, name: str, dimensions: int) -> np.ndarray:
     """Weights that are numbers, all finite; raises UserError for others."""
-    found = weights[name]
-    if found.ndim != dimensions or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
+    values = weights[name]
+    if values.ndim != dimensions or values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise UserError(
             f"the weight {name} must be {dimensions}-dimensional, with finite numbers, but has the "
-            f"shape {found.shape} of {found.dtype}: the file is damaged, or of another network"
+            f"shape {values.shape} of {values.dtype}: the file is damaged, or of another network"
         )
-    return found
+    return values
 
 
 def _block(weights: Weights, prefix: str) -> InteractionBlock:

@@ -57,20 +57,20 @@ def sentence(name: str, target: Target, errors: Errors) -> str:
 
 def rmse_sentence(target: Target, errors: Errors) -> str:
     """The line before it."""
-    found = f"RMSE {errors.rmse:.2f} {target.display_unit}"
+    text = f"RMSE {errors.rmse:.2f} {target.display_unit}"
     if errors.forces is None:
-        return found
-    return f"{found}; forces {errors.forces.rmse:.2f} {FORCE_DISPLAY_UNIT}"
+        return text
+    return f"{text}; forces {errors.forces.rmse:.2f} {FORCE_DISPLAY_UNIT}"
 
 
 def write_errors(path: Path, target: Target, errors: Errors) -> None:
     """Write errors as JSON, each with its unit; raises UserError if that fails."""
-    found: dict[str, object] = {"target": target.name, "rows": errors.molecules}
-    found |= {"left_out": errors.left_out, "unit": target.display_unit, "mae": errors.mae}
-    found |= {"rmse": errors.rmse, errors.simplest.replace(" ", "_"): errors.mean_predictor}
+    record: dict[str, object] = {"target": target.name, "rows": errors.molecules}
+    record |= {"left_out": errors.left_out, "unit": target.display_unit, "mae": errors.mae}
+    record |= {"rmse": errors.rmse, errors.simplest.replace(" ", "_"): errors.mean_predictor}
     if errors.forces is not None:
-        found["forces"] = {"unit": FORCE_DISPLAY_UNIT, **errors.forces._asdict()}
-    write_text(path, json.dumps(found, indent=2) + "\n")
+        record["forces"] = {"unit": FORCE_DISPLAY_UNIT, **errors.forces._asdict()}
+    write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 @dataclass

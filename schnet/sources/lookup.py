@@ -64,10 +64,10 @@ class Lookup:
 
     def missing(self, comment: Mapping[str, str]) -> list[str]:
         """The keys, and the column of forces, that a frame lacks."""
-        found = [term.key for term in self.terms if term.key not in comment]
+        keys = [term.key for term in self.terms if term.key not in comment]
         if self.forces and self.forces.key not in _columns(comment):
-            found.append(self.forces.key)
-        return found
+            keys.append(self.forces.key)
+        return keys
 
     def atomic_forces(
         self, column: Float[np.ndarray, "A 3"] | None
@@ -122,9 +122,9 @@ def _terms(target: Target, first: _FirstFrame, key: str | None) -> tuple[FrameKe
         if key not in first.names:
             raise UserError(f"{where} has no key {key!r}; its first frame has {first.listed()}")
         return (first.term(target, key),)
-    found = first.find(target)
-    if found is not None:
-        return (found,)
+    term = first.find(target)
+    if term is not None:
+        return (term,)
     if target.name == "gap":
         lumo, homo = (first.find(target_of(name)) for name in ("lumo", "homo"))
         if lumo is not None and homo is not None:
@@ -148,8 +148,8 @@ def _forces(columns: list[str], energy: FrameKey, where: str) -> FrameKey:
     if energy.key.lower().startswith("ref_"):
         stems.reverse()
     units = UNITS["force"]
-    found = [name for stem in stems for name in (*(f"{stem}_{u}" for u in units), stem)]
-    bare = next((name for name in found if name in columns), None)
+    names = [name for stem in stems for name in (*(f"{stem}_{u}" for u in units), stem)]
+    bare = next((name for name in names if name in columns), None)
     unit = (bare or "").removeprefix("ref_").removeprefix(f"{FORCES}_")
     if bare is not None and unit in units:
         return FrameKey(bare, unit, units[unit])
@@ -194,16 +194,16 @@ class _FirstFrame:
 
     def term(self, target: Target, key: str) -> FrameKey:
         """A key with the unit of its name, or the user's; raises UserError if they differ."""
-        said = _said(target, key)
-        unit = said or self.unit
+        stated = _said(target, key)
+        unit = stated or self.unit
         if unit is None:
             raise UserError(
                 f"{self.where}: the key {key!r} does not say its unit; give --unit, one of "
                 f"{target.allowed_units}"
             )
-        if said and self.unit is not None and not target.same_unit(said, self.unit):
+        if stated and self.unit is not None and not target.same_unit(stated, self.unit):
             raise UserError(
-                f"{self.where}: --unit is {self.unit!r}, but the key {key!r} says {said}; leave "
+                f"{self.where}: --unit is {self.unit!r}, but the key {key!r} says {stated}; leave "
                 "--unit out, or name another key with --key"
             )
         per_atomic = target.per_atomic(unit)

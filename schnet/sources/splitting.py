@@ -141,6 +141,6 @@ def without(parts: Fractions | Counts, elsewhere: tuple[str, ...]) -> Fractions 
                     "0 there"
                 )
         return parts
-    kept = {name: 0.0 if name in elsewhere else getattr(parts, name) for name in SIDES}
-    total = sum(kept.values())
-    return Fractions(**{name: value / total for name, value in kept.items()})
+    shares = {name: 0.0 if name in elsewhere else getattr(parts, name) for name in SIDES}
+    total = sum(shares.values())
+    return Fractions(**{name: value / total for name, value in shares.items()})

@@ -146,11 +146,11 @@ def _doubts(settings: TrainSettings, totals: Totals, target: Target) -> Iterator
 def _mixed(sides: Mapping[str, Subset]) -> Iterator[str]:
     """Whether some rows are of density fitting and others are not, on any side."""
     sources = dict.fromkeys(side.source for side in sides.values())
-    found = sum((source.fitted for source in sources), Counter())
-    if len(found) > 1:
+    forms = sum((source.fitted for source in sources), Counter())
+    if len(forms) > 1:
         yield (
-            f"{counted(found[True], 'row')} of the data have density fitting (their jk is ri) and "
-            f"{counted(found[False], 'row')} have not: the difference between the two is learned "
+            f"{counted(forms[True], 'row')} of the data have density fitting (their jk is ri) and "
+            f"{counted(forms[False], 'row')} have not: the difference between the two is learned "
             "as if it were the molecules'; give data of one kind, from `qm1b generate --jk exact` "
             "or `--jk ri`"
         )
@@ -160,14 +160,14 @@ def network_of(path: Path) -> tuple[ModelConfig, str]:
     """The size of another run's network, and the name of its target; raises UserError if `path` is
     neither a run nor a checkpoint in one."""
     folder = RunFolder(path.parent if path.is_file() else path)
-    found = folder.describe()
-    return structured(found["model"], ModelConfig, folder.json), found["target"]
+    record = folder.describe()
+    return structured(record["model"], ModelConfig, folder.json), record["target"]
 
 
 def _devices(wanted: int) -> Mesh:
-    there = jax.device_count()
-    if wanted > there:
-        raise UserError(f"--devices is {wanted}, but there are {there}: give 1 to {there}, or 0")
-    if jax.process_count() > 1 and wanted not in (0, there):
-        raise UserError(f"with several processes all {there} devices are used: leave --devices out")
-    return mesh(wanted or there)
+    total = jax.device_count()
+    if wanted > total:
+        raise UserError(f"--devices is {wanted}, but there are {total}: give 1 to {total}, or 0")
+    if jax.process_count() > 1 and wanted not in (0, total):
+        raise UserError(f"with several processes all {total} devices are used: leave --devices out")
+    return mesh(wanted or total)

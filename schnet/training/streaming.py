@@ -67,10 +67,10 @@ class RowStream:
     def _read(self, parts: list[int]) -> Samples:
         if self._kept is not None:
             return self._kept
-        found = Samples.concatenate([self.subset.part(number) for number in parts])
+        samples = Samples.concatenate([self.subset.part(number) for number in parts])
         if self.fits:
-            self._kept = found
-        return found
+            self._kept = samples
+        return samples
 
     def _random(self, *place: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, *place))

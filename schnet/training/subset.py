@@ -101,14 +101,14 @@ class Subset:
         order = np.lexsort((np.concatenate([np.zeros(0), *drawn]), place))
         first = np.r_[True, np.diff(place[order]) != 0][: len(order)]
         begins = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-        kept = order[np.arange(len(order)) - begins < each]
-        if rows is not None and not 1 <= rows <= len(kept):
+        taken = order[np.arange(len(order)) - begins < each]
+        if rows is not None and not 1 <= rows <= len(taken):
             raise UserError(
                 f"--limit is {rows}, but with --conformers-per-molecule {each} {self.source.path} "
-                f"has {len(kept)} {self.name} rows: give 1 to {len(kept)}"
+                f"has {len(taken)} {self.name} rows: give 1 to {len(taken)}"
             )
         mask = np.zeros(len(order), bool)
-        mask[kept[:rows]] = True
+        mask[taken[:rows]] = True
         chosen = tuple(np.split(mask, np.cumsum([len(part) for part in names])[:-1]))
         return replace(self, limit=rows, limit_seed=seed, each=each, chosen=chosen)
 
@@ -145,23 +145,23 @@ def subsets(rows: Data) -> dict[str, Subset]:
     """Training, validation and test rows by name; raises as `open_source` and `parse_split`, and
     UserError if there are too few molecules or rows."""
     given = {"valid": rows.valid_data, "test": rows.test_data}
-    own = {name: paths for name, paths in given.items() if paths}
+    separate = {name: paths for name, paths in given.items() if paths}
     parts = parse_split(rows.split)
     source = open_source(rows.data, rows.target, rows.key, unit=rows.unit)
-    left = without(parts, tuple(own))
+    left = without(parts, tuple(separate))
     if isinstance(left, tuple):
         division: SplitRule = by_count(source, left, rows.split_seed)
-    elif len(own) == len(given):
+    elif len(separate) == len(given):
         division = Whole("train")
     else:
         division = ByHash(left, rows.split_seed)
-    found = {name: Subset(source, division, name) for name in SIDES}
-    for name, paths in own.items():
+    sides = {name: Subset(source, division, name) for name in SIDES}
+    for name, paths in separate.items():
         other = open_source(paths, rows.target, rows.key, unit=rows.unit)
-        found[name] = Subset(other, Whole(name), name)
+        sides[name] = Subset(other, Whole(name), name)
     if rows.conformers_per_molecule is not None:
         each = rows.conformers_per_molecule
-        found["train"] = found["train"].few_conformers(each, rows.limit, rows.split_seed)
+        sides["train"] = sides["train"].few_conformers(each, rows.limit, rows.split_seed)
     elif rows.limit is not None:
-        found["train"] = found["train"].limited(rows.limit, rows.split_seed)
-    return found
+        sides["train"] = sides["train"].limited(rows.limit, rows.split_seed)
+    return sides

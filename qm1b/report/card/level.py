@@ -30,13 +30,13 @@ def of_level(facts: Facts) -> Json:
 
 def _precision(facts: Facts) -> str:
     """The run's precision, and how many rows have another one; see `ladder.Rung.precision`."""
-    own, rungs = str(facts.settings["precision"]), facts.stats.rungs
+    usual, rungs = str(facts.settings["precision"]), facts.stats.rungs
     other = [
         f"{rungs[r.name]} rows of the retry ladder's `{r.name}` in {r.precision} throughout"
         for r in LADDER
-        if r.precision not in (None, own) and rungs[r.name]
+        if r.precision not in (None, usual) and rungs[r.name]
     ]
-    text = _PRECISIONS.get(own, own)
+    text = _PRECISIONS.get(usual, usual)
     return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
 
 

@@ -30,7 +30,7 @@ Described = tuple[str, str, str]
 
 def card(
     facts: Facts,
-    said: Statements,
+    statements: Statements,
     figures: Sequence[str],
     configs: str = "",
     columns: Sequence[Described] = (),
@@ -39,7 +39,7 @@ def card(
 
     Args:
         facts: of the dataset.
-        said: what only people know.
+        statements: what only people know.
         figures: paths relative to the card.
         configs: lines of the front matter.
         columns: those of the published files; without them the fields of the shards.
@@ -47,7 +47,7 @@ def card(
     return _filled(
         "card.md",
         facts,
-        said=said,
+        statements=statements,
         figures=[Path(name) for name in figures],
         configs=configs,
         columns=columns or [(f.name, f.unit, f.text) for f in fields_of(facts.settings)],

@@ -102,11 +102,11 @@ def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     engine = factory.build(factory.DEFAULT, settings.level)
     limits = Limits(factory.ao_counter(engine), settings.max_aos, settings.keep_charged)
     screen = Screen(limits)
-    found = [screen(record) for record in inputs.read(path, settings, settings.limit)]
-    kept = [x for x in found if not isinstance(x, Drop)]
-    if not kept:
+    screened = [screen(record) for record in inputs.read(path, settings, settings.limit)]
+    candidates = [x for x in screened if not isinstance(x, Drop)]
+    if not candidates:
         raise UserError(f"no molecule of {path} can be computed: qm1b generate says why")
-    return kept
+    return candidates
 
 
 def pod_plan(
@@ -153,7 +153,7 @@ def pod_plan(
     how = partial(price, level=level, target=target, replicas=replicas, coarse=coarse)
     prices = priced(wanted, how, lambda shape: tell(shape.begun("molecule")))
     cores = target.host_cores
-    embeds = any(each.geometry is None for found in samples.values() for each in found)
+    embeds = any(each.geometry is None for group in samples.values() for each in group)
     host = float(cores) / EMBED_SECONDS if embeds and cores.known else float("inf")
     return PodPlan(target.name, replicas, rows, shapes=prices, host_per_second=host)
 
@@ -179,9 +179,9 @@ def _embedded(candidates: list[Candidate]) -> tuple[str, Molecule]:
     from pyscf_ipu.molecule.molecule import Molecule
 
     for candidate in candidates[:20]:
-        found = candidate.geometry
-        if found is not None:
-            mol = Molecule(found.numbers, found.positions, charge=candidate.charge)
+        geometry = candidate.geometry
+        if geometry is not None:
+            mol = Molecule(geometry.numbers, geometry.positions, charge=candidate.charge)
             return candidate.identity, mol
         try:
             return candidate.smiles, Molecule.from_smiles(candidate.smiles, seed=0)

@@ -102,17 +102,17 @@ def priced(
     def one(shape: ShapeToPrice) -> ShapePrice:
         tell(shape)
         name, molecule = shape.sample()
-        found = how(molecule)
+        profile = how(molecule)
         # Conformers and results travel beside the computation.
         return ShapePrice(
             label=shape.label,
             molecules=shape.molecules,
             sample=name,
-            cycles=found.cycles,
-            seconds=found.wall_seconds,
-            max_tile_bytes=found.memory.max_tile_bytes,
-            fits=found.memory.fits,
-            unknown_ops=found.unknown_ops,
+            cycles=profile.cycles,
+            seconds=profile.wall_seconds,
+            max_tile_bytes=profile.memory.max_tile_bytes,
+            fits=profile.memory.fits,
+            unknown_ops=profile.unknown_ops,
         )
 
     with ThreadPoolExecutor(min(n_cores(), MOST_AT_ONCE)) as pool:

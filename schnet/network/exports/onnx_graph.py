@@ -109,16 +109,16 @@ def model(predictor: Predictor) -> Any:
         [value("prediction", TensorProto.DOUBLE, ["M"])],
         g.constants,
     )
-    found = helper.make_model(
+    exported = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="schnet",
     )
     facts = {"target": predictor.target.name, "unit": "eV", "positions": "Angstrom"}
-    helper.set_model_props(found, facts)
-    checker.check_model(found)
-    return found
+    helper.set_model_props(exported, facts)
+    checker.check_model(exported)
+    return exported
 
 
 def _prediction(g: _Graph, predictor: Predictor) -> str:
@@ -153,8 +153,8 @@ def _neighbours(g: _Graph, cutoff: float, most: int) -> Sequence[str]:
     index = g("Range", zero, atoms, one)
     other = g("Not", g("Equal", g.axes(index, 1), g.axes(index, 0)))
     together = g("Equal", g.axes("molecule", 1), g.axes("molecule", 0))
-    there = g("And", other, together)
-    squares = g("Where", there, squares, g.constant(4.0 * cutoff**2))
+    taken = g("And", other, together)
+    squares = g("Where", taken, squares, g.constant(4.0 * cutoff**2))
     count = g("Min", g("Shape", "numbers"), g.constant([most], np.int64))
     return g("TopK", squares, count, outputs=2, axis=1, largest=0, sorted=1)
 
