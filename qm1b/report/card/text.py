@@ -55,7 +55,6 @@ def card(
         size=_size(facts.stats.rows),
         method="Hartree-Fock" if without_suffix(facts.settings["xc"]) == "hf" else "Kohn-Sham",
         measured=_measured(facts),
-        geometries=_geometries(facts),
         minimal=re.fullmatch(r"sto-?\dg|minao", facts.settings["basis"].lower()) is not None,
         **of_level(facts),
     )
@@ -120,18 +119,3 @@ def _measured(facts: Facts) -> str:
             f"verify.json is not what qm1b verify writes ({type(error).__name__}: {error}); run "
             "qm1b verify again"
         ) from None
-
-
-def _geometries(facts: Facts) -> str:
-    """The origin of the geometries, as the rows state it."""
-    words = [
-        f"{name.capitalize()}: {literal(counts(facts.stats.labels[name]))} rows."
-        for name in ("embedding", "relaxation")
-        if facts.stats.labels.get(name)
-    ]
-    if facts.settings.get("rattle_angstrom"):
-        sigma = facts.settings["rattle_angstrom"]
-        words.append(
-            f"Then a random step (standard deviation {sigma} Å) displaced every coordinate."
-        )
-    return " ".join(words)

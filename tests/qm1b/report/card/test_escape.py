@@ -41,7 +41,7 @@ def test_hostile_text_is_shown_and_not_run(finished, tmp_path):
     facts.drops[BAD] = 1
     audit = {
         "fingerprint": manifest.fingerprint, "rows": facts.stats.rows, "passed": False,
-        "missed": [BAD], "seed": BAD, "reference": BAD, "sample": [], "suspected": BAD,
+        "missed": [BAD], "seed": BAD, "reference": BAD, "sample": [], "suspected": [BAD],
         "states": {BAD: 1}, "errors": {}, "invariants": {BAD: {"count": 1}},
     }  # fmt: skip
     facts = replace(facts, manifest=manifest, notice=BAD, versions={"x": BAD}, audit=audit)
