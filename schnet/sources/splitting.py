@@ -6,8 +6,7 @@ per side, in the order of a seeded permutation; their names have to fit into mem
 side has its own.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -25,16 +24,14 @@ Counts = tuple[int, int, int]
 """Molecules for training, validation and test."""
 
 
-class SplitRule(ABC):
+@dataclass(frozen=True)
+class Division:
     """Decides on which side a row is."""
 
-    @abstractmethod
-    def side_of(self, molecule: str) -> str | None:
-        """The side of a molecule; None for one that is not used."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, object]:
-        """The record of the division in run.json."""
+    side_of: Callable[[str], str | None]
+    """The side of a molecule; None for one that is not used."""
+    record: Mapping[str, object]
+    """What run.json says of it."""
 
     def mask(self, samples: Samples, name: str) -> Bool[np.ndarray, " R"]:
         """Which rows are on the side of this name."""
@@ -43,59 +40,20 @@ class SplitRule(ABC):
         return np.array([ours[m] for m in molecules], dtype=bool)
 
 
-@dataclass(frozen=True)
-class Whole(SplitRule):
+def whole(name: str) -> Division:
     """All rows are on one side, which has its own file."""
-
-    side: str
-
-    def side_of(self, molecule: str) -> str:
-        """The one side."""
-        return self.side
-
-    def describe(self) -> dict[str, object]:
-        """See `SplitRule.describe`."""
-        return {"method": "files", "side": self.side}
+    return Division(lambda _: name, {"method": "files", "side": name})
 
 
-@dataclass(frozen=True)
-class ByHash(SplitRule):
+def by_hash(fractions: Fractions, seed: int = 0) -> Division:
     """Expected fractions of the molecules, by `qm1b.convert.split.side`."""
-
-    fractions: Fractions
-    seed: int = 0
-
-    def side_of(self, molecule: str) -> str:
-        """The side that a hash of seed and molecule decides."""
-        return side(molecule, self.seed, self.fractions)
-
-    def describe(self) -> dict[str, object]:
-        """See `SplitRule.describe`."""
-        return {"method": "hash", "seed": self.seed, "fractions": asdict(self.fractions)}
+    record = {"method": "hash", "seed": seed, "fractions": asdict(fractions)}
+    return Division(lambda molecule: side(molecule, seed, fractions), record)
 
 
-@dataclass(frozen=True)
-class ByCount(SplitRule):
-    """Exact numbers of molecules; `by_count` makes one."""
-
-    counts: Counts
-    seed: int
-    sides: Mapping[str, str]
-    """Side of each molecule that is used."""
-
-    def side_of(self, molecule: str) -> str | None:
-        """The side that was drawn for a molecule."""
-        return self.sides.get(molecule)
-
-    def describe(self) -> dict[str, object]:
-        """See `SplitRule.describe`."""
-        counts = dict(zip(SIDES, self.counts, strict=True))
-        return {"method": "counts", "seed": self.seed, "counts": counts}
-
-
-def by_count(source: Source, counts: Counts, seed: int = 0) -> ByCount:
-    """Divide the molecules of a source, which is read once; the order of its rows does not matter.
-    Raises UserError if there are fewer molecules."""
+def by_count(source: Source, counts: Counts, seed: int = 0) -> Division:
+    """Exact numbers of the molecules of a source, which is read once; the order of its rows does
+    not matter. Raises UserError if there are fewer molecules."""
     names = {m for samples in source.parts() for m in samples.molecules.tolist()}
     if sum(counts) > len(names):
         raise UserError(
@@ -104,7 +62,8 @@ def by_count(source: Source, counts: Counts, seed: int = 0) -> ByCount:
         )
     ordered = np.random.default_rng(seed).permutation(np.array(sorted(names), dtype=object))
     sides = dict(zip(ordered.tolist(), np.repeat(SIDES, counts).tolist(), strict=False))
-    return ByCount(counts, seed, sides)
+    numbers = dict(zip(SIDES, counts, strict=True))
+    return Division(sides.get, {"method": "counts", "seed": seed, "counts": numbers})
 
 
 def parse_split(text: str) -> Fractions | Counts:

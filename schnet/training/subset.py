@@ -12,7 +12,7 @@ from schnet.errors import UserError
 from schnet.runs.settings import Data
 from schnet.samples.samples import Samples
 from schnet.sources import Source, open_source
-from schnet.sources.splitting import SIDES, ByHash, SplitRule, Whole, by_count, parse_split, without
+from schnet.sources.splitting import SIDES, Division, by_count, by_hash, parse_split, whole, without
 
 _DRAWS = 3
 """Last word of the seed; `streaming` uses others, so that the numbers differ."""
@@ -23,7 +23,7 @@ class Subset:
     """The rows of a source that are on one side, or some of them (`limited`)."""
 
     source: Source
-    split: SplitRule
+    split: Division
     name: str
     """train, valid or test."""
     limit: int | None = None
@@ -119,7 +119,7 @@ class Subset:
             "data": str(self.source.path),
             "fingerprint": self.source.fingerprint(),
             "units": self.source.units,
-            "split": self.split.describe(),
+            "split": self.split.record,
             **limit,
             **({} if self.each is None else {"conformers_per_molecule": self.each}),
         }
@@ -150,15 +150,15 @@ def subsets(rows: Data) -> dict[str, Subset]:
     source = open_source(rows.data, rows.target, rows.key, unit=rows.unit)
     left = without(parts, tuple(separate))
     if isinstance(left, tuple):
-        division: SplitRule = by_count(source, left, rows.split_seed)
+        division = by_count(source, left, rows.split_seed)
     elif len(separate) == len(given):
-        division = Whole("train")
+        division = whole("train")
     else:
-        division = ByHash(left, rows.split_seed)
+        division = by_hash(left, rows.split_seed)
     sides = {name: Subset(source, division, name) for name in SIDES}
     for name, paths in separate.items():
         other = open_source(paths, rows.target, rows.key, unit=rows.unit)
-        sides[name] = Subset(other, Whole(name), name)
+        sides[name] = Subset(other, whole(name), name)
     if rows.conformers_per_molecule is not None:
         each = rows.conformers_per_molecule
         sides["train"] = sides["train"].few_conformers(each, rows.limit, rows.split_seed)

@@ -12,7 +12,7 @@ from qm1b.convert.split import Fractions, side
 from schnet.errors import UserError
 from schnet.runs.settings import Data
 from schnet.samples.samples import Samples
-from schnet.sources.splitting import SIDES, ByHash, Whole, by_count, parse_split, without
+from schnet.sources.splitting import SIDES, by_count, by_hash, parse_split, whole, without
 from schnet.training.subset import Subset, subsets
 
 
@@ -31,12 +31,12 @@ def lengths(sides):
 def test_by_hash_is_that_of_qm1b_and_keeps_conformers_together():
     source = in_parts(many(300, conformers=4), 70)
     fractions = Fractions(0.5, 0.3, 0.2)
-    found = divided(source, ByHash(fractions, seed=3))
+    found = divided(source, by_hash(fractions, seed=3))
     assert sorted(joined(found.values())) == list(range(300))
     for name, rows in found.items():
         assert rows
         assert {side(f"mol{row // 4}", 3, fractions) for row in rows} == {name}
-    assert divided(source, ByHash(fractions, seed=4)) != found
+    assert divided(source, by_hash(fractions, seed=4)) != found
 
 
 def test_by_count_is_exact_and_does_not_depend_on_the_order():
@@ -48,8 +48,13 @@ def test_by_count_is_exact_and_does_not_depend_on_the_order():
     assert lengths(found) == {"train": 120, "valid": 50, "test": 20}
     assert len(set(joined(found.values()))) == 190
     turned = samples.take(np.arange(200)[::-1])
-    assert by_count(in_parts(turned, 50), (60, 25, 10), seed=1) == split
-    assert by_count(in_parts(samples, 30), (60, 25, 10), seed=2).sides != split.sides
+    same = by_count(in_parts(turned, 50), (60, 25, 10), seed=1)
+    other = by_count(in_parts(samples, 30), (60, 25, 10), seed=2)
+    sides, again, others = (
+        [rule.side_of(f"mol{i}") for i in range(100)] for rule in (split, same, other)
+    )
+    assert again == sides
+    assert others != sides
     with pytest.raises(UserError, match=r"60 \+ 40 \+ 10 = 110 molecules, but listed has 100"):
         by_count(in_parts(samples, 30), (60, 40, 10))
 
@@ -66,7 +71,7 @@ def test_what_may_be_asked_for():
 
 def test_a_smaller_training_set_lies_in_a_larger_one():
     source = in_parts(many(500, conformers=3), 50)
-    train = Subset(source, ByHash(Fractions(0.6, 0.2, 0.2)), "train")
+    train = Subset(source, by_hash(Fractions(0.6, 0.2, 0.2)), "train")
     everything = [t for samples in train.parts() for t in targets(samples)]
     last = set()
     for n in (1, 10, 100, len(everything)):
@@ -129,4 +134,4 @@ def test_files_of_their_own(tmp_path):
     assert [len(keys(subset)) for subset in counted.values()] == [40, 12, 60]
     few = subsets(Data((train,), "gap", split="40,0,0", valid_data=(valid,), test_data=(test,)))
     assert [len(keys(subset)) for subset in few.values()] == [40, 60, 60]
-    assert Whole("test").mask(many(3), "train").tolist() == [False] * 3
+    assert whole("test").mask(many(3), "train").tolist() == [False] * 3

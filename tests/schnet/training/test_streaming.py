@@ -4,13 +4,13 @@ import pytest
 from listed_source import in_parts, joined, many, targets
 
 from qm1b.convert.split import Fractions
-from schnet.sources.splitting import ByHash, Whole
+from schnet.sources.splitting import by_hash, whole
 from schnet.training.streaming import RowStream
 from schnet.training.subset import Subset
 
 
 def train(source):
-    return Subset(source, Whole("train"), "train")
+    return Subset(source, whole("train"), "train")
 
 
 def epoch(stream, number, start=0):
@@ -51,7 +51,7 @@ def test_what_fits_is_read_once_and_the_rest_never_held(monkeypatch):
 
 
 def test_a_known_number_of_rows_decides_what_fits():
-    side = Subset(in_parts(many(200), 20), ByHash(Fractions(0.2, 0.4, 0.4)), "train")
+    side = Subset(in_parts(many(200), 20), by_hash(Fractions(0.2, 0.4, 0.4)), "train")
     rows = sum(map(len, side.parts()))
     assert rows < 70
     assert not RowStream(side, window_rows=100).fits

@@ -6,12 +6,12 @@ import pytest
 from listed_source import in_parts, many, targets
 
 from schnet.errors import UserError
-from schnet.sources.splitting import Whole
+from schnet.sources.splitting import whole
 from schnet.training.subset import Subset
 
 
 def train(rows, conformers, size=7):
-    return Subset(in_parts(many(rows, conformers), size), Whole("train"), "train")
+    return Subset(in_parts(many(rows, conformers), size), whole("train"), "train")
 
 
 def chosen(subset):
