@@ -16,7 +16,10 @@ from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.entries import plain, without_nan
 
 if TYPE_CHECKING:
+    from pyscf.scf.hf import SCF
+
     from pyscf_ipu.results.result import RKSResult
+    from pyscf_ipu.settings import Settings
     from pyscf_ipu.solver.solver import Solver
 
 
@@ -92,7 +95,6 @@ def compare_with_pyscf(
 
     Dispersion is the same number in both.
     """
-    from pyscf_ipu.commands.reference import pyscf_field
     from pyscf_ipu.nanodft.table import pyscf_forces
     from pyscf_ipu.xc.dispersion.correction import correction
 
@@ -130,6 +132,15 @@ def compare_with_pyscf(
         + f"\nenergy - PySCF's: {error:+.1e} eV; PySCF took {seconds:.1f} s{both}{state}",
         pyscf={**theirs, "converged": bool(field.converged)},
     )
+
+
+def pyscf_field(molecule: Molecule, settings: Settings) -> SCF:
+    """PySCF's mean-field object at the same level of theory, after its SCF (see `converged`)."""
+    mole = settings.pyscf_mole(molecule.numbers, molecule.positions, molecule.charge)
+    field = settings.pyscf_method(mole)
+    field.conv_tol, field.conv_tol_grad, field.max_cycle = 1e-11, 1e-7, 200
+    field.kernel()
+    return field
 
 
 def force_table(molecule: Molecule, forces: np.ndarray) -> str:

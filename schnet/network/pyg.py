@@ -162,14 +162,10 @@ def _array(weights: Weights, name: str, dimensions: int) -> np.ndarray:
 
 
 def _block(weights: Weights, prefix: str) -> InteractionBlock:
-    return _made(
-        InteractionBlock,
-        filter_in=_linear(weights, f"{prefix}mlp.0"),
-        filter_out=_linear(weights, f"{prefix}mlp.2"),
-        before=_linear(weights, f"{prefix}conv.lin1", bias=False),
-        after=_linear(weights, f"{prefix}conv.lin2"),
-        mix=_linear(weights, f"{prefix}lin"),
-    )
+    names = {"filter_in": "mlp.0", "filter_out": "mlp.2", "after": "conv.lin2", "mix": "lin"}
+    layers = {ours: _linear(weights, prefix + theirs) for ours, theirs in names.items()}
+    before = _linear(weights, f"{prefix}conv.lin1", bias=False)
+    return _made(InteractionBlock, before=before, **layers)
 
 
 def _linear(weights: Weights, name: str, bias: bool = True) -> Linear:

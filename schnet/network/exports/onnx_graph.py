@@ -65,13 +65,9 @@ class _Graph:
         """Shifted softplus."""
         return self("Sub", self("Softplus", x), self.constant(np.log(2.0)))
 
-    def double(self, x: str) -> str:
-        """In float64."""
-        return self("Cast", x, to=self.helper.np_dtype_to_tensor_dtype(np.dtype(np.float64)))
-
-    def floats(self, x: str) -> str:
-        """In float32."""
-        return self("Cast", x, to=self.helper.np_dtype_to_tensor_dtype(np.dtype(np.float32)))
+    def cast(self, x: str, dtype: type = np.float64) -> str:
+        """In another precision."""
+        return self("Cast", x, to=self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def write(path: Path, predictor: Predictor) -> None:
@@ -131,7 +127,7 @@ def _prediction(g: _Graph, predictor: Predictor) -> str:
     angle = g("Mul", distance, g.constant(np.pi / config.cutoff_bohr))
     half = g.constant(0.5)
     fade = g("Mul", g("Add", g("Cos", angle), g.constant(1.0)), half)
-    fade = g.axes(g("Mul", fade, g.floats(near)), 2)  # [A, k, 1]
+    fade = g.axes(g("Mul", fade, g.cast(near, np.float32)), 2)  # [A, k, 1]
     centres = np.linspace(0.0, config.cutoff_bohr, config.gaussians, dtype=np.float32)
     width = config.cutoff_bohr / (config.gaussians - 1)
     off = g("Sub", g.axes(distance, 2), g.constant(centres))
@@ -173,8 +169,8 @@ def _readout(g: _Graph, atomwise: str, references: Any, config: Any) -> str:
     one = g.constant(1, np.int64)
     count = g("Add", g("ReduceMax", "molecule", keepdims=0), one)
     rows = g("Range", g.constant(0, np.int64), count, one)
-    member = g.double(g("Equal", g.axes(rows, 1), g.axes("molecule", 0)))  # [M, A]
-    total = g("MatMul", member, g.double(atomwise))
+    member = g.cast(g("Equal", g.axes(rows, 1), g.axes("molecule", 0)))  # [M, A]
+    total = g("MatMul", member, g.cast(atomwise))
     if config.readout == "mean":
         total = g("Div", total, g.total(member, 1))
     values = np.zeros(HIGHEST + 1)

@@ -5,7 +5,7 @@ import pytest
 from oracle import WATER, ground_state, molecule
 
 from pyscf_ipu import Settings, rks
-from pyscf_ipu.commands.reference import pyscf_field
+from pyscf_ipu.commands.report import pyscf_field
 from pyscf_ipu.elements.basis_sets import QM9_BASIS
 from pyscf_ipu.elements.cartesian import MIXED
 from pyscf_ipu.nanodft.table import pyscf_forces
