@@ -8,9 +8,10 @@ unless the template says `safe`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined, UndefinedError
 from markupsafe import Markup
@@ -32,8 +33,8 @@ def card(
     facts: Facts,
     statements: Statements,
     figures: Sequence[str],
-    configs: str = "",
     columns: Sequence[Described] = (),
+    splits: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The whole text.
 
@@ -41,15 +42,15 @@ def card(
         facts: of the dataset.
         statements: what only people know.
         figures: paths relative to the card.
-        configs: lines of the front matter.
         columns: those of the published files; without them the fields of the shards.
+        splits: the parts of a published dataset, and what a hub calls them.
     """
     return _filled(
         "card.md",
         facts,
         statements=statements,
         figures=[Path(name) for name in figures],
-        configs=configs,
+        splits=splits,
         columns=columns or [(f.name, f.unit, f.text) for f in fields_of(facts.settings)],
         published=bool(columns),
         size=_size(facts.stats.rows),

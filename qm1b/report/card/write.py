@@ -4,7 +4,6 @@ These are one Parquet file, or the parts and the sample in a folder for a datase
 """
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from qm1b.errors import UserError
@@ -61,9 +60,9 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
         figures.append(out / FIGURES / VERIFY_PNG)
         files.atomic_write(figures[-1], lambda stream: stream.write(picture))
     names = [f"{FIGURES}/{path.name}" for path in figures]
-    configs = _configs(tables) if tables else ""
     columns = described(next(iter(tables.values()))) if tables else ()
-    texts[CARD] = card(facts, said, names, configs=configs, columns=columns) + "\n"
+    splits = {s: SPLITS[s] for s in SPLITS if any(t.startswith(f"part-{s}-") for t in tables)}
+    texts[CARD] = card(facts, said, names, columns=columns, splits=splits) + "\n"
     for name, text in texts.items():
         files.write_text(out / name, text)
     return [*(out / name for name in texts), *figures]
@@ -72,17 +71,6 @@ def write(folder: Path, out: Path, said: Statements, parquet: Path | None = None
 def part_name(number: int, split: str = "") -> str:
     """The file of a part, from 0, relative to the folder."""
     return f"{DATA}/part-{split}{'-' if split else ''}{number:05d}.parquet"
-
-
-def _configs(names: Iterable[str]) -> str:
-    """Front matter of the card: what `datasets.load_dataset` reads by default, and by name."""
-    splits = [split for split in SPLITS if any(n.startswith(f"part-{split}-") for n in names)]
-    files_of = [f"\n  - split: {SPLITS[s]}\n    path: {DATA}/part-{s}-*.parquet" for s in splits]
-    return (
-        f"configs:\n- config_name: default\n  default: true\n"
-        f"  data_files:{''.join(files_of) or f' {DATA}/*.parquet'}\n"
-        f"- config_name: {SAMPLE}\n  data_files: {SAMPLE_FILE}\n"
-    )
 
 
 def tables_in(folder: Path) -> dict[str, Path]:
