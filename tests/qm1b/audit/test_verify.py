@@ -12,7 +12,6 @@ from pyscf import gto, scf
 
 from pyscf_ipu.settings import Settings
 from qm1b.audit import verify as audit_verify
-from qm1b.audit.bounds import Bounds, default_bounds
 from qm1b.audit.comparison import QUANTITIES
 from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS
 from qm1b.audit.verify import Effort, as_text, verify
@@ -24,7 +23,7 @@ from qm1b.folder.manifest.manifest import InputRecord, Manifest
 from qm1b.folder.manifest.tally import Tally
 from qm1b.reference.recompute import attempt, recompute
 from qm1b.rows.schema import Conformer, Result, Row
-from qm1b.settings import PRESETS, RunSettings
+from qm1b.settings import RunSettings
 
 HARTREE_TO_EV = 27.211386245988
 LEVEL = Settings(basis="sto-3g", xc="hf", grid_level=0, precision="float64")
@@ -288,27 +287,6 @@ def test_forces_are_compared_if_the_run_has_them(truth, tmp_path, here):
     wrong = replace(rows[0], result=replace(rows[0].result, forces=((x, y + 5e-4, z), *others)))
     missed = verify(dataset(tmp_path / "e", [wrong, rows[1]], forces=True), 2).missed
     assert missed == ["force_max_mev_angstrom is 25.7, the bound is 0.1"]
-
-
-def test_default_bounds_are_those_of_the_readme():
-    assert default_bounds(PRESETS["qm1b"]) == Bounds(
-        energy_mae_mev=1.0, energy_max_mev=5.0, gap_mae_mev=0.1, dipole_max_e_bohr=1e-3,
-        charge_max_e=1e-3, homo_mae_mev=1.0, homo_max_mev=5.0, lumo_mae_mev=1.0, lumo_max_mev=5.0,
-        force_max_mev_angstrom=5.0,
-        higher_percent=0.5, lower_percent=0.5, not_compared_percent=5.0,
-    )  # fmt: skip
-    assert (
-        default_bounds(
-            Settings(basis="6-31g*", xc="b3lyp", grid_level=0, precision="float32")
-        ).energy_mae_mev
-        == 3.0
-    )
-    assert (
-        default_bounds(
-            Settings(basis="sto-3g", xc="b3lyp", grid_level=0, precision="mixed")
-        ).energy_mae_mev
-        == 0.01
-    )
 
 
 def test_the_command(truth, tmp_path, capsys):
