@@ -119,7 +119,7 @@ class Conversions:
         return cls(**parts._asdict())
 
     def to_ase(self) -> Atoms:
-        """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
+        """Give ASE's Atoms, in Angstrom; the charge is in `info["charge"]`.
 
         ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it, and refuses another.
 
@@ -134,7 +134,7 @@ class Conversions:
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 
     def to_rdkit(self) -> Mol:
-        """The same atoms in the same order as an RDKit molecule, with this geometry.
+        """Give an RDKit molecule with the atoms in this order and this geometry.
 
         RDKit finds the bonds from distances and the charge (`rdDetermineBonds`).
 

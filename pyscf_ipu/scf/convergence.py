@@ -47,7 +47,7 @@ class Convergence:
             )
 
     def aids(self, dtype: type) -> Aids:
-        """The same for a program (NumPy scalars)."""
+        """The numbers for a program (NumPy scalars)."""
         values = dtype(self.damping), np.int32(self.diis_start), dtype(self.level_shift_hartree)
         return Aids(*map(on_device, values))
 
@@ -67,7 +67,7 @@ class Aids(NamedTuple):
     level_shift: Scalar
 
     def astype(self, dtype: type) -> Aids:
-        """The same numbers in another dtype."""
+        """The numbers in another dtype."""
         damping, shift = (x.astype(dtype) for x in (self.damping, self.level_shift))
         return Aids(damping, self.diis_start, shift)
 

@@ -42,8 +42,8 @@ def conformer(
     for kind, count in zip(shape.classes, shape.counts, strict=True):
         members = class_members(kind.family, kind.kinds, settings.basis, cart=settings.cart)
         here = slice(first, first + count)
-        found = np.searchsorted(members, numbers[here])
-        rows.append(np.where(taken[here], found, len(members)))
+        places = np.searchsorted(members, numbers[here])
+        rows.append(np.where(taken[here], places, len(members)))
         first += count
     element = np.concatenate(rows).astype(np.int32)
     # Coordinates near the origin keep the low words small; the energy does not depend on it.
