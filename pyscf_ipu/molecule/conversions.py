@@ -6,7 +6,7 @@ The readers of XYZ, SMILES, PySCF and ASE stand in `Molecule` itself.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,14 +38,7 @@ class Conversions:
         positions: Float[np.ndarray, "A 3"]
         charge: int
 
-        def __init__(
-            self,
-            numbers: ArrayLike,
-            positions: ArrayLike,
-            charge: int = 0,
-            name: str = "",
-            smiles: str = "",
-        ) -> None: ...
+        __init__: Callable[..., None]
 
     @classmethod
     def from_symbols(

@@ -167,11 +167,5 @@ def pyscf_result(molecule: Molecule, level: Theory) -> Reference:
 
 
 def pyscf_forces(field: SCF) -> np.ndarray:
-    """PySCF's forces [A, 3] in Hartree/Bohr, with the response of the grid.
-
-    They mean nothing if the field has not converged.
-    """
-    gradient = field.nuc_grad_method()
-    if hasattr(gradient, "grid_response"):
-        gradient.grid_response = True
-    return -np.asarray(gradient.kernel())
+    """PySCF's forces [A, 3] in Hartree/Bohr, with the response of the grid."""
+    return -np.asarray(field.nuc_grad_method().set(grid_response=True).kernel())

@@ -6,7 +6,7 @@ A conformer is then only element indices, coordinates and an electron count.
 """
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from jax import Array
@@ -16,7 +16,7 @@ from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, cell_sizes, coarse
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
-from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.numerics.two_words import Pair, split
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import AuxiliaryTable, auxiliary_level, auxiliary_tables
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_places, slot_shells
@@ -116,9 +116,9 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         coefficients=tuple(stack([r[s][1] for r in radial], 0.0) for s in shells),
         points=stack([fill(g.points) for g in grids], 0.0),
         weights=stack([fill(g.weights) for g in grids], 0.0),
-        charge=on_device(np.array([*members, 0], dtype)),
-        radius=on_device(cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
-        guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
+        charge=cast(Array, np.array([*members, 0], dtype)),
+        radius=cast(Array, cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
+        guess=cast(Array, np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
     )
 
