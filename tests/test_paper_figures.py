@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def test_every_figure_has_its_place_on_the_page():
-    page = (DOCS / "paper.md").read_text()
+    page = (DOCS / "figures.md").read_text()
     pictures = re.findall(r"\(figures/paper/(\w+)\.png\)", page)
     assert pictures == [*FIGURES]
     assert all(f"`{name}`" in page for name in FIGURES)

@@ -16,7 +16,7 @@ from docutils import nodes
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 COPIES = "repository"
-PAGES = ("*.md", "notebooks/*.ipynb", "notebooks/README.md", "qm1b/data/README.md")
+PAGES = ("*.md", "notebooks/*.ipynb", "notebooks/README.md")
 PRINTED = re.compile(rf"{re.escape(str(ROOT))}/([^\n│]*)")  # up to the frame around it
 LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
 
