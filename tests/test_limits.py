@@ -120,16 +120,16 @@ def number(text):
 def test_a_limit_in_words_is_the_constant(page, phrase, values):
     text = (ROOT / page).read_text()
     words = [r"([\w, ]+?)" if isinstance(value, str) else r"([\w.,-]*\w)" for value in values]
-    found = re.findall(re.escape(phrase).replace(r"\{\}", "{}").format(*words), text)
-    assert len(found) == 1, f"{page} does not say once: {phrase}"
-    stated = found[0] if isinstance(found[0], tuple) else (found[0],)
-    for said, value in zip(stated, values, strict=True):
+    matches = re.findall(re.escape(phrase).replace(r"\{\}", "{}").format(*words), text)
+    assert len(matches) == 1, f"{page} does not say once: {phrase}"
+    stated = matches[0] if isinstance(matches[0], tuple) else (matches[0],)
+    for written, value in zip(stated, values, strict=True):
         if isinstance(value, str):
-            assert said == value
+            assert written == value
         elif callable(value):
-            assert number(said) == pytest.approx(value(), rel=0.15)
+            assert number(written) == pytest.approx(value(), rel=0.15)
         else:
-            assert number(said) == pytest.approx(value)
+            assert number(written) == pytest.approx(value)
 
 
 def test_the_table_of_thresholds_is_that_of_the_code():
