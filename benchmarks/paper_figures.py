@@ -5,7 +5,7 @@
     python benchmarks/paper_figures.py --quick --out figures scf_cycles five_carbons
 
 Each figure is a PNG and a PDF with its numbers as CSV beside it. The conformers are kept in the
-folder, so a second call computes only what is missing. docs/paper.md explains the figures.
+folder, so a second call computes only what is missing. docs/figures.md explains the figures.
 """
 
 import argparse

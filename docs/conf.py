@@ -63,7 +63,7 @@ nitpick_ignore_regex = [
     # Parts of results that are read and never made.
     (r"py:class", r"pyscf_ipu\.ipu\..*\.(IpuRow|Lifetime|Moved|Peaks|Pipeline|Pricing|Rate|Tree)"),
     (r"py:class", r"pyscf_ipu\.(shapes\.auxiliary\.AuxiliaryTable|scf\.run\.History)"),
-    (r"py:class", r"pyscf_ipu\.(fitting\.operators\.Operators|shapes\.tables\.RoughGrid)"),
+    (r"py:class", r"pyscf_ipu\.(fitting\.operators\.Operators|shapes\.tables\.CoarseGrid)"),
     (r"py:class", r"qm1b\.report\.published_filter\.PublishedFilter"),
     (r"py:class", r"(dict|list|tuple)\[.*"),  # Sphinx cuts a nested type at its first comma
 ]

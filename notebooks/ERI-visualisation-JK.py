@@ -273,7 +273,7 @@ print(f"{aos[-1]} AOs at {lengths[-1]} carbons: {small[1e-8][-1]:.0%} below 1e-8
 # %% [markdown]
 # The chains are as RDKit folds them; stretched out, they would have somewhat more small integrals. The errors of omitted integrals add up over the whole tensor, so the threshold must be far below the acceptable error.
 # So there is only a small factor to gain here, and omitting whole integrals would make the plan depend on the geometry. The engine therefore keeps every integral in its place: one shape, one program, one plan.
-# On CPUs its codelets skip only primitive pairs and quartets that cannot contribute 10⁻¹⁰ Hartree ([performance](../docs/performance.md#screening)).
+# On CPUs its codelets skip only primitive pairs and quartets that cannot contribute 10⁻¹⁰ Hartree ([lab notes](../docs/lab-notes.md#electron-repulsion)).
 #
 # ## Where to go from here
 #

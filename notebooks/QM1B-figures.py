@@ -22,7 +22,7 @@
 # pip install jupyterlab && jupyter lab notebooks/
 # ```
 #
-# The paper is *Generating QM1B with PySCF_IPU*, [arXiv:2311.01135](https://arxiv.org/abs/2311.01135). [docs/paper.md](../docs/paper.md) has every figure with the published numbers beside ours; here are those of the quick form that need no training.
+# The paper is *Generating QM1B with PySCF_IPU*, [arXiv:2311.01135](https://arxiv.org/abs/2311.01135). [docs/figures.md](../docs/figures.md#the-paper-figure-by-figure) has every figure with the published numbers beside ours; here are those of the quick form that need no training.
 
 # %%
 import csv
@@ -108,5 +108,5 @@ show("coulomb_exchange_errors")
 # ## Where to go from here
 #
 # * All figures, also those that train SchNet, in a checkout: `python benchmarks/paper_figures.py --quick --out figures`.
-# * A dataset of your own, step by step: [QM1B as a recipe](../docs/qm1b.md).
+# * A dataset of your own, step by step: [QM1B as a recipe](../docs/running.md#qm1b-as-a-recipe).
 # * The training of the paper: `schnet train --preset qm1b-paper`, [SchNet](../docs/schnet.md).

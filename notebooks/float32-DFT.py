@@ -295,5 +295,5 @@ plt.show()
 #
 # ## Where to go from here
 #
-# * [`pyscf_ipu/numerics/two_words.py`](../pyscf_ipu/numerics/two_words.py): two-word arithmetic. [`docs/design.md`](../docs/design.md#precision): all measures and their reasons.
-# * [`docs/numerics.md`](../docs/numerics.md#error-bars) has these errors over hundreds of conformers.
+# * [`pyscf_ipu/numerics/two_words.py`](../pyscf_ipu/numerics/two_words.py): two-word arithmetic. [`docs/numerics.md`](../docs/numerics.md#what-each-remedy-buys): all remedies and their effects.
+# * [Error bars](../docs/numerics.md#error-bars): these errors over hundreds of conformers.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyscf_ipu.base.lazy import lazy
 
-__version__ = "0.2.0.dev1"
+__version__ = "0.2.0"
 
 _HOME = {
     "Calculator": ".api.calculator",

@@ -69,21 +69,21 @@ STATED = [
     ("docs/faq.md", "a float32 process peaked at {} GB", [of_154_aos]),
     ("docs/faq.md", "and {} MiB for the process", [memory.BASE_BYTES / 2**20]),
     ("docs/faq.md", "need more than {} % of the memory", [100 * platform.MEMORY_SHARE]),
-    ("docs/density-fitting.md", "shape has more than {} AOs", [AUTO_AOS]),
+    ("docs/levels.md", "shape has more than {} AOs", [AUTO_AOS]),
     (
-        "docs/density-fitting.md",
+        "docs/levels.md",
         "6-31G*) need {} GB, and 300 would need {}",
         [of_154_aos, of_300_aos],
     ),
-    ("docs/density-fitting.md", "have shells up to {}.", [LETTERS[choice.MAX_L]]),
-    ("docs/density-fitting.md", "Sets with {} shells are refused", [LETTERS[choice.MAX_L + 1]]),
+    ("docs/levels.md", "have shells up to {}.", [LETTERS[choice.MAX_L]]),
+    ("docs/levels.md", "Sets with {} shells are refused", [LETTERS[choice.MAX_L + 1]]),
     ("docs/library.md", "for shapes of more than {} AOs", [AUTO_AOS]),
     ("docs/library.md", "with {} shells; `6-31g", [SHELLS]),
     ("docs/library.md", "a bar appears after {} seconds", [batches.PATIENCE_SECONDS]),
     ("docs/library.md", "The solvers of the last {} levels", [shared.MOST]),
     ("docs/design.md", "as long as it has only {} shells", [SHELLS]),
-    ("docs/forces.md", "and {} shells, as for energies", [SHELLS]),
-    ("docs/forces.md", "The default limit is {} Hartree/Bohr", [FORCE_LIMIT]),
+    ("docs/library.md", "and {} shells, as for energies", [SHELLS]),
+    ("docs/library.md", "The default limit is {} Hartree/Bohr", [FORCE_LIMIT]),
     ("docs/numerics.md", "**Atoms closer than {} Bohr**", NEAR[:1]),
     ("docs/inputs.md", "coordinates beyond {} Å", [geometries.MAX_COORDINATE_ANGSTROM]),
     ("docs/inputs.md", "atoms closer than {} Bohr ({} in `mixed`", NEAR),
@@ -94,7 +94,7 @@ STATED = [
     ("docs/inputs.md", "A line of more than {} characters", [opening.MAX_LINE]),
     ("docs/inputs.md", "seconds plus {} s per conformer", [embed.SECONDS_PER_CONFORMER]),
     ("docs/inputs.md", "in chunks of {} conformers", [embedding.CHUNK]),
-    ("docs/inputs.md", "told to stop after {} % of that time", [100 * embed.RDKIT_SHARE]),
+    ("docs/inputs.md", "must stop after {} % of that time", [100 * embed.RDKIT_SHARE]),
     ("docs/inputs.md", "with MMFF94, in at most {} steps", [embedding.RELAX_STEPS]),
     ("docs/inputs.md", "closer than {} of the sum of their covalent radii", [rattle.CLOSEST]),
     ("docs/inputs.md", "is drawn again, at most {} times", [rattle.DRAWS]),
@@ -120,16 +120,16 @@ def number(text):
 def test_a_limit_in_words_is_the_constant(page, phrase, values):
     text = (ROOT / page).read_text()
     words = [r"([\w, ]+?)" if isinstance(value, str) else r"([\w.,-]*\w)" for value in values]
-    found = re.findall(re.escape(phrase).replace(r"\{\}", "{}").format(*words), text)
-    assert len(found) == 1, f"{page} does not say once: {phrase}"
-    stated = found[0] if isinstance(found[0], tuple) else (found[0],)
-    for said, value in zip(stated, values, strict=True):
+    matches = re.findall(re.escape(phrase).replace(r"\{\}", "{}").format(*words), text)
+    assert len(matches) == 1, f"{page} does not say once: {phrase}"
+    stated = matches[0] if isinstance(matches[0], tuple) else (matches[0],)
+    for written, value in zip(stated, values, strict=True):
         if isinstance(value, str):
-            assert said == value
+            assert written == value
         elif callable(value):
-            assert number(said) == pytest.approx(value(), rel=0.15)
+            assert number(written) == pytest.approx(value(), rel=0.15)
         else:
-            assert number(said) == pytest.approx(value)
+            assert number(written) == pytest.approx(value)
 
 
 def test_the_table_of_thresholds_is_that_of_the_code():

@@ -16,7 +16,7 @@ from qm1b.settings import PRESETS
 from schnet.cli import main as schnet_main
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-SHELLS = ("README.md", "tutorial.md", "shell.md", "nanodft.md", "exports.md")
+SHELLS = ("README.md", "tutorial.md", "library.md", "nanodft.md", "exports.md")
 """Pages whose shell blocks run, too."""
 
 MOST_NOT_RUN = 6

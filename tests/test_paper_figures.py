@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def test_every_figure_has_its_place_on_the_page():
-    page = (DOCS / "paper.md").read_text()
+    page = (DOCS / "figures.md").read_text()
     pictures = re.findall(r"\(figures/paper/(\w+)\.png\)", page)
     assert pictures == [*FIGURES]
     assert all(f"`{name}`" in page for name in FIGURES)
@@ -55,8 +55,8 @@ def test_a_line_takes_away_what_two_numbers_say():
 
 def test_what_was_published_is_shown_where_nothing_is_computed(tmp_path, monkeypatch):
     computed = []
-    found = speed.Computed(nan, nan, 2e-3, 8e-3, 4e6, 15e6)
-    monkeypatch.setattr(speed, "_computed", lambda job, basis: computed.append(basis) or found)
+    result = speed.Computed(nan, nan, 2e-3, 8e-3, 4e6, 15e6)
+    monkeypatch.setattr(speed, "_computed", lambda job, basis: computed.append(basis) or result)
     speed.five_carbons(Job(tmp_path, quick=True, times=False))
     rows = list(csv.DictReader((tmp_path / "five_carbons.csv").open()))
     assert [row["basis"] for row in rows] == ["sto-3g", "6-31g", "6-31g*"]

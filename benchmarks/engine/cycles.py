@@ -1,6 +1,6 @@
 """What SCF cycles on few points of the grid, and looser thresholds, save and cost.
 
-The same molecules on one core (pin it: taskset -c 0), with every cycle on all points, with rough
+The same molecules on one core (pin it: taskset -c 0), with every cycle on all points, with coarse
 ones, and with each accuracy.  Errors are mean absolute ones, against `float64` on all points.
 """
 
@@ -16,7 +16,7 @@ from pyscf_ipu.base.units import HARTREE_TO_EV
 
 WAYS = {
     "all points": {"first_cycles": "full"},
-    "rough cycles": {},
+    "coarse cycles": {},
     "accuracy=orbitals": {"accuracy": "orbitals"},
     "accuracy=energy": {"accuracy": "energy"},
 }

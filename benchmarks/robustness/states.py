@@ -21,7 +21,7 @@ from benchmarks.reference import CACHE, build, kept
 from benchmarks.robustness.states_molecules import Named, everything
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.base.units import HARTREE_TO_EV
-from pyscf_ipu.scf.cycle import OWN_DENSITY
+from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 
 LEVELS = {
     "b3lyp": Settings(grid_level=0),
@@ -55,7 +55,7 @@ def judge(level: Settings, chosen: Sequence[Named]) -> tuple[dict[str, Any], lis
     plain = compared(chosen, known, level, stability=False)
     followed = compared(chosen, known, level, stability=True)
     converged = [row for row in plain if row["status"] == "converged"]
-    others = [row for row in converged if row["density_error"] > OWN_DENSITY]
+    others = [row for row in converged if row["density_error"] > AUFBAU_ERROR]
     higher = [row for row in converged if row["above_default_ev"] > WRONG_EV]
     above_best = [row for row in followed if row["above_best_ev"] > WRONG_EV]
     for title, rows in (("plain", converged), ("followed", followed)):

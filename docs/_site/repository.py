@@ -16,7 +16,7 @@ from docutils import nodes
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 COPIES = "repository"
-PAGES = ("*.md", "notebooks/*.ipynb", "notebooks/README.md", "qm1b/data/README.md")
+PAGES = ("*.md", "notebooks/*.ipynb", "notebooks/README.md")
 PRINTED = re.compile(rf"{re.escape(str(ROOT))}/([^\n│]*)")  # up to the frame around it
 LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
 
@@ -43,14 +43,14 @@ def turn_links(app, docname, source):
     here = (DOCS / path).parent
 
     def turned(link):
-        there = Path(os.path.normpath(home.parent / link[1]))
-        if not there.is_file():
+        target = Path(os.path.normpath(home.parent / link[1]))
+        if not target.is_file():
             return link[1]  # Sphinx says so, if it is meant as a link
-        inside = there.relative_to(ROOT)
+        inside = target.relative_to(ROOT)
         if inside in copies:
             return os.path.relpath(DOCS / COPIES / inside, here)
-        download = there.suffix == ".md" and not there.is_relative_to(DOCS)
-        return f"{'path:' * download}{os.path.relpath(there, here)}"
+        download = target.suffix == ".md" and not target.is_relative_to(DOCS)
+        return f"{'path:' * download}{os.path.relpath(target, here)}"
 
     copies = set(pages())
     source[0] = LINK.sub(turned, source[0])
@@ -59,7 +59,7 @@ def turn_links(app, docname, source):
 def shorten_paths(app, doctree):
     """Paths of the checkout in a command's output; what is cut off is made up for by spaces."""
     for block in list(doctree.findall(nodes.literal_block)):
-        text = PRINTED.sub(lambda found: found[1].ljust(len(found[0])), block.astext())
+        text = PRINTED.sub(lambda path: path[1].ljust(len(path[0])), block.astext())
         if text != block.astext():
             block.replace_self(nodes.literal_block(text, text, **block.attributes))
 

@@ -68,7 +68,7 @@ class Calculator(calculator.Calculator):
 
     @property
     def solver(self) -> Solver:
-        """Its compiled programs; `set` replaces it."""
+        """The compiled programs; `set` replaces them."""
         return self._solver
 
     @property
@@ -122,20 +122,20 @@ class Calculator(calculator.Calculator):
         self._with_forces = self._with_forces or "forces" in properties
         assert self.atoms is not None  # set by ASE
         mol = Molecule.from_ase(self.atoms, self.charge)
-        found = rks(mol, solver=self.solver, forces=self._with_forces)
-        if found.status == ILL_CONDITIONED:
-            raise ConvergenceError(f"{mol!r} {ill_conditioned(found, self.solver.settings)}")
-        if not found.converged:
+        result = rks(mol, solver=self.solver, forces=self._with_forces)
+        if result.status == ILL_CONDITIONED:
+            raise ConvergenceError(f"{mol!r} {ill_conditioned(result, self.solver.settings)}")
+        if not result.converged:
             raise ConvergenceError(
-                f"{mol!r} ended as {found.status} after {found.cycles} cycles: raise max_cycles, "
+                f"{mol!r} ended as {result.status} after {result.cycles} cycles: raise max_cycles, "
                 "try precision='float64', or check the geometry and the time step"
             )
-        energy = float(found.energy) * HARTREE_TO_EV
+        energy = float(result.energy) * HARTREE_TO_EV
         self.results = {
             "energy": energy,
             "free_energy": energy,
-            "dipole": found.dipole * BOHR_TO_ANGSTROM,
-            "charges": found.mulliken_charges,
+            "dipole": result.dipole * BOHR_TO_ANGSTROM,
+            "charges": result.mulliken_charges,
         }
-        if found.forces is not None:
-            self.results["forces"] = np.asarray(found.forces) * FORCE_TO_EV_PER_ANGSTROM
+        if result.forces is not None:
+            self.results["forces"] = np.asarray(result.forces) * FORCE_TO_EV_PER_ANGSTROM

@@ -88,8 +88,8 @@ def energy_function(
 
     @energy.defjvp
     def derivative(positions: tuple[Positions], steps: tuple[Positions]) -> tuple[Energy, Energy]:
-        value, found = solve(*positions)
-        return value, jnp.vdot(slope(found), *steps)
+        value, converged = solve(*positions)
+        return value, jnp.vdot(slope(converged), *steps)
 
     def checked(positions: ArrayLike) -> Energy:
         """The energy in Hartree at positions [A, 3] in Bohr."""
@@ -135,25 +135,32 @@ def _programs(
     @sequential_vmap
     @jax.jit
     def solve(positions: Positions) -> tuple[Energy, _Converged]:
-        found = restricted_kohn_sham(
+        solution = restricted_kohn_sham(
             shape, level, jax.tree.map(jnp.asarray, table), mol=placed(positions)
         )
-        total = found.terms.total()
-        sound = found.converged & numerics.holds(found.overlap_smallest) & jnp.isfinite(total.hi)
+        total = solution.terms.total()
+        sound = (
+            solution.converged & numerics.holds(solution.overlap_smallest) & jnp.isfinite(total.hi)
+        )
         sound &= _apart(positions) >= MIN_DISTANCE_BOHR[level.precision]
         dtype = numerics.energy_dtype
         energy = jnp.where(sound, total.value(), jnp.nan).astype(positions.dtype)
-        density, orbitals = found.density.astype(dtype), found.orbitals.astype(dtype)
-        levels = found.orbital_energy.astype(dtype)
+        density, orbitals = solution.density.astype(dtype), solution.orbitals.astype(dtype)
+        levels = solution.orbital_energy.astype(dtype)
         return energy, _Converged(positions, density, orbitals, levels=levels, sound=sound)
 
     @sequential_vmap
     @jax.jit
-    def slope(found: _Converged) -> Positions:
-        state = State(placed(found.positions), found.density, found.orbitals, levels=found.levels)
+    def slope(converged: _Converged) -> Positions:
+        state = State(
+            placed(converged.positions),
+            converged.density,
+            converged.orbitals,
+            levels=converged.levels,
+        )
         known = jax.tree.map(jnp.asarray, table)
         gradient = energy_gradient(shape, level, known, state=state)[atoms]
-        return jnp.where(found.sound, gradient, jnp.nan).astype(found.positions.dtype)
+        return jnp.where(converged.sound, gradient, jnp.nan).astype(converged.positions.dtype)
 
     return solve, slope
 

@@ -158,9 +158,9 @@ def ill_conditioned(row: RKSResult, settings: Settings) -> str:
 
 
 def _throw_unconverged(
-    found: list[MoleculeResult], mols: list[Molecule], settings: Settings
+    results: list[MoleculeResult], mols: list[Molecule], settings: Settings
 ) -> None:
-    for i, (row, mol) in enumerate(zip(found, mols, strict=True)):
+    for i, (row, mol) in enumerate(zip(results, mols, strict=True)):
         if row.status == ILL_CONDITIONED:
             raise ConvergenceError(f"molecule {i} ({mol!r}) {ill_conditioned(row, settings)}")
         if not row.converged:

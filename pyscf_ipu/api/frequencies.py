@@ -182,6 +182,20 @@ def frequencies(
     molecule.check(solver.settings.precision)
     atoms = molecule.to_ase()
     atoms.calc = Calculator(charge=molecule.charge, solver=solver)
+    conditions = temperature_kelvin, pressure_pascal
+    return _of_displacements(
+        molecule, atoms, step_bohr, conditions=conditions, symmetry_number=symmetry_number
+    )
+
+
+def _of_displacements(
+    molecule: Molecule,
+    atoms: Atoms,
+    step_bohr: float,
+    conditions: tuple[float, float],
+    symmetry_number: int,
+) -> Frequencies:
+    """Vibrations from forces at displaced geometries; conditions in Kelvin and Pascal."""
     forces = atoms.get_forces() / FORCE_TO_EV_PER_ANGSTROM
     energy = atoms.get_potential_energy()
     infrared, energies_ev = _displaced(atoms, step_bohr)
@@ -206,7 +220,7 @@ def frequencies(
         modes=displacements(infrared.modes, atoms)[vibrating],
         rigid_wavenumbers=np.delete(wavenumbers, vibrating),
         symmetry_number=symmetry_number,
-        **_thermochemistry(gas, temperature_kelvin, pressure_pascal),
+        **_thermochemistry(gas, *conditions),
     )
 
 

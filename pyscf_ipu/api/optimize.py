@@ -105,8 +105,8 @@ def optimize(
             walk.take(row, max_steps)
         moving = [walk for walk in moving if not walk.message]
         rows = results([walk.here for walk in moving], solver, Wanted(forces=True))
-    found = [walk.result() for walk in walks]
-    return found[0] if alone else found
+    ended = [walk.result() for walk in walks]
+    return ended[0] if alone else ended
 
 
 @dataclass

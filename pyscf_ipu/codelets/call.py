@@ -59,7 +59,7 @@ def row_codelet(
     *args: HostArray,
     shape: tuple[int, ...] | tuple[OneShape, ...],
 ) -> Result:
-    """The same for a native function that takes any number of leading axes, so serves batches, too.
+    """A codelet whose native function takes any number of leading axes, so serves batches, too.
 
     Raises:
         TypeError: as for `codelet`.
@@ -100,11 +100,11 @@ class Portable:
 
     def __call__(self, *operands: HostArray) -> list[Array]:
         outs = jax.tree.leaves(self.function(*map(jnp.asarray, operands)))
-        found = [(x.shape, x.dtype) for x in outs]
+        returned = [(x.shape, x.dtype) for x in outs]
         promised = [(a.shape, a.dtype) for a in self.out_avals]
         # Under vmap or jvp the traced values still have the shapes of one call.
-        if found != promised:
-            raise TypeError(f"codelet {self.name!r} returns {found}, its call says {promised}")
+        if returned != promised:
+            raise TypeError(f"codelet {self.name!r} returns {returned}, its call says {promised}")
         return outs
 
     def __repr__(self) -> str:

@@ -57,8 +57,8 @@ def library() -> Library | None:
         UsageError: PYSCF_IPU_CODELETS is not one of its values, or an instruction set that this
             machine lacks.
     """
-    found = _load()
-    return found if isinstance(found, Library) else None
+    loaded = _load()
+    return loaded if isinstance(loaded, Library) else None
 
 
 @functools.cache
@@ -131,10 +131,10 @@ def strip_primitives() -> int:
 
 def describe() -> str:
     """One line for people: what is in use, and why."""
-    found = _load()
-    if isinstance(found, Library):
-        return f"native codelets ({found.instruction_set}), {found.path}"
-    return f"portable JAX vertices ({found})"
+    loaded = _load()
+    if isinstance(loaded, Library):
+        return f"native codelets ({loaded.instruction_set}), {loaded.path}"
+    return f"portable JAX vertices ({loaded})"
 
 
 @functools.cache

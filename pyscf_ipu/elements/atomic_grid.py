@@ -131,7 +131,7 @@ def near_order(points: Float[np.ndarray, "G 3"]) -> Int[np.ndarray, " G"]:
     return np.lexsort((sphere, octant, shell))
 
 
-def rough_grid(grid: Grid) -> Grid:
+def coarse_grid(grid: Grid) -> Grid:
     """A grid of few points, which stands for a grid in most cycles of an SCF.
 
     It knows within some percent how the exchange-correlation matrix answers to a change of the

@@ -30,11 +30,11 @@ def one_centre_integrals(number: int, basis: str, cart: Cart) -> tuple[np.ndarra
     """Overlap, kinetic energy and attraction by the own nucleus: three [n, n], Hartree."""
     order = element_basis(number, basis, cart).pyscf_order
     atom = _atom(number, basis, cart)
-    found = [np.asarray(atom.intor(f"int1e_{name}")) for name in ("ovlp", "kin", "nuc")]
+    matrices = [np.asarray(atom.intor(f"int1e_{name}")) for name in ("ovlp", "kin", "nuc")]
     if cart == MIXED:
         functions = mixed_functions(atom)
-        found = [functions.T @ x @ functions for x in found]
-    return tuple(x[np.ix_(order, order)] for x in found)
+        matrices = [functions.T @ x @ functions for x in matrices]
+    return tuple(x[np.ix_(order, order)] for x in matrices)
 
 
 def _atom(number: int, basis: str, cart: Cart) -> gto.Mole:

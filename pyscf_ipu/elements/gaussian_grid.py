@@ -82,12 +82,12 @@ def standard_axes(
     for first in range(3):
         equal = np.abs(moments - moments[first]) <= tolerance
         if equal.sum() == 1:
-            found = vectors[:, first]
+            axis = vectors[:, first]
         else:
             plane = vectors[:, equal] @ vectors[:, equal].T
             free = plane - plane @ axes @ axes.T
-            found = _through_an_atom(from_centre @ free.T, charge, free)
-        axes = np.column_stack([axes, found])
+            axis = _through_an_atom(from_centre @ free.T, charge, free)
+        axes = np.column_stack([axes, axis])
     return axes
 
 
@@ -105,7 +105,7 @@ def _through_an_atom(
 
 
 def pyscf_grids(mole: Mole, size: tuple[int, int]) -> Grids:
-    """The same grid for PySCF.
+    """The grid as an object of PySCF.
 
     Args:
         mole: where the atoms are.

@@ -181,8 +181,8 @@ def solution(
 
     def portable(rows: FloatRF, factor: Float[Array, "F F"], pairs: Array) -> FittedProducts:
         right = rows[pairs].T
-        found = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True)
-        return _products(found, dtype)
+        b_matrix = lax.linalg.triangular_solve(factor, right, left_side=True, lower=True)
+        return _products(b_matrix, dtype)
 
     n = len(pairs)
     shape = (
@@ -192,8 +192,8 @@ def solution(
     return FittedProducts(*codelet("fitting_solution", portable, rows, factor, pairs, shape=shape))
 
 
-def _products(found: FloatFP, dtype: DTypeLike) -> FittedProducts:
-    b = found.astype(dtype)
+def _products(b_matrix: FloatFP, dtype: DTypeLike) -> FittedProducts:
+    b = b_matrix.astype(dtype)
     return FittedProducts(b, jnp.any(b != 0, axis=0).astype(jnp.int32))
 
 

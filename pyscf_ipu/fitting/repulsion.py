@@ -42,7 +42,7 @@ class Fitted(NamedTuple):
         return _with_exchange(d, total, add(of_reference, energy), exchange=exchange)
 
     def repulsion_of_change(self, d: FloatP) -> tuple[FloatP, Pair]:
-        """The same of a change of the density alone."""
+        """The repulsion of a change of the density alone."""
         (matrix, energy), exchange = self._both(d, d, columns_of_change)
         return _with_exchange(d, matrix, energy, exchange=exchange)
 
@@ -64,21 +64,21 @@ class Fitted(NamedTuple):
         change = reordered(change, known.order)
         if not known.exchange:
             nothing = Columns(jnp.zeros((self.n, 1), d.dtype), jnp.zeros(1, d.dtype), _none())
-            found = coulomb_exchange(known.coulomb, change, nothing)
-            return found.field(place), None
+            parts = coulomb_exchange(known.coulomb, change, nothing)
+            return parts.field(place), None
         columns = columns_of(self.unpacked(d))
         if known.order is not None:
             columns = columns._replace(vectors=columns.vectors[known.order])
         together = any(part.products is None for part in known.exchange)
         first = columns if together else columns._replace(count=_none())
-        found = coulomb_exchange(known.coulomb, change, first)
+        parts = coulomb_exchange(known.coulomb, change, first)
         total = jnp.zeros_like(d)
         for part in known.exchange:
-            one = found
+            one = parts
             if part.products is not None:
                 one = coulomb_exchange(part.products, change, columns, coulomb=False)
             total = total - 0.5 * part.fraction * one.exchange
-        return found.field(place), reordered(total, place)
+        return parts.field(place), reordered(total, place)
 
 
 class Matrices(NamedTuple):

@@ -98,9 +98,9 @@ def pair_kets(plan: TilePlan, strips: tuple[StripData, ...]) -> list[Kets]:
 
 def metric(auxiliary: Auxiliary, of: Interaction = COULOMB) -> Float[Array, "F F"]:
     """(P|Q) in Hartree; functions that do not exist have 1 on the diagonal, and nothing else."""
-    found = _integrals(auxiliary_kets(auxiliary), auxiliary.layout.n_functions, auxiliary, of=of)
-    found = 0.5 * (found + found.T)
-    return found + jnp.diag(jnp.where(jnp.diagonal(found) == 0, 1.0, 0.0).astype(found.dtype))
+    v = _integrals(auxiliary_kets(auxiliary), auxiliary.layout.n_functions, auxiliary, of=of)
+    v = 0.5 * (v + v.T)
+    return v + jnp.diag(jnp.where(jnp.diagonal(v) == 0, 1.0, 0.0).astype(v.dtype))
 
 
 def auxiliary_kets(auxiliary: Auxiliary) -> list[Kets]:
@@ -127,8 +127,8 @@ def _integrals(kets: list[Kets], rows: int, auxiliary: Auxiliary, of: Interactio
     sides = auxiliary.sides
 
     def portable(*operands: Array) -> FloatRF:
-        found = without_segments(operands)
-        return _blocks(kets, found[len(sides) :], auxiliary, sides=found[: len(sides)], of=of)
+        arrays = without_segments(operands)
+        return _blocks(kets, arrays[len(sides) :], auxiliary, sides=arrays[: len(sides)], of=of)
 
     return codelet(
         "fitting_integrals",
@@ -189,8 +189,10 @@ def _block(
     bra = [tile_gather(x, np.zeros(n, np.int32), tiles) for x in side]
     kets = [tile_gather(x, strips, tiles) for x in ket_side]
     vertex = partial(eri_vertex, (group.kind.l, ket.order), of)
-    found = tile_map(vertex, *bra, *kets, name=f"fit_{'spdfg'[group.kind.l]}_{ket.order}").array
-    found = found.transpose(0, 3, 4, 1, 2).reshape(*found.shape[:1], *found.shape[3:], -1)
+    integrals = tile_map(vertex, *bra, *kets, name=f"fit_{'spdfg'[group.kind.l]}_{ket.order}").array
+    integrals = integrals.transpose(0, 3, 4, 1, 2).reshape(
+        *integrals.shape[:1], *integrals.shape[3:], -1
+    )
     if ket.strips is not None:
-        found = sum_to_pairs(ket.strips, found, axis=1)
-    return found.reshape(-1, found.shape[-1])  # [S * members * products, n * f]
+        integrals = sum_to_pairs(ket.strips, integrals, axis=1)
+    return integrals.reshape(-1, integrals.shape[-1])  # [S * members * products, n * f]

@@ -70,8 +70,8 @@ def _energy_gradient(
 
     def portable(*operands: Array) -> tuple[Array, ...]:
         *by_class, density, _ = operands
-        found = blocks_gradient(plan, without_segments(by_class), density, energy=energy)
-        return tuple(x for gradient in found for x in gradient)
+        gradients = blocks_gradient(plan, without_segments(by_class), density, energy=energy)
+        return tuple(x for gradient in gradients for x in gradient)
 
     operands = with_segments(sides, [s.segment for s in plan.strips])
     flat = codelet(
@@ -84,8 +84,8 @@ def _energy_gradient(
         interaction=np.array(energy.of),
         **work_list(plan, density.dtype, derivative=1),
     )
-    found = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
-    return by_strips(found, strips)
+    gradients = [PairGradient(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
+    return by_strips(gradients, strips)
 
 
 def by_strips(
@@ -101,15 +101,19 @@ def blocks_gradient(
 ) -> list[PairGradient]:
     """The portable form of the codelet "eri_gradient": derivatives by `sides`, class by class."""
     rows = [pair_rows(plan, s, density.dtype) for s in plan.strips]
-    found = [PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides]
+    gradients = [
+        PairGradient(jnp.zeros_like(s.centre_hi), jnp.zeros_like(s.hermite)) for s in sides
+    ]
 
     def two_particle(block: Block, i: Count, j: Count) -> Blocks:
         bra, ket = rows[block.bra].at(i), rows[block.ket].at(j)
         return _two_particle_density(density, energy, bra, ket=ket)
 
     for block in plan.blocks:
-        _add_class_pair(plan, block, sides, of=energy.of, two_particle=two_particle, found=found)
-    return found
+        _add_class_pair(
+            plan, block, sides, of=energy.of, two_particle=two_particle, gradients=gradients
+        )
+    return gradients
 
 
 def _add_class_pair(
@@ -118,9 +122,9 @@ def _add_class_pair(
     sides: list[EriSide],
     of: Interaction,
     two_particle: Callable[[Block, Count, Count], Blocks],
-    found: list[PairGradient],
+    gradients: list[PairGradient],
 ) -> None:
-    """Add all blocks of one class pair to `found`, one block after another."""
+    """Add all blocks of one class pair to `gradients`, one block after another."""
     bra, ket = block.bra, block.ket
     orders = plan.strips[bra].pair_class.order, plan.strips[ket].pair_class.order
 
@@ -136,11 +140,11 @@ def _add_class_pair(
             for sums, new, k in zip(carry, both, (i, j), strict=True)
         ), None  # type: ignore[return-value]
 
-    zero = PairGradient(*(jnp.zeros_like(x) for x in found[ket]))
+    zero = PairGradient(*(jnp.zeros_like(x) for x in gradients[ket]))
     pairs = jnp.asarray(block.bra_strip), jnp.asarray(block.ket_strip)
-    (first, second), _ = lax.scan(step, (found[bra], zero), pairs)
-    found[bra] = first
-    found[ket] = PairGradient(*(x + y for x, y in zip(found[ket], second, strict=True)))
+    (first, second), _ = lax.scan(step, (gradients[bra], zero), pairs)
+    gradients[bra] = first
+    gradients[ket] = PairGradient(*(x + y for x, y in zip(gradients[ket], second, strict=True)))
 
 
 def _two_particle_density(density: FloatNN, energy: Energy, bra: PairRows, ket: PairRows) -> Blocks:

@@ -89,8 +89,8 @@ def fitted_gradient(
         by_nuclei = by_nuclei.at[_atoms_of(layout)].add(_per_shell(both))
         parts.append(three)
     by_sides = jax.tree.map(lambda *x: sum(x[1:], x[0]), *parts)
-    found = by_strips(by_sides, strips), by_nuclei
-    return jax.tree.map(lambda x: x.astype(atoms.dtype), found)
+    gradients = by_strips(by_sides, strips), by_nuclei
+    return jax.tree.map(lambda x: x.astype(atoms.dtype), gradients)
 
 
 def _atoms_of(layout: AuxiliaryLayout) -> Array:
@@ -158,9 +158,9 @@ def _contracted(
 
     def portable(*given: Array) -> tuple[Array, ...]:
         *arrays, weights = given
-        found = without_segments(arrays)
+        whole = without_segments(arrays)
         return _blocks(
-            kets, found[len(sides) :], auxiliary, sides=found[: len(sides)], weights=weights, of=of
+            kets, whole[len(sides) :], auxiliary, sides=whole[: len(sides)], weights=weights, of=of
         )
 
     shape = [side.centre_hi.shape for side in sides]
@@ -174,8 +174,8 @@ def _contracted(
         **work(kets, auxiliary, of, derivative=1),
     )
     rest = flat[len(sides) :]
-    found = [PairGradient(*rest[k : k + 2]) for k in range(0, len(rest), 2)]
-    return found, list(flat[: len(sides)])
+    by_side = [PairGradient(*rest[k : k + 2]) for k in range(0, len(rest), 2)]
+    return by_side, list(flat[: len(sides)])
 
 
 def _blocks(
@@ -207,9 +207,9 @@ def _blocks(
                 return sums + first.centre, second
 
             zero = jnp.zeros_like(bra.centre_hi)
-            sums, found = lax.scan(strip, zero, (jnp.asarray(ket.segment), own, *ket_side))
+            sums, of_strips = lax.scan(strip, zero, (jnp.asarray(ket.segment), own, *ket_side))
             by_bra[b] = by_bra[b] + sums[None]
-            total = PairGradient(*(x + y for x, y in zip(total, found, strict=True)))
+            total = PairGradient(*(x + y for x, y in zip(total, of_strips, strict=True)))
         by_ket += total
     return (*by_bra, *by_ket)
 

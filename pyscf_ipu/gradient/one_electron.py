@@ -40,7 +40,7 @@ def one_electron_gradient(
     The first has the shapes of `strips`; one-centre overlaps and kinetic energies are constants.
     """
     plan = atoms.plan
-    found, total = [], jnp.zeros_like(atoms.nuclei.hi)
+    gradients, total = [], jnp.zeros_like(atoms.nuclei.hi)
     for of_class, data in zip(plan.strips, strips, strict=True):
         rows = pair_rows(plan, of_class, data.p.dtype)
         d = density[rows.i, rows.j] * rows.weight  # [S, nb, f]
@@ -51,9 +51,9 @@ def one_electron_gradient(
         hermite = attraction.hermite.at[..., 0].add(-w[:, :, None] * gauss[..., None])
         centre = Pair(attraction.centre, jnp.zeros_like(attraction.centre))
         kinetic = _kinetic_rows(plan, of_class, density)
-        found.append(StripData(jnp.zeros_like(data.p), centre, hermite, kinetic=kinetic))
+        gradients.append(StripData(jnp.zeros_like(data.p), centre, hermite, kinetic=kinetic))
         total = total + force
-    return found, total
+    return gradients, total
 
 
 def _kinetic_rows(plan: TilePlan, strips: Strips, density: FloatNN) -> Float[Array, " rows"]:

@@ -114,8 +114,8 @@ def by_displacement_vertex(
     fixed = two._replace(centre=Pair(zero, zero))
 
     def data(displacement: FloatN3) -> tuple[Array, Array]:
-        found = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), b=fixed)
-        return found.hermite, found.kinetic
+        pairs = shell_pairs_vertex(a, b, one._replace(centre=Pair(displacement, zero)), b=fixed)
+        return pairs.hermite, pairs.kinetic
 
     def along(axis: Float[Array, "3"]) -> Float[Array, " n"]:
         direction = jnp.broadcast_to(axis, displacement.shape)

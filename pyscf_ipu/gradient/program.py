@@ -8,11 +8,12 @@ so that nothing differentiates through the SCF or an eigenproblem (P. Pulay, Mol
 (1969), doi:10.1080/00268976900100941).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
@@ -24,7 +25,7 @@ from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.kohn_sham.program import Program
 from pyscf_ipu.numerics.arrays import FloatA3, FloatN, FloatNN
-from pyscf_ipu.numerics.two_words import Pair, on_device
+from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.atoms import gather_atoms
 from pyscf_ipu.shapes.auxiliary import auxiliary_layout, auxiliary_level
@@ -85,8 +86,8 @@ def gradients(shape: Shape, settings: Settings) -> Program:
 def empty_states(shape: Shape, settings: Settings, size: int) -> State:
     """A batch of `size`, to compile with."""
     n, dtype = shape.n_ao, settings.numerics.energy_dtype
-    matrix, levels = on_device(np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
-    return State(empty_batch(shape, settings, size), matrix, matrix, levels=on_device(levels))
+    matrix, levels = cast(Array, np.zeros((size, n, n), dtype)), np.zeros((size, n), dtype)
+    return State(empty_batch(shape, settings, size), matrix, matrix, levels=cast(Array, levels))
 
 
 def energy_weighted_density(

@@ -59,6 +59,6 @@ def hermite_pattern(plan: TilePlan, strips: Strips) -> Int[np.ndarray, "f h"]:
         a, b = (np.array(kind.components) for kind in kinds)
         inside = (powers <= (a[:, None] + b[None])[:, :, None]).all(-1)
         ta, tb = (kind.transform() != 0 for kind in kinds)
-        found = np.einsum("fa,gb,abh->fgh", ta, tb, inside).reshape(-1, len(powers))
-        out[: len(found)] |= found
+        pattern = np.einsum("fa,gb,abh->fgh", ta, tb, inside).reshape(-1, len(powers))
+        out[: len(pattern)] |= pattern
     return out

@@ -76,7 +76,7 @@ class Shares(NamedTuple):
     def of(
         cls, local: FloatG3, atom: Count, pairs: AtomPairs, present: Bool[Array, " A"]
     ) -> "Shares":
-        """Of points relative to their owner `atom`, in Bohr."""
+        """The weights of points relative to their owner `atom`, in Bohr."""
         distance = distances(local, pairs.displacement[atom])
         cells = jnp.where(present[:, None], cell_functions(distance, pairs), 0.0)
         total = jnp.sum(cells, axis=0)

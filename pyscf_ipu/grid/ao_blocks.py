@@ -42,7 +42,7 @@ class AoBlocks(NamedTuple):
     """Which AOs these are, where they are not all of them in their order."""
 
     def listed(self) -> Packed:
-        """The same for values of either kind."""
+        """The AOs of each block, packed or not."""
         if self.packed is not None:
             return self.packed
         tiles, _, n, _ = self.values.shape

@@ -78,7 +78,7 @@ def becke_weights_on_tiles(
     local = jnp.pad(points_local, ((0, 0), (0, pad), (0, 0))).reshape(len(tiles), -1, 3)
     volume = jnp.pad(volume_weights, ((0, 0), (0, pad))).reshape(len(tiles), -1)
     # One piece at a time on a CPU: its [A, G] arrays fit in the cache, all together would not.
-    found = tile_map(
+    weights = tile_map(
         becke_weights_vertex,
         tile_put_sharded(local, tiles),
         tile_put_sharded(volume, tiles),
@@ -87,7 +87,7 @@ def becke_weights_on_tiles(
         name="becke_weights",
         shared=True,
     )
-    return found.array.reshape(slots, -1)[:, :points]
+    return weights.array.reshape(slots, -1)[:, :points]
 
 
 def becke_weights_vertex(

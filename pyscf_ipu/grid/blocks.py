@@ -56,7 +56,7 @@ class GridBlocks(NamedTuple):
 
 
 class RemadeBlocks(NamedTuple):
-    """The same in K pieces of b blocks each, without the AO values."""
+    """Blocks in K pieces of b each, without the AO values."""
 
     values: Callable[[Float[Array, "b G 3"], Int[Array, "b G"], Float[Array, "b G"]], AoBlocks]
     """AOs at points relative to their owners, with weights."""
@@ -66,12 +66,12 @@ class RemadeBlocks(NamedTuple):
 
     @property
     def weights(self) -> FloatTG:
-        """Of all blocks, Bohr^3."""
+        """The weights of all blocks, Bohr^3."""
         return self.pieces.reshape(-1, self.pieces.shape[-1])
 
     @property
     def places(self) -> Places:
-        """Of the points of all blocks."""
+        """The positions of the points of all blocks."""
         size = self.pieces.shape[-1]
         return Places(self.local.reshape(-1, size, 3), self.owner.reshape(-1, size))
 
@@ -83,15 +83,15 @@ class RemadeBlocks(NamedTuple):
             return work(self.values(local, owner, weights), weights, *rows)
 
         def add(total: Floats, data: tuple[Array, ...]) -> tuple[Floats, PyTree]:
-            found, part = piece(data)
-            return total + part, found
+            outputs, part = piece(data)
+            return total + part, outputs
 
         rows = [x.reshape(*self.pieces.shape[:2], *x.shape[1:]) for x in more]
         data = (self.local, jnp.asarray(self.owner, np.int32), self.pieces, *rows)
         first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), data)
         _, part = jax.eval_shape(piece, first)
-        total, found = lax.scan(add, jnp.zeros(part.shape, part.dtype), data)
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found), total
+        total, outputs = lax.scan(add, jnp.zeros(part.shape, part.dtype), data)
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), outputs), total
 
 
 Grid = GridBlocks | RemadeBlocks

@@ -52,10 +52,10 @@ class GridProducts(NamedTuple):
 
     def moments(self, functional: Functional, ao: AoBlocks, density: FloatNN) -> FloatTVG:
         """Density, gradient and kinetic energy density, as far as a functional needs them."""
-        found = self.density(ao, density)
+        variables = self.density(ao, density)
         if not functional.needs_tau:
-            return found
-        return jnp.concatenate([found, self.kinetic_density(ao, density)[:, None]], axis=1)
+            return variables
+        return jnp.concatenate([variables, self.kinetic_density(ao, density)[:, None]], axis=1)
 
     def matrix(self, functional: Functional, ao: AoBlocks, factors: FloatTVG) -> FloatNN:
         """The matrix from a factor for each of the moments."""
@@ -145,8 +145,8 @@ def _matrices(name: str, vertex: Vertex, ao: AoBlocks, factors: Array) -> FloatN
     n = ao.values.shape[2]
 
     def of_packed(ao: FloatDNG, aos: Int[Array, " N"], count: Count, factors: Array) -> FloatNN:
-        found = vertex(that_count(ao, count), factors)
-        return jnp.zeros_like(found).at[aos[:, None], aos].set(found)
+        matrix = vertex(that_count(ao, count), factors)
+        return jnp.zeros_like(matrix).at[aos[:, None], aos].set(matrix)
 
     def portable(values: FloatTDNG, *operands: Array) -> FloatNN:
         *lists, factors = operands
@@ -185,10 +185,10 @@ def xc_kinetic_density_vertex(ao: FloatDNG, density: FloatNN) -> FloatG:
 
 def moments_of(functional: Functional, density: FloatNN, ao: FloatDNG) -> FloatVG:
     """One block: all that `GridProducts.moments` finds on it."""
-    found = xc_density_vertex(ao, density)
+    variables = xc_density_vertex(ao, density)
     if not functional.needs_tau:
-        return found
-    return jnp.concatenate([found, xc_kinetic_density_vertex(ao, density)[None]])
+        return variables
+    return jnp.concatenate([variables, xc_kinetic_density_vertex(ao, density)[None]])
 
 
 def xc_functional_vertex(

@@ -95,7 +95,7 @@ def xc_response_vertex(
     moved = [d_rho * per[0], 2.0 * along(slope, d_slope) * per[1], *(d * per[2] for d in d_tau)]
 
     def changed(k: int) -> FloatG:
-        """Of the derivative by ingredient k."""
+        """The change of the derivative by ingredient k."""
         terms = [by[i * count + k] * d for i, d in enumerate(moved)]
         return sum(terms[1:], terms[0])
 

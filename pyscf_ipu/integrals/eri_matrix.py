@@ -107,6 +107,6 @@ def arrange(
         where[lower] = where.T[lower]
         mirrored = np.zeros(where.shape, bool)
         mirrored[lower] = True
-        found = values[where]
-        tiles = jnp.where(mirrored[:, :, None, None], found.swapaxes(2, 3), found)
+        blocks = values[where]
+        tiles = jnp.where(mirrored[:, :, None, None], blocks.swapaxes(2, 3), blocks)
     return tiles.transpose(0, 2, 1, 3).reshape(bra.n_rows, ket.n_rows)

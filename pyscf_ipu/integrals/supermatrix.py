@@ -122,8 +122,8 @@ def packed_rows(matrix: Float[Array, "P P"], order: Int[np.ndarray, " P"]) -> Ha
 
     def put(row: Count, out: Array) -> Array:
         # What lies behind the diagonal is overwritten by the next row.
-        found = matrix[numbers[row]][numbers]
-        return lax.dynamic_update_slice(out, found, (elements_before(row),))
+        elements = matrix[numbers[row]][numbers]
+        return lax.dynamic_update_slice(out, elements, (elements_before(row),))
 
     return lax.fori_loop(0, n, put, jnp.zeros(size + n, matrix.dtype))[:size]
 

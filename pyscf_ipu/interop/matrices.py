@@ -51,9 +51,9 @@ def integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], AllIn
     @jax.jit
     def at(positions: Array) -> AllIntegrals:
         centres = Pair(positions[atoms], jnp.zeros_like(positions))
-        found = gather_atoms(plan, table, conformer._replace(positions=centres), dtype=dtype)
-        strips = pair_strips(found)
-        one = one_electron(found, strips)  # without attraction by the own nucleus
+        placed = gather_atoms(plan, table, conformer._replace(positions=centres), dtype=dtype)
+        strips = pair_strips(placed)
+        one = one_electron(placed, strips)  # without attraction by the own nucleus
         pairs = eri_matrix(plan, strips)[row.ravel()][:, row.ravel()]  # [N^2, N^2]
         return AllIntegrals(
             overlap=one.overlap[row],

@@ -133,12 +133,12 @@ class RKS(dft.rks.RKS):
         self._twin = None
         if self._solver is None or self._solver.settings != settings:
             self._solver = shared_solver(settings)
-        found = rks(molecule, orbitals=True, solver=self._solver)
-        self.e_tot = float(found.energy)
-        self.converged = bool(found.converged)
-        self.cycles = int(found.cycles)
-        self.mo_energy = np.asarray(found.mo_energy)
-        self.mo_coeff = np.asarray(found.mo_coeff)
+        result = rks(molecule, orbitals=True, solver=self._solver)
+        self.e_tot = float(result.energy)
+        self.converged = bool(result.converged)
+        self.cycles = int(result.cycles)
+        self.mo_energy = np.asarray(result.mo_energy)
+        self.mo_coeff = np.asarray(result.mo_coeff)
         self.mo_occ = np.where(np.arange(len(self.mo_energy)) < molecule.n_electrons // 2, 2.0, 0.0)
         if self.chkfile:
             chkfile.save_mol(self.mol, self.chkfile)
@@ -148,7 +148,7 @@ class RKS(dft.rks.RKS):
         return self.e_tot
 
     def kernel(self, dm0: object = None, **kwargs: object) -> float:
-        """See `scf`."""
+        """Run `scf`."""
         return self.scf(dm0, **kwargs)
 
     def copy(self) -> RKS:
@@ -158,7 +158,7 @@ class RKS(dft.rks.RKS):
         return new
 
     def reset(self, mol: gto.Mole | None = None) -> RKS:
-        """As PySCF's; the fit of another geometry goes."""
+        """Reset as in PySCF, and discard the density-fitting object."""
         self._twin = None
         return super().reset(mol)
 
@@ -170,7 +170,7 @@ class RKS(dft.rks.RKS):
         return lib.set_class(Scanner(self.copy()), (Scanner, type(self)), name)
 
     def to_pyscf(self) -> dft.rks.RKS:
-        """The same state in PySCF's own class, whose `kernel` is PySCF's; fitted where this is."""
+        """Give this state in PySCF's class, whose `kernel` is PySCF's; fitted where this is."""
         plain: Any = self.copy()
         plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
         for name in ("_precision", "_solver", "_twin", "jk"):

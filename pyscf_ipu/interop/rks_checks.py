@@ -115,8 +115,8 @@ def check_options(field: Any) -> None:
             f"converges to, {lowest:g}: leave it unset, or set it to {lowest:g} or more"
         )
     for name in HOOKS:
-        found = getattr(type(field), name, None)
-        known = found is getattr(dft.rks.RKS, name, None) or found.__module__ == OURS
+        value = getattr(type(field), name, None)
+        known = value is getattr(dft.rks.RKS, name, None) or value.__module__ == OURS
         if name in vars(field) or not known:
             raise UsageError(
                 f"{name} is not PySCF's own: this package's SCF would ignore what was added to it "

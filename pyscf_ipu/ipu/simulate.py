@@ -53,42 +53,32 @@ def simulate(
 
     Args:
         fn: Any JAX function of arrays; traced once for each set of argument shapes.
-        target: One of `pyscf_ipu.ipu.TARGETS`: a chip, which stands for any number of them, or a
-            system such as `target("bow-pod16")`.
+        target: A chip of `pyscf_ipu.ipu.TARGETS`, or a system such as `target("bow-pod16")`.
         num_ipus: IPUs of the program: each layer is spread over all their tiles (sharding), or, if
             the program names IPUs (`on_ipu`), each stage has one of them (pipelining).
-        strict: Raise an error if memory overflows, instead of reporting it: a tile's, its part that
+        strict: Raise an error if memory overflows instead of reporting it: a tile's, its part that
             code can run from, its interleaved part, or the machine's streaming memory.
         rules: Cost of each primitive; `RULES | {...}` for primitives of your own.
-        replicas: Copies of the program, each with `num_ipus` IPUs and data of its own (data
-            parallel).  `fn` and its arguments are those of one of them; it exchanges data with the
-            others by the collectives of `jax.shard_map`, over a mesh of one device or of as many
-            as there are replicas.
-        resident: Numbers of arguments that stay on the IPUs from call to call, such as weights.  A
-            result of the same shapes as one of them takes its place, so it stays, too.
-        overlap: Traffic with the host runs beside the program (on tiles kept for that) instead of
-            before and after it.
+        replicas: Copies of the program, each with `num_ipus` IPUs and its share of the data.  `fn`
+            and its arguments are those of one copy; it exchanges data with the others by the
+            collectives of `jax.shard_map`, over a mesh of one device or one for each replica.
+        resident: Numbers of arguments that stay on the IPUs from call to call, such as weights.
+            A result of the same shapes takes their place, so it stays, too.
+        overlap: Traffic with the host runs beside the program, on tiles kept for that.
         available_memory_proportion: Share of a tile's memory that operands and result of one matrix
             product may take; a larger product runs in parts.
 
     Raises:
         Float64OnIpuError: The program computes in float64; the error names the operation.
-        BFloat16OnIpuError: The same of bfloat16.
-        UnknownEquation: This version of JAX writes a loop, a branch or a call in a way that is not
-            known here.
+        BFloat16OnIpuError: It computes in bfloat16.
+        UnknownEquation: This version of JAX writes loops, branches or calls in an unknown way.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        UsageError: `available_memory_proportion` is not above 0 and at most 1, there is less than
-            one IPU or replica, more than the system has, `resident`
-            names an argument that is not there, or the program uses a tile that the target does
-            not have.
+        UsageError: `available_memory_proportion` is not above 0 and at most 1, there are fewer
+            than one or more IPUs than the system has, `resident` names an argument that is not
+            there, or the program uses a tile that the target does not have.
     """
-    if not 0.0 < available_memory_proportion <= 1.0:
-        raise UsageError(
-            f"available_memory_proportion={available_memory_proportion}: give a share of a tile's "
-            "memory above 0 and at most 1"
-        )
-    _check(target, num_ipus, replicas)
+    _check(target, num_ipus, replicas, share=available_memory_proportion)
     streams = Streams(frozenset(resident), overlap)
     how = Pricing(rules, replicas, available_memory_proportion)
     programs: dict[Hashable, _Priced] = {}
@@ -101,16 +91,21 @@ def simulate(
             closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
             moved = streams.bytes_of(args, out)
             programs[key] = _Priced(closed, target, num_ipus, how=how, moved=moved)
-        found = programs[key].profile(leaves)
+        price = programs[key].profile(leaves)
         if strict:
-            found.memory.check()
-        return compiled(*args), found
+            price.memory.check()
+        return compiled(*args), price
 
     return run
 
 
-def _check(target: object, num_ipus: int, replicas: int) -> None:
-    """Refuse a name instead of a target, and IPUs that it does not have."""
+def _check(target: object, num_ipus: int, replicas: int, share: float = AVAILABLE) -> None:
+    """Refuse a name instead of a target, IPUs that it does not have, and no share of memory."""
+    if not 0.0 < share <= 1.0:
+        raise UsageError(
+            f"available_memory_proportion={share}: give a share of a tile's memory above 0 and at "
+            "most 1"
+        )
     if not isinstance(target, Target):
         raise TypeError(
             f"a Target is needed, not a {type(target).__name__}: pyscf_ipu.ipu.target('bow') "

@@ -97,6 +97,6 @@ def _fit(
     )
 
 
-def _repulsion(reference: FloatNN, found: Operators) -> Repulsion:
-    fit = Fitted(reference, found)
+def _repulsion(reference: FloatNN, operators: Operators) -> Repulsion:
+    fit = Fitted(reference, operators)
     return AffineRepulsion(fit.repulsion, fit.repulsion_of_change)

@@ -63,7 +63,7 @@ class Hamiltonian:
     one: PackedIntegrals
     repulsion: Repulsion
     grid: Grid | None
-    rough: Grid | None  # few points, which stand for all in most cycles of an SCF
+    coarse: Grid | None  # few points, which stand for all in most cycles of an SCF
     grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion
@@ -77,10 +77,10 @@ class Hamiltonian:
     @property
     def cycled(self) -> Fock:
         """`fock` as an SCF calls it: where there are few points, in two stages."""
-        if self.rough is None:
+        if self.coarse is None:
             return self.fock
-        dear, rough = (partial(self._semilocal, grid) for grid in (self.grid, self.rough))
-        return Staged(self._common, dear, rough, joined=_with_semilocal)
+        full, coarse = (partial(self._semilocal, grid) for grid in (self.grid, self.coarse))
+        return Staged(self._common, full, coarse, joined=_with_semilocal)
 
     def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """All but the semilocal part."""
@@ -129,7 +129,7 @@ def _with_semilocal(terms: EnergyTerms, energy: Pair) -> EnergyTerms:
 
 
 def hamiltonian(
-    atoms: Atoms, functional: Functional, machine: Machine = HOST, rough: bool = False
+    atoms: Atoms, functional: Functional, machine: Machine = HOST, coarse: bool = False
 ) -> Hamiltonian:
     """All integrals of one molecule, in the dtype of its atoms.
 
@@ -137,7 +137,7 @@ def hamiltonian(
         atoms: the molecule.
         functional: for exchange and correlation.
         machine: its algorithms.
-        rough: whether most cycles of an SCF are to do with few points of the grid.
+        coarse: whether most cycles of an SCF are to do with few points of the grid.
     """
     n = atoms.layout.shape.n_ao
     padded = _padded(atoms)
@@ -150,7 +150,7 @@ def hamiltonian(
     with jax.named_scope("grid"):
         cut = {"blocks": machine.grid_tiles, "parts": machine.grid_parts}
         grid = grid_blocks(atoms, functional, **cut)
-        few = atoms.on_rough_grid() if rough else None
+        few = atoms.on_coarse_grid() if coarse else None
         few_points = None if few is None else grid_blocks(few, functional, **cut)
     overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
     return Hamiltonian(
@@ -159,7 +159,7 @@ def hamiltonian(
         one,
         repulsion=repulsion,
         grid=grid,
-        rough=few_points,
+        coarse=few_points,
         grid_products=machine.grid_products,
         padded=padded,
         nuclear=nuclear_repulsion(atoms.charge, atoms.nuclei),
@@ -179,8 +179,8 @@ def _padded(atoms: Atoms) -> Bool[Array, " N"]:
 def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
     """Computed integrals over AO pairs, with the one-centre blocks from the tables."""
     i, j = packed_indices(atoms.layout.shape.n_ao)
-    found = OneElectron._make(x[..., atoms.plan.row_of[i, j]] for x in computed)
-    zero = jnp.zeros_like(found.overlap)
+    packed = OneElectron._make(x[..., atoms.plan.row_of[i, j]] for x in computed)
+    zero = jnp.zeros_like(packed.overlap)
     exact: dict[str, Pair] = {name: Pair(zero, zero) for name in OneCentre._fields}
     one_centre = np.zeros(len(i), bool)
     for slots, table, rows in atoms.classes():
@@ -199,9 +199,11 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
         kept = jnp.where(one_centre, exact[name].hi, value)
         return Pair(kept, exact[name].lo)
 
-    nuclear = add(exact["nuclear"], Pair(found.nuclear, zero))
-    overlap = replace("overlap", found.overlap)
-    return PackedIntegrals(overlap, replace("kinetic", found.kinetic), nuclear, dipole=found.dipole)
+    nuclear = add(exact["nuclear"], Pair(packed.nuclear, zero))
+    overlap = replace("overlap", packed.overlap)
+    return PackedIntegrals(
+        overlap, replace("kinetic", packed.kinetic), nuclear, dipole=packed.dipole
+    )
 
 
 def guess_density(atoms: Atoms) -> FloatNN:

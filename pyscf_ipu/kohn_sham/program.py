@@ -19,7 +19,7 @@ from pyscf_ipu.numerics.arrays import Count, Flag, FloatA, FloatN, FloatNN, Scal
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.scf.algebra import Algebra
-from pyscf_ipu.scf.cycle import OWN_DENSITY
+from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 from pyscf_ipu.scf.lowest.lowest import Lowest, lowest_scf
 from pyscf_ipu.scf.lowest.starts import Start, scf, small_gap
 from pyscf_ipu.scf.orbitals import Orthonormal, is_padding, left_out, orthonormal, purified
@@ -85,15 +85,15 @@ def restricted_kohn_sham(
     plan = tile_plan(shape, strip_primitives=strip_primitives())
     machine = fitted(machine, shape, settings, reference=guess_density)
     atoms = gather_atoms(plan, tables, mol, dtype=numerics.scf_dtype)
-    problem = hamiltonian(atoms, xc, machine, rough=machine.branches)
+    problem = hamiltonian(atoms, xc, machine, coarse=machine.branches)
     drop_below = 0.0 if numerics.refines else numerics.drop_below
     basis = orthonormal(problem.overlap, machine.eigh, drop_below)
     gap = small_gap(xc.exchange) if machine.other_starts else 0.0
     how = Cycling(settings.fixed_cycles > 0, settings.history, gap)
     start = Start(guess_density(atoms), mol.n_occupied, mol.aids, cycling=how)
     algebra = machine.algebra
-    found = _solve(problem, basis, start, settings=settings, algebra=algebra, stability=stability)
-    run = found.run
+    lowest = _solve(problem, basis, start, settings=settings, algebra=algebra, stability=stability)
+    run = lowest.run
     if numerics.refines:
         wide = machine
         if not machine.has_float64:
@@ -110,8 +110,8 @@ def restricted_kohn_sham(
     if machine.idempotent and numerics.energy_dtype == np.float32:
         # A density that is far from its end need not be that of any orbitals.
         terms = jax.tree.map(partial(jnp.where, run.converged), of_idempotent(problem, run), terms)
-    found = found._replace(run=run._replace(terms=terms))
-    return _solution(found, problem, atoms, basis=basis)
+    lowest = lowest._replace(run=run._replace(terms=terms))
+    return _solution(lowest, problem, atoms, basis=basis)
 
 
 def _solve(
@@ -143,9 +143,9 @@ def _solve(
     return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
 
 
-def _solution(found: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:
+def _solution(lowest: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:
     """The results of an SCF."""
-    run = found.run
+    run = lowest.run
     energy, orbitals = _padding_last(run.energy, run.orbitals, problem.padded)
     nuclear = atoms.charge[:, None] * atoms.nuclei.value()
     populations = _populations(atoms.plan.layout, run.density, problem.overlap.hi)
@@ -160,8 +160,8 @@ def _solution(found: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonor
         cycles=run.cycles,
         commutator=run.commutator,
         energies=run.energies,
-        stable=found.stable & run.converged,
-        followed=found.followed,
+        stable=lowest.stable & run.converged,
+        followed=lowest.followed,
         overlap_smallest=basis.smallest,
         n_dropped=basis.dropped,
         history=run.history,
@@ -189,22 +189,22 @@ def _evaluate(
     purer = purified(run.density.astype(basis.root.dtype), problem.overlap.hi)
     guess = jnp.where(small & ~run.converged, start.guess, purer)
     cycles = jnp.where(small, settings.max_cycles, 1)
-    found = scf(
+    evaluated = scf(
         problem.fock,
         basis,
         start._replace(guess=guess),
         max_cycles=cycles,
         tolerance=PRECISIONS["float64"],
     )
-    own = run.converged & (found.density_error < OWN_DENSITY)
-    return found._replace(
-        converged=jnp.where(small, found.converged, own),
-        cycles=jnp.where(small, found.cycles, run.cycles),
+    converged = run.converged & (evaluated.density_error < AUFBAU_ERROR)
+    return evaluated._replace(
+        converged=jnp.where(small, evaluated.converged, converged),
+        cycles=jnp.where(small, evaluated.cycles, run.cycles),
         history=jax.tree.map(lambda kept: jnp.where(small, jnp.inf, kept), run.history),
         energies=Pair(
             *(
                 jnp.where(small, new, old.astype(new.dtype))
-                for new, old in zip(found.energies, run.energies, strict=True)
+                for new, old in zip(evaluated.energies, run.energies, strict=True)
             )
         ),
     )
@@ -237,5 +237,5 @@ def energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Progr
 
 
 def lowest_energies(shape: Shape, settings: Settings, machine: Machine = HOST) -> Program:
-    """The same, of states whose instabilities are followed."""
+    """The program of a shape that follows instabilities to the lowest state."""
     return partial(restricted_kohn_sham, shape, settings, machine=machine, stability=True)

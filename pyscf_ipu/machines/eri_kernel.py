@@ -117,7 +117,7 @@ def _block(
     place: tuple[Array, Array, Array],
     refs: tuple[Ref, ...],
 ) -> None:
-    """The same; `place`: bra pair, first ket pair, first product."""
+    """A block of one angular momentum; `place`: bra pair, first ket pair, first product."""
     p_ref, high_ref, low_ref, e_ref, q_ref, centre_ref, ket_ref, out_ref = refs
     n_bra, n_ket = (n_hermite(order) for order in orders)
     bra, lanes, first = place[0], pl.ds(place[1], LANES), place[2]

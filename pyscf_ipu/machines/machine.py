@@ -70,7 +70,7 @@ class Machine:
     products in two words."""
     branches: bool = False
     """Whether what is not chosen costs nothing, as for molecules one after another; then most
-    cycles are rough."""
+    cycles are coarse."""
     products: Products = one_by_one
     """Products of the SCF's matrices that do not need each other."""
     other_starts: bool = True

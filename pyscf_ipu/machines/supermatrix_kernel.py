@@ -49,12 +49,12 @@ def _kernel(fraction: float, *refs: Ref) -> None:
         return triton.load(ref.at[index], mask=inside, other=0)
 
     k, l = load(first, columns), load(second, columns)
-    found = load(coulomb, row_of[i, j], load(row_of, k, l))
+    element = load(coulomb, row_of[i, j], load(row_of, k, l))
     if fraction:
         one = load(exchange, load(row_of, i, k), load(row_of, j, l))
         two = load(exchange, load(row_of, i, l), load(row_of, j, k))
-        found = found - 0.25 * fraction * (one + two)
-    triton.store(out.at[place, columns], found, mask=inside)
+        element = element - 0.25 * fraction * (one + two)
+    triton.store(out.at[place, columns], element, mask=inside)
 
 
 def full_repulsion(full: Float[Array, "P P"], d: FloatP) -> tuple[FloatP, Pair]:

@@ -6,7 +6,7 @@ The readers of XYZ, SMILES, PySCF and ASE stand in `Molecule` itself.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,14 +38,7 @@ class Conversions:
         positions: Float[np.ndarray, "A 3"]
         charge: int
 
-        def __init__(
-            self,
-            numbers: ArrayLike,
-            positions: ArrayLike,
-            charge: int = 0,
-            name: str = "",
-            smiles: str = "",
-        ) -> None: ...
+        __init__: Callable[..., None]
 
     @classmethod
     def from_symbols(
@@ -119,7 +112,7 @@ class Conversions:
         return cls(**parts._asdict())
 
     def to_ase(self) -> Atoms:
-        """The same atoms for ASE, in Angstrom; the charge is in `info["charge"]`.
+        """Give ASE's Atoms, in Angstrom; the charge is in `info["charge"]`.
 
         ASE's calculators do not read it: `pi.Calculator(charge=...)` takes it, and refuses another.
 
@@ -134,7 +127,7 @@ class Conversions:
         return Atoms(self.numbers, self.positions * BOHR_TO_ANGSTROM, info=info)
 
     def to_rdkit(self) -> Mol:
-        """The same atoms in the same order as an RDKit molecule, with this geometry.
+        """Give an RDKit molecule with the atoms in this order and this geometry.
 
         RDKit finds the bonds from distances and the charge (`rdDetermineBonds`).
 

@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 def parts_of_pyscf(mole: Mole) -> Parts:
-    """See `Molecule.from_pyscf`."""
+    """Read the parts for `Molecule.from_pyscf`."""
     from pyscf import gto
     from pyscf.data.elements import charge as atomic_number
 
@@ -58,7 +58,7 @@ def parts_of_pyscf(mole: Mole) -> Parts:
 
 
 def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
-    """See `Molecule.from_ase`."""
+    """Read the parts for `Molecule.from_ase`."""
     needed = ("pbc", "numbers", "positions", "info", "get_initial_charges")
     if not all(hasattr(atoms, name) for name in needed):
         raise TypeError(f"an ase.Atoms is needed, not a {type(atoms).__name__}.")
@@ -96,7 +96,7 @@ def parts_of_ase(atoms: Atoms, charge: int | None = None) -> Parts:
 
 
 def parts_of_rdkit(graph: Mol, conformer: int = -1, name: str = "") -> Parts:
-    """See `Molecule.from_rdkit`."""
+    """Read the parts for `Molecule.from_rdkit`."""
     from rdkit import Chem, rdBase
 
     if not isinstance(graph, Chem.Mol):

@@ -131,13 +131,13 @@ def etkdg(graph: Mol, count: int, seed: int, embed: Embed | None = None) -> int:
     parameters = rdDistGeom.ETKDGv3()
     parameters.randomSeed = seed
     embed(graph, count, parameters, 0.5)
-    found = graph.GetNumConformers()  # after a timeout, the ids that RDKit returns are wrong
-    if found < count:
+    embedded = graph.GetNumConformers()  # after a timeout, the ids that RDKit returns are wrong
+    if embedded < count:
         parameters.useRandomCoords = True
         parameters.clearConfs = False
         parameters.randomSeed = (seed + 1) % 2**31
-        embed(graph, count - found, parameters, 1.0)
-    return found
+        embed(graph, count - embedded, parameters, 1.0)
+    return embedded
 
 
 def heavy_first(numbers: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:

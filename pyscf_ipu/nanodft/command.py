@@ -68,20 +68,20 @@ class Nanodft:
         console = table.wide_console()
         reference = table.pyscf_result(molecule, level) if self.compare else None
         with table.growing_table(console, reference) as on_cycle:
-            found = dft.scf(molecule, level, on_cycle=on_cycle)
+            result = dft.scf(molecule, level, on_cycle=on_cycle)
         console.print(
             f"{molecule!r}, {self.xc}/{self.basis}, grid level {self.grid_level}, "
             f"{self.precision}\n"
-            f"energy {found.energy:.9f} Hartree (of which nuclear repulsion "
-            f"{found.terms.nuclear_repulsion:.6f}), gap {found.gap * HARTREE_TO_EV:.4f} eV, "
-            f"{len(found.mo_energy)} AOs, {molecule.n_electrons} electrons, "
-            f"{found.cycles} cycles, {time.perf_counter() - start:.1f} s",
+            f"energy {result.energy:.9f} Hartree (of which nuclear repulsion "
+            f"{result.terms.nuclear_repulsion:.6f}), gap {result.gap * HARTREE_TO_EV:.4f} eV, "
+            f"{len(result.mo_energy)} AOs, {molecule.n_electrons} electrons, "
+            f"{result.cycles} cycles, {time.perf_counter() - start:.1f} s",
             soft_wrap=True,
         )
         if reference:
-            table.print_difference(console, found, reference)
+            table.print_difference(console, result, reference)
         if self.forces:
-            values = dft.forces(molecule, found, level)
+            values = dft.forces(molecule, result, level)
             console.print(table.force_table(molecule, values, reference))
         return 0
 

@@ -332,10 +332,10 @@ def integrals(molecule: Molecule, level: Theory) -> Callable[[Array], Integrals]
 
     def values(positions: Array, points: Array) -> tuple[Array, ...]:
         mole = mole_of(molecule, level, positions)
-        found = [mole.intor(f"int1e_{name}") for name in ("ovlp", "kin", "nuc")]
+        matrices = [mole.intor(f"int1e_{name}") for name in ("ovlp", "kin", "nuc")]
         chi = dft.numint.eval_ao(mole, np.asarray(points, np.float64), deriv=1)  # (4, G, N)
-        found += [mole.intor("int2e"), chi.transpose(0, 2, 1)]
-        return tuple(jnp.asarray(x, positions.dtype) for x in found)
+        matrices += [mole.intor("int2e"), chi.transpose(0, 2, 1)]
+        return tuple(jnp.asarray(x, positions.dtype) for x in matrices)
 
     def backward(where: tuple[Array, Array], cotangents: tuple[Array, ...]) -> tuple[Array, Array]:
         """An AO moves with its atom, so d/dR of an integral is minus that of the AO by r."""
@@ -414,7 +414,7 @@ def becke_grid(
 
 
 def mole_of(molecule: Molecule, level: Theory, positions: Array | None = None) -> gto.Mole:
-    """The same molecule for PySCF, perhaps at other positions (A, 3)."""
+    """The molecule as PySCF's Mole, perhaps at other positions (A, 3)."""
     where = np.asarray(molecule.positions if positions is None else positions, np.float64)
     atoms = list(zip(molecule.symbols, where.tolist(), strict=True))
     return gto.M(atom=atoms, unit="Bohr", basis=level.basis, charge=molecule.charge, verbose=0)

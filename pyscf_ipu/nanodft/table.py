@@ -96,7 +96,7 @@ def colour(error_ev: float) -> str:
     return "green" if abs(error_ev) < GOOD_EV else "yellow" if abs(error_ev) < FAIR_EV else "red"
 
 
-def print_difference(console: Console, found: Result, reference: Reference) -> None:
+def print_difference(console: Console, ours: Result, reference: Reference) -> None:
     """The error of the energy, below a warning if PySCF has not converged."""
     if not reference.field.converged:
         console.print(
@@ -105,7 +105,7 @@ def print_difference(console: Console, found: Result, reference: Reference) -> N
             style="yellow",
             soft_wrap=True,
         )
-    error = (found.energy - reference.result.energy) * HARTREE_TO_EV
+    error = (ours.energy - reference.result.energy) * HARTREE_TO_EV
     line = f"energy - PySCF's (row {reference.label}): {error:+.2e} eV"
     console.print(reference.shown(error, line))
 
@@ -152,7 +152,7 @@ def pyscf_result(molecule: Molecule, level: Theory) -> Reference:
     fock, levels = np.asarray(field.get_fock()), np.asarray(field.mo_energy)
     occupied = molecule.n_electrons // 2
     gap = levels[occupied] - levels[occupied - 1] if occupied < len(levels) else np.nan
-    found = Result(
+    result = Result(
         energy=float(field.e_tot),
         terms=EnergyParts._make(map(float, (*known, semilocal, nuclear))),
         mo_energy=levels,
@@ -163,15 +163,9 @@ def pyscf_result(molecule: Molecule, level: Theory) -> Reference:
         cycles=int(field.cycles),
         commutator=math.nan,
     )
-    return Reference(field, found)
+    return Reference(field, result)
 
 
 def pyscf_forces(field: SCF) -> np.ndarray:
-    """PySCF's forces [A, 3] in Hartree/Bohr, with the response of the grid.
-
-    They mean nothing if the field has not converged.
-    """
-    gradient = field.nuc_grad_method()
-    if hasattr(gradient, "grid_response"):
-        gradient.grid_response = True
-    return -np.asarray(gradient.kernel())
+    """PySCF's forces [A, 3] in Hartree/Bohr, with the response of the grid."""
+    return -np.asarray(field.nuc_grad_method().set(grid_response=True).kernel())

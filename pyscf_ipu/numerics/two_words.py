@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import DTypeLike
 
 from pyscf_ipu.numerics.arrays import Floats
@@ -37,16 +38,11 @@ class Pair(NamedTuple):
         return Pair(wide, jnp.zeros_like(wide))
 
 
-def on_device(value: np.ndarray | np.generic) -> Any:
-    """A NumPy value that a compiled program will read; a device array as far as types go."""
-    return value
-
-
 def split(value: np.ndarray, dtype: DTypeLike) -> Pair:
-    """Host side: a float64 NumPy array as a Pair of `dtype` words."""
+    """Host side: a float64 NumPy array as a Pair of `dtype` words, arrays of NumPy, too."""
     exact = np.asarray(value, np.float64)
     hi = exact.astype(dtype)
-    return Pair(*map(on_device, (hi, (exact - hi.astype(np.float64)).astype(dtype))))
+    return Pair(cast(Array, hi), cast(Array, (exact - hi.astype(np.float64)).astype(dtype)))
 
 
 def difference(a: Pair, b: Pair) -> Floats:

@@ -33,7 +33,7 @@ def is_list(values: Values) -> bool:
 
 
 def entries(values: Values) -> list[Values]:
-    """The same fields once per molecule, without the axis of the list."""
+    """The fields once per molecule, without the axis of the list."""
     if not is_list(values):
         return [values]
     return [
@@ -58,14 +58,14 @@ def record(values: Values) -> dict[str, object]:
         The fields; `molecule` as symbols, positions in Bohr, charge, name and SMILES; `settings` as
         its fields.
     """
-    found = {
+    entry = {
         name: plain(value)
         for name, value in values.items()
         if value is not None and name not in ("molecule", "settings")
     }
     mol, settings = values["molecule"], values["settings"]
     if mol is not None:
-        found["molecule"] = {
+        entry["molecule"] = {
             "symbols": mol.symbols,
             "positions": mol.positions.tolist(),
             "charge": mol.charge,
@@ -73,8 +73,8 @@ def record(values: Values) -> dict[str, object]:
             "smiles": mol.smiles,
         }
     if settings is not None:
-        found["settings"] = settings.to_dict()
-    return found
+        entry["settings"] = settings.to_dict()
+    return entry
 
 
 def plain(value: Any) -> Any:

@@ -36,8 +36,8 @@ class Keepable:
         """
         values = self._values()
         records = [record(one) for one in entries(values)]
-        found = {"molecules": records} if is_list(values) else records[0]
-        return {**found, "units": dict(UNITS)}
+        outer = {"molecules": records} if is_list(values) else records[0]
+        return {**outer, "units": dict(UNITS)}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """`to_dict` as JSON text, with null for NaN; also written to a file if there is a path.
@@ -58,8 +58,8 @@ class Keepable:
         """
         from pandas import DataFrame
 
-        found = [_columns(one) for one in entries(self._values())]
-        frame = DataFrame(found)
+        rows = [_columns(one) for one in entries(self._values())]
+        frame = DataFrame(rows)
         units = {name: _unit(name) for name in frame.columns}
         frame.attrs["units"] = {name: unit for name, unit in units.items() if unit}
         return frame
@@ -102,33 +102,33 @@ class Keepable:
 
     def _entry(self, index: int | None) -> Values:
         values = self._values()
-        found = entries(values)
+        every = entries(values)
         if index is None and not is_list(values):
-            return found[0]
-        if index is None or not 0 <= index < len(found):
+            return every[0]
+        if index is None or not 0 <= index < len(every):
             raise UsageError(
-                f"index={index}: say which of the {len(found)} molecules, from 0 to "
-                f"{len(found) - 1}"
+                f"index={index}: say which of the {len(every)} molecules, from 0 to "
+                f"{len(every) - 1}"
             )
-        return found[index]
+        return every[index]
 
 
 def _columns(values: Values) -> dict[str, object]:
     """The columns of one molecule."""
     mol = values["molecule"]
-    found: dict[str, object] = {}
+    columns: dict[str, object] = {}
     if mol is not None:
-        found |= {"molecule": str(mol), "name": mol.name, "smiles": mol.smiles}
+        columns |= {"molecule": str(mol), "name": mol.name, "smiles": mol.smiles}
     for name, value in values.items():
         if value is None or name in ("molecule", "settings"):
             continue
         if name == "energy_terms":
-            found |= {f"energy_{term}": plain(number) for term, number in value.items()}
+            columns |= {f"energy_{term}": plain(number) for term, number in value.items()}
         elif name == "dipole":
-            found |= {f"dipole_{x}": float(v) for x, v in zip(COORDINATES, value, strict=True)}
+            columns |= {f"dipole_{x}": float(v) for x, v in zip(COORDINATES, value, strict=True)}
         else:
-            found[name] = plain(value) if np.ndim(value) == 0 else value
-    return found
+            columns[name] = plain(value) if np.ndim(value) == 0 else value
+    return columns
 
 
 def _unit(name: str) -> str | None:

@@ -50,12 +50,12 @@ def _one(values: Values) -> str:
 
 
 def _many(values: Values) -> str:
-    found = entries(values)
+    every = entries(values)
     digits = _digits(values["settings"])
     rows: list[tuple[object, ...]] = [
         ("", "molecule", "energy/Hartree", "gap/eV", "dipole/Debye", "cycles", "status")
     ]
-    for i, one in enumerate(found[:MAX_ROWS]):
+    for i, one in enumerate(every[:MAX_ROWS]):
         rows.append(
             (
                 i,
@@ -68,10 +68,10 @@ def _many(values: Values) -> str:
             )
         )
     theory = level(values["settings"])
-    title = counted(len(found), "molecule") + (f", {theory}" if theory else "")
+    title = counted(len(every), "molecule") + (f", {theory}" if theory else "")
     lines = [title, *text_table(rows, ">0 <0 >0 >0 >0 >0 <0", gap="  ")]
-    if len(found) > MAX_ROWS:
-        lines.append(f"... and {len(found) - MAX_ROWS} more; to_pandas() has all")
+    if len(every) > MAX_ROWS:
+        lines.append(f"... and {len(every) - MAX_ROWS} more; to_pandas() has all")
     return "\n".join(lines)
 
 

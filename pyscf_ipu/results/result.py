@@ -117,7 +117,7 @@ class MoleculeResult(RKSResult[float, np.int64, np.bool_, np.ndarray, str]):
 
 
 def from_solution(
-    found: tuple[Solution, np.ndarray | None],
+    computed: tuple[Solution, np.ndarray | None],
     mol: Molecule,
     shape: Shape,
     settings: Settings,
@@ -127,14 +127,14 @@ def from_solution(
     """One molecule's result: words added up in float64, no padding, AOs in PySCF's order.
 
     Args:
-        found: what the programs of energies and, unless None, gradients gave.
+        computed: what the programs of energies and, unless None, gradients gave.
         mol: the molecule.
         shape: its shape.
         settings: the level of theory; its dispersion is added here.
         orbitals: whether to give mo_coeff and density_matrix.
         stability: whether the program followed instabilities.
     """
-    out, gradient = found
+    out, gradient = computed
     terms = [np.float64(to_float64(t)) for t in out.terms]
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
@@ -145,10 +145,6 @@ def from_solution(
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
     added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
-    forces = None
-    if gradient is not None:
-        forces = added.forces - np.asarray(gradient, np.float64)[atoms]
-        forces = np.where(converged, forces, np.nan)
     order = conformer.ao_order(mol, shape, settings) if orbitals else None
     coefficients, density = _matrices(out, order, n_kept)
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
@@ -172,7 +168,7 @@ def from_solution(
         dispersion=None if settings.dispersion is None else np.float64(added.energy),
         mo_coeff=coefficients,
         density_matrix=density,
-        forces=forces,
+        forces=None if gradient is None else _forces(gradient[atoms], added.forces, converged),
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
         history=_history(out, int(out.cycles), added.energy, has_gap=bool(np.isfinite(lumo))),
@@ -180,6 +176,11 @@ def from_solution(
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _forces(gradient: np.ndarray, of_dispersion: np.ndarray, converged: bool) -> np.ndarray:
+    """Minus the gradient of the energy, in the molecule's order; NaN without convergence."""
+    return np.where(converged, of_dispersion - np.asarray(gradient, np.float64), np.nan)
 
 
 def _energy_std(out: Solution) -> float:
@@ -215,12 +216,12 @@ def _history(
     if np.isposinf(out.history.energy.hi[:1]).any():
         cycles = 0
     gap = np.asarray(out.history.gap, np.float64)
-    found = {
+    record = {
         "energy": to_float64(out.history.energy) + dispersion,
         "commutator_norm": np.asarray(out.history.commutator, np.float64),
         "gap": gap if has_gap else np.full_like(gap, np.nan),
     }
-    return {name: values[:cycles] for name, values in found.items()}
+    return {name: values[:cycles] for name, values in record.items()}
 
 
 def _status(out: Solution, settings: Settings, numbers: np.ndarray) -> str:

@@ -1,1 +1,1 @@
-"""The self-consistent field of any Fock matrix: the loop, its rough cycles, and DIIS."""
+"""The self-consistent field of any Fock matrix: the loop, its coarse cycles, and DIIS."""

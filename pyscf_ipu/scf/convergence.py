@@ -7,14 +7,14 @@ program, and in the batch, of those that do not, and zeros change no bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.numerics.arrays import Count, Flag, FloatNN, Scalar
-from pyscf_ipu.numerics.two_words import on_device
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Convergence:
             )
 
     def aids(self, dtype: type) -> Aids:
-        """The same for a program (NumPy scalars)."""
+        """The numbers for a program (NumPy scalars)."""
         values = dtype(self.damping), np.int32(self.diis_start), dtype(self.level_shift_hartree)
-        return Aids(*map(on_device, values))
+        return Aids(*(cast(Array, value) for value in values))
 
 
 PLAIN = Convergence()
@@ -67,7 +67,7 @@ class Aids(NamedTuple):
     level_shift: Scalar
 
     def astype(self, dtype: type) -> Aids:
-        """The same numbers in another dtype."""
+        """The numbers in another dtype."""
         damping, shift = (x.astype(dtype) for x in (self.damping, self.level_shift))
         return Aids(damping, self.diis_start, shift)
 

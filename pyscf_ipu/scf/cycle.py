@@ -29,15 +29,15 @@ from pyscf_ipu.scf.orbitals import (
     reorthonormalise,
 )
 from pyscf_ipu.scf.run import Cycling, Fock, History, ScfRun, latest_energies
-from pyscf_ipu.scf.staged import Evaluated, Stage, evaluate
+from pyscf_ipu.scf.staged import Evaluated, Evaluation, Stage, evaluate
 
 LOOSE = 0.1  # off-diagonal elements that an eigensolver may leave, over the largest of [F, D]
 STALLED = 2  # cycles without a smaller commutator after which it is taken for rounding noise
-OWN_DENSITY = 0.1
+AUFBAU_ERROR = 0.1
 """Largest element by which a density may differ from that of the orbitals of its own Fock matrix,
 in the orthonormal basis, where rounding is not magnified by nearly dependent AOs.
 A converged one differs by less than 0.03; one that occupies an orbital above an empty one by 2."""
-UNSETTLED = 5.0
+STALLED_STEP = 5.0
 """Once the commutator has stopped shrinking, a last step may be this many times its floor."""
 SMALL_FIRST_GAP = 0.06
 """A first gap below this many Hartree has several states near it, among which a coarse grid may
@@ -168,15 +168,18 @@ def build_fock(problem: ScfProblem, begin: Begin, state: CycleState) -> tuple[Ev
     noise = (state.stalled >= STALLED) & (state.best < problem.floor)
     late = cycles >= LOST_CYCLES
     last = cycles + 1 >= problem.limit(state)
-    built = evaluate(
-        problem.fock,
-        (problem.basis, problem.algebra.products),
-        (state.D, state.Dx),
-        history=(cycles, state.diis, state.stage),
+    at = Evaluation(
+        basis=problem.basis,
+        products=problem.algebra.products,
+        D=state.D,
+        Dx=state.Dx,
+        cycle=cycles,
+        diis=state.diis,
+        stage=state.stage,
         full_grid=begin.full_grid | ~state.aids.is_plain() | late | noise | last,
         tolerance=problem.tolerance,
     )
-    return built, last
+    return evaluate(problem.fock, at), last
 
 
 def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress:
@@ -188,12 +191,12 @@ def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress
     tolerance, before = problem.tolerance, state.run
     energy = built.terms.total()
     commutator = jnp.max(jnp.abs(built.error))
-    better = built.near < 0.7 * state.best
-    best = jnp.where(better, built.near, state.best)
+    better = built.coarse_commutator < 0.7 * state.best
+    best = jnp.where(better, built.coarse_commutator, state.best)
     stalled = jnp.where(better, 0, state.stalled + 1)
     limit = jnp.where(stalled < STALLED, tolerance.commutator, problem.floor)
     change = jnp.abs(difference(energy, before.energies.at(0)))
-    arrived = (commutator < limit) & (change < tolerance.energy_change) & built.whole
+    arrived = (commutator < limit) & (change < tolerance.energy_change) & built.full_grid
     long = (state.second > 0) & (before.cycles - state.second >= SHIFTED_CYCLES)
     return Progress(
         energy=energy,
@@ -265,23 +268,23 @@ def judge(
     before, n_occupied = state.run, problem.n_occupied
     density_error = jnp.max(jnp.abs(orbitals.Dx - state.Dx))
     step = jnp.maximum(density_error, level_error(orbitals.plain_eps, orbitals.eps, n_occupied))
-    settled = step < jnp.where(progress.stalled < STALLED, 1.0, UNSETTLED) * progress.limit
+    settled = step < jnp.where(progress.stalled < STALLED, 1.0, STALLED_STEP) * progress.limit
     # An extrapolated matrix may agree with a density whose own matrix does not.
     lowest = are_lowest(orbitals.plain_eps, n_occupied)
     density_error = jnp.where(lowest, density_error, jnp.maximum(density_error, 2.0))
-    own = density_error < OWN_DENSITY
-    ends = progress.arrived & state.unaided & (settled | ~own)
+    aufbau = density_error < AUFBAU_ERROR
+    ends = progress.arrived & state.unaided & (settled | ~aufbau)
     stationary = jnp.where(before.converged, progress.holds, ends)
     lost = (before.cycles == LOST_CYCLES) & (progress.commutator > LOST_COMMUTATOR)
     small_gap = jnp.zeros((), bool)
     if built.stage is not None:
-        first = (before.cycles == 0) & ~built.whole
+        first = (before.cycles == 0) & ~built.full_grid
         small_gap = first & (frontier_gap(orbitals.eps, n_occupied) < SMALL_FIRST_GAP)
     return Verdict(
         density_error=density_error,
-        converged=stationary & own,
-        final=stationary & own & (not problem.cycling.fixed),
-        wrong=(stationary & ~own) | (lost & ~before.converged),
+        converged=stationary & aufbau,
+        final=stationary & aufbau & (not problem.cycling.fixed),
+        wrong=(stationary & ~aufbau) | (lost & ~before.converged),
         small_gap=small_gap,
     )
 

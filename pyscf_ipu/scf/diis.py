@@ -36,7 +36,7 @@ def latest(history: Diis, cycle: Count, otherwise: FloatNN) -> FloatNN:
 
 
 def renewed(history: Diis, change: Float[Array, "m N N"], densities: Float[Array, "m N N"]) -> Diis:
-    """The same with other Fock matrices, and as errors their commutators with densities."""
+    """The entries with other Fock matrices, and as errors their commutators with densities."""
     fock = history.fock + change
     both = jnp.matmul(fock, densities, precision="highest")
     flat = (both - both.swapaxes(1, 2)).reshape(history.error.shape)

@@ -107,7 +107,7 @@ def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
 
 
 def occupied(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
-    """The same with zeros for all but the lowest `n_occupied` orbitals."""
+    """The orbitals with zeros for all but the lowest `n_occupied`."""
     lowest = jnp.arange(orbitals.shape[1], dtype=jnp.int32) < n_occupied
     return jnp.where(lowest, orbitals, 0.0)
 
@@ -171,7 +171,7 @@ def similar(matrix: FloatNN, x: FloatNN) -> FloatNN:
 def wide_similar(
     matrix: FloatNN, x: tuple[WideFactor, WideFactor], products: Products = one_by_one
 ) -> FloatNN:
-    """The same, rounded once; of X^T and X as left and right factor.
+    """X^T M X, rounded once; of X^T and X as left and right factor.
 
     X of nearly dependent AOs has elements so large that most of X^T M X cancels.
     """

@@ -55,7 +55,7 @@ class History(NamedTuple):
     gap: FloatN  # [n] Hartree, of the orbitals that the cycle made
 
     def with_cycle(self, cycle: Count, energy: Pair, commutator: Scalar, gap: Scalar) -> "History":
-        """The same with one more cycle, or with another one in its place."""
+        """The record with one more cycle, or with another one in its place."""
 
         def put(where: FloatN, value: Scalar) -> FloatN:
             return where.at[cycle].set(value, mode="drop")

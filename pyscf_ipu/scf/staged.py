@@ -30,7 +30,7 @@ Part = Callable[[FloatNN], tuple[Pair, FloatNN]]
 FIRST_GOAL = 0.1
 """Commutator in Hartree at which the full grid is used for the first time: the coarse matrix alone
 is off by half of it."""
-CLOSER = 0.02
+NEXT_GOAL = 0.02
 """The full grid is used again when the commutator is this part of what it was there."""
 MARGIN = 0.4
 """Part of the SCF's threshold that is small enough in any case."""
@@ -81,8 +81,8 @@ class Evaluated(NamedTuple):
     matrix: FloatNN
     error: FloatNN  # its commutator with the density
     terms: EnergySum
-    near: Scalar  # largest element of the commutator before the full grid was used
-    whole: Flag  # whether it is the matrix of the full grid
+    coarse_commutator: Scalar  # largest element of the commutator before the full grid was used
+    full_grid: Flag  # whether it is the matrix of the full grid
     diis: Diis
     stage: Stage | None
 
@@ -105,63 +105,50 @@ def first_stage(fock: Fock, guess: FloatNN, diis: Diis) -> Stage | None:
     )
 
 
-def evaluate(
-    fock: Fock,
-    algebra: tuple[Orthonormal, Products],
-    density: tuple[FloatNN, FloatNN],
-    history: tuple[Count, Diis, Stage | None],
-    full_grid: Flag,
-    tolerance: Precision,
-) -> Evaluated:
-    """The Fock matrix at a density, on the grid that is good enough.
+class Evaluation(NamedTuple):
+    """What a Fock matrix is to be computed of."""
 
-    Args:
-        fock: the operator, `Staged` or not.
-        algebra: the orthonormaliser of the AOs, and how products are made.
-        density: in the AO basis and in the orthonormal one.
-        history: number of earlier cycles, their Fock matrices, and the difference of the grids.
-        full_grid: whether to use the full grid in any case.
-        tolerance: when the SCF has converged.
-    """
+    basis: Orthonormal
+    products: Products
+    D: FloatNN  # in the AO basis
+    Dx: FloatNN  # in the orthonormal one
+    cycle: Count  # number of earlier cycles
+    diis: Diis  # their Fock matrices
+    stage: Stage | None
+    full_grid: Flag  # whether to use the full grid in any case
+    tolerance: Precision  # when the SCF has converged
+
+
+def evaluate(fock: Fock, at: Evaluation) -> Evaluated:
+    """The Fock matrix at a density, on the grid that is good enough."""
     if isinstance(fock, Staged):
-        return _on_two_grids(
-            fock, algebra, density, history=history, full_grid=full_grid, tolerance=tolerance
-        )
-    basis, products = algebra
-    D, Dx = density
-    F, terms = fock(D)
-    Fx = basis.matrix(F, products)
-    error = commutator_of(Fx, Dx)
+        return _on_two_grids(fock, at)
+    F, terms = fock(at.D)
+    Fx = at.basis.matrix(F, at.products)
+    error = commutator_of(Fx, at.Dx)
     return Evaluated(
         matrix=Fx,
         error=error,
         terms=terms,
-        near=jnp.max(jnp.abs(error)),
-        whole=jnp.ones((), bool),
-        diis=history[1],
+        coarse_commutator=jnp.max(jnp.abs(error)),
+        full_grid=jnp.ones((), bool),
+        diis=at.diis,
         stage=None,
     )
 
 
-def _on_two_grids(
-    fock: Staged,
-    algebra: tuple[Orthonormal, Products],
-    density: tuple[FloatNN, FloatNN],
-    history: tuple[Count, Diis, Stage | None],
-    full_grid: Flag,
-    tolerance: Precision,
-) -> Evaluated:
-    """The coarse matrix with its correction, or that of the full grid; see `evaluate`."""
-    (basis, products), (D, Dx), (cycle, diis, stage) = algebra, density, history
+def _on_two_grids(fock: Staged, at: Evaluation) -> Evaluated:
+    """The coarse matrix with its correction, or that of the full grid."""
+    basis, products, D, Dx, cycle, diis, stage, full_grid, tolerance = at
     assert stage is not None
     rest, terms = fock.rest(D)
     with jax.named_scope("coarse"):
         energy, coarse = fock.coarse(D)
     Fx = basis.matrix(rest + (coarse + stage.matrix), products)
     error = commutator_of(Fx, Dx)
-    near = jnp.max(jnp.abs(error))
-    wanted = (near < stage.goal) | (stage.since >= MOST_COARSE)
-    whole = full_grid | stage.always | (wanted & (cycle > 0))
+    coarse_commutator = jnp.max(jnp.abs(error))
+    wanted = (coarse_commutator < stage.goal) | (stage.since >= MOST_COARSE)
+    on_full = full_grid | stage.always | (wanted & (cycle > 0))
 
     def on_the_full_grid() -> tuple:
         exact, part = fock.full(D)
@@ -169,14 +156,14 @@ def _on_two_grids(
         Fx = basis.matrix(rest + part, products)
         error = commutator_of(Fx, Dx)
         change = similar(lacking - stage.matrix, basis.inverse)
-        found = jnp.max(jnp.abs(error))
+        commutator = jnp.max(jnp.abs(error))
         now = stage._replace(
             energy=add(exact, Pair(-energy.hi, -energy.lo)),
             matrix=lacking,
-            goal=jnp.maximum(CLOSER * found, MARGIN * tolerance.commutator),
+            goal=jnp.maximum(NEXT_GOAL * commutator, MARGIN * tolerance.commutator),
             since=jnp.zeros((), jnp.int32),
-            last=found,
-            always=stage.always | (found - near > COARSE_ERROR * stage.last),
+            last=commutator,
+            always=stage.always | (commutator - coarse_commutator > COARSE_ERROR * stage.last),
         )
         change = jnp.where(stage.coarse[:, None, None], change, 0.0)
         return Fx, error, exact, renewed(diis, change, stage.densities), now
@@ -185,18 +172,18 @@ def _on_two_grids(
         now = stage._replace(since=stage.since + 1)
         return Fx, error, add(energy, stage.energy), diis, now
 
-    Fx, error, energy, diis, after = lax.cond(whole, on_the_full_grid, corrected)
+    Fx, error, energy, diis, after = lax.cond(on_full, on_the_full_grid, corrected)
     place = cycle % after.coarse.shape[0]
     after = after._replace(
         densities=after.densities.at[place].set(Dx),
-        coarse=after.coarse.at[place].set(~whole),
+        coarse=after.coarse.at[place].set(~on_full),
     )
     return Evaluated(
         matrix=Fx,
         error=error,
         terms=fock.joined(terms, energy),
-        near=near,
-        whole=whole,
+        coarse_commutator=coarse_commutator,
+        full_grid=on_full,
         diis=diis,
         stage=after,
     )

@@ -55,7 +55,7 @@ class Settings:
     prune: bool = field(default=True, metadata={"added": "0.2"})
     """Leave out some grid points near nuclei and far from them, as PySCF does by default, or keep
     all."""
-    grid_kind: Literal["pyscf", "gaussian"] = field(default="pyscf", metadata={"added": "0.3"})
+    grid_kind: Literal["pyscf", "gaussian"] = field(default="pyscf", metadata={"added": "0.2"})
     """Whose grids: PySCF's (Treutler and Ahlrichs's radii, cells by the size of the atoms, spheres
     along x, y, z), or Gaussian's before its pruning (Gill's radii, equal cells, spheres along the
     molecule's principal axes), for which grid_level is a pair and prune is False."""
@@ -67,7 +67,7 @@ class Settings:
     """Do exactly this many cycles, as PySCF-IPU does (20), and judge the last one as usual; 0 to
     end when converged."""
     accuracy: Literal["energy", "orbitals", "properties"] = field(
-        default="properties", metadata={"added": "0.3"}
+        default="properties", metadata={"added": "0.2"}
     )
     """What is to be right, and with it the SCF's threshold and, in float32, how dependent AOs may
     be: the energy alone, orbital energies too, or all else (dipole, charges, forces)."""
@@ -107,7 +107,7 @@ class Settings:
         return cls(**values)
 
     def check(self) -> Settings:
-        """The same settings, known to be usable: what needs PySCF to be checked is checked, too.
+        """Check what needs PySCF, too, and return these settings.
 
         Raises:
             UnknownBasis: PySCF does not have the basis set, or it has shells beyond f.
@@ -151,7 +151,7 @@ class Settings:
         return self.jk
 
     @property
-    def has_rough_cycles(self) -> bool:
+    def has_coarse_cycles(self) -> bool:
         """Whether an SCF has cycles on few points: where cycles end when it has converged, and
         there is a grid at all."""
         has_grid = without_suffix(self.xc) != "hf"
@@ -264,17 +264,17 @@ class Settings:
                 field.grids.level = self.grid_level
             if not self.prune:
                 field.grids.prune = None
-        found: Any = field.density_fit() if self.jk == "ri" else field
-        found.chkfile = None
-        return with_functions(found, self.cart)
+        method: Any = field.density_fit() if self.jk == "ri" else field
+        method.chkfile = None
+        return with_functions(method, self.cart)
 
     @property
     def numerics(self) -> Precision:
         """The dtypes and thresholds of precision and accuracy; a fit is always made in float64."""
         from pyscf_ipu.numerics.precision import PRECISIONS, for_accuracy
 
-        found = for_accuracy(PRECISIONS[self.precision], self.accuracy)
-        return replace(found, fits=self.jk != "exact")
+        precision = for_accuracy(PRECISIONS[self.precision], self.accuracy)
+        return replace(precision, fits=self.jk != "exact")
 
 
 def usable(settings: Settings | None) -> Settings:

@@ -1,21 +1,20 @@
 """The levels of theory of published datasets, by name.
 
-A preset says how labels like those of a dataset are computed.  How exactly they agree with the
-published ones, and what differs, is in docs/levels.md.  Grids are those of the program that made
-the dataset where they are known, without pruning where that program prunes in another way than
-PySCF or not at all.
+A preset says how labels like those of a dataset are computed; `presets.toml` has all of them.  How
+exactly they agree with the published ones, and what differs, is in docs/levels.md.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.nearest import did_you_mean
-from pyscf_ipu.elements.cartesian import MIXED, Cart
 from pyscf_ipu.elements.spellings import plain_name
-from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
+from pyscf_ipu.settings.choices import plain
 
 
 @dataclass(frozen=True)
@@ -42,98 +41,29 @@ class Preset:
     """Whether its rows have forces."""
 
 
-def _level(
-    basis: str, xc: str, grid_level: int | tuple[int, int], cart: Cart = False, **others: Any
-) -> Mapping[str, Any]:
-    """Fields of `Settings`."""
-    level = {"basis": basis, "xc": xc, "grid_level": grid_level, "cart": cart}
-    usual = {"prune": True, "precision": "mixed", "grid_kind": "pyscf"}
-    return MappingProxyType(level | usual | others)
+USUAL = {"cart": False, "prune": True, "precision": "mixed", "grid_kind": "pyscf"}
+"""What a level has unless its preset says otherwise."""
 
+
+def _level(values: dict[str, Any]) -> Mapping[str, Any]:
+    """Fields of `Settings`."""
+    return MappingProxyType({name: plain(value) for name, value in {**USUAL, **values}.items()})
+
+
+_TABLES = tomllib.loads(
+    files("pyscf_ipu").joinpath("settings", "presets.toml").read_text(encoding="utf-8")
+)
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "qm1b": Preset(
-            # PySCF 2.2.1, which its makers used, took VWN5 for `b3lyp`.
-            _level("sto-3g", "b3lyp5", 0, precision="float32"),
-            dataset="QM1B",
-            rows="1.07 billion",
-            made_with="PySCF-IPU: B3LYP (with VWN5)/STO-3G, grid level 0, float32",
-            source="arXiv:2311.01135",
-            conformers=1000,
-            max_aos=128,
-            unit_rows=1024,
-        ),
-        "qm9": Preset(
-            _level(
-                "6-31g(2df,p)", "b3lyp", (75, 302), cart=MIXED, prune=False, grid_kind="gaussian"
-            ),
-            dataset="QM9",
-            rows="133,885",
-            made_with="Gaussian 09: B3LYP/6-31G(2df,p), 6D 7F",
-            source="doi:10.1038/sdata.2014.22",
-            conformers=1,
-        ),
-        "pubchemqc": Preset(
-            _level("6-31g*", "b3lyp", (96, 302), cart=True, prune=False),
-            dataset="PubChemQC B3LYP/6-31G*//PM6",
-            rows="85,938,443",
-            made_with="GAMESS: B3LYPV1R/6-31G*, cartesian d",
-            source="doi:10.1021/acs.jcim.3c00899",
-            conformers=1,
-        ),
-        "ani1x": Preset(
-            _level("6-31g*", "wb97x", (75, 302), cart=True, prune=False),
-            dataset="ANI-1x",
-            rows="4,956,005",
-            made_with="Gaussian 09: wB97X/6-31G*, cartesian d",
-            source="doi:10.1038/s41597-020-0473-z",
-            forces=True,
-        ),
-        "transition1x": Preset(
-            _level("6-31g*", "wb97x", 3),
-            dataset="Transition1x",
-            rows="9.6 million",
-            made_with="ORCA 5.0.2: wB97X/6-31G(d), spherical d",
-            source="doi:10.1038/s41597-022-01870-w",
-            forces=True,
-        ),
-        "qmugs": Preset(
-            _level("def2-svp", "wb97x-d", (75, 302), prune=False),
-            dataset="QMugs",
-            rows="1,992,984",
-            made_with="Psi4: wB97X-D/def2-SVP, density fitting",
-            source="doi:10.1038/s41597-022-01390-7",
-            conformers=3,
-        ),
-        "rmd17": Preset(
-            _level("def2-svp", "pbe", 5),
-            dataset="rMD17",
-            rows="about 1 million",
-            made_with="ORCA: PBE/def2-SVP, very tight SCF, very fine grid",
-            source="doi:10.1088/2632-2153/abba6f",
-            forces=True,
-        ),
-        "qh9": Preset(
-            # PySCF below 2.3 took VWN5 for `b3lyp`.
-            _level("def2-svp", "b3lyp5", 3),
-            dataset="QH9",
-            rows="130,831 (stable)",
-            made_with="PySCF 2.2: B3LYP (with VWN5)/def2-SVP, grid level 3",
-            source="arXiv:2306.09549",
-            conformers=1,
-        ),
-        "spice": Preset(
-            _level("def2-tzvppd", "wb97m-d3bj", (75, 302), prune=False),
-            dataset="SPICE 2",
-            rows="2.0 million",
-            made_with="Psi4: wB97M-D3(BJ)/def2-TZVPPD, density fitting",
-            source="doi:10.1021/acs.jctc.4c00794",
-            forces=True,
-        ),
+        name: Preset(**{**row, "level": _level(row["level"])})
+        for name, row in _TABLES["presets"].items()
     }
 )
 """By the name of `Settings.preset` and `qm1b generate --preset`."""
+
+WITHOUT_PRESET: Mapping[str, str] = MappingProxyType(_TABLES["without"])
+"""Datasets that have no preset, by the plain name (`plain_name`), and why."""
 
 
 def name_of(level: Mapping[str, Any]) -> str | None:
@@ -156,10 +86,10 @@ def preset(name: str) -> Preset:
     """
     if not isinstance(name, str):
         raise UsageError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
-    plain = plain_name(name)
-    if plain in PRESETS:
-        return PRESETS[plain]
-    if plain in WITHOUT_PRESET:
-        raise UsageError(f"there is no preset {name!r}: {WITHOUT_PRESET[plain]}")
-    meant = did_you_mean(plain, PRESETS)
+    key = plain_name(name)
+    if key in PRESETS:
+        return PRESETS[key]
+    if key in WITHOUT_PRESET:
+        raise UsageError(f"there is no preset {name!r}: {WITHOUT_PRESET[key]}")
+    meant = did_you_mean(key, PRESETS)
     raise UsageError(f"unknown preset {name!r}{meant}: use one of {', '.join(PRESETS)}")

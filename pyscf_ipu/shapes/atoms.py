@@ -57,7 +57,7 @@ class Atoms(NamedTuple):
         return self.nuclei.dtype
 
     def astype(self, dtype: DTypeLike) -> Atoms:
-        """The same atoms; float64 has all that came in two words of float32."""
+        """The atoms in another dtype; float64 has all that came in two words of float32."""
         return self._replace(
             charge=self.charge.astype(dtype),
             radius=self.radius.astype(dtype),
@@ -66,14 +66,14 @@ class Atoms(NamedTuple):
             axes=None if self.axes is None else self.axes.astype(dtype),
         )
 
-    def on_rough_grid(self) -> Atoms | None:
-        """The same atoms with few points around each; None if the tables have none."""
+    def on_coarse_grid(self) -> Atoms | None:
+        """The atoms with few points around each; None if the tables have none."""
         tables = []
         for table in self.tables:
-            if table.rough is None:
+            if table.coarse is None:
                 return None
-            rough = table.rough
-            tables.append(table._replace(points=rough.points, weights=rough.weights))
+            coarse = table.coarse
+            tables.append(table._replace(points=coarse.points, weights=coarse.weights))
         return self._replace(tables=tuple(tables))
 
     def classes(self) -> Iterator[tuple[np.ndarray, ClassTable, Array]]:

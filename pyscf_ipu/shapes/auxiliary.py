@@ -89,13 +89,13 @@ def check_auxiliary(numbers: np.ndarray, settings: Settings) -> None:
 def auxiliary_layout(shape: Shape, level: AuxiliaryLevel) -> AuxiliaryLayout:
     """Lay the auxiliary functions of a shape out; cached."""
     owner = shape.slot_class()
-    found: dict[AuxiliaryKind, list] = {}
+    by_kind: dict[AuxiliaryKind, list] = {}
     for c, slot in enumerate(shape.classes):
         atoms = np.flatnonzero(owner == c).astype(np.int32)
         for s, kind in enumerate(slot_kinds(slot, level)):
-            found.setdefault(kind, []).append(((c, s), atoms))
+            by_kind.setdefault(kind, []).append(((c, s), atoms))
     groups: list[AuxiliaryGroup] = []
-    for kind, runs in sorted(found.items(), key=lambda item: (item[0].l, -item[0].n_prim)):
+    for kind, runs in sorted(by_kind.items(), key=lambda item: (item[0].l, -item[0].n_prim)):
         first = groups[-1].first + groups[-1].n_functions if groups else 0
         source = tuple(source for source, _ in runs)
         groups.append(

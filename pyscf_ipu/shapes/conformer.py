@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.gaussian_grid import standard_axes
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.arrays import Count
-from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.numerics.two_words import Pair, split
 from pyscf_ipu.scf.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places
@@ -42,8 +42,8 @@ def conformer(
     for kind, count in zip(shape.classes, shape.counts, strict=True):
         members = class_members(kind.family, kind.kinds, settings.basis, cart=settings.cart)
         here = slice(first, first + count)
-        found = np.searchsorted(members, numbers[here])
-        rows.append(np.where(taken[here], found, len(members)))
+        places = np.searchsorted(members, numbers[here])
+        rows.append(np.where(taken[here], places, len(members)))
         first += count
     element = np.concatenate(rows).astype(np.int32)
     # Coordinates near the origin keep the low words small; the energy does not depend on it.
@@ -54,7 +54,7 @@ def conformer(
     if settings.grid.turns:
         axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
     return Conformer(
-        on_device(element), split(positions, dtype), on_device(occupied), aids=aids, axes=axes
+        cast(Array, element), split(positions, dtype), cast(Array, occupied), aids=aids, axes=axes
     )
 
 
@@ -74,14 +74,14 @@ def batch(
 def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     """Arrays of the right shapes and dtypes, to compile with."""
     a, dtype = shape.n_atoms, settings.numerics.scf_dtype
-    words = on_device(np.zeros((size, a, 3), dtype))
+    words = cast(Array, np.zeros((size, a, 3), dtype))
     element, occupied = np.zeros((size, a), np.int32), np.zeros(size, np.int32)
     aids = jax.tree.map(lambda x: np.full(size, x), PLAIN.aids(dtype))
     axes = None
     if settings.grid.turns:
         axes = split(np.zeros((size, 3, 3)), dtype)
     return Conformer(
-        on_device(element), Pair(words, words), on_device(occupied), aids=aids, axes=axes
+        cast(Array, element), Pair(words, words), cast(Array, occupied), aids=aids, axes=axes
     )
 
 

@@ -93,11 +93,11 @@ def layout_of(shape: Shape) -> Layout:
 def _groups(
     shape: Shape, slots: tuple[np.ndarray, ...], first_ao: np.ndarray
 ) -> tuple[ShellGroup, ...]:
-    found: dict[ShellKind, list] = {}
+    by_kind: dict[ShellKind, list] = {}
     for c, (slot, atoms) in enumerate(zip(shape.classes, slots, strict=True)):
         offset = 0
         for s, kind in enumerate(slot.kinds):
-            found.setdefault(kind, []).append(((c, s), atoms, first_ao[atoms] + offset))
+            by_kind.setdefault(kind, []).append(((c, s), atoms, first_ao[atoms] + offset))
             offset += kind.n_functions
     return tuple(
         ShellGroup(
@@ -106,12 +106,12 @@ def _groups(
             np.concatenate([atoms for _, atoms, _ in runs]),
             ao=np.concatenate([ao for _, _, ao in runs]),
         )
-        for kind, runs in sorted(found.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
+        for kind, runs in sorted(by_kind.items(), key=lambda item: (item[0].ls, -item[0].n_prim))
     )
 
 
 def _classes(groups: tuple[ShellGroup, ...]) -> tuple[PairClass, ...]:
-    found: dict[tuple, list[KindPair]] = {}
+    by_shells: dict[tuple, list[KindPair]] = {}
     for a, group_a in enumerate(groups):
         for b in range(a, len(groups)):
             first, second = np.meshgrid(
@@ -121,6 +121,6 @@ def _classes(groups: tuple[ShellGroup, ...]) -> tuple[PairClass, ...]:
             )
             keep = first >= second if a == b else np.ones_like(first, bool)
             pair = KindPair(a, b, first[keep], second=second[keep])
-            found.setdefault((group_a.kind.ls, groups[b].kind.ls), []).append(pair)
-    classes = [PairClass(la, lb, tuple(pairs)) for (la, lb), pairs in found.items()]
+            by_shells.setdefault((group_a.kind.ls, groups[b].kind.ls), []).append(pair)
+    classes = [PairClass(la, lb, tuple(pairs)) for (la, lb), pairs in by_shells.items()]
     return tuple(sorted(classes, key=lambda c: (c.order, c.ls_a, c.ls_b)))

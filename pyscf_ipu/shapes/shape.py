@@ -158,8 +158,8 @@ def slot_kinds(number: int, basis: str, cart: Cart) -> tuple[ShellKind, ...]:
     if own is None:
         return ()
     others = (_kinds(z, basis, cart) for z in family_of(number))
-    found = [own, *(k for k in others if k and _lacks_little(own, k))]
-    return max(found, key=_functions)
+    kinds = [own, *(k for k in others if k and _lacks_little(own, k))]
+    return max(kinds, key=_functions)
 
 
 def slot_shells(own: tuple[ShellKind, ...], kinds: tuple[ShellKind, ...]) -> list[int] | None:
@@ -218,14 +218,14 @@ def shape_of(
     Raises:
         InvalidMolecule: the basis lacks an element.
     """
-    found = Counter(slot_class(int(z), basis, cart, grid=grid) for z in numbers)
-    n_hydrogen = sum(n for c, n in found.items() if c.is_hydrogen)
+    counts = Counter(slot_class(int(z), basis, cart, grid=grid) for z in numbers)
+    n_hydrogen = sum(n for c, n in counts.items() if c.is_hydrogen)
     n_heavy = len(numbers) - n_hydrogen
     pad = pad and _kinds(1, basis, cart) is not None  # a basis may have no hydrogen
     target = padded_hydrogens(n_heavy, n_hydrogen, coarse) if pad else n_hydrogen
     if target:
-        found[slot_class(1, basis, cart, grid=grid)] = target
-    ordered = sorted(found.items(), key=lambda item: (-item[0].family[0], repr(item[0])))
+        counts[slot_class(1, basis, cart, grid=grid)] = target
+    ordered = sorted(counts.items(), key=lambda item: (-item[0].family[0], repr(item[0])))
     return Shape(tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
 
 

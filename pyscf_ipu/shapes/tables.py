@@ -6,17 +6,17 @@ A conformer is then only element indices, coordinates and an electron count.
 """
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, cell_sizes, rough_grid
+from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, cell_sizes, coarse_grid
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
-from pyscf_ipu.numerics.two_words import Pair, on_device, split
+from pyscf_ipu.numerics.two_words import Pair, split
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.auxiliary import AuxiliaryTable, auxiliary_level, auxiliary_tables
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_places, slot_shells
@@ -35,8 +35,8 @@ class OneCentre(NamedTuple):
     nuclear: Pair
 
 
-class RoughGrid(NamedTuple):
-    """Few points, which stand for all in most cycles (`elements.atomic_grid.rough_grid`)."""
+class CoarseGrid(NamedTuple):
+    """Few points, which stand for all in most cycles (`elements.atomic_grid.coarse_grid`)."""
 
     points: Pair  # [E+1, g, 3] Bohr, relative to the nucleus
     weights: Pair  # [E+1, g] Bohr^3
@@ -53,7 +53,7 @@ class ClassTable(NamedTuple):
     radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
     guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
     one_centre: OneCentre  # [E+1, n, n] each
-    rough: RoughGrid | None = None
+    coarse: CoarseGrid | None = None
     """None if all points count in every cycle."""
     auxiliary: tuple[AuxiliaryTable, ...] = ()
     """For density fitting, per shell."""
@@ -66,10 +66,12 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
         _class_table(c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype)
         for c in shape.classes
     )
-    if settings.has_rough_cycles:
+    if settings.has_coarse_cycles:
         tables = tuple(
             table._replace(
-                rough=_rough_grid(c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype)
+                coarse=_coarse_grid(
+                    c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype
+                )
             )
             for c, table in zip(shape.classes, tables, strict=True)
         )
@@ -114,18 +116,18 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         coefficients=tuple(stack([r[s][1] for r in radial], 0.0) for s in shells),
         points=stack([fill(g.points) for g in grids], 0.0),
         weights=stack([fill(g.weights) for g in grids], 0.0),
-        charge=on_device(np.array([*members, 0], dtype)),
-        radius=on_device(cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
-        guess=on_device(np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
+        charge=cast(Array, np.array([*members, 0], dtype)),
+        radius=cast(Array, cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
+        guess=cast(Array, np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),
     )
 
 
 @functools.cache
-def _rough_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> RoughGrid:
+def _coarse_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> CoarseGrid:
     members = class_members(slot.family, slot.kinds, basis, cart=cart)
-    grids = [atomic_grid(z, rough_grid(grid)) for z in members]
-    return RoughGrid(
+    grids = [atomic_grid(z, coarse_grid(grid)) for z in members]
+    return CoarseGrid(
         points=_stack(dtype, [g.points for g in grids], 0.0),
         weights=_stack(dtype, [g.weights for g in grids], 0.0),
     )
@@ -138,12 +140,12 @@ def _stack(dtype: str, rows: list[np.ndarray], pad_value: float) -> Pair:
 
 def _in_slot(basis: ElementBasis, slot: SlotClass) -> list[tuple[np.ndarray, np.ndarray]]:
     """Exponents and coefficients of every shell of a slot; these are 0 where there is none."""
-    found = []
+    shells = []
     for kind in slot.kinds:
         columns = sum(n for _, n in kind.parts)
-        found.append((np.ones(kind.n_prim), np.zeros((kind.n_prim, columns))))
+        shells.append((np.ones(kind.n_prim), np.zeros((kind.n_prim, columns))))
     places = slot_shells(basis.kinds, slot.kinds)
     assert places is not None
     for place, a, c in zip(places, basis.exponents, basis.coefficients, strict=True):
-        found[place] = (a, c)
-    return found
+        shells[place] = (a, c)
+    return shells

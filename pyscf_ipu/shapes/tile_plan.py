@@ -68,7 +68,7 @@ class Strips:
         return self.segment[:, None, :] == np.arange(self.pairs_per_strip)[None, :, None]
 
     def members(self) -> np.ndarray:
-        """The same as places: [m, S, mb], the m-th chunk of each pair; nb where there is none."""
+        """The places [m, S, mb] of the m-th chunk of each pair; nb where there is none."""
         onto = self.onto()
         rank = np.where(onto, np.cumsum(onto, axis=2), 0)
         places = np.full((rank.max(), *onto.shape[:2]), self.chunks_per_strip, np.int32)
@@ -196,11 +196,11 @@ def _cut(layout: Layout, pair_class: PairClass, strip_primitives: int, first_row
 
 def _shared_atom(layout: Layout, pair_class: PairClass) -> Int[np.ndarray, " pairs"]:
     """Atom slot of every shell pair that lies on one atom, else -1."""
-    found = []
+    atoms = []
     for m in pair_class.members:
         a, b = layout.groups[m.a].atom[m.first], layout.groups[m.b].atom[m.second]
-        found.append(np.where(a == b, a, -1))
-    return np.concatenate(found)
+        atoms.append(np.where(a == b, a, -1))
+    return np.concatenate(atoms)
 
 
 def quartet_cost(order_bra: int, order_ket: int) -> float:
@@ -210,7 +210,7 @@ def quartet_cost(order_bra: int, order_ket: int) -> float:
 
 
 def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
-    found = []
+    blocks = []
     for a, bra in enumerate(strips):
         for b in range(a, len(strips)):
             ket = strips[b]
@@ -222,19 +222,19 @@ def _place(strips: list[Strips], n_tiles: int) -> tuple[Block, ...]:
             keep = first <= second if a == b else np.ones_like(first, bool)
             size = bra.source.shape[1] * bra.chunk * ket.source.shape[1] * ket.chunk
             cost = size * quartet_cost(bra.pair_class.order, ket.pair_class.order)
-            found.append((a, b, first[keep], second[keep], cost))
+            blocks.append((a, b, first[keep], second[keep], cost))
     heap = [(0.0, t) for t in range(n_tiles)]
     tiles: dict[int, tuple[int, ...]] = {}
-    for i in sorted(range(len(found)), key=lambda i: -found[i][4]):
+    for i in sorted(range(len(blocks)), key=lambda i: -blocks[i][4]):
         chosen = []
-        for _ in found[i][2]:
+        for _ in blocks[i][2]:
             load, tile = heapq.heappop(heap)
             chosen.append(tile)
-            heapq.heappush(heap, (load + found[i][4], tile))
+            heapq.heappush(heap, (load + blocks[i][4], tile))
         tiles[i] = tuple(chosen)
     return tuple(
         Block(a, b, first, ket_strip=second, cost=cost, tiles=tiles[i])
-        for i, (a, b, first, second, cost) in enumerate(found)
+        for i, (a, b, first, second, cost) in enumerate(blocks)
     )
 
 

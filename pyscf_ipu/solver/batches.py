@@ -82,7 +82,7 @@ def results(
         InvalidMolecule: a molecule cannot be computed, and `strict` is set.
         UsageError: workers is not a whole number from 1 on.
     """
-    groups, found = _by_shape(mols, solver, strict)
+    groups, by_place = _by_shape(mols, solver, strict)
     threads = _threads(workers, groups, solver)
     batches = _batches(groups, solver, threads)
 
@@ -100,24 +100,24 @@ def results(
 
     if len(batches) == 1:
         done = compute(batches[0])
-        found.update(zip(done[0].places, done[1], strict=True))
-        return [found[i] for i in range(len(mols))]
+        by_place.update(zip(done[0].places, done[1], strict=True))
+        return [by_place[i] for i in range(len(mols))]
     with ThreadPoolExecutor(threads) as pool:
         try:
             futures = [pool.submit(compute, batch) for batch in batches]
             for batch, rows in _followed(futures, len(mols)):
-                found.update(zip(batch.places, rows, strict=True))
+                by_place.update(zip(batch.places, rows, strict=True))
         except BaseException:  # an interrupt, too: batches under way end, others never begin
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [found[i] for i in range(len(mols))]
+    return [by_place[i] for i in range(len(mols))]
 
 
 def _by_shape(
     mols: Sequence[Molecule], solver: Solver, strict: bool
 ) -> tuple[dict[Shape, list[int]], dict[int, MoleculeResult]]:
     """Places of the molecules by shape, and results of those that cannot be computed."""
-    found: dict[int, MoleculeResult] = {}
+    refused: dict[int, MoleculeResult] = {}
     groups: dict[Shape, list[int]] = {}
     for i, mol in enumerate(mols):
         try:
@@ -129,8 +129,8 @@ def _by_shape(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
             reason = invalid(str(error), mol.n_atoms)
-            found[i] = replace(reason, molecule=mol, settings=solver.settings)
-    return groups, found
+            refused[i] = replace(reason, molecule=mol, settings=solver.settings)
+    return groups, refused
 
 
 def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:
@@ -149,15 +149,15 @@ def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> li
     Each shape's first batch, which waits for the compiler, comes before all others, large shapes
     first: their programs take longest.
     """
-    found: list[tuple[int, int, _Batch]] = []
+    batches: list[tuple[int, int, _Batch]] = []
     for shape, places in groups.items():
         size = solver.batch_size(shape)
         if platform().padding_is_free:
             size = min(size, -(-len(places) // threads))
         for start in range(0, len(places), size):
             batch = _Batch(shape, places[start : start + size])
-            found.append((start > 0, -shape.n_ao, batch))
-    return [batch for *_, batch in sorted(found, key=lambda entry: entry[:2])]
+            batches.append((start > 0, -shape.n_ao, batch))
+    return [batch for *_, batch in sorted(batches, key=lambda entry: entry[:2])]
 
 
 def _followed(futures: Iterable[Future[_Done]], n_molecules: int) -> Iterator[_Done]:

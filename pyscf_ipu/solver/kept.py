@@ -197,8 +197,8 @@ def _register() -> None:
 
 def _codelets() -> str:
     """The native library in use: a program calls its functions or holds portable code."""
-    found = library()
-    return f"{found.built_from} {found.instruction_set}" if found else "portable"
+    loaded = library()
+    return f"{loaded.built_from} {loaded.instruction_set}" if loaded else "portable"
 
 
 @functools.cache

@@ -63,15 +63,15 @@ def platform() -> Platform:
 
 def size_limit(settings: Settings) -> int:
     """AOs of the largest straight alkane that this machine's memory holds, at least methane's."""
-    here, n, found = platform(), 1, 0
+    here, n, largest = platform(), 1, 0
     room = MEMORY_SHARE * here.room()
     while True:
         shape = shape_of(
             [6] * n + [1] * (2 * n + 2), settings.basis, settings.cart, grid=settings.grid
         )
-        if found and here.call_bytes(shape, settings, 1) > room:
-            return found
-        n, found = n + 1, shape.n_ao
+        if largest and here.call_bytes(shape, settings, 1) > room:
+            return largest
+        n, largest = n + 1, shape.n_ao
 
 
 def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:

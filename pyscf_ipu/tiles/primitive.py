@@ -101,11 +101,11 @@ class Declared:
         """
         if self.primitive.perf_estimate is None:
             return None
-        found = self.primitive.perf_estimate(target, *self.rows)
-        low, high = found if isinstance(found, tuple) else (found, found)
+        estimate = self.primitive.perf_estimate(target, *self.rows)
+        low, high = estimate if isinstance(estimate, tuple) else (estimate, estimate)
         if not 0.0 <= low <= high < float("inf"):
             raise UsageError(
-                f"vertex {self.primitive.name!r} estimates {found} cycles for rows "
+                f"vertex {self.primitive.name!r} estimates {estimate} cycles for rows "
                 f"{[r.shape for r in self.rows]}: give one number >= 0, or (lowest, highest)"
             )
         return self.times * float(low), self.times * float(high)

@@ -27,7 +27,7 @@ def tile_total(terms: Pair) -> Pair:
 
 
 def vertex_total(terms: Pair) -> Pair:
-    """The same inside a vertex, which has all terms."""
+    """The total inside a vertex, which has all terms."""
     return _sum(lambda hi, lo: compensated_sum(Pair(hi, lo)), terms)
 
 

@@ -41,7 +41,7 @@ class Bounds:
 
 
 def default_bounds(level: Settings) -> Bounds:
-    """The accuracy that the project promises for a level of theory (docs/verifying.md)."""
+    """The accuracy that the project promises for a level of theory (docs/running.md)."""
     # Mean and largest errors in meV.
     energy = orbitals = (1.0 if level.basis.lower() == "sto-3g" else 3.0, 5.0)
     gap_mae = 0.1

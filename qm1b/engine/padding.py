@@ -11,7 +11,7 @@ in seconds of one core; further cores shorten both sides alike.
   n (1 - (1 - 1/n)^m). So one molecule saves no program, ten save 1.6, and hundreds save 7.
 * A program takes 5 s for STO-3G, and up to three times as long for larger sets. They are taken to
   be alike here: it is rows that differ by far more.
-* A row of C7H12O2 takes 95 ms at QM1B's level (docs/performance.md). At other levels it takes that
+* A row of C7H12O2 takes 95 ms at QM1B's level (docs/lab-notes.md). At other levels it takes that
   times N^2 G, because the matrix products on the grid take most of the time.
 * Rows are a fifth dearer: that is how much N^2 G grows on average over the bundled molecules,
   without the fifth of the time that integrals take, to which padding adds nothing.

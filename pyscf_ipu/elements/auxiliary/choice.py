@@ -49,13 +49,13 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            found = _pyscf_auxiliary(number, basis, xc)
+            fit_mole = _pyscf_auxiliary(number, basis, xc)
     except UNREADABLE as error:
         raise InvalidMolecule(
             f"there is no auxiliary basis for {name} beside {basis!r}: use jk='exact', or another "
             "basis"
         ) from error
-    shells = [radial_functions(found, i) for i in range(found.nbas)]
+    shells = [radial_functions(fit_mole, i) for i in range(fit_mole.nbas)]
     if max(l for l, *_ in shells) > MAX_L:
         raise InvalidMolecule(
             f"the auxiliary basis of {name} beside {basis!r} has shells beyond g: use jk='exact', "

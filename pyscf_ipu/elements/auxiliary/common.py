@@ -52,12 +52,12 @@ def common_kinds(members: tuple[int, ...], level: AuxiliaryLevel) -> tuple[Auxil
     """
     cart = pyscf_cart(level.cart)
     shells = [_shells_or_none(z, level) for z in members]
-    found = []
+    kinds_of_all = []
     for l in sorted({s.l for own in shells for s in own}):
         depths = [[len(s.exponents) for s in own if s.l == l] for own in shells]
         kind = AuxiliaryKind(l, max(d for own in depths for d in own), cart)
-        found += [kind] * max(map(len, depths))
-    return tuple(found)
+        kinds_of_all += [kind] * max(map(len, depths))
+    return tuple(kinds_of_all)
 
 
 def in_common(
@@ -66,15 +66,15 @@ def in_common(
     """An element's shells in a common set: coefficients are 0 where it has none."""
     own = _shells_or_none(number, level)
     by_l = {l: iter([s for s in own if s.l == l]) for l in {kind.l for kind in kinds}}
-    found = []
+    common = []
     for kind in kinds:
         shell = next(by_l[kind.l], None)
         exponents, coefficients = np.ones(kind.n_prim), np.zeros(kind.n_prim)
         if shell is not None:
             exponents[: len(shell.exponents)] = shell.exponents
             coefficients[: len(shell.exponents)] = shell.coefficients
-        found.append(AuxiliaryShell(kind.l, exponents, coefficients))
-    return found
+        common.append(AuxiliaryShell(kind.l, exponents, coefficients))
+    return common
 
 
 def _shells_or_none(number: int, level: AuxiliaryLevel) -> tuple[AuxiliaryShell, ...]:

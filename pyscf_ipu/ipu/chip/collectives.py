@@ -44,13 +44,13 @@ def levels(target: Target, replicas: int, num_ipus: int = 1) -> tuple[Level, ...
         (machine, whole, float(target.machine_link_bytes_per_second)),
         (whole, 0, whole // machine * float(target.gateway_link_bytes_per_second)),
     )
-    found, left = [], replicas
+    steps, left = [], replicas
     for unit, group, rate in kinds:
         members = min(left, max(1, group // max(unit, num_ipus))) if group else left
         if members > 1:
-            found.append(Level(members, rate * max(1, num_ipus // unit)))
+            steps.append(Level(members, rate * max(1, num_ipus // unit)))
         left = math.ceil(left / members)
-    return tuple(found)
+    return tuple(steps)
 
 
 def collective_cycles(

@@ -5,7 +5,7 @@ from pyscf_ipu.ipu.profile.data import Peaks
 
 
 def peaks(target: Target, half: bool = False) -> Peaks:
-    """Of one tile in a cycle: with float16 products, or with float32 alone."""
+    """The flops of one tile in a cycle: with float16 products, or with float32 alone."""
     unit = target.fp16_amp_flops_per_cycle if half else target.fp32_amp_flops_per_cycle
     load, store = target.interleaved_load_bytes_per_cycle, target.store_bytes_per_cycle
     return Peaks(
@@ -17,7 +17,7 @@ def peaks(target: Target, half: bool = False) -> Peaks:
 
 
 def flops_per_second(target: Target, num_ipus: int = 1, half: bool = False) -> float:
-    """Of all matrix units of a number of IPUs."""
+    """The flops per second of all matrix units of a number of IPUs."""
     tiles = num_ipus * int(target.tiles_per_ipu)
     return tiles * peaks(target, half).flops * float(target.tile_clock_frequency)
 

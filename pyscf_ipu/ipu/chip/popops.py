@@ -174,7 +174,7 @@ def unary_1d(name: str, n: Count) -> TileCycles:
 
 
 def binary_1d(name: str, n: Count) -> TileCycles:
-    """As `unary_1d`, of PopLibs's BinaryOp1D."""
+    """The cycles of PopLibs's BinaryOp1D, like `unary_1d`."""
     return _vertex(n, BINARY_START, WORKER_CYCLES[name], supervisor=SUPERVISOR_LAUNCH)
 
 

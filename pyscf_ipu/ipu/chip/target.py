@@ -78,8 +78,8 @@ class Target:
 
     def quantities(self) -> Mapping[str, Quantity]:
         """Every figure by the name of its field."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        return MappingProxyType({k: v for k, v in found.items() if isinstance(v, Quantity)})
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return MappingProxyType({k: v for k, v in values.items() if isinstance(v, Quantity)})
 
     @property
     def machines(self) -> int:
@@ -88,7 +88,7 @@ class Target:
 
     @property
     def most_replicas(self) -> int:
-        """Of one IPU each: all IPUs of the system; 1 for a chip by itself."""
+        """The replicas of one IPU each: all IPUs of the system; 1 for a chip by itself."""
         there = self.ipus_per_system
         return int(there) if there.known else 1
 
@@ -212,7 +212,7 @@ def target(name: str) -> Target:
 
 
 def priced_target(name: str) -> Target:
-    """As `target`, for a command that prices programs.
+    """Find a target by name, for a command that prices programs.
 
     Raises:
         UsageError: There is no such target, or too little is known of it; the error lists those

@@ -39,7 +39,7 @@ class Pipeline:
 
     @property
     def cycles(self) -> Cycles:
-        """Of all micro-batches."""
+        """The cycles of all micro-batches."""
         total = sum(self.stages, NOTHING)
         low, high = (max(getattr(s, end) for s in self.stages) for end in ("low", "high"))
         return total + Cycles(low, high) * (self.micro_batches - 1)
@@ -67,7 +67,7 @@ class Pipeline:
         A stage takes a micro-batch when it is free, the stage before has finished it, and the stage
         behind has begun the one before: between two stages there is room for one.
         """
-        found: list[Bar] = []
+        chart: list[Bar] = []
         free = [0.0] * (len(self.stages) + 1)
         begun = [0.0] * (len(self.stages) + 1)
         for batch in range(self.micro_batches):
@@ -75,8 +75,8 @@ class Pipeline:
             for ipu, stage in enumerate(self.stages):
                 begun[ipu] = max(ready, free[ipu], before[ipu + 1])
                 ready = free[ipu] = begun[ipu] + stage.low
-                found.append(Bar(ipu, batch, begun[ipu], end=ready))
-        return tuple(found)
+                chart.append(Bar(ipu, batch, begun[ipu], end=ready))
+        return tuple(chart)
 
     def to_dict(self) -> dict[str, object]:
         """In types that JSON has."""

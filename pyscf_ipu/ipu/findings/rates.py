@@ -28,7 +28,7 @@ class Rate:
 
 
 def rates(profile: ProfileData) -> dict[str, Rate]:
-    """Of the whole program ("all"), then of every stage that takes time."""
+    """The rates of the whole program ("all"), then of every stage that takes time."""
     parts: dict[str, list[tuple[Step, float | int]]] = {"all": []}
     for step, n in profile.steps():
         if step.kind != "host":

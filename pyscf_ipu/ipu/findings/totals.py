@@ -8,8 +8,8 @@ from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Re
 
 def chips(profile: ProfileData) -> str:
     """The target and how many of it: "GC200, 1 IPU"."""
-    found = f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
-    return f"{found}, {profile.replicas} replicas" if profile.replicas > 1 else found
+    text = f"{profile.target}, {profile.num_ipus} IPU" + ("s" if profile.num_ipus != 1 else "")
+    return f"{text}, {profile.replicas} replicas" if profile.replicas > 1 else text
 
 
 def title(profile: ProfileData) -> str:
@@ -36,11 +36,11 @@ class VertexTotal:
 
 def vertex_totals(profile: ProfileData) -> tuple[VertexTotal, ...]:
     """Vertex types by their cycles, the largest first."""
-    found: dict[str, list[tuple[Step, float | int]]] = {}
+    by_name: dict[str, list[tuple[Step, float | int]]] = {}
     for step, n in profile.steps():
         if step.kind == "compute":
-            found.setdefault(step.name, []).append((step, n))
-    totals = [_vertex_total(name, uses) for name, uses in found.items()]
+            by_name.setdefault(step.name, []).append((step, n))
+    totals = [_vertex_total(name, uses) for name, uses in by_name.items()]
     return tuple(sorted(totals, key=lambda v: -v.cycles.low))
 
 

@@ -36,11 +36,11 @@ def last_uses(jaxpr: Jaxpr) -> dict[Var, int]:
 def stage(eqn: JaxprEqn) -> str:
     """The outermost named scope of an equation."""
     for part in str(eqn.source_info.name_stack).split("/"):
-        while (found := TRANSFORMS.match(part)) is not None:
-            if found.group(1) in ("jit", "pjit"):
+        while (match := TRANSFORMS.match(part)) is not None:
+            if match.group(1) in ("jit", "pjit"):
                 part = ""
                 break
-            part = found.group(2)
+            part = match.group(2)
         if part and part not in CONTROL:
             return part
     return ""

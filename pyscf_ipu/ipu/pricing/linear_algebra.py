@@ -35,7 +35,7 @@ def dot(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 
 
 def convolution(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
-    """As the product of all windows with the filters, which is how PopLibs's vertex does it."""
+    """Price the product of all windows with the filters, as PopLibs's vertex computes it."""
     numbers = parameter(eqn, lax.ConvDimensionNumbers, "dimension_numbers")
     kernel, out = aval(eqn.invars[1]).shape, aval(eqn.outvars[0]).shape
     groups = math.prod(parameter(eqn, int, f"{of}_group_count") for of in ("feature", "batch"))
@@ -129,8 +129,8 @@ def _split(target: Target, tiles: int, n: tuple[int, int, int], dtype: str, fits
         for i in _cuts(rows, tiles):
             j = max(1, min(columns, tiles // (i * k)))
             if i * k <= tiles:
-                found = _Block(target, n, (i, k, j), dtype=dtype)
-                best = min(best, found, key=lambda x: (x.rows * x.columns > fits, x.total))
+                block = _Block(target, n, (i, k, j), dtype=dtype)
+                best = min(best, block, key=lambda x: (x.rows * x.columns > fits, x.total))
     return best
 
 

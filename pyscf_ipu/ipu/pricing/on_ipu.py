@@ -40,16 +40,16 @@ def marked(eqn: JaxprEqn) -> int | None:
         return int(own[-1])
     if eqn.primitive.name not in LOOPS:
         return None
-    found = [last for inner in jaxprs_in_params(eqn.params) if (last := last_mark(inner)) >= 0]
-    return max(found, default=None)
+    marks = [last for inner in jaxprs_in_params(eqn.params) if (last := last_mark(inner)) >= 0]
+    return max(marks, default=None)
 
 
 def last_mark(jaxpr: Jaxpr) -> int:
     """The last IPU that a program names, -1 if it names none."""
-    found = -1
+    latest = -1
     for eqn in jaxpr.eqns:
         marks = _MARK.findall(str(eqn.source_info.name_stack))
-        found = max(found, *(int(m) for m in marks), -1)
+        latest = max(latest, *(int(m) for m in marks), -1)
         for inner in jaxprs_in_params(eqn.params):
-            found = max(found, last_mark(inner))
-    return found
+            latest = max(latest, last_mark(inner))
+    return latest

@@ -206,9 +206,9 @@ class Pricer(Steps):
                 self.let_go(value)
             return outs[:n_carry]
 
-        found = self._loop(length, carry, avals[:n_carry], once=once)
+        carried = self._loop(length, carry, avals[:n_carry], once=once)
         self._release(rows)
-        return [*found, *stacked]
+        return [*carried, *stacked]
 
     def _loop(
         self,

@@ -41,10 +41,10 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         if v.constant is None and (v.view or v.place.key != place.key):
             p.fetch(v, np.minimum(place.elements, v.distinct) * v.itemsize)
     half = is_half(eqn)
-    found = p.elementwise(place, half)
+    compute_set = p.elementwise(place, half)
     # What the same vertex has just made is still in a register.
     loaded = sum(v.itemsize for v in ins if v.constant is None and p.ready(v))
-    found.add_operation(eqn.primitive.name, half, loaded * float(place.elements.sum()))
+    compute_set.add_operation(eqn.primitive.name, half, loaded * float(place.elements.sum()))
     return p.results(eqn, place)
 
 

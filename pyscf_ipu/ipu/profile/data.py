@@ -166,18 +166,18 @@ class ProfileData:
         host = [s for s, _ in self.steps() if s.kind == "host"]
         beside = sum((s.cycles for s in host if s.overlapped), NOTHING)
         alone = sum((s.cycles for s in host if not s.overlapped), NOTHING)
-        found = self.cycles + alone
-        longest = Cycles(max(found.low, beside.low), max(found.high, beside.high))
+        here = self.cycles + alone
+        longest = Cycles(max(here.low, beside.low), max(here.high, beside.high))
         return longest * (1.0 / self.clock_hz)
 
     def total_by(self, attribute: str) -> dict[str, Cycles]:
         """Cycles summed by "kind", "stage", "name" or "how", the largest first."""
-        found: dict[str, Cycles] = {}
+        totals: dict[str, Cycles] = {}
         for step, n in self.steps():
             if step.kind != "host":
                 key = getattr(step, attribute) or "other"
-                found[key] = found.get(key, NOTHING) + step.cycles * n
-        return dict(sorted(found.items(), key=lambda item: -item[1].low))
+                totals[key] = totals.get(key, NOTHING) + step.cycles * n
+        return dict(sorted(totals.items(), key=lambda item: -item[1].low))
 
     def balance(self, stage: str | None = None) -> float:
         """Mean over largest tile of the compute sets of a stage, weighted by their cycles."""

@@ -63,16 +63,20 @@ def compare(a: ProfileData, b: ProfileData) -> Comparison:
 
 def diff(a: ProfileData, b: ProfileData) -> str:
     """A terminal table of at most 100 columns: cycles by stage, times and memory of A and B."""
-    found = compare(a, b)
+    comparison = compare(a, b)
     header = ["", "A low", "A high", "B low", "B high", "B / A"]
     cycles = [header]
-    for low, high in zip(found.low, found.high, strict=True):
+    for low, high in zip(comparison.low, comparison.high, strict=True):
         values = (low.a, high.a, low.b, high.b)
         cycles.append([clip(low.name, _NAME), *(whole(v) for v in values), _ratio(low)])
-    lines = ["Profiles", *table([("A", found.names[0]), ("B", found.names[1])], "< <"), ""]
+    lines = [
+        "Profiles",
+        *table([("A", comparison.names[0]), ("B", comparison.names[1])], "< <"),
+        "",
+    ]
     lines += ["Cycles by stage", *table(cycles, "< > > > > >"), ""]
-    lines += ["Time", *_two_columns(found.seconds, duration), ""]
-    lines += ["Memory of the fullest tile", *_two_columns(found.memory, data_size)]
+    lines += ["Time", *_two_columns(comparison.seconds, duration), ""]
+    lines += ["Memory of the fullest tile", *_two_columns(comparison.memory, data_size)]
     if a.unknown_ops or b.unknown_ops:
         lines += ["", *_unknown(a, b)]
     return "\n".join(lines)

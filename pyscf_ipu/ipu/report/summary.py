@@ -206,11 +206,13 @@ def _stages(profile: ProfileData) -> list[str]:
 
 
 def _rates(profile: ProfileData) -> list[str]:
-    found = {name: rate for name, rate in rates(profile).items() if rate.flops or rate.memory_bytes}
-    if not found:
+    reached = {
+        name: rate for name, rate in rates(profile).items() if rate.flops or rate.memory_bytes
+    }
+    if not reached:
         return []
     rows = [("", "flop/s", "of peak", "memory", "of peak", "bound by")]
-    for name, r in sorted(found.items(), key=lambda item: -item[1].cycles):
+    for name, r in sorted(reached.items(), key=lambda item: -item[1].cycles):
         work = f"{r.flops_per_second / 1e12:.3f} T", percent(r.flops_share)
         moved = f"{r.bytes_per_second / 1e12:.3f} TB/s", percent(r.bytes_share)
         rows.append((clip(name, _NAME), *work, *moved, r.bound))
@@ -218,15 +220,15 @@ def _rates(profile: ProfileData) -> list[str]:
 
 
 def _pipeline(profile: ProfileData) -> list[str]:
-    found = pipeline(profile)
-    if found is None:
+    schedule = pipeline(profile)
+    if schedule is None:
         return []
     rows = [("", "low", "high")]
-    for k, stage in enumerate(found.stages):
+    for k, stage in enumerate(schedule.stages):
         rows.append((f"IPU {k}, one micro-batch", *_interval(stage)))
-    rows.append((f"{found.micro_batches} micro-batches", *_interval(found.cycles)))
-    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in found.phases.items()]
-    rows.append(("Bubble", percent(found.bubble), ""))
+    rows.append((f"{schedule.micro_batches} micro-batches", *_interval(schedule.cycles)))
+    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in schedule.phases.items()]
+    rows.append(("Bubble", percent(schedule.bubble), ""))
     return ["Pipeline", *table(rows, "< > >")]
 
 

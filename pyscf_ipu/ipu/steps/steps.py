@@ -183,13 +183,13 @@ class Steps:
 
     def elementwise(self, place: Place, half: bool = False) -> ElementwiseSet:
         """The fused elementwise vertex that the next operation joins, of float16 if `half`."""
-        found = self._open
+        current = self._open
         if (
-            isinstance(found, ElementwiseSet)
-            and (found.place.key, found.stage) == (place.key, self.stage)
+            isinstance(current, ElementwiseSet)
+            and (current.place.key, current.stage) == (place.key, self.stage)
             and not self._incoming.any()
         ):
-            return found
+            return current
         self.flush()
         self._open = ElementwiseSet(self.target, self.n_tiles, self.stage).start(place, half)
         return self._open
@@ -225,25 +225,25 @@ class Steps:
 
     def collect(self, name: str, nbytes: float) -> None:
         """Let replicas exchange `nbytes` each.  Successive collectives of one kind are one."""
-        found = self._collecting
-        if found is not None and found[:2] != (name, self.stage):
+        before = self._collecting
+        if before is not None and before[:2] != (name, self.stage):
             self.flush()
-            found = None
-        self._collecting = name, self.stage, nbytes + (found[2] if found else 0.0)
+            before = None
+        self._collecting = name, self.stage, nbytes + (before[2] if before else 0.0)
 
     def _collectives(self) -> None:
         if self._collecting is None:
             return
         (name, stage, nbytes), self._collecting = self._collecting, None
         ipus = self.n_tiles // int(self.target.tiles_per_ipu)
-        found = collective_cycles(self.target, name, nbytes, replicas=self.replicas, num_ipus=ipus)
+        cycles = collective_cycles(self.target, name, nbytes, replicas=self.replicas, num_ipus=ipus)
         sync = self.target.global_sync_cycles
         here, self.stage = self.stage, stage
         self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
         self.stage = here
         how, source = REDUCE_ORIGIN
         step = Step(
-            "exchange", name, stage, cycles=found, tiles=self.n_tiles, how=how, source=source
+            "exchange", name, stage, cycles=cycles, tiles=self.n_tiles, how=how, source=source
         )
         self.steps.append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
 
@@ -307,16 +307,16 @@ class Steps:
 
     def flush(self) -> None:
         """End the open compute set."""
-        found, self._open = self._open, None
-        if found is not None:
-            step = found.step()
-            if isinstance(found, ElementwiseSet):
-                fused = "fused", *found.operations
-                self.note_code(fused, found.place.elements > 0, len(fused))
-            if type(found) is ComputeSet:
+        current, self._open = self._open, None
+        if current is not None:
+            step = current.step()
+            if isinstance(current, ElementwiseSet):
+                fused = "fused", *current.operations
+                self.note_code(fused, current.place.elements > 0, len(fused))
+            if type(current) is ComputeSet:
                 self.transfer()  # what its vertices fetched comes first
             self._append(step)
-        self.tracker.next_set(type(found) is ComputeSet)
+        self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
         for handles in dying:
             self.memory.release(handles)

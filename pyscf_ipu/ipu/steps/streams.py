@@ -64,7 +64,7 @@ def host_steps(
 
     def step(name: str, nbytes: float) -> tuple[Step, ...]:
         low, _, high = host_seconds(target, nbytes, replicas, num_ipus=num_ipus)
-        found = Step(
+        stream = Step(
             kind="host",
             name=name,
             stage="host",
@@ -75,7 +75,7 @@ def host_steps(
             source="bytes over the rates that programs were seen to reach, shared by a machine",
             overlapped=moved.overlap,
         )
-        return (found,) if nbytes else ()
+        return (stream,) if nbytes else ()
 
     clock = float(target.tile_clock_frequency)
     return step("stream in", moved.into), step("stream out", moved.outof)

@@ -74,7 +74,7 @@ class Tracker:
     def need_scratch(
         self, stage: str, where: np.ndarray, interleaved: np.ndarray | float = 0.0
     ) -> None:
-        """As `Steps.need_scratch`."""
+        """Note scratch memory, for `Steps.need_scratch`."""
         self._scratch = np.maximum(self._scratch, where)
         self.interleaved = np.maximum(self.interleaved, interleaved)
         self._note(_label(stage, "inside vertices"))
@@ -173,35 +173,35 @@ class Trackers:
 
     @property
     def here(self) -> Tracker:
-        """Of the present IPU."""
+        """The tracker of the present IPU."""
         return self._each[self.ipu]
 
     def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
-        """As `Tracker.allocate`."""
+        """Allocate on the present IPU (`Tracker.allocate`)."""
         return self.here.allocate(name, stage, where) * len(self._each) + self.ipu
 
     def use(self, handles: Iterable[int]) -> None:
-        """As `Tracker.use`, wherever the buffers are."""
+        """Use buffers on whichever IPU they are (`Tracker.use`)."""
         for h in handles:
             self._each[h % len(self._each)].use((h // len(self._each),))
 
     def release(self, handles: Iterable[int]) -> None:
-        """As `Tracker.release`, wherever the buffers are."""
+        """Release buffers on whichever IPU they are (`Tracker.release`)."""
         for h in handles:
             self._each[h % len(self._each)].release((h // len(self._each),))
 
     def report(self, target: Target) -> Memory:
         """All IPUs after one another; buffers and their course are those of the fullest."""
-        found = [t.report(target) for t in self._each]
-        fullest = max(found, key=lambda m: m.max_tile_bytes)
+        reports = [t.report(target) for t in self._each]
+        fullest = max(reports, key=lambda m: m.max_tile_bytes)
         return replace(
             fullest,
             by_category={
-                name: np.concatenate([m.by_category[name] for m in found])
+                name: np.concatenate([m.by_category[name] for m in reports])
                 for name in fullest.by_category
             },
-            always_live=np.concatenate([m.always_live for m in found]),
-            interleaved=np.concatenate([m.only_interleaved for m in found]),
+            always_live=np.concatenate([m.always_live for m in reports]),
+            interleaved=np.concatenate([m.only_interleaved for m in reports]),
         )
 
 
@@ -221,9 +221,9 @@ def _thinned(
 
 def _largest(lifetimes: list[Lifetime], places: np.ndarray) -> tuple[Lifetime, ...]:
     """The largest ones that are live at any of these places of the timeline, by place."""
-    found = []
+    shown = []
     for x in lifetimes:
         first, end = (int(np.searchsorted(places, k)) for k in (x.first, x.end))
         if first < end:
-            found.append(replace(x, first=first, end=end))
-    return tuple(sorted(found, key=lambda x: -x.tile_bytes)[:MOST_LIFETIMES])
+            shown.append(replace(x, first=first, end=end))
+    return tuple(sorted(shown, key=lambda x: -x.tile_bytes)[:MOST_LIFETIMES])

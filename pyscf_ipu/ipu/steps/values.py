@@ -43,7 +43,7 @@ class Value:
         return self.unique or self.size
 
     def kept_place(self) -> Place | None:
-        """Its place, if the program put it on tiles; else None."""
+        """The place of a value, if the program put it on tiles; else None."""
         on_tiles = not self.view and self.constant is None and self.place.key[0] == "tiles"
         return self.place if on_tiles else None
 

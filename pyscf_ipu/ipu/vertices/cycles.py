@@ -134,14 +134,14 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
     name = eqn.primitive.name
     inner = opened(eqn)
     if inner is not None:
-        found = count(inner.jaxpr, known)
+        cost = count(inner.jaxpr, known)
         label = str(eqn.params.get("name", ""))  # of `jit`; other calls have none
         if not label.startswith(SUBROUTINE):
-            return found
+            return cost
         routine = label, _operations(inner.jaxpr)
         call = 1  # pointers and lengths, as an operation has them
-        routines = {routine: found.equations, **found.routines}
-        return replace(found, equations=call, routines=routines)
+        routines = {routine: cost.equations, **cost.routines}
+        return replace(cost, equations=call, routines=routines)
     if name == "scan":
         loop = scan_of(eqn)
         return count(loop.body.jaxpr, known[: loop.n_consts]).times(loop.length)
@@ -183,17 +183,17 @@ def _operations(jaxpr: Jaxpr) -> Operations:
     number: dict[Var, int] = {}
     for v in (*jaxpr.constvars, *jaxpr.invars):
         number[v] = len(number)
-    next_one, found = len(number), []
+    next_one, operations = len(number), []
     for eqn in jaxpr.eqns:
         operands = tuple(-1 if isinstance(x, Literal) else number[x] for x in eqn.invars)
         if eqn.primitive.name in VIEWS:
             number.update(dict.fromkeys(eqn.outvars, operands[0]))
             continue
         bodies = tuple(map(_operations, jaxprs_in_params(eqn.params)))
-        found.append((eqn.primitive.name, operands, bodies))
+        operations.append((eqn.primitive.name, operands, bodies))
         for v in eqn.outvars:
             number[v], next_one = next_one, next_one + 1
-    return tuple(found)
+    return tuple(operations)
 
 
 def multiply_adds(eqn: JaxprEqn) -> float:

@@ -30,8 +30,8 @@ def size(x: Var | Literal) -> int:
 
 def is_half(eqn: JaxprEqn) -> bool:
     """Whether an equation computes in float16: it reads that, and no other floating type."""
-    found = {aval(v).dtype for v in eqn.invars or eqn.outvars if hasattr(v.aval, "dtype")}
-    floating = {d for d in found if jnp.issubdtype(d, np.floating)}
+    dtypes = {aval(v).dtype for v in eqn.invars or eqn.outvars if hasattr(v.aval, "dtype")}
+    floating = {d for d in dtypes if jnp.issubdtype(d, np.floating)}
     return floating == {np.dtype(np.float16)}
 
 

@@ -89,9 +89,9 @@ def tables(closed: ClosedJaxpr) -> Iterator[object]:
             yield from tables(inner)
             continue
         for value in eqn.params.values():
-            for found in value if isinstance(value, tuple) else (value,):
-                if isinstance(found, ClosedJaxpr):
-                    yield from tables(found)
+            for jaxpr in value if isinstance(value, tuple) else (value,):
+                if isinstance(jaxpr, ClosedJaxpr):
+                    yield from tables(jaxpr)
 
 
 def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:
@@ -103,8 +103,8 @@ def _steps(jaxpr: Jaxpr, env: dict[Var, Shown]) -> Iterator[_Step]:
             # A call of its own each time: one jaxpr may be called more than once.
             local = dict(zip(inner.jaxpr.invars, shown, strict=True))
             yield from _steps(inner.jaxpr, local)
-            found = [_shown(x, local) for x in inner.jaxpr.outvars]
-            env.update(zip(eqn.outvars, found, strict=True))
+            results = [_shown(x, local) for x in inner.jaxpr.outvars]
+            env.update(zip(eqn.outvars, results, strict=True))
         elif eqn.primitive.name in FREE:
             env.update(dict.fromkeys(eqn.outvars, frozenset().union(*shown)))
         else:

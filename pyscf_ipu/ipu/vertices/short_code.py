@@ -13,7 +13,7 @@ from pyscf_ipu.tiles import subroutine
 
 
 def clenshaw_loop(coefficients: tuple[float, ...], twice: Lanes) -> tuple[Lanes, Lanes]:
-    """As `numerics.boys.clenshaw`, one turn of a loop for each coefficient."""
+    """Sum like `numerics.boys.clenshaw`, with one turn of a loop for each coefficient."""
 
     def turn(sums: tuple[Array, Array], c: Array) -> tuple[tuple[Array, Array], None]:
         b1, b2 = sums

@@ -67,8 +67,8 @@ def _evaluate(
     counts: Counts = {}
     for i, eqn in enumerate(jaxpr.eqns):
         operands = [x.val if isinstance(x, Literal) else values[x] for x in eqn.invars]
-        outs, found = _equation(eqn, operands, (*path, i))
-        counts |= found
+        outs, within = _equation(eqn, operands, (*path, i))
+        counts |= within
         values |= dict(zip(eqn.outvars, outs, strict=True))
     return [x.val if isinstance(x, Literal) else values[x] for x in jaxpr.outvars], counts
 
@@ -99,20 +99,22 @@ def _while(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[obje
     of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
 
     def asked(carry: tuple[object, ...]) -> tuple[Array, Counts]:
-        (go_on,), found = _evaluate(test.jaxpr, test.consts, (*of_cond, *carry), path=(*path, TEST))
-        return jnp.asarray(go_on), found
+        (go_on,), within = _evaluate(
+            test.jaxpr, test.consts, (*of_cond, *carry), path=(*path, TEST)
+        )
+        return jnp.asarray(go_on), within
 
     def step(state: Turn) -> Turn:
         carry, trips, _, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path=path)
+        outs, within = _evaluate(body.jaxpr, body.consts, (*of_body, *carry), path=path)
         go_on, more = asked(tuple(outs))
-        return tuple(outs), trips + 1, go_on, _added(inner, found | more)
+        return tuple(outs), trips + 1, go_on, _added(inner, within | more)
 
     # The test runs once more than the body, so it is asked at the end of a turn.
     carry = tuple(operands[n_cond + n_body :])
-    go_on, found = asked(carry)
+    go_on, within = asked(carry)
     here = _zeros(s for s in sites_of_while(eqn, path) if s != path)
-    start = carry, jnp.zeros((), jnp.int32), go_on, _added(here, found)
+    start = carry, jnp.zeros((), jnp.int32), go_on, _added(here, within)
     outs, trips, _, inner = lax.while_loop(lambda state: state[2], step, start)
     return list(outs), {path: trips} | inner
 
@@ -131,13 +133,13 @@ def _sharded(
     """The counts of the first device; those of all are the same but for data."""
 
     def run(*args: object) -> tuple[tuple[object, ...], Counts]:
-        outs, found = _evaluate(body.jaxpr, body.consts, args, path=path)
-        return tuple(outs), found
+        outs, within = _evaluate(body.jaxpr, body.consts, args, path=path)
+        return tuple(outs), within
 
     into, outof = (tuple(parameter(eqn, tuple, f"{of}_specs")) for of in ("in", "out"))
     specs = {"in_specs": into, "out_specs": (outof, PartitionSpec())}
-    outs, found = jax.shard_map(run, mesh=mesh_of(eqn), check_vma=False, **specs)(*operands)
-    return list(outs), found
+    outs, within = jax.shard_map(run, mesh=mesh_of(eqn), check_vma=False, **specs)(*operands)
+    return list(outs), within
 
 
 def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[object], Counts]:
@@ -146,8 +148,8 @@ def _scan(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[objec
 
     def step(state: State, x: tuple[object, ...]) -> tuple[State, tuple[object, ...]]:
         carry, inner = state
-        outs, found = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path=path)
-        return (tuple(outs[:n_carry]), _added(inner, found)), tuple(outs[n_carry:])
+        outs, within = _evaluate(body.jaxpr, body.consts, (*consts, *carry, *x), path=path)
+        return (tuple(outs[:n_carry]), _added(inner, within)), tuple(outs[n_carry:])
 
     start = (tuple(carry), _zeros(sites(body.jaxpr, path)))
     rows = tuple(operands[n_consts + n_carry :])
@@ -161,14 +163,14 @@ def _cond(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[objec
 
     def taken(k: int) -> Callable[..., State]:
         def run(*args: Array) -> State:
-            outs, found = _evaluate(branches[k].jaxpr, branches[k].consts, args, path=(*path, k))
-            return tuple(outs), _zeros(iter(every)) | found | {(*path, k): jnp.ones((), jnp.int32)}
+            outs, within = _evaluate(branches[k].jaxpr, branches[k].consts, args, path=(*path, k))
+            return tuple(outs), _zeros(iter(every)) | within | {(*path, k): jnp.ones((), jnp.int32)}
 
         return run
 
     chosen = [taken(k) for k in range(len(branches))]
-    outs, found = lax.switch(operands[0], chosen, *operands[1:])
-    return list(outs), found
+    outs, within = lax.switch(operands[0], chosen, *operands[1:])
+    return list(outs), within
 
 
 def run_counts(closed: ClosedJaxpr, quick: bool = False) -> Callable[..., dict[Path, int]]:

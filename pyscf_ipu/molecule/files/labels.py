@@ -53,10 +53,10 @@ def atomic_numbers(
         if not numbers[label]:
             names.append(label)
             numbers[label] = _KNOWN.get(_letters(label).capitalize(), 0)
-    found = np.array([numbers[label] for label in labels], dtype=np.int64)
+    atoms = np.array([numbers[label] for label in labels], dtype=np.int64)
     if names:
-        _check_names(names, labels, found, angstrom=angstrom)
-    return found
+        _check_names(names, labels, atoms, angstrom=angstrom)
+    return atoms
 
 
 def _number(label: str) -> int:

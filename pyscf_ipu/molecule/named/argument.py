@@ -42,12 +42,12 @@ def find_molecule(text: str, charge: int | None = None, seed: int = 0) -> Molecu
         raise _not_understood(text)
     smiles = published.smiles(text)
     try:
-        found = Molecule.from_smiles(smiles or text, seed=seed)
+        molecule = Molecule.from_smiles(smiles or text, seed=seed)
     except InvalidMolecule as error:
         if "cannot be read" not in str(error):
             raise
         raise _not_understood(text) from error
-    return _with_charge(found, charge, text)
+    return _with_charge(molecule, charge, text)
 
 
 def _not_understood(text: str) -> InvalidMolecule:

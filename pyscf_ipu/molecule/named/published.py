@@ -65,10 +65,10 @@ def geometry(name: str) -> str | None:
     plain = name.strip().lower()
     if plain == "c20":
         return C20
-    found = re.fullmatch(r"c_(\d+)", plain)
-    if not found:
+    match = re.fullmatch(r"c_(\d+)", plain)
+    if not match:
         return None
-    n = int(found[1])
+    n = int(match[1])
     if not 1 <= n <= MOST_CARBONS:
         raise InvalidMolecule(f"{name}: a row of carbons has 1 to {MOST_CARBONS} of them")
     return "; ".join(f"C 0 0 {i}" for i in range(n))

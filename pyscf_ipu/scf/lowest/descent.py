@@ -150,10 +150,10 @@ def _ahead(
         allowed=allowed,
         stationary=stationary,
     )
-    found = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
-    positive = (found.eigenvalue > found.error) | (found.error < abs(UNSTABLE_HARTREE))
-    minimum = stationary & (found.eigenvalue > UNSTABLE_HARTREE) & positive
-    radius, x = _within(found, state.radius, stationary)
+    rotation = lowest_rotation(problem.response(density_of(orbitals, n_occupied)), field)
+    positive = (rotation.eigenvalue > rotation.error) | (rotation.error < abs(UNSTABLE_HARTREE))
+    minimum = stationary & (rotation.eigenvalue > UNSTABLE_HARTREE) & positive
+    radius, x = _within(rotation, state.radius, stationary)
     turned = product(orbitals, jnp.eye(n, dtype=dtype) + x - x.T)
     for _ in range(2):
         turned = reorthonormalise(turned, problem.overlap)
@@ -163,8 +163,8 @@ def _ahead(
         radius=radius,
         steps=state.steps + (~minimum).astype(jnp.int32),
         minimum=minimum,
-        eigenvalue=found.eigenvalue,
-        sound=state.sound & jnp.isfinite(found.eigenvalue) & jnp.isfinite(state.energy.hi),
+        eigenvalue=rotation.eigenvalue,
+        sound=state.sound & jnp.isfinite(rotation.eigenvalue) & jnp.isfinite(state.energy.hi),
     )
 
 
@@ -181,15 +181,15 @@ def _moved(problem: Problem, state: _State, n_occupied: Count, tolerance: Precis
     return state._replace(orbitals=at[0], matrix=at[1], energy=at[2], radius=radius)
 
 
-def _within(found: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatNN]:
+def _within(rotation: Rotation, radius: Scalar, stationary: Flag) -> tuple[Scalar, FloatNN]:
     """The step and its length: at most the radius, and all of it at a stationary field."""
-    there = length(found.vector)
+    there = length(rotation.vector)
     wanted = jnp.where(stationary, radius, jnp.minimum(radius, there))
-    return wanted, found.vector * (wanted / jnp.maximum(there, jnp.finfo(there.dtype).tiny))
+    return wanted, rotation.vector * (wanted / jnp.maximum(there, jnp.finfo(there.dtype).tiny))
 
 
 def _semicanonical(orbitals: FloatNN, matrix: FloatNN, occupied: Bool[Array, " N"]) -> FloatNN:
-    """The same occupied and empty spaces, with a Fock matrix that is diagonal within each."""
+    """Rotate occupied and empty orbitals until the Fock matrix is diagonal within each space."""
     fock = similar(matrix, orbitals)
     same = occupied[:, None] == occupied[None]
     lowered = jnp.diag(jnp.where(occupied, -OCCUPIED_BELOW, 0.0).astype(fock.dtype))

@@ -26,7 +26,7 @@ Response = Callable[[FloatNN], FloatNN]
 
 PRODUCTS = 12
 """Response products at most; 4 to 12 are needed."""
-SURE_HARTREE = 0.015
+RESIDUAL_HARTREE = 0.015
 """Error of an eigenvector that is good enough if its eigenvalue is positive by more than that."""
 UNSTABLE_HARTREE = -3e-4
 """An eigenvalue below this is a way down.  Rounding makes a zero one this small at the most; it is
@@ -50,7 +50,7 @@ class Field(NamedTuple):
 
 
 class Rotation(NamedTuple):
-    """What the search found."""
+    """The lowest rotation, as far as the search went."""
 
     eigenvalue: Scalar  # lowest of A + B (augmented by g, unless stationary), Hartree
     vector: FloatNN  # the step; of length 1 at a stationary field
@@ -61,7 +61,7 @@ class Rotation(NamedTuple):
 class _Search(NamedTuple):
     rotations: Float[Array, "m N N"]  # orthonormal; zero where there is none yet
     images: Float[Array, "m N N"]  # A + B times these
-    found: Rotation
+    rotation: Rotation
     following: FloatNN
 
 
@@ -89,15 +89,15 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         return jnp.where(allowed, gaps * x + similar(change, orbitals), 0.0)
 
     def unfinished(search: _Search) -> Flag:
-        value, error = search.found.eigenvalue, search.found.error
-        stable = (value > error) & (error < SURE_HARTREE)
+        value, error = search.rotation.eigenvalue, search.rotation.error
+        stable = (value > error) & (error < RESIDUAL_HARTREE)
         unstable = (value < 2.0 * UNSTABLE_HARTREE) & (error < jnp.abs(value))
         exact = error < 0.1 * abs(UNSTABLE_HARTREE)
         enough = jnp.where(stationary, stable | unstable | exact, error < 0.1 * slope)
-        return (search.found.products < PRODUCTS) & ~enough
+        return (search.rotation.products < PRODUCTS) & ~enough
 
     def step(search: _Search) -> _Search:
-        place = search.found.products
+        place = search.rotation.products
         x = _orthogonal(search.following, search.rotations)
         rotations = search.rotations.at[place].set(x)
         images = search.images.at[place].set(hessian(x))
@@ -110,8 +110,8 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
         away = gaps - value
         following = residual / jnp.where(jnp.abs(away) < SMALLEST_GAP, SMALLEST_GAP, away)
         scale = 1.0 / jnp.where(stationary, 1.0, jnp.maximum(share, SMALLEST_SHARE))
-        found = Rotation(value, scale * x, scale * length(residual), products=place + 1)
-        return _Search(rotations, images, found, following=following)
+        rotation = Rotation(value, scale * x, scale * length(residual), products=place + 1)
+        return _Search(rotations, images, rotation, following=following)
 
     downhill = gradient / jnp.maximum(gaps, SMALLEST_GAP)
     mixture = jnp.asarray(_mixture(n), dtype) / jnp.maximum(gaps, SMALLEST_GAP) ** 2
@@ -120,7 +120,7 @@ def lowest_rotation(response: Response, field: Field) -> Rotation:
     first = jnp.where(stationary, mixture, downhill - some * mixture)
     none, never = jnp.zeros((PRODUCTS, n, n), dtype), jnp.full((), jnp.inf, dtype)
     nothing = Rotation(never, jnp.zeros((n, n), dtype), never, products=jnp.zeros((), jnp.int32))
-    return lax.while_loop(unfinished, step, _Search(none, none, nothing, following=first)).found
+    return lax.while_loop(unfinished, step, _Search(none, none, nothing, following=first)).rotation
 
 
 def _lowest(
@@ -147,7 +147,7 @@ def _lowest(
 
 
 def _orthogonal(x: FloatNN, others: Float[Array, "m N N"]) -> FloatNN:
-    """Of length 1 and orthogonal to the others; twice, since rounding leaves some at first."""
+    """Make x orthogonal to the others, of length 1; twice, since rounding leaves some at first."""
     for _ in range(2):
         shares = jnp.einsum("mab,ab->m", others, x, precision="highest")
         x = x - jnp.tensordot(shares, others, 1, precision="highest")

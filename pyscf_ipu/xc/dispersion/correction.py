@@ -67,8 +67,8 @@ def correction(
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
     with ONE_AT_A_TIME:
-        found = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
-    return Correction(float(found["energy"]), -np.asarray(found["gradient"]))
+        terms = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
+    return Correction(float(terms["energy"]), -np.asarray(terms["gradient"]))
 
 
 def _dftd3(numbers: np.ndarray, positions: np.ndarray, kind: Dispersion) -> dict[str, np.ndarray]:

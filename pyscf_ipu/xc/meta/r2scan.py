@@ -112,7 +112,7 @@ def _single(v: Variables) -> Float[Array, "*grid"]:
 
 
 def _single_slope(v: Variables) -> Float[Array, "*grid"]:
-    """Its derivative by r_s."""
+    """The derivative by r_s."""
     root = jnp.sqrt(v.rs)
     below = 1 + root * (B2 + root * B3)
     return B1 * (0.5 * B2 / root + B3) / (below * below)

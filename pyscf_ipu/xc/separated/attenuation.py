@@ -51,7 +51,7 @@ def _series(u: Float[Array, "*grid"]) -> Float[Array, "*grid"]:
 
 
 def _coefficient(n: int) -> float:
-    """Of u^n."""
+    """The coefficient of u^n."""
     sign = (-1) ** n
     error = 2 * sign / (math.factorial(n) * (2 * n + 1))
     # (e^-u - 1) / u and (1 - u - e^-u) / (2 u^2), each without its term that cancels

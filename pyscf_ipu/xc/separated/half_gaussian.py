@@ -45,9 +45,9 @@ def _moments_jvp(count, primals, tangents):
     (x,), (dx,) = primals, tangents
     all_of_them = half_gaussian_moments(x, count + 2)
     step = dx / x
-    found = all_of_them[:count]
-    slopes = (0.5 * i * s - all_of_them[i + 1] for i, s in enumerate(found, start=1))
-    return found, tuple(slope * step for slope in slopes)
+    moments = all_of_them[:count]
+    slopes = (0.5 * i * s - all_of_them[i + 1] for i, s in enumerate(moments, start=1))
+    return moments, tuple(slope * step for slope in slopes)
 
 
 def scaled_complement(x: Float[Array, "*grid"]) -> Float[Array, "*grid"]:

@@ -61,7 +61,7 @@ class Dispersion:
 
     @property
     def parameters(self) -> Parameters:
-        """Its numbers."""
+        """The numbers of the correction."""
         return METHODS[self.method].parameters[self.functional]
 
     @property

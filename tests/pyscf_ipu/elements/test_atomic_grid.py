@@ -13,8 +13,8 @@ from pyscf_ipu.elements.atomic_grid import (
     Grid,
     atomic_grid,
     bragg_adjust,
+    coarse_grid,
     near_order,
-    rough_grid,
 )
 from pyscf_ipu.grid.becke import Cells, becke_weights
 from pyscf_ipu.numerics.two_words import Pair
@@ -213,8 +213,8 @@ def test_radial_points_and_spheres(pruned):
 
 
 @pytest.mark.parametrize(("size", "share"), [(0, 0.09), (1, 0.11), (3, 0.06), ((75, 302), 0.06)])
-def test_a_rough_grid_has_a_tenth_of_the_points_or_less(size, share):
-    few = rough_grid(Grid(size))
+def test_a_coarse_grid_has_a_tenth_of_the_points_or_less(size, share):
+    few = coarse_grid(Grid(size))
     for number in (1, 6, 17):
         points = len(atomic_grid(number, few))
         assert points < 2 * share * len(atomic_grid(number, Grid(size)))

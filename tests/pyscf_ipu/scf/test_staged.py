@@ -1,4 +1,4 @@
-"""An SCF whose dear part is mostly rough: the same end, and few evaluations of that part."""
+"""An SCF whose costly part is mostly coarse: the same end, and few evaluations of that part."""
 
 import functools
 from typing import NamedTuple
@@ -27,10 +27,10 @@ def x64():
 
 class Parts(NamedTuple):
     core: Pair
-    dear: Pair
+    costly: Pair
 
     def total(self):
-        return Pair(self.core.hi + self.dear.hi, self.core.lo + self.dear.lo)
+        return Pair(self.core.hi + self.costly.hi, self.core.lo + self.costly.lo)
 
 
 def one_word(x):
@@ -47,22 +47,22 @@ def staged(counted, slope, offset):
         zero = jnp.zeros(())
         return core, Parts(one_word(jnp.sum(density * core)), Pair(zero, zero))
 
-    def dear(density):
+    def costly(density):
         jax.debug.callback(lambda: counted.append(1))
         own = jnp.diag(density)
         return one_word(0.5 * REPULSION * jnp.sum(own * own)), REPULSION * jnp.diag(own)
 
-    def rough(density):
+    def coarse(density):
         own = jnp.diag(density)
         energy = 0.5 * slope * REPULSION * jnp.sum(own * own) + jnp.sum(wrong * own)
         return one_word(energy), slope * REPULSION * jnp.diag(own) + jnp.diag(wrong)
 
-    return Staged(common, dear, rough, lambda terms, energy: terms._replace(dear=energy))
+    return Staged(common, costly, coarse, lambda terms, energy: terms._replace(costly=energy))
 
 
 @functools.cache
 def solve(how, slope=1.05, offset=0.1):
-    """(run, how often the dear part was computed), on two grids, on the full one, or plainly."""
+    """(run, how often the costly part was computed), on two grids, on the full one, or plainly."""
     counted = []
     fock = staged(counted, slope, offset)
     overlap = jnp.asarray(np.eye(N) + 0.15 * (np.eye(N, k=1) + np.eye(N, k=-1)))
@@ -92,7 +92,7 @@ def test_a_loop_on_the_full_grid_is_the_plain_one():
     np.testing.assert_allclose(run.density, plain.density, atol=1e-12)
 
 
-def test_a_rough_part_that_knows_nothing_only_costs_time():
+def test_a_coarse_part_that_knows_nothing_only_costs_time():
     """Its answer has the wrong sign: in the end all points are asked in every cycle."""
     (plain, _), (run, count) = solve("plain"), solve("staged", slope=-1.0, offset=2.0)
     assert bool(run.converged)

@@ -35,10 +35,10 @@ def test_forces_need_an_scf_that_ends_when_they_are_right():
             Settings(accuracy=name).check_forces()
 
 
-def test_cycles_are_rough_where_there_is_a_grid_and_an_end():
-    assert Settings().has_rough_cycles
+def test_cycles_are_coarse_where_there_is_a_grid_and_an_end():
+    assert Settings().has_coarse_cycles
     for level in ({"xc": "hf"}, {"fixed_cycles": 20}, {"first_cycles": "full"}):
-        assert not Settings(**level).check().has_rough_cycles
+        assert not Settings(**level).check().has_coarse_cycles
 
 
 def test_the_default_grid_is_pyscf_s():

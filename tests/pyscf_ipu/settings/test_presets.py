@@ -7,7 +7,7 @@ import pytest
 import pyscf_ipu as pi
 from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.settings import PRESETS, preset
-from pyscf_ipu.settings.without_preset import WITHOUT_PRESET
+from pyscf_ipu.settings.presets import WITHOUT_PRESET
 from pyscf_ipu.solver.platform import size_limit
 from pyscf_ipu.xc.registry import functional
 

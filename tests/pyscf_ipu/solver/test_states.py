@@ -9,7 +9,7 @@ from pyscf import dft
 
 from pyscf_ipu import Molecule, rks
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, HARTREE_TO_EV
-from pyscf_ipu.scf.cycle import OWN_DENSITY
+from pyscf_ipu.scf.cycle import AUFBAU_ERROR
 
 pytestmark = pytest.mark.slow
 F2, H2 = [9, 9], [1, 1]
@@ -40,7 +40,7 @@ def test_torn_bonds(precision):
             continue
         occupied = found.mo_coeff[i][:, : molecules[i].n_electrons // 2]
         own = 2 * occupied @ occupied.T
-        assert np.abs(found.density_matrix[i] - own).max() < OWN_DENSITY
+        assert np.abs(found.density_matrix[i] - own).max() < AUFBAU_ERROR
         above = found.energy[i] - best_energy(tuple(numbers), angstrom)
         assert above * HARTREE_TO_EV < 0.01
         assert np.abs(found.dipole[i]).max() < 0.1

@@ -123,12 +123,12 @@ def family_plan(
     if n_tiles < 1 or workers < 1:
         raise ValueError(f"{n_tiles} tiles of {workers} workers: a plan needs one of each or more")
     layout = layout_of(shape)
-    found = _enumerate(shape)
-    kinds = [_kinds(layout, groups) for groups, _ in found]
-    how = best_cuts(kinds, [len(s) for _, s in found], n_tiles, workers=workers, scratch=scratch)
+    families = _enumerate(shape)
+    kinds = [_kinds(layout, groups) for groups, _ in families]
+    how = best_cuts(kinds, [len(s) for _, s in families], n_tiles, workers=workers, scratch=scratch)
     classes = [
         _class(layout, groups, shells, how=how, number=c)
-        for c, (groups, shells) in enumerate(found)
+        for c, (groups, shells) in enumerate(families)
     ]
     return FamilyPlan(layout, tuple(classes), n_tiles, workers=workers)
 
@@ -174,7 +174,7 @@ def _class(
 @functools.lru_cache(maxsize=8)
 def _enumerate(shape: Shape) -> list[tuple[tuple[int, int, int, int], np.ndarray]]:
     """All families by the groups of their shells: shells [F, 4], descending by (group, shell)."""
-    found = []
+    families = []
     sizes = [g.n_shells for g in layout_of(shape).groups]
     for a, b, c, d in itertools.combinations_with_replacement(reversed(range(len(sizes))), 4):
         parts = []
@@ -184,8 +184,8 @@ def _enumerate(shape: Shape) -> list[tuple[tuple[int, int, int, int], np.ndarray
             parts.append(np.array(list(chosen), np.int32))
         index = np.indices([len(p) for p in parts]).reshape(len(parts), -1)
         shells = np.concatenate([p[i] for p, i in zip(parts, index, strict=True)], axis=1)
-        found.append(((a, b, c, d), shells))
-    return found
+        families.append(((a, b, c, d), shells))
+    return families
 
 
 def _places(

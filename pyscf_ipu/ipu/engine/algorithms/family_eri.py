@@ -111,13 +111,13 @@ def family_repulsion(
                 # Behind the turn before: otherwise the memory of all turns is there at once.
                 blocks, out = jax.lax.optimization_barrier((blocks, out))
                 blocks = streaming_load(blocks)
-            found = [
+            computed = [
                 _product(plan, c, x, padded=padded) for c, x in zip(classes, blocks, strict=True)
             ]
-            values = jnp.concatenate([y.array.ravel() for y, _ in found])
+            values = jnp.concatenate([y.array.ravel() for y, _ in computed])
             places = np.concatenate([c.element.ravel() for c in classes])
             out = out.at[places].add(values, mode="drop")
-            energies += [e.array for _, e in found]
+            energies += [e.array for _, e in computed]
         hi, lo = jnp.concatenate(energies).T
         return out, tile_total(Pair(hi, lo))
 

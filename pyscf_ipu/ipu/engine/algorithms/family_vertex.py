@@ -118,8 +118,8 @@ def family_eri_vertex(
     shapes = [(m, *(f[x] for x in (*bra, *ket))) for bra, ket in PAIRINGS]
 
     def blocks(of: Interaction) -> list[Array]:
-        found = _three_quartets(groups, sides, of)
-        return [b.reshape(s) for b, s in zip(found, shapes, strict=True)]
+        quartets = _three_quartets(groups, sides, of)
+        return [b.reshape(s) for b, s in zip(quartets, shapes, strict=True)]
 
     mixed = coulomb = blocks(COULOMB)
     if exchange.long_range:
@@ -136,14 +136,14 @@ def _six_sides(groups: Groups, shells: list[Shells]) -> dict[tuple[int, int], Si
     for x, y in PAIRS:
         key = groups[x].kind, groups[y].kind, *(_depth(shells[z]) for z in (x, y))
         alike.setdefault(key, []).append((x, y))
-    found = {}
+    by_pair = {}
     for pairs in alike.values():
         x, y = pairs[0]
         a, b = (_stacked([shells[pair[z]] for pair in pairs]) for z in (0, 1))
         make = subroutine(pair_side, group_a=groups[x], group_b=groups[y])
         side = make(a=a, b=b)
-        found |= dict(zip(pairs, _unstacked(side, len(pairs)), strict=True))
-    return found
+        by_pair |= dict(zip(pairs, _unstacked(side, len(pairs)), strict=True))
+    return by_pair
 
 
 def _depth(shells: Shells) -> int:
@@ -174,7 +174,7 @@ def _three_quartets(
     alike: dict[tuple[SideShape, SideShape], list[int]] = {}
     for t, (bra, ket) in enumerate(PAIRINGS):
         alike.setdefault(oriented(shapes[bra], shapes[ket]), []).append(t)
-    found: dict[int, Array] = {}
+    by_type: dict[int, Array] = {}
     for (first, second), which in alike.items():
         turned = [shapes[PAIRINGS[t][0]] != first for t in which]
         pairs = [
@@ -185,8 +185,8 @@ def _three_quartets(
         make = subroutine(quartets, **orders, of=of)
         blocks = jnp.split(make(bra=one, ket=other), len(which))
         for t, x, block in zip(which, turned, blocks, strict=True):
-            found[t] = block.swapaxes(1, 2) if x else block
-    return [found[t] for t in range(3)]
+            by_type[t] = block.swapaxes(1, 2) if x else block
+    return [by_type[t] for t in range(3)]
 
 
 def _concatenated(sides: list[Side]) -> Side:

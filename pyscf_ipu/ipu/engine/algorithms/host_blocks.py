@@ -20,7 +20,7 @@ from pyscf_ipu.tiles import TileShardedArray, tile_put_sharded
 def host_supermatrix(
     families: FamilyPlan, atoms: Atoms, exchange: Interaction
 ) -> tuple[TileShardedArray, ...]:
-    """As `family_eri.family_supermatrix`, looked up in the supermatrix of the atoms' plan.
+    """Look the blocks of `family_eri.family_supermatrix` up in the supermatrix of the atoms' plan.
 
     Elements at places without an AO pair are zero; nothing reads them.
     """
@@ -40,8 +40,10 @@ def _class_blocks(
         bra = jnp.asarray(parts[2 * t])[..., :, None]
         ket = jnp.asarray(parts[2 * t + 1])[..., None, :]
         high, low = jnp.maximum(bra, ket), jnp.minimum(bra, ket)
-        found = half.at[high, low].get(mode="fill", fill_value=0)
-        found = jnp.where(high == low, 2 * found, found)  # the half of G has half its diagonal
-        blocks.append(found.reshape(*c.element.shape[:2], -1))
+        elements = half.at[high, low].get(mode="fill", fill_value=0)
+        elements = jnp.where(
+            high == low, 2 * elements, elements
+        )  # the half of G has half its diagonal
+        blocks.append(elements.reshape(*c.element.shape[:2], -1))
     weight = jnp.asarray(c.weight, half.dtype)
     return tile_put_sharded(jnp.stack(blocks, axis=2) * weight[..., None], c.tiles)

@@ -185,10 +185,10 @@ def _sweep(columns: TileShardedArray) -> Round:
 
     def one_round(state: Round, _: None) -> tuple[Round, None]:
         columns, seen = state
-        found = tile_map(products, columns, name="jacobi_rotations", together=True)
+        rotations = tile_map(products, columns, name="jacobi_rotations", together=True)
         # Between the workers of one tile, so that nothing is sent; in one order for all of them,
         # because their angles must agree to the last bit.
-        sums = [tile_gather(found, first + k, columns.tiles) for k in range(WORKERS)]
+        sums = [tile_gather(rotations, first + k, columns.tiles) for k in range(WORKERS)]
         columns, seen = tile_map(rotate, columns, seen, *sums, name="jacobi_update", together=True)
         rows = columns.array.reshape(2 * workers, part)[moved]
         return (tile_put_sharded(rows.reshape(columns.shape), columns.tiles), seen), None

@@ -78,7 +78,7 @@ class _Measured(NamedTuple):
 
 
 class _State(NamedTuple):
-    found: _Measured
+    measured: _Measured
     left: Scalar  # the largest; at first infinite, so that there is a step
     steps: Count
 
@@ -106,20 +106,20 @@ def all_pairs_eigh(
         return (state.left > 1.0) & (state.steps < MAX_STEPS)
 
     def step(state: _State) -> _State:
-        found = _measured(elements, matrix, _turned(elements, state.found), limit=limit)
-        return _State(found, jnp.max(found.left.array), state.steps + 1)
+        measured = _measured(elements, matrix, _turned(elements, state.measured), limit=limit)
+        return _State(measured, jnp.max(measured.left.array), state.steps + 1)
 
     measured = _measured(elements, matrix, start, limit=limit)
     first = _State(measured, jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32))
     end = lax.while_loop(unfinished, step, first)
-    found, ends = end.found, end.left <= 1.0  # false for NaN
-    correction = 1.5 * jnp.eye(n, dtype=dtype) - 0.5 * found.metric
-    vectors = product(found.columns, correction)
+    measured, ends = end.measured, end.left <= 1.0  # false for NaN
+    correction = 1.5 * jnp.eye(n, dtype=dtype) - 0.5 * measured.metric
+    vectors = product(measured.columns, correction)
 
     def swept() -> tuple[FloatN, FloatNN]:
         return jacobi_eigh(matrix, start, tolerance=limit)[:2]
 
-    levels = found.diagonal * (2.0 - _diagonal(found.metric))
+    levels = measured.diagonal * (2.0 - _diagonal(measured.metric))
     values, vectors = lax.cond(ends, lambda: (levels, vectors), swept)
     return *_ascending(elements, values, vectors), end.steps
 
@@ -192,15 +192,15 @@ def _tangents(
     return jnp.where(gap < 0, -worth, worth), worth * worth, left
 
 
-def _turned(elements: _Elements, found: _Measured) -> FloatNN:
+def _turned(elements: _Elements, measured: _Measured) -> FloatNN:
     """X (exp(K) + R / 2)."""
-    n, dtype = len(found.columns), found.columns.dtype
+    n, dtype = len(measured.columns), measured.columns.dtype
     tiles, place, _, rows, side = elements
-    lengths = jnp.sum(_matrix(found.squares, n), axis=1)
+    lengths = jnp.sum(_matrix(measured.squares, n), axis=1)
     bound = min(ROW, ROOT / n**0.5) ** 2
     angles = tile_map(
         partial(_shortened, bound),
-        found.tangents,
+        measured.tangents,
         tile_gather(lengths, rows, tiles),
         name="pair_angles",
         together=True,
@@ -208,7 +208,7 @@ def _turned(elements: _Elements, found: _Measured) -> FloatNN:
     k = _matrix(angles, n)
     square = product(k, k)
     higher = product(jnp.concatenate([k, square]), square)
-    parts = (square, higher[:n], higher[n:], found.metric)
+    parts = (square, higher[:n], higher[n:], measured.metric)
     rotation = tile_map(
         _exponential,
         angles,
@@ -217,7 +217,7 @@ def _turned(elements: _Elements, found: _Measured) -> FloatNN:
         name="pair_rotations",
         together=True,
     )
-    return product(found.columns, _matrix(rotation, n))
+    return product(measured.columns, _matrix(rotation, n))
 
 
 def _shortened(bound: float, tangents: Array, lengths: Array) -> Array:

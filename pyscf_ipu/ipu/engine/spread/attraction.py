@@ -29,7 +29,7 @@ from pyscf_ipu.tiles.array import WORKERS
 def spread_attraction(
     n_tiles: int, atoms: Atoms, strips: tuple[StripData, ...]
 ) -> tuple[FloatSnf, ...]:
-    """As `one_electron.attraction`, of every pair class, on tiles 1 to `n_tiles` - 1."""
+    """Compute `one_electron.attraction` of every pair class on tiles 1 to `n_tiles` - 1."""
     chunks = [plan.atom.size for plan in atoms.plan.strips]
     nuclei = len(atoms.charge)
     each = -(-sum(chunks) * nuclei // (WORKERS * (n_tiles - 1)))  # of a vertex
@@ -47,10 +47,10 @@ def spread_attraction(
         jnp.einsum(
             "sbcfh,sbhc->sbf",
             data.hermite,
-            found.reshape(*plan.atom.shape, *found.shape[-2:]),
+            total.reshape(*plan.atom.shape, *total.shape[-2:]),
             precision="highest",
         )
-        for plan, data, found in zip(atoms.plan.strips, strips, sums, strict=True)
+        for plan, data, total in zip(atoms.plan.strips, strips, sums, strict=True)
     )
 
 
@@ -117,8 +117,8 @@ def _over_groups(
     source = source * h + (row % h)[:, None]
     tiles = dealt(on, len(row), first)
     words = (tile_gather(x.array.reshape(vertices * h, c), source, tiles) for x in parts)
-    found = tile_map(_group_sum, *words, name="nuclear_sum", together=True)
-    return found.array.reshape(chunks, h, c)
+    sums = tile_map(_group_sum, *words, name="nuclear_sum", together=True)
+    return sums.array.reshape(chunks, h, c)
 
 
 def _group_sum(hi: Array, lo: Array) -> Array:

@@ -39,7 +39,7 @@ def strip_rows(n: int) -> int:
 
 
 def spread_products() -> GridProducts:
-    """Those of `grid.xc_matrix`, priced in strips; the kinetic energy density's are not cut."""
+    """The products of `grid.xc_matrix` in strips; the kinetic energy density is not cut."""
     return PORTABLE._replace(
         density=partial(_priced, xc_density, strips_density),
         potential=partial(_priced, xc_potential, strips_potential),
@@ -54,15 +54,15 @@ def _priced(whole: Step, strips: Step, ao: AoBlocks, other: Array) -> Array:
 
 
 def strips_density(ao: AoBlocks, density: FloatNN) -> FloatTDG:
-    """As `xc_matrix.xc_density`."""
+    """Compute `xc_matrix.xc_density` in strips."""
     tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
     own = tile_put_sharded(ao.values, tiles)
-    found: list[TileShardedArray] = []
+    densities: list[TileShardedArray] = []
     for first in range(0, n, strip_rows(n)):
         rows = tile_put_replicated(density[first : first + strip_rows(n)], tiles)
         vertex = partial(_add_density, first)
-        found = [tile_map(vertex, own, rows, *found, name="xc_density", shared=True)]
-    return found[0].array
+        densities = [tile_map(vertex, own, rows, *densities, name="xc_density", shared=True)]
+    return densities[0].array
 
 
 def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
@@ -72,7 +72,7 @@ def _add_density(first: int, ao: Array, rows: Array, *before: Array) -> Array:
 
 
 def strips_potential(ao: AoBlocks, factors: FloatTDG) -> FloatNN:
-    """As `xc_matrix.xc_potential`."""
+    """Compute `xc_matrix.xc_potential` in strips."""
     tiles, n = range(ao.values.shape[0]), ao.values.shape[2]
     given = tile_put_sharded(ao.values, tiles), tile_put_sharded(factors, tiles)
     strips = []

@@ -23,18 +23,18 @@ from pyscf_ipu.tiles.array import WORKERS
 
 
 def spread_pairs(n_tiles: int, atoms: Atoms) -> tuple[tuple[PairData, ...], ...]:
-    """As `strips.paired`, on tiles 1 to `n_tiles` - 1."""
+    """Compute `strips.paired` on tiles 1 to `n_tiles` - 1."""
     groups = atoms.layout.groups
     members = [m for s in atoms.plan.strips for m in s.pair_class.members]
     total = sum(_primitive_pairs(m, groups) for m in members)
     each = -(-total // (WORKERS * (n_tiles - 1)))  # of a vertex
-    found, first = [], 0
+    by_member, first = [], 0
     for member in members:
         parts = _member(member, atoms, each, first=first, n_tiles=n_tiles)
-        found.append(parts)
+        by_member.append(parts)
         first += len(parts[0])
     # Sums over primitives come behind all vertices, which so share one compute set.
-    data = iter([_joined(m, groups, x) for m, x in zip(members, found, strict=True)])
+    data = iter([_joined(m, groups, x) for m, x in zip(members, by_member, strict=True)])
     return tuple(tuple(next(data) for _ in s.pair_class.members) for s in atoms.plan.strips)
 
 
@@ -54,14 +54,14 @@ def _member(
     one = member.first[pair] * deep_a + primitive // deep_b
     two = member.second[pair] * deep_b + primitive % deep_b
     tiles = dealt(range(1, n_tiles), len(number), first)
-    found = tile_map(
+    arrays = tile_map(
         partial(_vertex, a, b),
         tile_gather(shell_rows(atoms.shells[member.a], deep_a), one, tiles),
         tile_gather(shell_rows(atoms.shells[member.b], deep_b), two, tiles),
         name=f"primitive_pairs_{_letters(a)}_{_letters(b)}",
         together=True,
     )
-    return tuple(x.array for x in found)
+    return tuple(x.array for x in arrays)
 
 
 def _letters(group: ShellGroup) -> str:

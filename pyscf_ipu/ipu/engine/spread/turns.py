@@ -59,13 +59,13 @@ def room(target: Target, shape: Shape, n_tiles: int) -> Room:
     values = grid_bytes(shape, n_tiles)
     least = max(workers * LEAST_SCRATCH + TURN_BYTES, STRIPS * STRIP_BYTES)
     parts = 1 if blocks + values + least <= left else math.ceil(values / PART_BYTES)
-    found = beside(left, shape, n_tiles, parts=parts)
-    each = (found.all - blocks - TURN_BYTES) / workers
-    return replace(found, scratch=int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
+    whole = beside(left, shape, n_tiles, parts=parts)
+    each = (whole.all - blocks - TURN_BYTES) / workers
+    return replace(whole, scratch=int(min(SCRATCH_BYTES, max(LEAST_SCRATCH, each))))
 
 
 def code_bytes(shape: Shape) -> int:
-    """Of a tile for code, stack and constants."""
+    """The bytes of a tile for code, stack and constants."""
     order = 4 * max(g.kind.l_max for g in layout_of(shape).groups)
     return S_CODE_BYTES + order * ORDER_CODE_BYTES
 
@@ -128,7 +128,7 @@ def turns_of(needs: Needs, left: Room, workers: int) -> tuple[int, float | int]:
 
 
 def in_turns(plan: FamilyPlan, left: Room) -> FamilyPlan:
-    """The same families in as many turns as it takes; one, if all fits at once."""
+    """The families in as many turns as it takes; one, if all fits at once."""
     needs = [_needs(plan, c) for c in plan.classes]
     total = Needs(*(float(np.sum(x, axis=0).max()) for x in zip(*needs, strict=True)))
     turns, on_chip = turns_of(total, replace(left, scratch=_scratch(plan)), plan.workers)

@@ -34,14 +34,14 @@ def found(precision, **how):
 @pytest.mark.parametrize(("how", "density", "threshold"), HOW)
 def test_results_are_those_of_all_points(precision, how, density, threshold):
     """Energies to second order in the threshold, levels, dipole and charges to first order."""
-    full, rough = found(precision, first_cycles="full"), found(precision, **how)
-    assert rough.status == "converged"
-    assert rough.energy == pytest.approx(full.energy, abs=3e-6)
-    np.testing.assert_allclose(rough.mo_energy, full.mo_energy, atol=0.1 * density)
-    np.testing.assert_allclose(rough.dipole, full.dipole, atol=density)
-    np.testing.assert_allclose(rough.mulliken_charges, full.mulliken_charges, atol=density)
-    assert rough.cycles <= found(precision).cycles
-    assert rough.commutator_norm < threshold
+    full, coarse = found(precision, first_cycles="full"), found(precision, **how)
+    assert coarse.status == "converged"
+    assert coarse.energy == pytest.approx(full.energy, abs=3e-6)
+    np.testing.assert_allclose(coarse.mo_energy, full.mo_energy, atol=0.1 * density)
+    np.testing.assert_allclose(coarse.dipole, full.dipole, atol=density)
+    np.testing.assert_allclose(coarse.mulliken_charges, full.mulliken_charges, atol=density)
+    assert coarse.cycles <= found(precision).cycles
+    assert coarse.commutator_norm < threshold
 
 
 def test_a_torn_bond_is_computed_with_all_points_from_the_first_cycle_on():
