@@ -32,7 +32,7 @@ NAMES = (
     "supermatrix xc_density xc_gradient xc_kinetic_density xc_kinetic_potential xc_potential"
 ).split()
 
-SAID = ("source_hash", "instruction_set", "built_by")
+SAID = ("source_hash", "instruction_set", "built_by", "processor")
 """What the library says of itself."""
 
 
@@ -47,6 +47,9 @@ class Library:
     """The hash of its sources."""
     built_by: str
     """The compiler with its version and options."""
+    processor: str
+    """The widest instruction set of this processor: an editable installation compiles that of the
+    machine where it was made, and the baseline."""
 
 
 @functools.cache
@@ -81,19 +84,19 @@ def _load() -> Library | str:
             continue
         for function in texts:
             function.restype = ctypes.c_char_p
-        built_from, chosen, built_by = (function().decode() for function in texts)
+        built_from, chosen, built_by, processor = (function().decode() for function in texts)
         if built_from != source_hash():
             reason = f"{path} was built from other sources: run pip install again"
             continue
         if wanted in INSTRUCTION_SETS and wanted != chosen:
             raise UsageError(
-                f"{SWITCH}={wanted}: the best that this machine can do is {chosen}; set it to that "
-                "or to on"
+                f"{SWITCH}={wanted}: the installed library offers {chosen} on this machine; set it "
+                "to that or to on"
             )
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))
             jax.ffi.register_ffi_target(target(name), handler, platform="cpu")
-        return Library(path, chosen, built_from, built_by=built_by)
+        return Library(path, chosen, built_from, built_by=built_by, processor=processor)
     return reason
 
 
@@ -139,8 +142,16 @@ def describe() -> str:
 
 @functools.cache
 def warn_if_missing() -> None:
-    """Say once per process that the slow path is in use, unless it was asked for."""
-    if library() is None and os.environ.get(SWITCH) != "off":
+    """Say once per process that a slow path is in use, unless it was asked for."""
+    loaded, switch = library(), os.environ.get(SWITCH, "on")
+    if loaded is not None and switch == "on" and loaded.instruction_set != loaded.processor:
+        warnings.warn(
+            f"the native codelets were compiled on another processor: {loaded.instruction_set} is "
+            f"in use, {loaded.processor} would be faster; run pip install again on this machine",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    if loaded is None and switch != "off":
         warnings.warn(
             f"the native codelets are not in use ({_load()}); portable JAX computes instead, which "
             "is several times slower on a CPU",

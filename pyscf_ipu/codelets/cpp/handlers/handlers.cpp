@@ -232,6 +232,10 @@ extern "C" __attribute__((visibility("default"))) const char* codelet_instructio
   return best().name;
 }
 
+extern "C" __attribute__((visibility("default"))) const char* codelet_processor() {
+  return pyscf_ipu::of_processor();
+}
+
 extern "C" __attribute__((visibility("default"))) const char* codelet_built_by() {
   return BUILT_BY;
 }

@@ -23,16 +23,25 @@ inline bool wanted(const char* name) {
   return !value || !std::strcmp(value, "on") || !std::strcmp(value, name);
 }
 
-// The kernels of the widest instruction set that this processor has.
+// The widest instruction set of this processor, whether it was compiled or not.
+inline const char* of_processor() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+    return "avx512";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+#endif
+  return "baseline";
+}
+
+// The kernels of the widest instruction set that was compiled and that this processor has.
 inline const InstructionSet& best() {
   static const InstructionSet chosen = [] {
 #if HAS_avx512
-    if (wanted("avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-      return avx512::kernels();
+    if (wanted("avx512") && !std::strcmp(of_processor(), "avx512")) return avx512::kernels();
 #endif
 #if HAS_avx2
-    if (wanted("avx2") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::kernels();
+    if (wanted("avx2") && std::strcmp(of_processor(), "baseline")) return avx2::kernels();
 #endif
     return baseline::kernels();
   }();
