@@ -161,18 +161,12 @@ def wide_terms(a: WideFactor, b: WideFactor) -> tuple[tuple[Floats, Floats], ...
 
 
 def wide_sum(first: Floats, second: Floats, exact: Floats) -> Pair:
-    """A B from the three products."""
-    return two_sum(exact, first + second)
-
-
-def wide_product(a: Floats, b: Floats) -> Pair:
-    """A B of two matrices [m, n] and [n, k], some eight digits (binary) better than in one word.
+    """A B from the products of `wide_terms`, some eight digits (binary) better than in one word.
 
     The product of the leading digits of both is exact; the rest, small, is rounded (K. Ozaki et
     al., Numer. Algorithms 59, 95 (2012), doi:10.1007/s11075-011-9478-1).
     """
-    terms = wide_terms(wide_factor(a, 1), wide_factor(b, 0))
-    return wide_sum(*(jnp.matmul(x, y, precision="highest") for x, y in terms))
+    return two_sum(exact, first + second)
 
 
 def to_float64(pair: Pair) -> np.ndarray:

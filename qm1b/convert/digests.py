@@ -32,7 +32,7 @@ class RowDigest:
     """
 
     def __init__(self, settings: Json) -> None:
-        """Of no row yet, of a run with these settings."""
+        """Begin with no row, of a run with these settings."""
         self._of = fields_of(settings)
         self._fields = {f.name: hashlib.sha256() for f in self._of}
 

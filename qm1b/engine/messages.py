@@ -27,7 +27,7 @@ class Job:
     """A probe: its results are discarded (`qm1b.engine.deaths`)."""
 
     def one_by_one(self) -> list[Job]:
-        """Its conformers by themselves, after the batch has failed."""
+        """The conformers by themselves, after the batch has failed."""
         return [replace(self, conformers=(c,), is_retry=True) for c in self.conformers]
 
 

@@ -62,12 +62,12 @@ def programs_saved(molecules: int) -> float:
 
 
 def _met(shapes: int, molecules: int) -> float:
-    """Of this many shapes, those that molecules have at least once, on average."""
+    """The average number of these shapes that molecules have at least once."""
     return shapes * (1.0 - (1.0 - 1.0 / shapes) ** molecules)
 
 
 def _row_seconds(level: Settings) -> float:
-    """Of one core, for a molecule like TYPICAL; infinite if the basis lacks its elements."""
+    """Seconds of one core for a molecule like TYPICAL; infinite if the basis lacks its elements."""
     try:
         shape = shape_of(TYPICAL, level.basis, level.cart, grid=level.grid)
     except InvalidMolecule:

@@ -37,7 +37,7 @@ def smiles_of(text: str) -> str:
 
 
 def smiles_and_rest(text: str) -> tuple[str, str]:
-    """As `smiles_of`, and what follows it."""
+    """The SMILES, and what follows it."""
     columns = text.split(None, 1)
     if not columns:
         return "", ""

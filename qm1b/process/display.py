@@ -42,7 +42,7 @@ class Shown(Protocol):
 
 
 def time_left(seconds: float | None) -> str:
-    """As h:mm:ss; -:--:-- while nobody knows."""
+    """The time left as h:mm:ss; -:--:-- while nobody knows."""
     if seconds is None:
         return "-:--:--"
     left = int(seconds)

@@ -79,7 +79,7 @@ class Trace:
             self._span((HOST, 0), name, begun, ended=ended, facts=facts)
 
     def look(self, embed: Sequence[Worker], compute: Sequence[Worker]) -> None:
-        """See which jobs have ended and begun since the last look."""
+        """Note which jobs have ended and begun since the last look."""
         if self._file is None:
             return
         now = time.monotonic()

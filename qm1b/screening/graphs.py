@@ -42,7 +42,7 @@ class Parsed(NamedTuple):
     """RDKit's molecule, without explicit hydrogens."""
 
     def canonical(self) -> tuple[str, AtomOrder]:
-        """Its canonical SMILES, and where the atoms of that one stand in what was given."""
+        """The canonical SMILES, and where its atoms stand in what was given."""
         smiles, heavy = canonical(self.molecule)
         return smiles, AtomOrder.of(self.given, heavy)
 

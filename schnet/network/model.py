@@ -131,7 +131,7 @@ class SchNet(eqx.Module):
         return [interaction.filters(gaussians, cutoff) for interaction in self.interactions]
 
     def with_filters(self, filters: list[Float[Array, "E F"]], pack: Pack) -> Float[Array, " M"]:
-        """As `__call__`, with given filters of every block for the pairs of the pack."""
+        """Compute energies with given filters of every block for the pairs of the pack."""
         x = self.embedding[pack.numbers]
         for interaction, its_filters in zip(self.interactions, filters, strict=True):
             x = x + interaction(x, its_filters, pack)

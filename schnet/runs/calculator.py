@@ -59,7 +59,7 @@ class SchNetCalculator(Calculator):
         properties: Sequence[str] = ("energy",),
         system_changes: Sequence[str] = tuple(all_changes),
     ) -> None:
-        """See ASE's `Calculator.calculate`.
+        """Compute what ASE's `Calculator.calculate` asks for.
 
         Raises:
             UserError: an element that no training row had, or periodic atoms.

@@ -42,7 +42,7 @@ class Predicted(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Predicted]) -> Predicted:
-        """Those of all parts."""
+        """The values of all parts together."""
         values = np.concatenate([np.zeros(0), *(part.values for part in parts)])
         forces = [part.forces for part in parts if part.forces is not None]
         return cls(values, np.concatenate(forces) if forces else None)
@@ -58,7 +58,7 @@ class ForceErrors(NamedTuple):
 
     @classmethod
     def of(cls, predicted: Forces, truth: Forces) -> ForceErrors:
-        """Those of predictions."""
+        """The errors of predictions."""
         errors = predicted - truth
         return cls(
             mae=MEV_PER_ANGSTROM * float(np.abs(errors).mean()),
@@ -93,7 +93,7 @@ class Errors(NamedTuple):
         baseline: Float64[np.ndarray, " R"],
         left_out: int,
     ) -> Errors:
-        """Those of predictions.
+        """The errors of predictions.
 
         Args:
             target: what is predicted.

@@ -124,7 +124,7 @@ class Several(Source):
 
     @property
     def fitted(self) -> Counter[bool]:
-        """See `Source.fitted`."""
+        """Say which rows have density fitting (`Source.fitted`)."""
         return sum((source.fitted for source in self.sources), Counter())
 
     def fingerprint(self) -> str:
@@ -133,7 +133,7 @@ class Several(Source):
         return hashlib.sha256(prints.encode()).hexdigest()
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """See `Source.read_part`; keys begin with the name of the file."""
+        """Read one part; keys begin with the name of the file."""
         source, local = self._places[number]
         samples, reasons = source.read_part(local)
         keys = texts(f"{source.path.name} {key}" for key in samples.keys)

@@ -53,7 +53,7 @@ class Lookup:
 
     @property
     def forces_column(self) -> str | None:
-        """Its name, if the target has forces."""
+        """The name of the forces, if the target has them."""
         return self.forces.key if self.forces else None
 
     @property

@@ -53,7 +53,7 @@ class SmilesSource(Source):
         return list(map(len, self._lines))
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """See `Source.read_part`."""
+        """Read one part (`Source.read_part`)."""
         return Samples.of([self._row(record) for record in self._lines[number]]), Reasons()
 
     def _row(self, record: inputs.Record) -> Sample:

@@ -53,7 +53,7 @@ class TableSource(Source):
         return self._data.sizes
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """See `Source.read_part`."""
+        """Read one part (`Source.read_part`)."""
         batch = self._data.part(number)
         needed = {"smiles", "numbers", "positions", *self._of_target}
         missing = sorted(name for name in needed if name not in batch)

@@ -98,7 +98,7 @@ class XyzSource(Source):
         return {"positions": "angstrom"} | (self._lookup.units if self._lookup else {})
 
     def read_part(self, number: int) -> tuple[Samples, Reasons]:
-        """See `Source.read_part`."""
+        """Read one part (`Source.read_part`)."""
         first = number * PART_FRAMES + 1
         rows: list[Sample] = []
         molecules: list[str] = []

@@ -236,7 +236,7 @@ def place(packs: Pack, devices: Mesh) -> Pack:
 
 
 def replicate(state: TrainingState, devices: Mesh) -> TrainingState:
-    """The same state on every device."""
+    """Copy a state to every device."""
     put = partial(_put, NamedSharding(devices, EVERYWHERE))
     return jax.tree.map(lambda x: put(np.asarray(x)), state)
 

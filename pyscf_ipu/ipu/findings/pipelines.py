@@ -20,7 +20,7 @@ SHOWN = 16
 
 
 @dataclass(frozen=True)
-class Bar:
+class GanttBar:
     """One micro-batch in one stage: cycles from the start of the pipeline."""
 
     ipu: int
@@ -61,13 +61,13 @@ class Pipeline:
         return {"warm_up": warm_up, "full": self.cycles.low - warm_up - drain, "drain": drain}
 
     @property
-    def bars(self) -> tuple[Bar, ...]:
+    def bars(self) -> tuple[GanttBar, ...]:
         """The chart.
 
         A stage takes a micro-batch when it is free, the stage before has finished it, and the stage
         behind has begun the one before: between two stages there is room for one.
         """
-        chart: list[Bar] = []
+        chart: list[GanttBar] = []
         free = [0.0] * (len(self.stages) + 1)
         begun = [0.0] * (len(self.stages) + 1)
         for batch in range(self.micro_batches):
@@ -75,7 +75,7 @@ class Pipeline:
             for ipu, stage in enumerate(self.stages):
                 begun[ipu] = max(ready, free[ipu], before[ipu + 1])
                 ready = free[ipu] = begun[ipu] + stage.low
-                chart.append(Bar(ipu, batch, begun[ipu], end=ready))
+                chart.append(GanttBar(ipu, batch, begun[ipu], end=ready))
         return tuple(chart)
 
     def to_dict(self) -> dict[str, object]:

@@ -17,9 +17,9 @@ from pyscf_ipu.numerics.products import product
 from pyscf_ipu.numerics.two_words import Pair, difference
 from pyscf_ipu.scf.lowest.rotation import (
     UNSTABLE_HARTREE,
-    Field,
     Response,
     Rotation,
+    RotationField,
     lowest_rotation,
 )
 from pyscf_ipu.scf.orbitals import (
@@ -143,7 +143,7 @@ def _ahead(
     gradient = jnp.where(allowed, fock, 0.0)
     small = jnp.max(jnp.abs(gradient)) < 5.0 * tolerance.commutator
     stationary = small | (converged & (state.steps == 0))
-    field = Field(
+    field = RotationField(
         orbitals=orbitals,
         levels=jnp.diagonal(fock),
         gradient=gradient,

@@ -39,7 +39,7 @@ SMALLEST_SHARE = 1e-3
 """A step is not longer than the inverse of this; the trust region shortens it anyway."""
 
 
-class Field(NamedTuple):
+class RotationField(NamedTuple):
     """Orbitals, occupied ones first, and what the energy does when they rotate."""
 
     orbitals: FloatNN  # columns in the AO basis
@@ -65,7 +65,7 @@ class _Search(NamedTuple):
     following: FloatNN
 
 
-def lowest_rotation(response: Response, field: Field) -> Rotation:
+def lowest_rotation(response: Response, field: RotationField) -> Rotation:
     """The lowest eigenvector of A + B, as far as it takes to know the eigenvalue's sign.
 
     Where the field is not stationary, it is the lowest one of the augmented matrix

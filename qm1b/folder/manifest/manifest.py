@@ -131,7 +131,7 @@ class Manifest:
         }
 
     def in_words_of(self, told: Json) -> Manifest:
-        """The same run as an earlier version describes it, whose settings are `told`."""
+        """Describe the run as an earlier version does, whose settings are `told`."""
         settings = without_later(self.settings, told)
         return replace(self, settings=settings, fingerprint=fingerprint_of(settings))
 

@@ -85,7 +85,7 @@ class Object:
     """Parts that may not be missing."""
 
     def problems(self, value: object, name: str) -> Iterator[str]:
-        """As those of a `Kind`."""
+        """The problems of a file, like those of a `Kind`."""
         if not isinstance(value, dict):
             yield f"{name} is {shown(value)}: it must be an object with {', '.join(self.parts)}"
             return

@@ -64,7 +64,7 @@ class TrainingPrice:
 
     @property
     def cycles(self) -> Mapping[str, Cycles]:
-        """Of the parts of an update."""
+        """The cycles of the parts of an update."""
         found = self.profile.total_by("stage")
         parts = {name: found.pop(name, NOTHING) for name in ("forward_backward", "all_reduce")}
         return {

@@ -23,7 +23,9 @@ from pyscf_ipu.numerics.two_words import (
     to_float64,
     two_product,
     two_sum,
-    wide_product,
+    wide_factor,
+    wide_sum,
+    wide_terms,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -135,6 +137,11 @@ def test_policies():
         with precision.scope():
             assert jax.config.jax_enable_x64 == (name != "float32")
     assert not jax.config.jax_enable_x64
+
+
+def wide_product(a, b):
+    terms = wide_terms(wide_factor(a, 1), wide_factor(b, 0))
+    return wide_sum(*(jnp.matmul(x, y, precision="highest") for x, y in terms))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

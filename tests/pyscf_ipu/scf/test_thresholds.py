@@ -63,7 +63,7 @@ def at_the_end(problem, basis, start):
     occupied = jnp.arange(len(fock)) < n_occupied
     real = ~is_padding(orbitals * orbitals, problem.padded)
     allowed = (~occupied & real)[:, None] & occupied
-    field = rotation.Field(
+    field = rotation.RotationField(
         orbitals=orbitals,
         levels=jnp.diagonal(between),
         gradient=jnp.where(allowed, between, 0.0),

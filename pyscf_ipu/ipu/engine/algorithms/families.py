@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyscf_ipu.ipu.engine.algorithms.family_cost import PAIRINGS, PAIRS, Kinds, Slices
-from pyscf_ipu.ipu.engine.algorithms.family_cuts import SCRATCH_BYTES, Schedule, best_cuts
+from pyscf_ipu.ipu.engine.algorithms.family_cuts import SCRATCH_BYTES, CutSchedule, best_cuts
 from pyscf_ipu.shapes.layout import Layout, layout_of
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.tiles.array import WORKERS
@@ -142,7 +142,7 @@ def _class(
     layout: Layout,
     groups: tuple[int, int, int, int],
     shells: np.ndarray,
-    how: Schedule,
+    how: CutSchedule,
     number: int,
 ) -> FamilyClass:
     """The class of that number in the schedule."""

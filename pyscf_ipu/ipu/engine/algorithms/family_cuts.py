@@ -85,7 +85,7 @@ def _sliced_once_more(kinds: Kinds, slices: Slices) -> Slices | None:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CutSchedule:
     """Cuts of all classes, and the workers that compute them."""
 
     cuts: tuple[Cut, ...]
@@ -109,7 +109,7 @@ def best_cuts(
     n_tiles: int,
     workers: int,
     scratch: int = SCRATCH_BYTES,
-) -> Schedule:
+) -> CutSchedule:
     """Cuts of classes of `counts` families that make the slowest worker fast.
 
     First by one limit for all classes; then, one by one, the classes with most of the work, because
@@ -118,7 +118,7 @@ def best_cuts(
     """
     work = [n * piece_cost(k, (1, 1, 1, 1)) for n, k in zip(counts, kinds, strict=True)]
 
-    def by_limit(grain: float) -> Schedule:
+    def by_limit(grain: float) -> CutSchedule:
         limit = grain * sum(work) / (n_tiles * workers)
         cuts = tuple(cut(k, n, limit, scratch=scratch) for k, n in zip(kinds, counts, strict=True))
         return deal(kinds, counts, cuts, n_tiles=n_tiles, workers=workers)
@@ -138,7 +138,7 @@ def best_cuts(
 
 def deal(
     kinds: list[Kinds], counts: list[int], cuts: tuple[Cut, ...], n_tiles: int, workers: int
-) -> Schedule:
+) -> CutSchedule:
     """Each vertex to the worker that is free first, the longest first.
 
     Of equally free workers, those on different tiles come before those on one tile.
@@ -154,6 +154,6 @@ def deal(
             tiles[c][v], seats[c][v] = tile, worker
             heapq.heapreplace(heap, (load + costs[c], worker, tile))
     loads = [load for load, _, _ in heap]
-    return Schedule(
+    return CutSchedule(
         cuts, costs, tiles, workers=seats, slowest=max(loads), mean=sum(loads) / len(loads)
     )

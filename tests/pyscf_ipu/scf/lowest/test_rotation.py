@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.scf.lowest.rotation import PRODUCTS, Field, lowest_rotation
+from pyscf_ipu.scf.lowest.rotation import PRODUCTS, RotationField, lowest_rotation
 
 N, OCCUPIED = 12, 4
 
@@ -35,7 +35,7 @@ def model(coupling, gradient=0.0, padding=0):
     units = np.eye(N * N).reshape(N * N, N, N)[pairs.ravel()]
     dense = np.array([image(x)[pairs] for x in units])
     slope = np.where(pairs, gradient * rng.normal(size=(N, N)), 0.0)
-    field = Field(*map(jnp.asarray, (np.eye(N), levels, slope, pairs, gradient == 0.0)))
+    field = RotationField(*map(jnp.asarray, (np.eye(N), levels, slope, pairs, gradient == 0.0)))
     return response, field, dense, pairs
 
 
