@@ -159,8 +159,8 @@ def visible(text: str, keep: str = "\n") -> str:
         keep: control characters that stay as they are.
     """
 
-    def escaped(found: re.Match[str]) -> str:
-        return found[0] if found[0] in keep else found[0].encode("unicode_escape").decode()
+    def escaped(match: re.Match[str]) -> str:
+        return match[0] if match[0] in keep else match[0].encode("unicode_escape").decode()
 
     return _HIDDEN.sub(escaped, text)
 

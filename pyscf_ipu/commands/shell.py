@@ -219,12 +219,12 @@ class FrequenciesCommand(OneMolecule):
             molecule, converged = best.molecule, best.converged
             report.add(f"optimisation: {best.message}", converged=converged)
         self.single_point(molecule, solver, report)
-        found = frequencies(
+        result = frequencies(
             molecule,
             temperature_kelvin=self.temperature,
             pressure_pascal=self.pressure,
             symmetry_number=self.symmetry_number,
             solver=solver,
         )
-        report.add(repr(found), frequencies=found.to_dict())
+        report.add(repr(result), frequencies=result.to_dict())
         return 0 if converged else 1

@@ -70,11 +70,11 @@ class Invariants:
         code = json.loads(said.get("versions", "{}")).get("sources", "not recorded")
         self.sources[code] += len(batch)
         problems = _file_problems(path, batch)
-        if (found := said.get("fingerprint")) != self.fingerprint:
-            foreign = f"fingerprint {found}, the run's is {self.fingerprint}"
+        if (theirs := said.get("fingerprint")) != self.fingerprint:
+            foreign = f"fingerprint {theirs}, the run's is {self.fingerprint}"
             problems["foreign_shard"].append(foreign)
-        for name, found in problems.items():
-            self.violations[name].add(len(found), [f"{path.name}: {p}" for p in found])
+        for name, values in problems.items():
+            self.violations[name].add(len(values), [f"{path.name}: {p}" for p in values])
         if problems["offsets"]:
             return False
         masks = {name: check(batch) for name, check in ROW_CHECKS.items()}

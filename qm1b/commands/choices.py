@@ -19,26 +19,26 @@ def stability(given: str, history: bool, fixed_cycles: int | None) -> str:
 
     Refuses all with --history, and any with --fixed-cycles.
     """
-    found = given if given in STABILITY else None
+    choice = given if given in STABILITY else None
     with suppress(ValueError):
         share = float(given)
         if 0 <= share <= 1:
-            found = {0.0: "none", 1.0: "all"}.get(share, repr(share))
-    if found is None:
+            choice = {0.0: "none", 1.0: "all"}.get(share, repr(share))
+    if choice is None:
         raise UserError(
             f"--stability is {given}: use none, all, suspect, or give a share of the rows from 0 "
             "to 1"
         )
-    if history and found == "all":
+    if history and choice == "all":
         raise UserError(
             "--history is of one SCF, and --stability all makes several in every row: leave one out"
         )
-    if fixed_cycles and found != "none":
+    if fixed_cycles and choice != "none":
         raise UserError(
             f"--fixed-cycles is of one SCF that need not converge, and --stability {given} follows "
             "converged ones: leave one out"
         )
-    return found
+    return choice
 
 
 def forces_need(level: Settings, preset: str | None) -> None:

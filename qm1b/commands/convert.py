@@ -129,8 +129,8 @@ class Import:
         from qm1b.convert.importing import import_file
 
         done = import_file(self.file, self.out)
-        found = (done.rows, "row"), (done.drops, "dropped line"), (done.shards, "shard")
-        say(f"{self.out}: {', '.join(counted(*each) for each in found)}")
+        counts = (done.rows, "row"), (done.drops, "dropped line"), (done.shards, "shard")
+        say(f"{self.out}: {', '.join(counted(*each) for each in counts)}")
         if done.warning:
             say(f"warning: {done.warning}", to_stderr=True)
         return 0

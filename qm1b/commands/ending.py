@@ -64,6 +64,6 @@ def warn_if_incomplete(folder: Path) -> None:
     from qm1b.folder.completeness import notice
     from qm1b.folder.shard_folder import ShardFolder
 
-    found = notice(ShardFolder(folder))
-    if found:
-        say(f"warning: {found}", to_stderr=True)
+    warning = notice(ShardFolder(folder))
+    if warning:
+        say(f"warning: {warning}", to_stderr=True)

@@ -85,13 +85,18 @@ class PlanCommand:
         source = self.file or self.smiles_file or SAMPLE
         settings = run_settings(Generate(source=source, preset=self.preset))
         each = self.conformers or settings.conformers
-        found = accepted(source, settings)
-        molecules = self.molecules or len(found)
+        candidates = accepted(source, settings)
+        molecules = self.molecules or len(candidates)
         coarse = cheaper(settings.level, round(molecules), each) == COARSE
         quiet = self.json == TO_STDOUT
         tell = (lambda _: None) if quiet else say
         plan = pod_plan(
-            found, settings.level, system, rows=float(molecules * each), coarse=coarse, tell=tell
+            candidates,
+            settings.level,
+            system,
+            rows=float(molecules * each),
+            coarse=coarse,
+            tell=tell,
         )
         if self.json is not None:
             put_json(json.dumps(plan.to_dict(), indent=1), self.json)
@@ -142,10 +147,10 @@ def _smiles_format(source: Path) -> str:
     """The input's format; refuses geometries, which have no conformers to estimate."""
     from qm1b import inputs
 
-    found = inputs.resolve(source)
-    if found in inputs.GEOMETRIES:
+    kind = inputs.resolve(source)
+    if kind in inputs.GEOMETRIES:
         raise UserError(
-            f"qm1b plan needs SMILES, but {source} looks like {found}; give a --smiles-file of "
+            f"qm1b plan needs SMILES, but {source} looks like {kind}; give a --smiles-file of "
             "SMILES, or as --measured the folder of a run that computed these geometries"
         )
-    return found
+    return kind

@@ -63,9 +63,9 @@ class Select:
     def _criteria(self) -> Criteria:
         from qm1b.screening.selection import MOST_HYDROGENS, Criteria
 
-        found = re.fullmatch(r"(\d+)(?:-(\d+))?", self.heavy)
-        low = int(found[1]) if found else 0
-        high = int(found[2] or low) if found else 0
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", self.heavy)
+        low = int(match[1]) if match else 0
+        high = int(match[2] or low) if match else 0
         if not 1 <= low <= high:
             raise UserError(f"--heavy is {self.heavy!r}: give a number as 9, or a range as 9-11")
         if not 0 <= self.max_hydrogens <= MOST_HYDROGENS:

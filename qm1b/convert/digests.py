@@ -80,8 +80,8 @@ def of_manifest(values: Mapping[str, object]) -> str:
 
 def entry(manifest: Json, drops: DropDigest, rows: RowDigest) -> dict[str, str]:
     """The entry DIGESTS."""
-    found = (of_manifest(manifest), drops.hexdigest(), rows.hexdigest())
-    return dict(zip(NAMES, found, strict=True))
+    values = (of_manifest(manifest), drops.hexdigest(), rows.hexdigest())
+    return dict(zip(NAMES, values, strict=True))
 
 
 def told(path: Path, manifest: Json) -> dict[str, str]:
@@ -90,12 +90,12 @@ def told(path: Path, manifest: Json) -> dict[str, str]:
     Raises:
         UserError: it is not what an export writes, or its name is damaged.
     """
-    found = manifest.get(DIGESTS, {})
+    recorded = manifest.get(DIGESTS, {})
     others = [name for name in manifest if name not in MANIFEST.parts and name != DIGESTS]
-    renamed = not found and difflib.get_close_matches(DIGESTS, others, 1, 0.5)
-    if renamed or not isinstance(found, dict) or (found and found.keys() != set(NAMES)):
+    renamed = not recorded and difflib.get_close_matches(DIGESTS, others, 1, 0.5)
+    if renamed or not isinstance(recorded, dict) or (recorded and recorded.keys() != set(NAMES)):
         raise UserError(f"{path} is damaged (its digests); write it again with qm1b export --all")
-    return {name: str(digest) for name, digest in found.items()}
+    return {name: str(digest) for name, digest in recorded.items()}
 
 
 def _bytes(field: Field, values: np.ndarray) -> bytes:

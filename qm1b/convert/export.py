@@ -116,9 +116,9 @@ class _Told:
 
 def check_target(out: Path, kind: str | None = None) -> FileKind:
     """The format of a file; refuses one that cannot be written or is of an unknown kind."""
-    found = kind_of(out, kind)
+    chosen = kind_of(out, kind)
     check_folders([] if out.is_dir() else [out])  # a folder may be wanted
-    return found
+    return chosen
 
 
 def is_good(batch: Batch) -> np.ndarray:
@@ -134,24 +134,24 @@ def is_good(batch: Batch) -> np.ndarray:
 
 def _differing(source: ShardFolder) -> Json:
     """The entry DIFFERING: how shards from other machines or versions differ from the manifest."""
-    found: dict[str, Json] = {}
+    entries: dict[str, Json] = {}
     for path in source.shards:
         attributes = shards.read_attributes(path)
         here = {key: json.loads(attributes[key]) for key in VARYING}
         other = {key: here[key] for key in VARYING if here[key] != source.metadata[key]}
         if other:
-            entry = found.setdefault(json.dumps(other), {"units": [], **other})
+            entry = entries.setdefault(json.dumps(other), {"units": [], **other})
             entry["units"].append(shards.unit_of(path))
-    return {DIFFERING: list(found.values())} if found else {}
+    return {DIFFERING: list(entries.values())} if entries else {}
 
 
 def _write_beside(source: ShardFolder, out: Path, told: Mapping[str, str]) -> list[Path]:
     """The dropped lines, and the manifest if the format cannot hold it."""
-    drops, *manifest = found = _beside(out)
+    drops, *manifest = written = _beside(out)
     shards.write_drops(drops, (drop for path in source.shards for drop in shards.read_drops(path)))
     for path in manifest:
         files.write_json(path, source.metadata | {digests.DIGESTS: told})
-    return found
+    return written
 
 
 def _beside(out: Path) -> list[Path]:

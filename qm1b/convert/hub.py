@@ -83,11 +83,11 @@ def _write(path: Path, batches: Iterable[Batch], schema: pa.Schema) -> None:
 
 def _until(rows: int, first: Batch, following: Iterator[Batch]) -> Iterator[Batch]:
     """`first` and what follows, until there are this many rows."""
-    found = 0
+    count = 0
     for batch in chain([first], following):
         yield batch
-        found += len(batch)
-        if found >= rows:
+        count += len(batch)
+        if count >= rows:
             return
 
 

@@ -164,11 +164,11 @@ class _Content:
         said = {"units": counts.units, "rows": counts.rows}
         said |= {f"lines dropped as {reason}": n for reason, n in counts.drops.items()}
         drops = (drop for drops in self.drops.values() for drop in drops)
-        found = {"units": done.shards, "rows": done.rows}
-        found |= Counter(f"lines dropped as {drop.reason}" for drop in drops)
+        read = {"units": done.shards, "rows": done.rows}
+        read |= Counter(f"lines dropped as {drop.reason}" for drop in drops)
         complete = self.manifest.get("status") == COMPLETE
-        for what in said | found:
-            here, there = found.get(what, 0), said.get(what, 0)
+        for what in said | read:
+            here, there = read.get(what, 0), said.get(what, 0)
             if here < there or (complete and here != there):
                 raise self._shortened(f"{what}: {here} instead of {there}")
 
@@ -205,11 +205,11 @@ def _check(source: Dataset) -> None:
         raise UserError(f"{dropped.beside(source.path)} is missing; put it there, or {again}")
 
 
-def _own(path: Path, found: object) -> dict[int, Json]:
+def _own(path: Path, value: object) -> dict[int, Json]:
     """By unit, what the entry DIFFERING says."""
-    for problem in manifest_schema.OWN_UNITS.problems(found, DIFFERING):
+    for problem in manifest_schema.OWN_UNITS.problems(value, DIFFERING):
         raise UserError(f"{path} is damaged ({problem}); write it again with qm1b export --all")
-    entries: list[Json] = found  # type: ignore[assignment]
+    entries: list[Json] = value  # type: ignore[assignment]
     return {
         unit: {key: value for key, value in entry.items() if key != "units"}
         for entry in entries

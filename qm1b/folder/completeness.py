@@ -84,10 +84,10 @@ def stranger(path: Path) -> UserError:
     )
 
 
-def other_software(path: Path, found: list[Difference]) -> UserError:
+def other_software(path: Path, differences: list[Difference]) -> UserError:
     """What to say of a shard that other software computed."""
     return UserError(
         f"shard {path} was computed with other software versions, which may give other rows; "
         "install those versions, give another --out, or accept a mixture with "
-        f"--allow-other-versions:\n{manifest.table(found)}"
+        f"--allow-other-versions:\n{manifest.table(differences)}"
     )

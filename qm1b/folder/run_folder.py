@@ -205,14 +205,14 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
     Without a shard there is nothing to lose, so a run that failed or was stopped at once does not
     count. Without a good manifest, the shards are compared with the run, and a new one is written.
     """
-    found = shards.shards(path)
-    if not found:
+    paths = shards.shards(path)
+    if not paths:
         return None, ""
     try:
         there = shards.read_manifest(path)
     except UserError as error:
         return None, str(error) if (path / shards.MANIFEST).exists() else ""
-    for shard in found:
+    for shard in paths:
         if shards.unit_of(shard) not in there.plan.units:
             return None, f"{shard.name} is none of the units in the manifest"
         try:
@@ -225,12 +225,12 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
 
 
 def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
-    found = manifest.differences(there, here)
-    if found:
+    differences = manifest.differences(there, here)
+    if differences:
         raise UserError(
             f"folder {path} holds another run; give another --out, or the same input and "
             "settings as there:\n"
-            f"{manifest.table(found)}"
+            f"{manifest.table(differences)}"
         )
 
 
@@ -267,10 +267,10 @@ def _count(folder: LockedFolder, path: Path, unit: int, other_versions: bool) ->
     attributes, rows, drops = shards.read_whole(path)
     must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())
     computed_with = json.loads(attributes.get("versions", "{}"))
-    found = manifest.other_versions(computed_with, folder.identity.versions)
-    if found and not other_versions:
-        raise other_software(path, found)
-    folder.mixed |= dict.fromkeys(found)
+    differences = manifest.other_versions(computed_with, folder.identity.versions)
+    if differences and not other_versions:
+        raise other_software(path, differences)
+    folder.mixed |= dict.fromkeys(differences)
     known = folder.identity.free_atom_energies_hartree
     if known and atomisation.contradicts(Batch(rows), known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"

@@ -133,13 +133,13 @@ class FreeAtoms:
     @functools.cached_property
     def energies(self) -> dict[str, float]:
         """The energies in Hartree by symbol, without those that PySCF could not compute."""
-        found = dict(self._known)
+        energies = dict(self._known)
         for symbol, energy in self._coming.items():
             try:
-                found[symbol] = energy.result()
+                energies[symbol] = energy.result()
             except Exception as error:  # of PySCF: one atom must not end a run
                 self.problems[symbol] = " ".join(f"{type(error).__name__}: {error}".split())
-        return found
+        return energies
 
     def stop(self) -> None:
         """Begin no further atom."""

@@ -47,19 +47,19 @@ def _with_reference(conformer: Conformer, result: Result, level: Settings) -> Re
         return result
     try:
         form = result.jk or level.form(result.n_ao)
-        found = recompute(conformer, level.with_form(form), forces=bool(result.forces))
+        reference = recompute(conformer, level.with_form(form), forces=bool(result.forces))
     except (*OF_CALCULATION, ValueError) as error:  # SciPy's, of a matrix that is not finite
         if is_of_no_molecule(error):
             raise
         traceback.print_exc()  # into workers.log
         return _without(result, f"raised {type(error).__name__}")
-    if not found.converged:
+    if not reference.converged:
         return _without(result, "did not converge")
     names = ("energy", "homo", "lumo", "dipole")
-    result = replace(result, **{f"reference_{name}": getattr(found, name) for name in names})
-    if found.forces is None:
+    result = replace(result, **{f"reference_{name}": getattr(reference, name) for name in names})
+    if reference.forces is None:
         return result
-    error = np.abs(np.subtract(result.forces, found.forces)).max()
+    error = np.abs(np.subtract(result.forces, reference.forces)).max()
     return replace(result, reference_forces_error=float(error))
 
 

@@ -183,6 +183,6 @@ def converged(field: MeanField) -> MeanField:
 
 
 def _newton(field: MeanField, orbitals: np.ndarray) -> MeanField:
-    found = field.newton()
-    found.kernel(orbitals, field.mo_occ)
-    return found
+    second_order = field.newton()
+    second_order.kernel(orbitals, field.mo_occ)
+    return second_order

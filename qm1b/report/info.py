@@ -157,18 +157,18 @@ def _ranges(numbers: Iterable[np.ndarray]) -> Iterator[tuple[str, object]]:
     if gaps.size:
         yield "gap", _gap(gaps)
         yield "size", f"{sizes.min()} to {sizes.max()} AOs"
-    found = np.abs(errors[np.isfinite(errors)])
-    if found.size:
+    known = np.abs(errors[np.isfinite(errors)])
+    if known.size:
         yield (
             "audited",
             (
-                f"{counted(found.size, 'row')}, energy against PySCF: mean {found.mean():.3f} meV, "
-                f"largest {found.max():.3f} meV"
+                f"{counted(known.size, 'row')}, energy against PySCF: mean {known.mean():.3f} meV, "
+                f"largest {known.max():.3f} meV"
             ),
         )
-    found = forces[np.isfinite(forces)]
-    if found.size:
-        where = f"{found.max():.3f} meV/A in {counted(found.size, 'row')}"
+    known = forces[np.isfinite(forces)]
+    if known.size:
+        where = f"{known.max():.3f} meV/A in {counted(known.size, 'row')}"
         yield "", f"forces against PySCF: largest difference {where}"
 
 

@@ -26,40 +26,40 @@ ERRORS = {
 """Title of each difference in a picture, and the factor to the unit of the title."""
 
 
-def distributions(found: Sequence[Distribution], folder: Path) -> list[Path]:
+def distributions(histograms: Sequence[Distribution], folder: Path) -> list[Path]:
     """A PNG for each distribution, and `overview.png` with all of them.
 
     Raises:
         UserError: the folder cannot be written.
     """
     paths = []
-    for one in found:
+    for one in histograms:
         figure = Figure(figsize=(5, 3.2), layout="constrained")
         histogram(figure.subplots(), one)
         paths.append(save(figure, folder / f"{one.name}.png"))
-    return [*paths, overview(found, folder)]
+    return [*paths, overview(histograms, folder)]
 
 
-def overview(found: Sequence[Distribution], folder: Path) -> Path:
+def overview(histograms: Sequence[Distribution], folder: Path) -> Path:
     """`overview.png` with all distributions."""
-    return save(_panels(found, columns=4, width=3.6), folder / "overview.png")
+    return save(_panels(histograms, columns=4, width=3.6), folder / "overview.png")
 
 
 def errors(rows: Sequence[object], path: Path) -> Path:
     """Histograms of the differences of `comparison.Compared` rows."""
-    found = []
+    histograms = []
     for name, (title, factor) in ERRORS.items():
-        found.append(Distribution(name, title))
-        found[-1].add(factor * np.array([getattr(row, name) for row in rows], np.float64))
-    return save(_panels(found, columns=3, width=3.2), path)
+        histograms.append(Distribution(name, title))
+        histograms[-1].add(factor * np.array([getattr(row, name) for row in rows], np.float64))
+    return save(_panels(histograms, columns=3, width=3.2), path)
 
 
-def _panels(found: Sequence[Distribution], columns: int, width: float) -> Figure:
+def _panels(histograms: Sequence[Distribution], columns: int, width: float) -> Figure:
     """A histogram per distribution that has values, `width` inches wide."""
-    found = [one for one in found if one.count]
-    lines = -(-len(found) // columns)
+    histograms = [one for one in histograms if one.count]
+    lines = -(-len(histograms) // columns)
     figure = Figure(figsize=(width * columns, 2.8 * max(lines, 1)), layout="constrained")
-    for place, one in enumerate(found, start=1):
+    for place, one in enumerate(histograms, start=1):
         histogram(figure.add_subplot(lines, columns, place), one)
     return figure
 

@@ -57,9 +57,9 @@ def values(file: h5py.File, group: str, name: str, *, is_text: bool, width: int 
         if file.get(part, getclass=True, getlink=True) is not h5py.HardLink:
             raise KeyError(f"no dataset {path}")
     try:
-        found = file[path]
-        if isinstance(found, h5py.Dataset) and _is_ours(found, is_text, 1 if width == 1 else 2):
-            return np.asarray(found.asstr(errors="replace")[:] if is_text else found[:])
+        dataset = file[path]
+        if isinstance(dataset, h5py.Dataset) and _is_ours(dataset, is_text, 1 if width == 1 else 2):
+            return np.asarray(dataset.asstr(errors="replace")[:] if is_text else dataset[:])
     except (MemoryError, TypeError, ValueError) as error:  # h5py's
         raise NotOurs(f"dataset {path}: {error}") from None
     raise NotOurs(f"dataset {path} is of another kind, or larger than the file")
@@ -76,16 +76,16 @@ def attributes(file: h5py.File) -> dict[str, Any]:
     raise NotOurs("an attribute is no single number or text")
 
 
-def _is_ours(found: h5py.Dataset, is_text: bool, dimensions: int) -> bool:
+def _is_ours(dataset: h5py.Dataset, is_text: bool, dimensions: int) -> bool:
     """Whether a dataset is one piece of its file, of numbers or of texts, and not larger."""
-    plan, size = found.id.get_create_plist(), found.file.id.get_filesize()
+    plan, size = dataset.id.get_create_plist(), dataset.file.id.get_filesize()
     if plan.get_layout() != h5py.h5d.CONTIGUOUS or plan.get_external_count():
         return False
-    text = h5py.check_string_dtype(found.dtype)
-    kind = text is not None and text.length is None if is_text else found.dtype.kind in "biuf"
-    if not kind or found.ndim != dimensions or found.nbytes > size:
+    text = h5py.check_string_dtype(dataset.dtype)
+    kind = text is not None and text.length is None if is_text else dataset.dtype.kind in "biuf"
+    if not kind or dataset.ndim != dimensions or dataset.nbytes > size:
         return False
-    if not is_text or not found.size or (offset := found.id.get_offset()) is None:
+    if not is_text or not dataset.size or (offset := dataset.id.get_offset()) is None:
         return True
-    places = np.fromfile(found.file.filename, _PLACE, found.size, offset=offset)
+    places = np.fromfile(dataset.file.filename, _PLACE, dataset.size, offset=offset)
     return int(places["length"].sum(dtype=np.int64)) <= size

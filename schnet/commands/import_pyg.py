@@ -38,8 +38,8 @@ class ImportPyg:
         from schnet.network import pyg
 
         weights = pyg.read(self.weights)
-        found = pyg.convert(weights, self.readout, self.neighbours, mean=self.mean, std=self.std)
-        import_pyg(found, self.out, self.target, unit=self.unit, origin=self.weights.name)
-        sizes = ", ".join(f"{name} {value}" for name, value in asdict(found.config).items())
+        network = pyg.convert(weights, self.readout, self.neighbours, mean=self.mean, std=self.std)
+        import_pyg(network, self.out, self.target, unit=self.unit, origin=self.weights.name)
+        sizes = ", ".join(f"{name} {value}" for name, value in asdict(network.config).items())
         print(f"{self.out}: {sizes}")
         return 0

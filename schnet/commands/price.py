@@ -55,7 +55,7 @@ class Price:
         system = priced_target(self.ipu)
         model = readout_for(PRESETS[self.preset], target_of("gap"))
         packs = packs_of(self._sizes(), model, self.pack_molecules)
-        found = price_training(
+        price = price_training(
             model,
             Optimizer(),
             packs,
@@ -65,11 +65,11 @@ class Price:
         )
         if self.html:
             with writing(self.html):
-                found.profile.to_html(self.html)
+                price.profile.to_html(self.html)
         if self.json:
-            put_json(json.dumps(found.to_dict(), indent=1), self.json)
+            put_json(json.dumps(price.to_dict(), indent=1), self.json)
         if self.json is None or self.json != Path("-"):
-            print(as_text(found, self.preset))
+            print(as_text(price, self.preset))
         return 0
 
     def _sizes(self) -> "np.ndarray":
@@ -86,23 +86,23 @@ class Price:
         from qm1b.commands.generate import SAMPLE
 
         lines = [line.split() for line in SAMPLE.read_text().splitlines()]
-        found = [Chem.MolFromSmiles(words[0]) for words in lines if words]
-        return np.array([Chem.AddHs(m).GetNumAtoms() for m in found if m is not None], np.int64)
+        graphs = [Chem.MolFromSmiles(words[0]) for words in lines if words]
+        return np.array([Chem.AddHs(m).GetNumAtoms() for m in graphs if m is not None], np.int64)
 
 
-def as_text(found: "TrainingPrice", name: str) -> str:
+def as_text(price: "TrainingPrice", name: str) -> str:
     """The figures as a table."""
     from pyscf_ipu.base.terminal import text_table
 
-    profile, rate, hours = found.profile, found.molecules_per_second, found.hours_per_billion
+    profile, rate, hours = price.profile, price.molecules_per_second, price.hours_per_billion
     memory, total = profile.memory, profile.cycles.low
     low, _, high = profile.host_seconds
     rows = [
-        ("molecules of an update", f"{found.molecules:,.0f}"),
+        ("molecules of an update", f"{price.molecules:,.0f}"),
         ("molecules/s", f"{rate.low:,.0f} to {rate.high:,.0f}"),
         ("hours per billion examples", f"{hours.low:,.2f} to {hours.high:,.2f}"),
     ]
-    for part, cycles in found.cycles.items():
+    for part, cycles in price.cycles.items():
         share = cycles.low / total if total else 0.0
         rows.append((part, f"{cycles.low:,.0f} cycles ({100 * share:.1f} %)"))
     rows += [

@@ -141,10 +141,10 @@ def pairs(samples: Samples, graphs: Graphs) -> tuple[Indices, Indices, Mask, Mas
         i and j of each pair, i > j, as indices over all atoms of `samples`; whether j is a
         neighbour of i, and i one of j.
     """
-    found = [all_pairs(n) for n in samples.sizes.tolist()]
-    first = np.repeat(samples.atom_offset[:-1], [len(i) for i, _ in found]).astype(np.int32)
-    i = np.concatenate([i for i, _ in found]) + first
-    j = np.concatenate([j for _, j in found]) + first
+    pairs_of = [all_pairs(n) for n in samples.sizes.tolist()]
+    first = np.repeat(samples.atom_offset[:-1], [len(i) for i, _ in pairs_of]).astype(np.int32)
+    i = np.concatenate([i for i, _ in pairs_of]) + first
+    j = np.concatenate([j for _, j in pairs_of]) + first
     apart = samples.positions_bohr[i] - samples.positions_bohr[j]
     squares = np.einsum("ij,ij->i", apart, apart)
     near = squares < graphs.cutoff_bohr**2

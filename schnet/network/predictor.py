@@ -78,10 +78,10 @@ class Predictor:
         if not len(samples):
             return Predicted(residuals, forces)
         for chosen, pack in prefetch(self.packs(samples, shape or self.shape(samples))):
-            found = predict_with_forces(self.model, pack)
-            residuals[chosen] = np.asarray(found.energies)[: len(chosen)]
+            outputs = predict_with_forces(self.model, pack)
+            residuals[chosen] = np.asarray(outputs.energies)[: len(chosen)]
             index, _ = gather(samples.atom_offset[chosen], samples.atom_offset[1:][chosen])
-            forces[index] = self.references.forces(np.asarray(found.forces)[: len(index)])
+            forces[index] = self.references.forces(np.asarray(outputs.forces)[: len(index)])
         return Predicted(self.references.add(samples, residuals), forces)
 
     def predicted(self, samples: Samples, shape: PackShape | None = None) -> Predicted:
@@ -111,10 +111,10 @@ class Predictor:
 
     def reasons(self, samples: Samples) -> Shaped[np.ndarray, " R"]:
         """Why each row cannot be predicted, '' if it can: its own reason, or a new element."""
-        found = samples.reasons.copy()
-        for row in np.flatnonzero(~self.references.covers(samples) & (found == "")).tolist():
-            found[row] = self.references.new_elements(samples[row].numbers)
-        return found
+        reasons = samples.reasons.copy()
+        for row in np.flatnonzero(~self.references.covers(samples) & (reasons == "")).tolist():
+            reasons[row] = self.references.new_elements(samples[row].numbers)
+        return reasons
 
     def shape(self, samples: Samples) -> PackShape:
         """Slots of packs that suit these rows."""
@@ -122,10 +122,10 @@ class Predictor:
 
     def residuals(self, samples: Samples, shape: PackShape) -> Float64[np.ndarray, " R"]:
         """The network's output, in units of `references.scale`."""
-        found = np.zeros(len(samples))
+        residuals = np.zeros(len(samples))
         for chosen, pack in prefetch(self.packs(samples, shape)):
-            found[chosen] = np.asarray(predict(self.model, self.tables, pack))[: len(chosen)]
-        return found
+            residuals[chosen] = np.asarray(predict(self.model, self.tables, pack))[: len(chosen)]
+        return residuals
 
     def packs(self, samples: Samples, shape: PackShape) -> Iterator[tuple[list[int], Pack]]:
         """Packs of all rows, each with the numbers of its rows."""
@@ -158,7 +158,7 @@ class Predictor:
             predictions.append(predicted)
             truths.append(Predicted.in_file(samples))
             baselines.append(self.references.baseline(samples))
-        found, known = Predicted.joined(predictions), Predicted.joined(truths)
+        predicted, known = Predicted.joined(predictions), Predicted.joined(truths)
         return Errors.of(
-            self.target, found, known, baseline=np.concatenate(baselines), left_out=left_out
+            self.target, predicted, known, baseline=np.concatenate(baselines), left_out=left_out
         )

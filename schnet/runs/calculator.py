@@ -73,10 +73,10 @@ class SchNetCalculator(Calculator):
         samples = Samples.of([Sample(numbers, positions, float("nan"), smiles="", key="the atoms")])
         references = self.predictor.references
         baseline = float(references.baseline(samples)[0])
-        found = predict_with_forces(self.predictor.model, self._pack(samples))
-        value = baseline + references.scale * float(found.energies[0])
+        outputs = predict_with_forces(self.predictor.model, self._pack(samples))
+        value = baseline + references.scale * float(outputs.energies[0])
         self.results["energy"] = value * HARTREE_TO_EV
-        forces = references.forces(np.asarray(found.forces)[: len(numbers)])
+        forces = references.forces(np.asarray(outputs.forces)[: len(numbers)])
         self.results["forces"] = forces * UNITS["force"]["ev_angstrom"]
 
     def _pack(self, samples: Samples) -> Pack:

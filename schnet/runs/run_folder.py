@@ -56,7 +56,7 @@ class RunFolder:
     def describe(self) -> RunRecord:
         """Read `run.json`; raises UserError if this is not a run."""
         try:
-            found = json.loads(self.json.read_text())
+            record = json.loads(self.json.read_text())
         except FileNotFoundError:
             raise UserError(
                 f"{self.path} is not a run of schnet: it has no {self.json.name}; give the --out "
@@ -64,15 +64,15 @@ class RunFolder:
             ) from None
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{self.json} cannot be read ({error})") from None
-        lacking = RunRecord.__required_keys__ - set(getattr(found, "keys", tuple)())
+        lacking = RunRecord.__required_keys__ - set(getattr(record, "keys", tuple)())
         if lacking:
             raise UserError(f"{self.json} is damaged: it lacks {', '.join(sorted(lacking))}")
-        if found.get("format") != FORMAT:
+        if record.get("format") != FORMAT:
             raise UserError(
-                f"{self.json} is of format {found.get('format')}, not {FORMAT}: use the version of "
-                "schnet that wrote it, or train again"
+                f"{self.json} is of format {record.get('format')}, not {FORMAT}: use the version "
+                "of schnet that wrote it, or train again"
             )
-        return found
+        return record
 
     def write(self, record: Mapping[str, object]) -> None:
         """Write `run.json`."""
@@ -117,13 +117,13 @@ class RunFolder:
         Raises:
             UserError: this is not a run, or it has no checkpoint yet.
         """
-        found, path = self.describe(), which or self.best
+        record, path = self.describe(), which or self.best
         if not path.exists():
             raise UserError(f"{path} does not exist yet: let `schnet train` finish one epoch")
-        config = structured(found["model"], ModelConfig, self.json)
-        references = AtomReferences.from_dict(found["references"])
+        config = structured(record["model"], ModelConfig, self.json)
+        references = AtomReferences.from_dict(record["references"])
         return Predictor(
-            network(path, config), config, references, target=target_of(found["target"])
+            network(path, config), config, references, target=target_of(record["target"])
         )
 
     def target(self) -> Target:

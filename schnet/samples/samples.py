@@ -137,8 +137,8 @@ def _joined(
     parts: Sequence[Float32[np.ndarray, "_ 3"] | None],
 ) -> Float32[np.ndarray, "_ 3"] | None:
     """The forces of all parts; None if there are no parts, or a part has none."""
-    found = [part for part in parts if part is not None]
-    return np.concatenate(found) if found and len(found) == len(parts) else None
+    given = [part for part in parts if part is not None]
+    return np.concatenate(given) if given and len(given) == len(parts) else None
 
 
 def without_atoms(smiles: str, key: str, reason: str) -> Sample:
@@ -151,7 +151,7 @@ def without_atoms(smiles: str, key: str, reason: str) -> Sample:
 
 def texts(values: Iterable[str]) -> Shaped[np.ndarray, " _"]:
     """[R] Text as an array of Python strings, so that rows can be taken from it."""
-    found = list(values)
-    array = np.empty(len(found), dtype=object)
-    array[:] = found
+    items = list(values)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
     return array

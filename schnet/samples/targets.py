@@ -120,13 +120,13 @@ class Target:
         Raises:
             UserError: the unit is unknown or belongs to another quantity.
         """
-        found = UNITS[self.quantity].get(canonical_unit(unit))
-        if found is None:
+        factor = UNITS[self.quantity].get(canonical_unit(unit))
+        if factor is None:
             raise UserError(
                 f"--unit is {unit!r}, which is not a unit of {self.name}: use one of "
                 f"{self.allowed_units}"
             )
-        return found
+        return factor
 
     def same_unit(self, one: str, other: str) -> bool:
         """Whether two names mean the same unit; raises as `per_atomic`."""

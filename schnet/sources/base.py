@@ -115,12 +115,12 @@ class Several(Source):
     @property
     def units(self) -> dict[str, str]:
         """Units of all columns; both units where two sources differ."""
-        found: dict[str, str] = {}
+        units: dict[str, str] = {}
         for source in self.sources:
             for name, unit in source.units.items():
-                known = found.get(name, unit).split(" or ")
-                found[name] = " or ".join(dict.fromkeys([*known, unit]))
-        return found
+                known = units.get(name, unit).split(" or ")
+                units[name] = " or ".join(dict.fromkeys([*known, unit]))
+        return units
 
     @property
     def fitted(self) -> Counter[bool]:
@@ -188,17 +188,17 @@ def digest(path: Path) -> str:
     over the file are, so that 10 GB need not be read: a change between the blocks that keeps the
     size goes unnoticed.
     """
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     try:
         size = path.stat().st_size
-        found.update(f"{size}\n".encode())
+        sha.update(f"{size}\n".encode())
         with open(path, "rb") as stream:
             if size <= BLOCKS * BLOCK_BYTES:
-                found.update(stream.read())
+                sha.update(stream.read())
             else:
                 for start in np.linspace(0, size - BLOCK_BYTES, BLOCKS).astype(int).tolist():
                     stream.seek(start)
-                    found.update(stream.read(BLOCK_BYTES))
+                    sha.update(stream.read(BLOCK_BYTES))
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
-    return found.hexdigest()
+    return sha.hexdigest()

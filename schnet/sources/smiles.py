@@ -36,16 +36,16 @@ class SmilesSource(Source):
             self.remarks = (f"{path}: {inputs.REMARKS[kind]}",)
         try:
             entries = inputs.read(path, RunSettings(PRESETS["qm1b"], 1, input_format=kind))
-            found = [one for one in entries if one.smiles or one.reason not in ("", "empty")]
+            lines = [one for one in entries if one.smiles or one.reason not in ("", "empty")]
         except UserError as error:
             if "column" not in str(error):
                 raise
             raise UserError(  # the message names an option that only qm1b has
                 f"{path} has no column called smiles, or several; give a table with one"
             ) from None
-        if not found:
+        if not lines:
             raise UserError(f"{path} is empty; give one SMILES per line")
-        self._lines = [found[i : i + PART_LINES] for i in range(0, len(found), PART_LINES)]
+        self._lines = [lines[i : i + PART_LINES] for i in range(0, len(lines), PART_LINES)]
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -65,9 +65,9 @@ class SmilesSource(Source):
         if not smiles.isascii():
             return without_atoms(smiles, f"line {line}", "holds bytes that are not SMILES text")
         try:
-            found = Molecule.from_smiles(smiles, self.seed)
+            molecule = Molecule.from_smiles(smiles, self.seed)
         except InvalidMolecule as error:
             return without_atoms(smiles, f"line {line}", str(error))
-        numbers = found.numbers.astype(np.uint8)
-        positions = found.positions.astype(np.float32)
+        numbers = molecule.numbers.astype(np.uint8)
+        positions = molecule.positions.astype(np.float32)
         return Sample(numbers, positions, float("nan"), smiles=smiles, key=f"line {line}")

@@ -133,11 +133,11 @@ class RunSource(TableSource):
 
     def fingerprint(self) -> str:
         """A hash of the manifest's fingerprint and of every shard's checksum: exact."""
-        found = hashlib.sha256(self._folder.metadata["fingerprint"].encode())
+        sha = hashlib.sha256(self._folder.metadata["fingerprint"].encode())
         for path in self._folder.shards:
             with open(path, "rb") as stream:
-                found.update(path.name.encode() + stream.read(BLOCK))
-        return found.hexdigest()
+                sha.update(path.name.encode() + stream.read(BLOCK))
+        return sha.hexdigest()
 
 
 class ParquetSource(TableSource):
@@ -152,9 +152,9 @@ class ParquetSource(TableSource):
     @property
     def units(self) -> dict[str, str]:
         """Units of QM1B's columns: energies in eV, forces in eV/Angstrom."""
-        found = {"pos": "bohr"}
+        units = {"pos": "bohr"}
         for name in self._of_target:
             energy = CONVERTED.get(name)
             unit = "eV/angstrom" if name == FORCES else "eV"
-            found[energy.column if energy else name] = unit if energy else "e*bohr"
-        return found
+            units[energy.column if energy else name] = unit if energy else "e*bohr"
+        return units

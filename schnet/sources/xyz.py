@@ -124,27 +124,27 @@ class XyzSource(Source):
         """
         comment = comment_keys(piece.comment)
         smiles = comment.get("smiles", comment.get("SMILES", ""))
-        key, where = f"frame {frame}", f"{self.path}, frame {frame}"
+        key, where = f"molecule {frame}", f"{self.path}, frame {frame}"
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
             if piece.trouble:
                 raise piece.trouble
-            found = frame_of(
+            molecule = frame_of(
                 piece.comment, piece.atoms, self._lookup.forces_column if self._lookup else None
             )
-            found.check()
-            _ = found.charge  # a contradiction; the network does not know charges
+            molecule.check()
+            _ = molecule.charge  # a contradiction; the network does not know charges
         except Refused as error:
             if isinstance(error, Unreadable) and self._lookup and not missing:
                 raise UserError(f"{where}: {error}") from None
             return without_atoms(smiles, key, error.short if self._lookup else str(error))
         if missing:
             return without_atoms(smiles, key, f"no {' and '.join(missing)}")
-        bohr = (found.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
-        row = Sample(found.numbers.astype(np.uint8), bohr, float("nan"), smiles=smiles, key=key)
+        bohr = (molecule.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
+        row = Sample(molecule.numbers.astype(np.uint8), bohr, float("nan"), smiles=smiles, key=key)
         if self._lookup is None:
             return row
-        forces = self._lookup.atomic_forces(found.vectors)
+        forces = self._lookup.atomic_forces(molecule.vectors)
         return row._replace(target=self._lookup.value(comment, where), forces=forces)
 
     def _frames(self, number: int) -> Iterator[Piece]:

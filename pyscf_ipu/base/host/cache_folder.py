@@ -34,9 +34,9 @@ def checked_folder(path: Path) -> Path:
     make_private(path)
     if must_trust:
         # lstat: nobody may have put a link there since.
-        found = distrust(path.lstat(), os.geteuid(), is_private_group)
-        if found:
-            why, mend = found
+        problem = distrust(path.lstat(), os.geteuid(), is_private_group)
+        if problem:
+            why, mend = problem
             raise UntrustedCache(_sentence(path, why, mend))
     return path
 
@@ -53,9 +53,9 @@ def read_trusted(path: Path) -> bytes:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(f"{path} is no plain file")
-        found = None if _is_shared() else distrust(info, os.geteuid(), is_private_group)
-        if found:
-            raise UntrustedCache(f"{path} {found[0]}: it may hold code that others put there")
+        problem = None if _is_shared() else distrust(info, os.geteuid(), is_private_group)
+        if problem:
+            raise UntrustedCache(f"{path} {problem[0]}: it may hold code that others put there")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -112,11 +112,11 @@ def is_private_group(group: int) -> bool:
     import pwd
 
     try:
-        found = grp.getgrgid(group)
+        group_entry = grp.getgrgid(group)
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # no such entry, as in a container with a user number of its own
         return False
-    return found.gr_name == user and set(found.gr_mem) <= {user}
+    return group_entry.gr_name == user and set(group_entry.gr_mem) <= {user}
 
 
 def _sentence(path: Path, why: str, mend: str) -> str:

@@ -52,8 +52,8 @@ def _named() -> str:
     asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
     if sys.platform != "darwin" or not Path(asked[0]).exists():
         return platform.processor()
-    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return found or platform.processor()
+    answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return answer or platform.processor()
 
 
 def enable_disk_cache(directory: str | Path | None = None) -> Path | None:

@@ -152,8 +152,10 @@ class Manifest:
     def missing(self, there: Iterable[int]) -> Missing:
         """Units that a complete run has, and that are not there."""
         units = self.plan.units
-        found = {unit for unit in there if unit in units}
-        return Missing(len(units) - len(found), (unit for unit in units if unit not in found))
+        kept_units = {unit for unit in there if unit in units}
+        return Missing(
+            len(units) - len(kept_units), (unit for unit in units if unit not in kept_units)
+        )
 
 
 def shard_attributes(manifest: Json, unit: int) -> Json:
@@ -200,12 +202,12 @@ def differences(there: Manifest, here: Manifest) -> list[Difference]:
 def both(attributes: Json, here: Mapping[str, str]) -> dict[str, str]:
     """The versions of a shard that takes in rows of this software: both where they differ."""
     there = json.loads(attributes.get("versions", "{}"))
-    found = dict(here)
+    versions = dict(here)
     for name, version in here.items():
         before = there.get(name, "not recorded" if name in DECISIVE else version)
         if before != version:
-            found[name] = f"{before}, then {version}"
-    return found
+            versions[name] = f"{before}, then {version}"
+    return versions
 
 
 def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Difference]:
@@ -213,9 +215,9 @@ def other_versions(there: Mapping[str, str], here: Mapping[str, str]) -> list[Di
     return _compare(*({k: each[k] for k in DECISIVE if k in each} for each in (there, here)))
 
 
-def table(found: list[Difference]) -> str:
+def table(lines: list[Difference]) -> str:
     """Differences as aligned lines: field, there, here."""
-    return "\n".join(text_table([("field", "there", "here"), *found], "< < <", "  ", indent="  "))
+    return "\n".join(text_table([("field", "there", "here"), *lines], "< < <", "  ", indent="  "))
 
 
 def _decided(manifest: Manifest) -> dict[str, object]:
@@ -231,14 +233,14 @@ def _decided(manifest: Manifest) -> dict[str, object]:
 
 
 def _compare(there: Mapping[str, object], here: Mapping[str, object]) -> list[Difference]:
-    found = [
+    lines = [
         (key, _shown(there, key), _shown(here, key))
         for key in dict.fromkeys([*there, *here])
         if key not in there or key not in here or there[key] != here[key]
     ]
     # The fingerprint differs whenever a setting does, and says nothing about it.
-    named = [line for line in found if line[0] != "fingerprint"]
-    return named or found
+    named = [line for line in lines if line[0] != "fingerprint"]
+    return named or lines
 
 
 def _shown(values: Mapping[str, object], key: str) -> str:

@@ -55,32 +55,32 @@ def digest(homes: Mapping[str, Path], built: str, text_of: TextOf) -> str:
         built: what built the codelets.
         text_of: reads a file.
     """
-    found = hashlib.sha256(built.encode())
+    sha = hashlib.sha256(built.encode())
     trees = modules(homes, text_of)
     for name in sorted(trees):
-        found.update(f"\n{name}\n".encode())
+        sha.update(f"\n{name}\n".encode())
         said: list[str] = []
         _plain(trees[name], said)
-        found.update("\0".join(said).encode())
+        sha.update("\0".join(said).encode())
     folder = homes["pyscf_ipu"].parent / CODELETS
     for path in sorted(folder.rglob("*.?pp")):
-        found.update(f"\n{path.relative_to(folder)}\n".encode())
-        found.update("\0".join(_tokens(text_of(path))).encode())
-    return found.hexdigest()[:16]
+        sha.update(f"\n{path.relative_to(folder)}\n".encode())
+        sha.update("\0".join(_tokens(text_of(path))).encode())
+    return sha.hexdigest()[:16]
 
 
 def modules(homes: Mapping[str, Path], text_of: TextOf) -> Mapping[str, ast.Module]:
     """The syntax of all modules that ROOTS import, also inside functions, by name."""
-    found: dict[str, ast.Module] = {}
+    trees: dict[str, ast.Module] = {}
     to_do = list(ROOTS)
     while to_do:
         name = to_do.pop()
         path = _file(homes, name)
-        if name in found or path is None:
+        if name in trees or path is None:
             continue
-        found[name] = ast.parse(text_of(path))
-        to_do += [*_imported(found[name]), *_above(name)]
-    return MappingProxyType(found)
+        trees[name] = ast.parse(text_of(path))
+        to_do += [*_imported(trees[name]), *_above(name)]
+    return MappingProxyType(trees)
 
 
 def _text(path: Path) -> str:
@@ -154,5 +154,5 @@ def _is_text(node: object) -> bool:
 
 def _tokens(text: str) -> Iterable[str]:
     """The words and signs of C++, without comments."""
-    found = (match.group() for match in TOKEN.finditer(text))
-    return (token for token in found if not token.startswith(("//", "/*")))
+    tokens = (match.group() for match in TOKEN.finditer(text))
+    return (token for token in tokens if not token.startswith(("//", "/*")))

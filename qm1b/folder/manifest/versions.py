@@ -28,8 +28,8 @@ def versions(others: Iterable[str] = ()) -> dict[str, str]:
     Args:
         others: packages that matter besides.
     """
-    found = package_versions([*PACKAGES, *others]) | _own_code()
-    return found | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
+    known = package_versions([*PACKAGES, *others]) | _own_code()
+    return known | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
 
 
 def constraints(path: Path) -> str:
@@ -66,18 +66,18 @@ def _is_kept(pin: Requirement) -> bool:
 
 def package_versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of these packages."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed as a package"
-    return found
+            versions[package] = "not installed as a package"
+    return versions
 
 
 def _own_code() -> dict[str, str]:
     from pyscf_ipu.codelets.loading import library
 
-    found = library()
-    codelets = f"native, {found.instruction_set}" if found else PORTABLE
-    return {"codelets": codelets, "sources": sources(found.built_by if found else "")}
+    native = library()
+    codelets = f"native, {native.instruction_set}" if native else PORTABLE
+    return {"codelets": codelets, "sources": sources(native.built_by if native else "")}

@@ -36,7 +36,7 @@ def croissant(
         UserError: a file cannot be read.
     """
     of_files = {path.relative_to(root).as_posix(): path for path in tables.values()}
-    found: dict[str, object] = {
+    record: dict[str, object] = {
         "@context": json.loads(
             files("qm1b.report.card").joinpath(CONTEXT).read_text(encoding="utf-8")
         ),
@@ -52,10 +52,10 @@ def croissant(
         ],
     }
     if said.license:
-        found["license"] = said.license
+        record["license"] = said.license
     if said.creators:
-        found["creator"] = [{"@type": "sc:Person", "name": creator} for creator in said.creators]
-    return found
+        record["creator"] = [{"@type": "sc:Person", "name": creator} for creator in said.creators]
+    return record
 
 
 def _file_object(name: str, path: Path) -> dict[str, object]:
@@ -109,7 +109,7 @@ def _record_set(table: str, name: str, path: Path) -> dict[str, object]:
 
 def _field(column: pa.Field, table: str, file: str) -> dict[str, object]:
     unit, words = _unit_and_words(column)
-    found: dict[str, object] = {
+    record: dict[str, object] = {
         "@type": "cr:Field",
         "@id": f"{table}/{column.name}",
         "name": column.name,
@@ -117,7 +117,7 @@ def _field(column: pa.Field, table: str, file: str) -> dict[str, object]:
         "dataType": _data_type(column.type),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
     }
-    return found | {"repeated": True} if pa.types.is_list(column.type) else found
+    return record | {"repeated": True} if pa.types.is_list(column.type) else record
 
 
 def _data_type(arrow: pa.DataType) -> str:

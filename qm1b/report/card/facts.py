@@ -69,7 +69,7 @@ def gather(folder: Path) -> Facts:
         drops.update(drop.reason for drop in dropped)
         for package, version in json.loads(attributes.get("versions", "{}")).items():
             versions.setdefault(package, []).append(str(version))
-    found = {package: ", ".join(dict.fromkeys(names)) for package, names in versions.items()}
+    by_package = {package: ", ".join(dict.fromkeys(names)) for package, names in versions.items()}
     path = folder / shards.VERIFY_JSON
     try:
         audit = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
@@ -84,5 +84,5 @@ def gather(folder: Path) -> Facts:
         drops=drops,
         notice=unfinished,
         audit=audit,
-        versions=found,
+        versions=by_package,
     )

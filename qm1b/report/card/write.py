@@ -75,5 +75,5 @@ def part_name(number: int, split: str = "") -> str:
 
 def tables_in(folder: Path) -> dict[str, Path]:
     """The Parquet files of a folder for a hub by the name of their record set; else empty."""
-    found = {path.stem: path for path in sorted((folder / DATA).glob("part-*.parquet"))}
-    return {SAMPLE: folder / SAMPLE_FILE, **found} if found else {}
+    parts = {path.stem: path for path in sorted((folder / DATA).glob("part-*.parquet"))}
+    return {SAMPLE: folder / SAMPLE_FILE, **parts} if parts else {}

@@ -85,21 +85,21 @@ def converted(predictor: Predictor) -> PygNetwork:
     return PygNetwork(state, arguments, unit, constant=left, target=predictor.target.name)
 
 
-def write(path: Path, found: PygNetwork) -> None:
+def write(path: Path, network: PygNetwork) -> None:
     """Write a network: `.pt` by torch, or `.npz`, which needs no torch.
 
     Raises:
         UserError: another ending, torch is not installed, or the file cannot be written.
     """
     facts = {
-        "arguments": dict(found.arguments),
-        "unit": found.unit,
-        "constant": found.constant,
-        "target": found.target,
+        "arguments": dict(network.arguments),
+        "unit": network.unit,
+        "constant": network.constant,
+        "target": network.target,
     }
     buffer = BytesIO()
     if path.suffix == FOR_ARRAYS:
-        arrays = {**found.state, "facts": np.array(json.dumps(facts))}
+        arrays = {**network.state, "facts": np.array(json.dumps(facts))}
         np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
     elif path.suffix == FOR_TORCH:
         try:
@@ -109,7 +109,7 @@ def write(path: Path, found: PygNetwork) -> None:
                 f"{path} needs torch: run {how_to_install('pyg')}, or write the same weights to "
                 f"a {FOR_ARRAYS} file"
             ) from None
-        tensors = {name: torch.from_numpy(value) for name, value in found.state.items()}
+        tensors = {name: torch.from_numpy(value) for name, value in network.state.items()}
         torch.save({"state_dict": tensors, **facts}, buffer)
     else:
         raise UserError(f"--pyg {path}: its name must end in {FOR_TORCH} or {FOR_ARRAYS}")
@@ -117,8 +117,8 @@ def write(path: Path, found: PygNetwork) -> None:
 
 
 def _layer(name: str, layer: Linear) -> dict[str, np.ndarray]:
-    found = {f"{name}.weight": np.ascontiguousarray(_array(layer.weight).T)}
-    return found if layer.bias is None else found | {f"{name}.bias": _array(layer.bias)}
+    arrays = {f"{name}.weight": np.ascontiguousarray(_array(layer.weight).T)}
+    return arrays if layer.bias is None else arrays | {f"{name}.bias": _array(layer.bias)}
 
 
 def _array(values: object) -> np.ndarray:

@@ -65,11 +65,11 @@ class TrainingPrice:
     @property
     def cycles(self) -> Mapping[str, Cycles]:
         """The cycles of the parts of an update."""
-        found = self.profile.total_by("stage")
-        parts = {name: found.pop(name, NOTHING) for name in ("forward_backward", "all_reduce")}
+        by_stage = self.profile.total_by("stage")
+        parts = {name: by_stage.pop(name, NOTHING) for name in ("forward_backward", "all_reduce")}
         return {
             "forward_backward": parts["forward_backward"],
-            "update": sum(found.values(), NOTHING),
+            "update": sum(by_stage.values(), NOTHING),
             "all_reduce": parts["all_reduce"],
         }
 
