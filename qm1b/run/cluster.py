@@ -25,7 +25,7 @@ from pyscf_ipu.base.host.temporaries import temporary
 from pyscf_ipu.base.terminal import say
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
-from qm1b.engine.messages import ProgramEvent
+from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder.manifest import manifest
 from qm1b.folder.manifest.work_units import WorkPlan

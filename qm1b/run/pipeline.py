@@ -14,9 +14,9 @@ from pathlib import Path
 from qm1b.conformers.embed import Embedded
 from qm1b.conformers.embed_pool import CORES_PER_WORKER, EmbedPool
 from qm1b.engine.buckets import Buckets
+from qm1b.engine.compute_pool import ComputePool
 from qm1b.engine.factory import Engine
-from qm1b.engine.messages import ProgramEvent
-from qm1b.engine.pool import ComputePool
+from qm1b.engine.programs import ProgramEvent
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
@@ -102,7 +102,7 @@ class Pipeline:
                         "Interrupted: finishing the running batches; press Ctrl-C again to stop "
                         "at once."
                     )
-                compute.abandon_retries()
+                compute.forget()
                 embed.forget()
             else:
                 with self.trace.host("read and screen"):

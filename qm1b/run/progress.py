@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from pyscf_ipu.base.terminal import counted
-from qm1b.engine.messages import PROGRAM_SECONDS, ProgramEvent
+from qm1b.engine.programs import PROGRAM_SECONDS, ProgramEvent
 from qm1b.folder.manifest.tally import Counts, Tally
 from qm1b.process.display import time_left
 from qm1b.rows.schema import Drop, Row

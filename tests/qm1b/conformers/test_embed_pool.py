@@ -40,7 +40,7 @@ def patient(pool, letter, again=False):
     """No limit for some molecules, or for their second try: other tests may need the processor."""
     for worker in pool.workers:
         job = worker.job
-        if job is not None and letter in job.smiles and (not again or job.line in pool._tries):
+        if job is not None and letter in job.items[0].smiles and (job.lost or not again):
             worker.deadline = float("inf")
 
 
@@ -54,7 +54,7 @@ def same_as_undisturbed(found, recipe, *smiles):
 
 
 def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path, monkeypatch):
-    monkeypatch.setattr(Worker, "starved", property(lambda self: self.job.smiles == "N"))
+    monkeypatch.setattr(Worker, "starved", property(lambda self: self.job.items[0].smiles == "N"))
     pool = EmbedPool(2, recipe(1, timeout=0.5), tmp_path / "log", serve=fake_embedder.serve)
     found = embedded(pool, "C", "N", "O", "CC", "F", "CCC", also=lambda: patient(pool, "C"))
     drops = {line: (r.drop.reason, r.drop.detail) for line, r in found.items() if r.drop}
@@ -81,9 +81,8 @@ def test_a_molecule_is_tried_again_alone_and_given_up_after_a_probe(tmp_path):
     together = []
 
     def look():
-        running = [worker.job for worker in pool.workers if worker.job is not None]
-        again = [job for job in running if job.line in pool._tries or job is embed_pool.PROBE]
-        together.append(bool(again) and len(running) > 1)
+        again = [job for job in pool.jobs if job.lost or job.is_probe]
+        together.append(bool(again) and len(pool.jobs) > 1)
 
     found = embedded(pool, "O", "CC", "CCC", "CCCC", also=look)
     assert found[1].drop.reason == "embed_crash"
@@ -98,8 +97,9 @@ def test_kills_from_outside_lose_nothing(tmp_path):
 
     def kill():
         worker = pool.workers[0]
-        if worker.job is not None and len(killed) < 6 and worker.job.line not in killed:
-            killed.append(worker.job.line)
+        line = worker.job and worker.job.items[0].line
+        if line is not None and len(killed) < 6 and line not in killed:
+            killed.append(line)
             os.kill(worker.process.pid, signal.SIGKILL)
 
     found = embedded(pool, *smiles, also=kill)
