@@ -86,8 +86,8 @@ class EmbedPool(Pool[Candidate]):
     @property
     def pending(self) -> int:
         """Candidates whose result has not been given back; a probe counts too."""
-        waiting = len(self._queue) + len(self._retries) + len(self._suspicion)
-        return waiting + len(self.jobs) + len(self._done)
+        held = len(self._suspects) + len(self._probed)
+        return len(self._queue) + len(self._retries) + held + len(self.jobs) + len(self._done)
 
     def submit(self, candidate: Candidate) -> None:
         """Queue a molecule; what has its geometry needs no worker."""

@@ -10,21 +10,16 @@ from qm1b.process.worker import Connection, Ready, ends_run
 
 
 @runtime_checkable
-class Item(Protocol):
+class _Item(Protocol):
     """A molecule, or one of its conformers."""
 
     @property
-    def line(self) -> int:
-        """Its line in the input."""
-        ...
-
+    def line(self) -> int: ...
     @property
-    def smiles(self) -> str:
-        """Its SMILES; may be empty."""
-        ...
+    def smiles(self) -> str: ...
 
 
-Work = TypeVar("Work", bound=Item)
+Work = TypeVar("Work", bound=_Item)
 """What a pool works on."""
 
 Answer = TypeVar("Answer")
@@ -44,7 +39,7 @@ class Job(Generic[Work]):
     alone: bool = False
     """Not while another process works."""
     is_probe: bool = False
-    """A job that any sound machine does; its answer is discarded (`qm1b.process.suspicion`)."""
+    """A job that any sound machine does; its answer is discarded (`qm1b.process.pool`)."""
 
     def one_by_one(self) -> list[Job[Work]]:
         """Its items by themselves, after the job has failed."""

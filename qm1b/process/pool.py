@@ -1,12 +1,14 @@
 """Worker processes with a job each: what is tried again, and when a molecule is given up.
 
 A job whose process died is tried again item by item. An item that ends its process again, alone, is
-suspected: it may be the machine's fault. So it is given up only after the same processes have done
-a probe (`qm1b.process.suspicion`).
+suspected, and held back. What becomes of it is written for good, so first the same processes do a
+probe, which any sound machine can. If they cannot do that either, the run ends, and nothing is
+written that another try would mend.
 
 A pool knows neither what it works on, nor which job comes next.
 """
 
+import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +16,13 @@ from typing import Generic, NamedTuple
 
 from qm1b.errors import UserError
 from qm1b.process.jobs import Done, Failed, Job, Lost, Work
-from qm1b.process.suspicion import Suspicion, how_it_died
 from qm1b.process.worker import Ready, Worker, last_words
+
+MAX_PROBES = 3
+"""Processes in a row that may end with the probe: somebody may have killed one by hand."""
+
+SHOWN = 5
+"""Molecules that a message names."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,10 @@ class Pool(Generic[Work]):
         """Start the workers; `probe` makes a job that any sound machine does."""
         self.workers, self._probe, self._policy = workers, probe, policy
         self._retries: deque[Job[Work]] = deque()
-        self._suspicion: Suspicion[Work] = Suspicion(policy.kind, policy.probe, workers[0].log)
-        self._unready = 0
+        self._suspects: list[Lost[Work]] = []
+        self._probed: list[Lost[Work]] = []
+        """The suspects that the probe under way is for."""
+        self._failed_probes = self._unready = 0
         for index in range(len(workers)):
             self._start(index)
 
@@ -76,7 +85,7 @@ class Pool(Generic[Work]):
     def forget(self) -> None:
         """Forget everything that waits: the run is being stopped."""
         self._retries.clear()
-        self._suspicion.forget()
+        self._suspects, self._probed = [], []
 
     def stop(self) -> None:
         """Kill the workers."""
@@ -141,9 +150,9 @@ class Pool(Generic[Work]):
         else:
             yield Event(index, job, message)
             if isinstance(message, Done) and job.is_probe:
-                suspects, must_probe = self._suspicion.confirmed()
-                self._retries.extendleft([self._probe()] if must_probe else [])
-                yield from (Event(index, lost.job, lost) for lost in suspects)
+                confirmed, self._probed, self._failed_probes = self._probed, [], 0
+                self._probe_suspects()
+                yield from (Event(index, lost.job, lost) for lost in confirmed)
 
     def _replaced(self, index: int, hung: bool = False) -> Iterator[Event]:
         """A worker is dead or has hung: a new one takes its place; its job is tried again."""
@@ -171,12 +180,46 @@ class Pool(Generic[Work]):
         """Try a job once more or suspect its item, or send the probe once more."""
         policy, job = self._policy, replace(lost.job, is_retry=True, lost=lost.job.lost + 1)
         if job.is_probe:
-            if self._suspicion:  # else the run is being stopped
-                self._suspicion.probe_failed(lost.error)
+            if self._probed:  # else the run is being stopped
+                self._probe_failed(lost.error)
                 self._retries.appendleft(lost.job)
         elif len(job.items) > 1:
             self._retries.extend(lost.job.one_by_one())
         elif job.lost < policy.tries:
             self._retries.append(replace(job, alone=policy.is_final or not lost.hung))
-        elif self._suspicion.hold(replace(lost, job=job)):
+        else:
+            self._suspects.append(replace(lost, job=job))
+            self._probe_suspects()
+
+    def _probe_suspects(self) -> None:
+        """Send a probe if there are suspects, and none is under way."""
+        if self._suspects and not self._probed:
+            self._probed, self._suspects = self._suspects, []
             self._retries.appendleft(self._probe())
+
+    def _probe_failed(self, error: str) -> None:
+        """Raise UserError if the probe has failed MAX_PROBES times in a row."""
+        self._failed_probes += 1
+        if self._failed_probes < MAX_PROBES:
+            return
+        items = [item for lost in [*self._probed, *self._suspects] for item in lost.job.items]
+        names = list(
+            dict.fromkeys(f"line {i.line} ({i.smiles or 'without SMILES'})" for i in items)
+        )
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        policy = self._policy
+        raise UserError(
+            f"{policy.kind} processes keep dying ({error}): with {', '.join(names[:SHOWN])}{more}, "
+            f"and then with {policy.probe} too. So the cause is this machine: too little memory, a "
+            f"resource limit or a broken installation; see {self.workers[0].log}. Fix the cause or "
+            "use fewer --workers, then run the same command to resume; nothing was written for the "
+            "batches in progress."
+        )
+
+
+def how_it_died(kind: str, code: int | None) -> str:
+    """The end of a process in words; a negative exit code is the signal."""
+    if code is None or code >= 0:
+        return f"the {kind} process died, exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"the {kind} process died of {name}"

@@ -8,8 +8,7 @@ from fake_runs import conformer
 from qm1b.engine.compute_pool import POLICY
 from qm1b.errors import UserError
 from qm1b.process.jobs import Done, Job, Lost
-from qm1b.process.pool import Policy, Pool
-from qm1b.process.suspicion import MAX_PROBES
+from qm1b.process.pool import MAX_PROBES, Policy, Pool, how_it_died
 from qm1b.process.worker import Ready, Worker
 
 PROBE = Job((conformer(0),), "probe", is_probe=True)
@@ -93,6 +92,21 @@ def test_a_machine_that_fails_the_probe_ends_the_run(pool):
         assert after(pool, PROBE) == ([], [PROBE])
     with pytest.raises(UserError, match=r"line 7 \(\[He\]\), and then with a hydrogen.*same comm"):
         after(pool, PROBE)
+
+
+def test_a_message_names_five_suspects(pool):
+    for line in range(7):
+        bare = replace(conformer(line), smiles="")
+        after(pool, Job((bare,), "s", lost=1))
+    for _ in range(MAX_PROBES - 1):
+        after(pool, PROBE)
+    with pytest.raises(UserError, match=r"line 4 \(without SMILES\) and 2 more, and then with a h"):
+        after(pool, PROBE)
+
+
+def test_how_it_died():
+    assert how_it_died("compute", 3) == "the compute process died, exit code 3"
+    assert how_it_died("embedding", -11) == "the embedding process died of SIGSEGV"
 
 
 def test_workers_that_never_get_ready_end_the_run(pool):
