@@ -71,8 +71,9 @@ class Source:
         self._stream = unpacked(self._file, start)
         names = path.name.lower()
         by_name = names.endswith((".tar", ".tgz", ".tbz2", ".txz")) or ".tar." in names
-        self._head = self._read_head(self._stream)
-        self.is_archive = self._head[257:262] == b"ustar" or by_name
+        self.head = self._read_head(self._stream)
+        """The first bytes, unpacked."""
+        self.is_archive = self.head[257:262] == b"ustar" or by_name
 
     def __enter__(self) -> Source:
         return self
@@ -92,9 +93,9 @@ class Source:
             UserError: the file is damaged, or an archive without any file of molecules.
         """
         if not self.is_archive:
-            yield self._member(self.path.name, self._head, self._stream)
+            yield self._member(self.path.name, self.head, self._stream)
             return
-        whole = _Joined(self, self._head, self._stream)
+        whole = _Joined(self, self.head, self._stream)
         found = 0
         try:
             stream = io.BufferedReader(whole, HEAD_BYTES)
@@ -187,9 +188,9 @@ def decoded(member: Member) -> io.TextIOWrapper:
     return as_text(member.stream, member.head)
 
 
-def head_text(member: Member) -> str:
+def head_text(head: bytes) -> str:
     """The beginning of a member as text."""
-    text = member.head.decode(encoding_of(member.head), errors="replace")
+    text = head.decode(encoding_of(head), errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
