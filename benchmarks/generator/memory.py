@@ -76,7 +76,10 @@ def _conformer(mol: Molecule, index: int, rng: np.random.Generator) -> Conformer
     """A slightly shaken copy: every batch brings new numbers."""
     positions = mol.positions + rng.normal(scale=0.03, size=mol.positions.shape)
     numbers = mol.numbers.astype(np.uint8)
-    return Conformer(1, mol.smiles or "", index, 0, mol.charge, numbers, positions)
+    return Conformer(
+        line=1, smiles=mol.smiles or "", conformer=index, seed=0, charge=mol.charge,
+        numbers=numbers, positions=positions,
+    )  # fmt: skip
 
 
 def _finish(worker: Worker, job: jobs.Job) -> None:

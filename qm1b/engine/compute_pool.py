@@ -24,7 +24,7 @@ from qm1b.engine.programs import ProgramEvent
 from qm1b.process.jobs import Done, Failed, Job, Lost
 from qm1b.process.pool import Policy, Pool
 from qm1b.process.worker import Worker, environment
-from qm1b.rows.schema import Conformer, Result, Row
+from qm1b.rows.schema import Conformer, Row
 from qm1b.settings import RunSettings
 
 POLICY = Policy(
@@ -126,10 +126,10 @@ class ComputePool(Pool[Conformer]):
                     else:
                         self._on_disk.add(event.shape)
                     yield event
-                case Done(results):
+                case Done(rows):
                     self._on_disk.add(job.shape)
                     self._worked.add(job.shape)
-                    yield from map(Row, job.items, results) if not job.is_probe else ()
+                    yield from () if job.is_probe else rows
                 case Failed(error) | Lost(_, error):
                     yield from self._failed(job, error, again=isinstance(news, Failed))
 
@@ -170,7 +170,7 @@ class ComputePool(Pool[Conformer]):
 
     def _errors(self, job: Job[Conformer], error: str) -> Iterator[Row]:
         for c in job.items:
-            yield Row(c, Result(status=f"error: {error}", n_ao=self._n_ao(c.numbers)))
+            yield Row(conformer=c, status=f"error: {error}", n_ao=self._n_ao(c.numbers))
 
 
 def probe(engine: Engine) -> Job[Conformer]:
@@ -179,5 +179,7 @@ def probe(engine: Engine) -> Job[Conformer]:
 
     numbers = np.array([1, 1], np.uint8)
     positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
-    conformer = Conformer(0, "[H][H]", 0, seed=0, charge=0, numbers=numbers, positions=positions)
+    conformer = Conformer(
+        line=0, smiles="[H][H]", conformer=0, seed=0, charge=0, numbers=numbers, positions=positions
+    )
     return Job((conformer,), engine.shape(Molecule(numbers, positions)), is_probe=True)

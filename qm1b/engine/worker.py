@@ -8,7 +8,6 @@ pinned to cores: on a machine with other work, one would wait while a core is id
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
@@ -19,11 +18,8 @@ from qm1b.process.jobs import Done, Failed, Job, serve_jobs
 from qm1b.process.worker import Connection
 from qm1b.reference.inline_audit import audited
 from qm1b.rows.identity import is_drawn
-from qm1b.rows.schema import Conformer, Result
+from qm1b.rows.schema import Conformer, Row
 from qm1b.settings import RunSettings
-
-if TYPE_CHECKING:
-    from pyscf_ipu.molecule.molecule import Molecule
 
 ERROR_CHARACTERS = 300
 
@@ -35,8 +31,8 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     ladder = ladder_for(settings.retry)
     compiled: set[tuple[Hashable, bool]] = set()
 
-    def computed(job: Job[Conformer]) -> list[Result]:
-        results: dict[int, Result] = {}
+    def computed(job: Job[Conformer]) -> list[Row]:
+        rows: dict[int, Row] = {}
         for stability, members in _parts(job.items, settings).items():
             if (job.shape, stability) not in compiled:
                 conn.send(ProgramEvent(job.shape))
@@ -44,23 +40,23 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
                 compiled.add((job.shape, stability))
                 if ready is not None:
                     conn.send(ready)
-            molecules = [_molecule(job.items[i]) for i in members]
+            conformers = [job.items[i] for i in members]
             run = run_of(
                 job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
             )
-            results |= dict(zip(members, climb(run, molecules, ladder), strict=True))
-        return [results[i] for i in range(len(job.items))]
+            rows |= dict(zip(members, climb(run, conformers, ladder), strict=True))
+        return [rows[i] for i in range(len(job.items))]
 
-    def answer(job: Job[Conformer]) -> Done | Failed:
+    def answer(job: Job[Conformer]) -> Done[tuple[Row, ...]] | Failed:
         try:
-            results = computed(job)
+            rows = computed(job)
         except Exception as error:
             if is_of_no_molecule(error):
                 raise
             text = " ".join(f"{type(error).__name__}: {error}".split())
             return Failed(text[:ERROR_CHARACTERS])
         share, seed = settings.audit, settings.seed
-        return Done(audited(job.items, results, settings.level, share=share, seed=seed))
+        return Done(audited(rows, settings.level, share=share, seed=seed))
 
     serve_jobs(conn, answer)
 
@@ -85,11 +81,3 @@ def _parts(conformers: Sequence[Conformer], settings: RunSettings) -> dict[bool,
         drawn = is_drawn(share, "stability", seed, conformer=one)
         parts.setdefault(one.follow or drawn, []).append(i)
     return parts
-
-
-def _molecule(conformer: Conformer) -> Molecule:
-    """A conformer as the engine wants it."""
-    from pyscf_ipu.molecule.molecule import Molecule
-
-    numbers, positions = conformer.numbers, conformer.positions
-    return Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)

@@ -7,12 +7,12 @@ lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Result, Row, fields_of
+from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Row, fields_of, stored_fields
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
 OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
@@ -172,7 +172,7 @@ def missing(batch: Batch, settings: Json) -> list[str]:
 
 def conformer_of(record: Record) -> Conformer:
     """The conformer of a row that was read."""
-    values: Record = {f.name: record[f.name] for f in fields(Conformer) if f.name in record}
+    values = {f.name: record[f.name] for f in stored_fields(Conformer) if f.name in record}
     values |= {"positions": record["positions"].astype(np.float64)}
     values |= {"input_atom": tuple(np.asarray(record.get("input_atom", ())).astype(int).tolist())}
     return Conformer(**values)
@@ -180,9 +180,9 @@ def conformer_of(record: Record) -> Conformer:
 
 def row_of(record: Record) -> Row:
     """A row that was read, in the form in which a run writes it."""
-    values: Record = {f.name: record[f.name] for f in fields(Result) if f.name in record}
-    values |= {n: _tuples(v.tolist()) for n, v in values.items() if isinstance(v, np.ndarray)}
-    return Row(conformer_of(record), Result(**values))
+    names = {f.name for f in stored_fields(Row)} & record.keys()
+    values: Record = {name: plain(record[name]) for name in names}
+    return Row(conformer=conformer_of(record), **values)
 
 
 def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values]:
@@ -203,8 +203,7 @@ def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values
 
 def _value(row: Row, field: Field) -> Any:
     """A field of a row; if there is nothing for the atoms, NaN or -1 for each of them."""
-    of = row.conformer if hasattr(row.conformer, field.name) else row.result
-    value = getattr(of, field.name)
+    value = getattr(row.conformer if hasattr(row.conformer, field.name) else row, field.name)
     if field.ragged == "atom" and not len(value):
         shape = (len(row.conformer.numbers), field.width)
         nothing = np.nan if field.earlier is None else field.earlier
@@ -212,5 +211,7 @@ def _value(row: Row, field: Field) -> Any:
     return value
 
 
-def _tuples(values: list[Any]) -> tuple[Any, ...]:
-    return tuple(_tuples(v) if isinstance(v, list) else v for v in values)
+def plain(value: object) -> object:
+    """A value without arrays, as a `Row` has it: tuples and numbers of Python."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return tuple(map(plain, value)) if isinstance(value, list) else value

@@ -45,7 +45,7 @@ class Stats(Counts):
     starved_seconds: float = 0.0
     """Time that compute processes waited for conformers, summed over the processes."""
     troubles: Counter[str] = field(default_factory=Counter)
-    """Rows of this run beside which something failed (`Result.troubles`)."""
+    """Rows of this run beside which something failed (`Row.troubles`)."""
     start: float = field(default_factory=time.monotonic)
     _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
     _made: list[tuple[float, float]] = field(default_factory=list, init=False)
@@ -66,22 +66,22 @@ class Stats(Counts):
         """A unit is done elsewhere."""
         kept = self.kept_lines
         super().add_unit(unit, lines)
-        self.troubles.update(name for row in unit.rows for name in row.result.troubles)
+        self.troubles.update(name for row in unit.rows for name in row.troubles)
         self.missing += (self.kept_lines - kept) * self.conformers - len(unit.rows)
         self._tick()
 
     def count_row(self, row: Row) -> None:
         """One conformer is done."""
         self.rows += 1
-        self.statuses[row.result.status.split(":")[0]] += 1
-        self.troubles.update(row.result.troubles)
+        self.statuses[row.status.split(":")[0]] += 1
+        self.troubles.update(row.troubles)
         self._tick()
 
     def uncount_row(self, row: Row) -> None:
         """One conformer is to be done once more."""
         self.rows -= 1
-        self.statuses[row.result.status.split(":")[0]] -= 1
-        self.troubles -= Counter(row.result.troubles)
+        self.statuses[row.status.split(":")[0]] -= 1
+        self.troubles -= Counter(row.troubles)
 
     def _tick(self) -> None:
         """Remember the rows of the last minute."""

@@ -8,7 +8,7 @@ from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS, Invariants
 from qm1b.audit.picking import Picks
 from qm1b.folder import shards
 from qm1b.rows.batch import Batch
-from qm1b.rows.schema import FIELDS, Conformer, Result, Row
+from qm1b.rows.schema import FIELDS, Conformer, Row
 from qm1b.rows.suspects import OUTLIER_EV
 
 WATER = np.array([8, 1, 1], np.uint8)
@@ -25,12 +25,12 @@ def row(line=1, conformer=0, energy=-75.0, **changes):
     result |= {"mulliken_charges": (changes.get("charge", 0) - 0.3, 0.2, 0.1)}
     values = {"status": "converged", "n_ao": 7, "energy": energy} | result | molecule | changes
     ours = {key: values.pop(key) for key in molecule}
-    return Row(Conformer(line=line, conformer=conformer, **ours), Result(**values))
+    return Row(conformer=Conformer(line=line, conformer=conformer, **ours), **values)
 
 
 def broken(folder, rows, fingerprint="f", damage=None):
     """The invariants that some rows break, and how often."""
-    attributes = {"fingerprint": fingerprint, "forces": any(r.result.forces for r in rows)}
+    attributes = {"fingerprint": fingerprint, "forces": any(r.forces for r in rows)}
     path = shards.write_shard(folder, 0, rows, [], attributes)
     columns = shards.read_shard(path)
     found = Invariants("f")

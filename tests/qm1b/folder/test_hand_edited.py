@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 from fake_runs import LINES, conformer, fake_run
+from fake_runs import row as row_of
 
 from qm1b.cli import main
 from qm1b.convert.export import export
@@ -16,7 +17,6 @@ from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.estimate import rate_of
 from qm1b.report.info import describe
-from qm1b.rows.schema import Result, Row
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
@@ -132,7 +132,7 @@ def test_every_shard_is_compared(folder, tmp_path):
     attributes = shards.read_attributes(shards.shard_path(folder, 3))
     other = json.loads(attributes["settings"]) | {"basis": "6-31g"}
     attributes = {k: getattr(v, "item", lambda v=v: v)() for k, v in attributes.items()}
-    row = Row(conformer(13), Result("converged", 1))
+    row = row_of(conformer(13))
     shards.write_shard(folder, 3, [row], [], attributes | {"settings": json.dumps(other)})
     for use in (
         lambda: export(folder, tmp_path / "a.parquet"),

@@ -2,6 +2,7 @@
 
 import math
 
+import fake_runs
 import numpy as np
 import pytest
 from pyscf import dft, gto, scf
@@ -11,7 +12,6 @@ from qm1b.errors import UserError
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute, recompute_many
-from qm1b.rows.schema import Conformer
 from qm1b.settings import PRESETS
 
 
@@ -19,7 +19,7 @@ def conformer(text, charge=0):
     """Atoms in Bohr: "O 0 0 0.22; H ..."."""
     mole = gto.M(atom=text, unit="Bohr", charge=charge, basis="sto-3g", verbose=0)
     numbers = mole.atom_charges().astype(np.uint8)
-    return Conformer(1, "", 0, 1, charge, numbers, mole.atom_coords())
+    return fake_runs.conformer(1, numbers, mole.atom_coords(), smiles="", charge=charge)
 
 
 WATER = conformer("O 0 0 0.22; H 0 1.43 -0.89; H 0 -1.43 -0.89")

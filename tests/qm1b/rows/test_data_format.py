@@ -41,7 +41,8 @@ def test_every_field_of_a_shard_is_documented(field):
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda c: c.name)
 def test_every_column_of_parquet_is_documented(column):
     arrow, unit, _ = table("Parquet")[column.name]
-    assert arrow.replace("\\", "") == column.arrow
+    inside = re.compile("element: |item: ")  # as versions of pyarrow name it
+    assert arrow.replace("\\", "") == inside.sub("", str(arrow_type(column)))
     assert unit == said(column.unit)
 
 

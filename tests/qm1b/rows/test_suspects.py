@@ -4,28 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fake_runs import conformer, row
 
-from qm1b.rows.schema import Conformer, Result, Row
 from qm1b.rows.suspects import ASYMMETRIC, NO_GAP, OUTLIER, flagged, outliers
 
 
 def rows(line, energies, status="converged"):
-    none = np.zeros(0, np.uint8), np.zeros((0, 3))
     return [
-        Row(Conformer(line, "C", i, 1, 0, *none), Result(status, 1, energy=e))
+        row(conformer(line, (), smiles="C", conformer=i), status, energy=e)
         for i, e in enumerate(energies)
     ]
 
 
 def suspects(found):
-    return [i for i, row in enumerate(found) if row.result.suspect]
+    return [i for i, one in enumerate(found) if one.suspect]
 
 
 @pytest.mark.parametrize("odd", [-39.8, -40.2])
 def test_one_in_another_state_stands_out(odd):
     found = flagged(rows(1, [-40.0, -40.01, -39.99, -40.005, odd]))
     assert suspects(found) == [4]
-    assert found[4].result.suspect == OUTLIER
+    assert found[4].suspect == OUTLIER
 
 
 def test_molecules_are_judged_apart():
@@ -78,9 +77,11 @@ F2 = np.array([9, 9], np.uint8), np.array([[0.3, 0.1, 0.0], [2.3, 1.1, 4.0]])
 def states(energies, dipoles, charge=0, **result):
     """Rows of F2."""
     return [
-        Row(
-            Conformer(1, "FF", i, 1, charge, *F2),
-            Result("converged", 10, energy=e, dipole=tuple(d), **result),
+        row(
+            conformer(1, *F2, smiles="FF", conformer=i, charge=charge),
+            energy=e,
+            dipole=tuple(d),
+            **result,
         )
         for i, (e, d) in enumerate(zip(energies, dipoles, strict=True))
     ]
@@ -92,7 +93,7 @@ def test_right_rows_are_not_suspect_where_most_are_wrong():
     energies = [-195.7, -196.5, -195.71, -195.72, -196.49, -195.69, -196.48]
     wrong = [e > -196 for e in energies]
     found = flagged(states(energies, [ionic * w for w in wrong]))
-    assert [row.result.suspect for row in found] == [ASYMMETRIC * w for w in wrong]
+    assert [one.suspect for one in found] == [ASYMMETRIC * w for w in wrong]
 
 
 def test_an_ion_s_dipole_is_taken_about_its_centre():
@@ -103,5 +104,5 @@ def test_an_ion_s_dipole_is_taken_about_its_centre():
 
 def test_no_gap():
     (found,) = flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=-0.1999))
-    assert found.result.suspect == NO_GAP
+    assert found.suspect == NO_GAP
     assert suspects(flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=0.1))) == []

@@ -1,18 +1,15 @@
 """A unit of which some lines were computed again."""
 
-from dataclasses import replace
-
+import fake_runs
 from fake_runs import conformer
 
-from qm1b.rows.schema import Drop, Result, Row
+from qm1b.rows.schema import Drop
 from qm1b.rows.unit import Unit
 
 
 def row(line, number, energy=-1.0, suspect=""):
-    return Row(
-        replace(conformer(line), conformer=number),
-        Result("converged", 1, energy=energy, converged=True, suspect=suspect),
-    )
+    who = conformer(line, conformer=number)
+    return fake_runs.row(who, energy=energy, converged=True, suspect=suspect)
 
 
 def numbers(unit):
@@ -39,4 +36,4 @@ def test_a_drop_that_was_found_again_has_the_new_words():
 def test_what_looks_wrong_is_looked_for_again_in_the_whole():
     there = Unit(0, rows=[row(n, 0) for n in (1, 2)] + [row(3, 0, suspect="energy_outlier")])
     found = there.renewed(Unit(0, rows=[row(4, 0, energy=-2.0)]))
-    assert [r.result.suspect for r in found.rows] == ["", "", "", "energy_outlier"]
+    assert [r.suspect for r in found.rows] == ["", "", "", "energy_outlier"]
