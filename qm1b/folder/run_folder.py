@@ -24,7 +24,6 @@ from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.inputs.detect import SMILES
 from qm1b.reference import atomisation
 from qm1b.rows import identity as rows_identity
-from qm1b.rows.batch import Batch
 from qm1b.rows.schema import Conformer, Json
 from qm1b.rows.unit import Unit
 from qm1b.storage import files
@@ -272,7 +271,7 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
         raise other_software(path, found)
     folder.mixed |= dict.fromkeys(found)
     known = folder.identity.free_atom_energies_hartree
-    if known and atomisation.contradicts(Batch(rows), known):
+    if known and atomisation.contradicts(rows, known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"
         folder.know({})
     folder.done.add(unit)
@@ -282,7 +281,7 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
         rows["status"].tolist(),
         reasons=(drop.reason for drop in drops),
     )
-    folder.tally.add_molecules(rows_identity.numbers(Batch(rows)).tolist())
+    folder.tally.add_molecules(rows_identity.numbers(rows).tolist())
 
 
 def _molecule(conformer: Conformer) -> tuple[str, int]:

@@ -49,9 +49,9 @@ class ShardFolder(Indexed):
             UserError: it cannot be read, or the manifest says something else than the shard.
         """
         path = self.shards[number]
-        attributes, rows, drops = shards.read_whole(path)
-        lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
-        batch, free_atoms = Batch(rows), self.manifest.free_atom_energies_hartree
+        attributes, batch, drops = shards.read_whole(path)
+        lines = {*batch["line"].tolist(), *(drop.line for drop in drops)}
+        free_atoms = self.manifest.free_atom_energies_hartree
         found = contradiction(self.manifest, shards.unit_of(path), attributes, lines=sorted(lines))
         if not found and atomisation.contradicts(batch, free_atoms):
             found = atomisation.CONTRADICTION
@@ -61,10 +61,10 @@ class ShardFolder(Indexed):
                 f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
-        unknown = np.isnan(rows["atomisation_energy"])
-        if unknown.any():
+        stored = batch["atomisation_energy"]
+        if np.isnan(stored).any():
             given = atomisation.of_batch(batch, free_atoms)
-            rows["atomisation_energy"] = np.where(unknown, given, rows["atomisation_energy"])
+            batch.columns["atomisation_energy"] = np.where(np.isnan(stored), given, stored)
         return batch, drops
 
     @property

@@ -39,7 +39,7 @@ from pyscf_ipu.molecule.files.opening import whole_lines
 from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
 from qm1b.errors import UserError
 from qm1b.reference.free_atoms import multiplicity
-from qm1b.rows.batch import OFFSETS, Batch, Record, column, in_order, offsets_of, unit_name
+from qm1b.rows.batch import OFFSETS, Batch, Record, batch_of, unit_name
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import FIELDS, Field, Json
 
@@ -220,16 +220,8 @@ def record(atoms: Atoms) -> Record:
 
 def _batch(rows: list[Record]) -> Batch:
     """Rows as columns, with the fields that all rows have."""
-    columns: dict[str, np.ndarray] = {}
-    for f in FIELDS:
-        if f.name in OFFSETS or any(f.name not in row for row in rows):
-            continue
-        values = [row[f.name] for row in rows]
-        if f.ragged:
-            columns[f"{f.ragged}_offset"] = offsets_of([len(v) for v in values])
-            values = np.concatenate(values)
-        columns[f.name] = column(f, values, len(rows))
-    return Batch(in_order(columns))
+    fields = [f for f in FIELDS if all(f.name in row for row in rows)]
+    return batch_of(rows, fields, lambda row, f: row[f.name])
 
 
 def _property(field: Field) -> str:

@@ -6,9 +6,9 @@ lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,8 @@ OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
 Record = dict[str, Any]
 """One row: numbers, text, and arrays: ragged fields ([A], [A, 3], [N], [K]) and vectors ([3])."""
 
-Values = Sequence[object] | np.ndarray
-"""The values of a field before they have its dtype and shape."""
+Of = TypeVar("Of")
+"""What rows are made of."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     return Batch(joined, sum(map(len, batches)))
 
 
-def column(field: Field, values: Values, rows: int) -> np.ndarray:
+def column(field: Field, values: Sequence[object] | np.ndarray, rows: int) -> np.ndarray:
     """Values as the column of a field: its dtype, [rows], [rows, width] or flat if ragged."""
     if field.dtype == "str":
         return np.array(values, dtype=object).reshape(rows)
@@ -185,20 +185,25 @@ def row_of(record: Record) -> Row:
     return Row(conformer=conformer_of(record), **values)
 
 
-def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values]:
-    """The chosen fields of a run's rows as columns: lists and arrays by name."""
-    found: dict[str, Values] = {}
-    lengths: dict[str, list[int]] = {}
+def batch_of_rows(rows: Sequence[Row], chosen: Iterable[Field]) -> Batch:
+    """The chosen fields of a run's rows."""
+    return batch_of(rows, chosen, _value)
+
+
+def batch_of(
+    rows: Sequence[Of], chosen: Iterable[Field], value: Callable[[Of, Field], Any]
+) -> Batch:
+    """The chosen fields of some rows, of which `value` gives those of one."""
+    columns: dict[str, np.ndarray] = {}
     for f in chosen:
         if f.name in OFFSETS:
             continue
-        values = [_value(row, f) for row in rows]
+        values = [value(row, f) for row in rows]
         if f.ragged:
-            lengths.setdefault(f.ragged, [len(v) for v in values])
-            found[f.name] = np.concatenate(values) if rows else []
-        else:
-            found[f.name] = values
-    return found | {f"{kind}_offset": offsets_of(n) for kind, n in lengths.items()}
+            columns[f"{f.ragged}_offset"] = offsets_of([len(v) for v in values])
+            values = np.concatenate(values) if rows else []
+        columns[f.name] = column(f, values, len(rows))
+    return Batch(in_order(columns))
 
 
 def _value(row: Row, field: Field) -> Any:

@@ -93,7 +93,7 @@ def _shard(path: Path) -> str:
         _, rows, drops = shards.read_whole(path)
     except checksum.Damaged as error:
         raise Torn(str(error)) from None
-    return repr(drops) + repr([(name, rows[name].tolist()) for name in sorted(rows)])
+    return repr(drops) + repr([(name, rows[name].tolist()) for name in sorted(rows.columns)])
 
 
 def _checkpoint(path: Path) -> str:

@@ -7,7 +7,6 @@ import pytest
 from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS, Invariants
 from qm1b.audit.picking import Picks
 from qm1b.folder import shards
-from qm1b.rows.batch import Batch
 from qm1b.rows.schema import FIELDS, Conformer, Row
 from qm1b.rows.suspects import OUTLIER_EV
 
@@ -32,11 +31,11 @@ def broken(folder, rows, fingerprint="f", damage=None):
     """The invariants that some rows break, and how often."""
     attributes = {"fingerprint": fingerprint, "forces": any(r.forces for r in rows)}
     path = shards.write_shard(folder, 0, rows, [], attributes)
-    columns = shards.read_shard(path)
+    batch = shards.read_shard(path)
     found = Invariants("f")
     if damage:
-        damage(columns)
-    readable = found.add(path, Batch(columns))
+        damage(batch)
+    readable = found.add(path, batch)
     assert readable == ("offsets" not in found.violations or not found.violations["offsets"].count)
     return {name: v.count for name, v in found.finish().items() if v.count}, found.violations
 
@@ -115,7 +114,7 @@ def test_conformers_of_a_line_may_coincide(tmp_path):
     assert violations["duplicate_geometry"].examples == ["line 5, conformer 0"]
     checks = Invariants("f")
     path = shards.write_shard(tmp_path, 0, [*twins, *SOUND], [], {"fingerprint": "f"})
-    checks.add(path, Batch(shards.read_shard(path)))
+    checks.add(path, shards.read_shard(path))
     checks.finish()
     assert checks.coinciding == 2
 
@@ -142,12 +141,12 @@ def test_units(tmp_path, monkeypatch):
         patch.setattr(h5py.AttributeManager, "__setitem__", wrong)
         path = shards.write_shard(tmp_path, 0, SOUND, [], {"fingerprint": "f"})
     checks = Invariants("f")
-    checks.add(path, Batch(shards.read_shard(path)))
+    checks.add(path, shards.read_shard(path))
     assert checks.finish()["units"].count == sum(f.unit == "e*bohr" for f in FIELDS)
 
 
 def shard(folder, rows):
-    return Batch(shards.read_shard(shards.write_shard(folder, 0, rows, [], {})))
+    return shards.read_shard(shards.write_shard(folder, 0, rows, [], {}))
 
 
 def test_outliers_among_conformers(tmp_path):

@@ -55,7 +55,7 @@ def plain(attributes):
 
 def rows_of(folder, unit):
     """The rows of a shard, as they were written."""
-    return list(map(row_of, Batch(shards.read_shard(shards.shard_path(folder, unit))).rows()))
+    return list(map(row_of, shards.read_shard(shards.shard_path(folder, unit)).rows()))
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.extxyz", "a.extxyz.gz"])

@@ -21,7 +21,6 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.card.facts import Statements
 from qm1b.report.card.write import write
 from qm1b.report.info import describe
-from qm1b.rows.batch import Batch
 from qm1b.storage.lock import locked
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
@@ -42,7 +41,7 @@ def broken(folder):
     source = ShardFolder(folder)
     checks = Invariants(source.manifest.fingerprint)
     for path in source.shards:
-        checks.add(path, Batch(shards.read_shard(path)))
+        checks.add(path, shards.read_shard(path))
     checks.compare(source.manifest)
     found = checks.finish()
     return {name: found[name] for name in ("missing_shard", "counts") if found[name].count}
