@@ -74,10 +74,10 @@ def kept(folder: Path, mol: Molecule, settings: Settings, compute: Callable[[], 
     """
     path = folder / f"{_key(mol, settings)}.json"
     if not path.exists():
-        found = compute()
+        value = compute()
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(found))
+        part.write_text(json.dumps(value))
         part.replace(path)
     return json.loads(path.read_text())
 

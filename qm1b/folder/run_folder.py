@@ -90,17 +90,17 @@ class RunFolder:
             UserError: the disk is full or not writable.
         """
         before = Tally()
-        told = dict(self.identity.versions if versions is None else versions)
+        computed_with = dict(self.identity.versions if versions is None else versions)
         if unit.index in self.again:
             path = shards.shard_path(self.path, unit.index)
-            there = shards.read_unit(path)
-            before, unit = self._tally_of(there), there.renewed(unit)
-            told = manifest.both(shards.read_attributes(path), told)
+            earlier = shards.read_unit(path)
+            before, unit = self._tally_of(earlier), earlier.renewed(unit)
+            computed_with = manifest.both(shards.read_attributes(path), computed_with)
         unit.rows = atomisation.with_atomisation(
             unit.rows, self.identity.free_atom_energies_hartree
         )
         attributes = manifest.shard_attributes(
-            replace(self.identity, versions=told).to_dict(), unit.index
+            replace(self.identity, versions=computed_with).to_dict(), unit.index
         )
         shards.write_shard(
             self.path, unit.index, unit.rows, drops=unit.drops, attributes=attributes
@@ -173,20 +173,20 @@ def opened(
     files.make_folder(path)
     with locked(path):
         shards.clean(path)
-        there, wrong = _earlier_manifest(path)
-        told = (
-            shards.settings_of_shards(shards.shards(path))[0] if there is None else there.settings
+        before, wrong = _earlier_manifest(path)
+        settings = (
+            shards.settings_of_shards(shards.shards(path))[0] if before is None else before.settings
         )
-        identity = identity.in_words_of(told) if told is not None else identity
+        identity = identity.in_words_of(settings) if settings is not None else identity
         is_smiles = identity.settings["input_format"] in SMILES
         folder = RunFolder(
             path, identity, identity.plan, tally=Tally(lines_are_molecules=is_smiles)
         )
         folder.mended = wrong
-        if there is not None:
-            _must_agree(path, there, identity)
-            folder.earlier = [_ended(run) for run in there.runs]
-            folder.know(there.free_atom_energies_hartree)
+        if before is not None:
+            _must_agree(path, before, identity)
+            folder.earlier = [_ended(run) for run in before.runs]
+            folder.know(before.free_atom_energies_hartree)
         _survey(folder, other_versions)
         if retry:
             _take_out(folder, retry)
@@ -204,32 +204,32 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
     Without a shard there is nothing to lose, so a run that failed or was stopped at once does not
     count. Without a good manifest, the shards are compared with the run, and a new one is written.
     """
-    found = shards.shards(path)
-    if not found:
+    paths = shards.shards(path)
+    if not paths:
         return None, ""
     try:
-        there = shards.read_manifest(path)
+        before = shards.read_manifest(path)
     except UserError as error:
         return None, str(error) if (path / shards.MANIFEST).exists() else ""
-    for shard in found:
-        if shards.unit_of(shard) not in there.plan.units:
+    for shard in paths:
+        if shards.unit_of(shard) not in before.plan.units:
             return None, f"{shard.name} is none of the units in the manifest"
         try:
             attributes = shards.read_attributes(shard)
         except checksum.Damaged:
             continue  # it will be computed again
-        if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, lines=()):
+        if wrong := manifest.contradiction(before, shards.unit_of(shard), attributes, lines=()):
             return None, f"the manifest contradicts {shard.name}: in the manifest {wrong}"
-    return there, ""
+    return before, ""
 
 
-def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
-    found = manifest.differences(there, here)
-    if found:
+def _must_agree(path: Path, before: Manifest, here: Manifest) -> None:
+    differing = manifest.differences(before, here)
+    if differing:
         raise UserError(
             f"folder {path} holds another run; give another --out, or the same input and "
             "settings as there:\n"
-            f"{manifest.table(found)}"
+            f"{manifest.table(differing)}"
         )
 
 
@@ -266,10 +266,10 @@ def _count(folder: RunFolder, path: Path, unit: int, other_versions: bool) -> No
     attributes, rows, drops = shards.read_whole(path)
     must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())
     computed_with = json.loads(attributes.get("versions", "{}"))
-    found = manifest.other_versions(computed_with, folder.identity.versions)
-    if found and not other_versions:
-        raise other_software(path, found)
-    folder.mixed |= dict.fromkeys(found)
+    differing = manifest.other_versions(computed_with, folder.identity.versions)
+    if differing and not other_versions:
+        raise other_software(path, differing)
+    folder.mixed |= dict.fromkeys(differing)
     known = folder.identity.free_atom_energies_hartree
     if known and atomisation.contradicts(rows, known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"

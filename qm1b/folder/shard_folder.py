@@ -52,13 +52,15 @@ class ShardFolder(Indexed):
         attributes, batch, drops = shards.read_whole(path)
         lines = {*batch["line"].tolist(), *(drop.line for drop in drops)}
         free_atoms = self.manifest.free_atom_energies_hartree
-        found = contradiction(self.manifest, shards.unit_of(path), attributes, lines=sorted(lines))
-        if not found and atomisation.contradicts(batch, free_atoms):
-            found = atomisation.CONTRADICTION
-        if found:
+        problem = contradiction(
+            self.manifest, shards.unit_of(path), attributes, lines=sorted(lines)
+        )
+        if not problem and atomisation.contradicts(batch, free_atoms):
+            problem = atomisation.CONTRADICTION
+        if problem:
             raise UserError(
                 f"folder {self.path}: the manifest contradicts {path.name}: in the manifest "
-                f"{found}. If the shard is of this run, its `qm1b generate` command, run again, "
+                f"{problem}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
         stored = batch["atomisation_energy"]
@@ -70,8 +72,8 @@ class ShardFolder(Indexed):
     @property
     def status(self) -> str:
         """The manifest's, but KILLED for a run under way whose folder no process holds."""
-        found = self.manifest.status
-        return KILLED if found == RUNNING and not is_held(self.path) else found
+        status = self.manifest.status
+        return KILLED if status == RUNNING and not is_held(self.path) else status
 
     def check(self) -> None:
         """Compare the manifest with a shard before anything in it is used; `unit` does with all."""
@@ -86,26 +88,28 @@ class ShardFolder(Indexed):
     @cached_property
     def free_atoms_of_rows(self) -> dict[str, float]:
         """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
-        found = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
-        symbols = [SYMBOLS[z] for z in sorted(found) if z < len(SYMBOLS)]  # a damaged number
+        numbers_of_rows = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
+        symbols = [
+            SYMBOLS[z] for z in sorted(numbers_of_rows) if z < len(SYMBOLS)
+        ]  # a damaged number
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
     def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:
         """A function of numbers of each shard, which need not be read whole."""
         import h5py
 
-        found = []
+        results = []
         for path in self.shards:
             try:
                 refuse_stream(path)
                 with h5py.File(path, "r") as file:
-                    found.append(of(values(file, "rows", name, is_text=False)))
+                    results.append(of(values(file, "rows", name, is_text=False)))
             except (OSError, KeyError, RuntimeError) as error:  # RuntimeError: h5py's
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "
                     "again"
                 ) from None
-        return found
+        return results
 
     def batches(self) -> Iterator[Batch]:
         """All rows in the order of the input, a shard at a time."""

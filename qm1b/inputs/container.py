@@ -96,7 +96,7 @@ class Source:
             yield self._member(self.path.name, self.head, self._stream)
             return
         whole = _Joined(self, self.head, self._stream)
-        found = 0
+        count = 0
         try:
             stream = io.BufferedReader(whole, HEAD_BYTES)
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
@@ -105,14 +105,14 @@ class Source:
                     if content is None or not _is_molecules(info.name):
                         self.skipped += [info.name] if info.isreg() else []
                         continue
-                    found += 1
+                    count += 1
                     self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
                     yield self._unpacked_member(info.name, cast(Bytes, content))
             while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
                 pass
         except _DAMAGE as error:
             raise self._damaged(error) from None
-        if not found:
+        if not count:
             endings = " ".join(MEMBER_SUFFIXES)
             raise UserError(
                 f"archive {self.path} holds no file of molecules; pack files whose names end in "

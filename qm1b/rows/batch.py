@@ -70,17 +70,17 @@ class Batch:
 
     def row(self, index: int) -> Record:
         """One row; `index` counts from 0."""
-        found: Record = {}
+        record: Record = {}
         for f in self.fields:
             values = self.columns[f.name]
             if f.ragged:
                 start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
-                found[f.name] = values[start:stop]
+                record[f.name] = values[start:stop]
             elif f.width > 1:
-                found[f.name] = values[index]
+                record[f.name] = values[index]
             else:
-                found[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
-        return found
+                record[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
+        return record
 
     def rows(self) -> Iterator[Record]:
         """The rows one after another."""

@@ -165,20 +165,20 @@ class Pipeline:
             if self.all_read or not embed.has_room or busy >= MAX_WAITING:
                 return False
             try:
-                found = next(self.lines)
+                verdict = next(self.lines)
             except StopIteration:
                 self.all_read = True
                 return False
-            if found is None:
+            if verdict is None:
                 continue
             self.stats.lines += 1
-            if isinstance(found, Candidate):
+            if isinstance(verdict, Candidate):
                 self.stats.kept_lines += 1
-                self.ledger.opened(found.line)
-                embed.submit(found)
+                self.ledger.opened(verdict.line)
+                embed.submit(verdict)
             else:
-                self.stats.count_drop(found)
-                self.ledger.dropped(found)
+                self.stats.count_drop(verdict)
+                self.ledger.dropped(verdict)
         return True
 
     def _embedded(self, result: Embedded) -> None:

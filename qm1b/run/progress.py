@@ -64,10 +64,10 @@ class Stats(Counts):
 
     def add_unit(self, unit: Unit, lines: int) -> None:
         """A unit is done elsewhere."""
-        kept = self.kept_lines
+        before = self.kept_lines
         super().add_unit(unit, lines)
         self.troubles.update(name for row in unit.rows for name in row.troubles)
-        self.missing += (self.kept_lines - kept) * self.conformers - len(unit.rows)
+        self.missing += (self.kept_lines - before) * self.conformers - len(unit.rows)
         self._tick()
 
     def count_row(self, row: Row) -> None:
@@ -143,8 +143,8 @@ class Stats(Counts):
     @property
     def expected(self) -> int:
         """Estimate of the rows at the end: unread lines are taken to be like those read."""
-        kept = self.kept_lines / self.lines if self.lines else 1.0
-        molecules = self.kept_lines + kept * max(0, self.n_lines - self.lines)
+        share = self.kept_lines / self.lines if self.lines else 1.0
+        molecules = self.kept_lines + share * max(0, self.n_lines - self.lines)
         return max(self.rows, round(molecules * self.conformers) - self.missing)
 
     @property

@@ -54,12 +54,12 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
     for path in source.shards:
         batch = shards.read_shard(path)
         for i in range(len(batch)):
-            found = conformer_of(batch.row(i))
-            atoms = found.numbers.tobytes(), found.charge
+            conformer = conformer_of(batch.row(i))
+            atoms = conformer.numbers.tobytes(), conformer.charge
             if atoms not in known:
-                molecule = Molecule(found.numbers, found.positions, charge=found.charge)
+                molecule = Molecule(conformer.numbers, conformer.positions, charge=conformer.charge)
                 known[atoms] = solver.shape(molecule, coarse)
-                samples.setdefault(known[atoms], (found.smiles or found.id, molecule))
+                samples.setdefault(known[atoms], (conformer.smiles or conformer.id, molecule))
             rows[known[atoms]] += 1
     wanted = [
         Wanted(shape.label, n, partial(samples.__getitem__, shape))
