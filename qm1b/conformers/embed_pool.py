@@ -18,7 +18,7 @@ from pathlib import Path
 from qm1b.conformers.embed import Embedded, drop_of, embed, time_limit
 from qm1b.process.jobs import Done, Job, Lost, serve_jobs
 from qm1b.process.pool import Policy, Pool
-from qm1b.process.worker import Connection, Serve, Worker
+from qm1b.process.worker import Connection, Worker
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
 
@@ -61,7 +61,7 @@ class EmbedPool(Pool[Candidate]):
     One candidate at a time and worker, so it is known what is lost with a process.
     """
 
-    def __init__(self, n: int, settings: RunSettings, log: Path, serve: Serve = serve) -> None:
+    def __init__(self, n: int, settings: RunSettings, log: Path) -> None:
         self._settings = settings
         self._queue: deque[Candidate] = deque()
         self._done: deque[Embedded] = deque()

@@ -88,10 +88,8 @@ class ShardFolder(Indexed):
     @cached_property
     def free_atoms_of_rows(self) -> dict[str, float]:
         """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
-        numbers_of_rows = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
-        symbols = [
-            SYMBOLS[z] for z in sorted(numbers_of_rows) if z < len(SYMBOLS)
-        ]  # a damaged number
+        present = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
+        symbols = [SYMBOLS[z] for z in sorted(present) if z < len(SYMBOLS)]  # a damaged number
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
     def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:

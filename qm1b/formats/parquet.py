@@ -47,7 +47,6 @@ def write(
     stream: IO[bytes],
     batches: Iterable[Batch],
     schema: pa.Schema,
-    rows_per_group: int = ROWS_PER_GROUP,
     closing: Callable[[], Mapping[str, str]] = dict,
 ) -> int:
     """Write rows as one Parquet file, in full row groups; returns the number of rows.
@@ -56,7 +55,6 @@ def write(
         stream: the file.
         batches: the rows.
         schema: columns and metadata.
-        rows_per_group: rows of each row group but the last.
         closing: called after the last row; gives further metadata.
     """
     waiting: list[pa.Table] = []
@@ -66,12 +64,12 @@ def write(
             waiting.append(table(batch, schema))
             n += len(batch)
             total += len(batch)
-            while n >= rows_per_group:
+            while n >= ROWS_PER_GROUP:
                 joined = pa.concat_tables(waiting)
-                writer.write_table(joined[:rows_per_group].combine_chunks(), rows_per_group)
-                waiting, n = [joined[rows_per_group:]], n - rows_per_group
+                writer.write_table(joined[:ROWS_PER_GROUP].combine_chunks(), ROWS_PER_GROUP)
+                waiting, n = [joined[ROWS_PER_GROUP:]], n - ROWS_PER_GROUP
         if n:
-            writer.write_table(pa.concat_tables(waiting).combine_chunks(), rows_per_group)
+            writer.write_table(pa.concat_tables(waiting).combine_chunks(), ROWS_PER_GROUP)
         _add_metadata(writer, schema, closing())
     return total
 

@@ -32,12 +32,12 @@ def broken(folder, rows, fingerprint="f", damage=None):
     attributes = {"fingerprint": fingerprint, "forces": any(r.forces for r in rows)}
     path = shards.write_shard(folder, 0, rows, [], attributes)
     batch = shards.read_shard(path)
-    found = Invariants("f")
+    seen = Invariants("f")
     if damage:
         damage(batch)
-    readable = found.add(path, batch)
-    assert readable == ("offsets" not in found.violations or not found.violations["offsets"].count)
-    return {name: v.count for name, v in found.finish().items() if v.count}, found.violations
+    readable = seen.add(path, batch)
+    assert readable == ("offsets" not in seen.violations or not seen.violations["offsets"].count)
+    return {name: v.count for name, v in seen.finish().items() if v.count}, seen.violations
 
 
 SOUND = [row(1, 0), row(1, 1), row(2, 0)]
@@ -53,8 +53,8 @@ def test_a_sound_dataset_breaks_none(tmp_path):
         homo=float("nan"),
     )  # fmt: skip
     one_left_out = row(5, n_ao=10, mo_energy=(*ORBITALS, 0.6, 0.7))
-    found, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
-    assert found == {}
+    counts, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
+    assert counts == {}
     assert set(violations) == {*ROW_CHECKS, *FILE_CHECKS}
 
 
@@ -83,20 +83,20 @@ def test_a_sound_dataset_breaks_none(tmp_path):
 def test_a_broken_row_is_seen(tmp_path, name, changes):
     forces = {"forces": FORCES} if "force" in name or "forces" in changes else {}
     sound = [row(*place, **forces) for place in ((1, 0), (1, 1), (2, 0))]
-    found, violations = broken(tmp_path, [*sound, row(7, 3, **forces | changes)])
-    assert found == {name: 1}
+    counts, violations = broken(tmp_path, [*sound, row(7, 3, **forces | changes)])
+    assert counts == {name: 1}
     assert violations[name].examples == ["line 7, conformer 3"]
 
 
 def test_positions_that_are_no_numbers(tmp_path):
     positions = np.array([[0, 0, 0], [1, 0, np.nan], [0, 1, 0]], np.float32)
-    found, _ = broken(tmp_path, [*SOUND, row(7, 3, positions=positions)])
-    assert found == {"positions_not_finite": 1}
+    counts, _ = broken(tmp_path, [*SOUND, row(7, 3, positions=positions)])
+    assert counts == {"positions_not_finite": 1}
 
 
 def test_duplicates(tmp_path):
-    found, violations = broken(tmp_path, [*SOUND, row(1, 1)])
-    assert found == {"duplicate_row": 1, "duplicate_geometry": 1}
+    counts, violations = broken(tmp_path, [*SOUND, row(1, 1)])
+    assert counts == {"duplicate_row": 1, "duplicate_geometry": 1}
     assert violations["duplicate_row"].examples == ["line 1, conformer 1"]
     twin = row(5, positions=SOUND[0].conformer.positions)
     assert broken(tmp_path, [*SOUND, twin])[0] == {"duplicate_geometry": 1}
@@ -109,8 +109,8 @@ def test_conformers_of_a_line_may_coincide(tmp_path):
     same = {"positions": np.zeros((3, 3), np.float32)}
     twins = [row(4, 0, **same), row(4, 2, **same), row(4, 1, **same)]
     assert broken(tmp_path, [*SOUND, *twins])[0] == {}
-    found, violations = broken(tmp_path, [row(5, 1, **same), *twins, row(5, 0, **same)])
-    assert found == {"duplicate_geometry": 1}
+    counts, violations = broken(tmp_path, [row(5, 1, **same), *twins, row(5, 0, **same)])
+    assert counts == {"duplicate_geometry": 1}
     assert violations["duplicate_geometry"].examples == ["line 5, conformer 0"]
     checks = Invariants("f")
     path = shards.write_shard(tmp_path, 0, [*twins, *SOUND], [], {"fingerprint": "f"})
@@ -125,8 +125,8 @@ def test_files(tmp_path):
     def swap(columns):
         columns["atom_offset"][1:3] = columns["atom_offset"][2:0:-1].copy()
 
-    found, violations = broken(tmp_path, SOUND, damage=swap)
-    assert found == {"offsets": 1}
+    counts, violations = broken(tmp_path, SOUND, damage=swap)
+    assert counts == {"offsets": 1}
     assert "atom_offset" in violations["offsets"].examples[0]
 
 

@@ -150,14 +150,14 @@ def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):
     ]
     audit = verify(dataset(tmp_path / "d", wrong, precision="float32"), 8)
     mev = 1e3 * HARTREE_TO_EV
-    found = audit.to_dict()["errors"]
-    assert found["energy_mev"]["mae"] == pytest.approx(2e-5 * mev, rel=1e-3)
-    assert found["energy_mev"]["bias"] == pytest.approx(0, abs=1e-3)
-    assert found["homo_mev"]["bias"] == pytest.approx(1e-6 * mev, rel=0.02)
-    assert found["gap_mev"]["p50"] == pytest.approx(2e-6 * mev, rel=0.02)
-    assert found["dipole_e_bohr"]["max"] == pytest.approx(5e-4, rel=1e-3)
-    assert found["charge_e"]["max"] == pytest.approx(4e-4, rel=1e-3)
-    assert found["charge_e"]["p50"] == pytest.approx(3e-4, rel=1e-3)
+    errors = audit.to_dict()["errors"]
+    assert errors["energy_mev"]["mae"] == pytest.approx(2e-5 * mev, rel=1e-3)
+    assert errors["energy_mev"]["bias"] == pytest.approx(0, abs=1e-3)
+    assert errors["homo_mev"]["bias"] == pytest.approx(1e-6 * mev, rel=0.02)
+    assert errors["gap_mev"]["p50"] == pytest.approx(2e-6 * mev, rel=0.02)
+    assert errors["dipole_e_bohr"]["max"] == pytest.approx(5e-4, rel=1e-3)
+    assert errors["charge_e"]["max"] == pytest.approx(4e-4, rel=1e-3)
+    assert errors["charge_e"]["p50"] == pytest.approx(3e-4, rel=1e-3)
     # The orbital energies were left out: that is the one thing it complains about.
     (only,) = audit.missed
     assert only.startswith("orbital_energies_inconsistent: 8")

@@ -40,20 +40,20 @@ def run_of(outcomes, gap=0.05, homo=0.0):
 
 def test_only_what_is_open_goes_on():
     run, asked = run_of([{"plain"}, {"damped"}, {"second_order"}, set()])
-    found = climb(run, [conformer(i) for i in range(4)], LADDER)
+    rows = climb(run, [conformer(i) for i in range(4)], LADDER)
     assert asked == [
         ("plain", [0, 1, 2, 3]),
         ("damped", [1, 2, 3]),
         ("shifted", [2, 3]),
         ("second_order", [2, 3]),
     ]
-    assert [r.status for r in found] == ["converged"] * 3 + ["not_converged"]
-    assert [r.attempts for r in found[:2]] == [
+    assert [r.status for r in rows] == ["converged"] * 3 + ["not_converged"]
+    assert [r.attempts for r in rows[:2]] == [
         "plain:converged:1",
         "plain:not_converged:1 damped:converged:2",
     ]
-    assert found[3].cycles == 1  # nothing helped: the plain attempt is what is kept
-    assert found[3].attempts.count("not_converged") == 4
+    assert rows[3].cycles == 1  # nothing helped: the plain attempt is what is kept
+    assert rows[3].attempts.count("not_converged") == 4
 
 
 def test_no_level_shift_across_a_wide_gap():
@@ -74,10 +74,10 @@ def test_ill_conditioned_goes_straight_to_float64():
         ]
         return [row(c, status, cycles=9) for c, status in zip(conformers, statuses, strict=True)]
 
-    found = climb(run, [conformer(i) for i in range(2)], LADDER)
+    rows = climb(run, [conformer(i) for i in range(2)], LADDER)
     assert asked == [("plain", [0, 1]), ("damped", [1]), ("second_order", [0])]
-    assert [r.status for r in found] == ["converged"] * 2
-    assert found[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
+    assert [r.status for r in rows] == ["converged"] * 2
+    assert rows[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
 
 
 def test_one_that_ended_far_from_any_solution_gets_a_shift():
@@ -118,10 +118,10 @@ def test_a_rung_that_raises_leaves_the_plain_result_and_its_neighbours_alone():
             raise RuntimeError("no such eigenvalue")
         return [row(c, ended(rung is not None), cycles=7) for c in conformers]
 
-    found = climb(run, [conformer(i) for i in range(2)], LADDER[:1])
-    assert [r.status for r in found] == ["not_converged", "converged"]
-    assert found[0].attempts == "plain:not_converged:7 damped:error:0"
-    assert found[1].attempts == "plain:not_converged:7 damped:converged:7"
+    rows = climb(run, [conformer(i) for i in range(2)], LADDER[:1])
+    assert [r.status for r in rows] == ["not_converged", "converged"]
+    assert rows[0].attempts == "plain:not_converged:7 damped:error:0"
+    assert rows[1].attempts == "plain:not_converged:7 damped:converged:7"
 
 
 def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
@@ -172,5 +172,5 @@ def test_float64_must_have_room_for_the_padding_of_the_run(coarse):
     silane = Molecule([14, 1, 1, 1, 1], np.zeros((5, 3)))
     run = ladder.run_of(engine_at(None).shape(silane, coarse), engine_at, coarse=coarse)
     who = conformer(1, silane.numbers, silane.positions)
-    (found,) = climb(run, [who], LADDER[-1:])
-    assert found.attempts.split()[-1] == f"second_order:{'error:0' if coarse else 'converged:9'}"
+    (last,) = climb(run, [who], LADDER[-1:])
+    assert last.attempts.split()[-1] == f"second_order:{'error:0' if coarse else 'converged:9'}"

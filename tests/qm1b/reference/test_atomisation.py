@@ -18,10 +18,10 @@ def batch(**columns):
 
 
 def test_water_and_hydrogen_by_hand():
-    found = atomisation_energies(ENERGY, NUMBERS, OFFSETS, ATOMS)
-    np.testing.assert_allclose(found[:2], [-0.4, -0.2], atol=1e-13)
-    assert np.isnan(found[2])  # carbon is not known
-    assert found[3] == 0.25  # no atoms at all
+    energies = atomisation_energies(ENERGY, NUMBERS, OFFSETS, ATOMS)
+    np.testing.assert_allclose(energies[:2], [-0.4, -0.2], atol=1e-13)
+    assert np.isnan(energies[2])  # carbon is not known
+    assert energies[3] == 0.25  # no atoms at all
 
 
 def test_rows_get_the_same_value_alone_and_together():

@@ -41,11 +41,11 @@ def test_a_share_of_rows_that_depends_on_the_seed_alone():
 
 def test_pyscf_stands_beside_the_result():
     result = computed()
-    (found,) = audited([result], LEVEL, 1.0, seed=0)
-    assert found.energy == -1.0
-    assert found.reference_energy == pytest.approx(-1.16, abs=0.02)
-    assert found.reference_homo < 0 < found.reference_lumo
-    assert np.abs(found.reference_dipole).max() < 1e-6
+    (audit,) = audited([result], LEVEL, 1.0, seed=0)
+    assert audit.energy == -1.0
+    assert audit.reference_energy == pytest.approx(-1.16, abs=0.02)
+    assert audit.reference_homo < 0 < audit.reference_lumo
+    assert np.abs(audit.reference_dipole).max() < 1e-6
     assert audited([result], LEVEL, 0.0, seed=0) == (result,)
 
 
@@ -54,9 +54,9 @@ def test_forces_are_compared_if_there_are_any():
     expected = recompute(conformers(1)[0], level, forces=True).forces
     (x, y, z), other = expected
     result = computed(forces=((x + 1e-3, y, z), other))
-    (found,) = audited([result], level, 1.0, seed=0)
-    assert found.reference_forces_error == pytest.approx(1e-3, abs=1e-9)
-    assert found.forces == result.forces
+    (audit,) = audited([result], level, 1.0, seed=0)
+    assert audit.reference_forces_error == pytest.approx(1e-3, abs=1e-9)
+    assert audit.forces == result.forces
     (without,) = audited([replace(result, forces=())], level, 1.0, seed=0)
     assert np.isnan(without.reference_forces_error)
 
@@ -102,14 +102,14 @@ def test_an_audit_that_fails_is_named_and_changes_no_number(monkeypatch):
     assert audited([not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
     ours = computed()
     monkeypatch.setattr(inline_audit, "recompute", raising(np.linalg.LinAlgError("singular")))
-    (found,) = audited([ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit raised LinAlgError",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit raised LinAlgError",)))
     monkeypatch.setattr(inline_audit, "recompute", raising(ValueError("infs or NaNs")))
-    (found,) = audited([ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit raised ValueError",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit raised ValueError",)))
     monkeypatch.setattr(inline_audit, "recompute", lambda *_, **__: Reference((), 0.0))
-    (found,) = audited([ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit did not converge",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit did not converge",)))
     monkeypatch.setattr(inline_audit, "recompute", raising(UserError("no such basis")))
     with pytest.raises(UserError, match="no such basis"):
         audited([ours], LEVEL, 1.0, seed=0)

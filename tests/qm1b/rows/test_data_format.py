@@ -17,13 +17,13 @@ def section(title):
 
 def table(title):
     """First cell's names -> the other cells, of the table in a section."""
-    found = {}
+    cells_of = {}
     for line in section(title).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("|"):
             for name in re.findall(r"`([^`]+)`", cells[0]):
-                found[name] = cells[1:]
-    return found
+                cells_of[name] = cells[1:]
+    return cells_of
 
 
 def said(unit):

@@ -1,7 +1,6 @@
 """`--forces`: a column like the others, from the engine to every file and command."""
 
 import json
-from dataclasses import replace
 
 import ase
 import ase.io
@@ -144,10 +143,8 @@ def test_suspect_rows_have_those_of_the_state_that_is_kept(tmp_path):
     assert np.isfinite(rows["forces"]).all()
 
 
-def references(molecule, level):
+def references(who, level):
     """PySCF's forces [A, 3] in Hartree/Bohr."""
-    numbers = molecule.numbers.astype(np.uint8)
-    who = replace(conformer(1), numbers=numbers, positions=molecule.positions)
     field = mean_field(who, level)
     field.conv_tol, field.conv_tol_grad = 1e-12, 1e-8
     field.kernel()
@@ -170,9 +167,9 @@ def test_forces_of_every_attempt_are_those_of_pyscf(rung):
     assert level == PRESETS["qm1b"]
     engine_at = at_precisions(DEFAULT, level)
     geometry = np.array([[0.1, 0.0, 0.2], [0.3, 1.2, -0.5]])
-    molecules = [Molecule([1, 1], s * geometry) for s in (1.0, 1.1)]
-    run = run_of(engine_at(None).shape(molecules[0]), engine_at, forces=True)
-    for molecule, found in zip(molecules, run(molecules, rung), strict=True):
-        assert found.status == "converged"
-        error = np.abs(np.array(found.forces) - references(molecule, level)).max()
+    hydrogens = [conformer(1, [1, 1], s * geometry) for s in (1.0, 1.1)]
+    run = run_of(engine_at(None).shape(Molecule([1, 1], geometry)), engine_at, forces=True)
+    for row in run(hydrogens, rung):
+        assert row.status == "converged"
+        error = np.abs(np.array(row.forces) - references(row.conformer, level)).max()
         assert error < (FLOAT32 if rung is None else 1e-6)

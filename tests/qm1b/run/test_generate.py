@@ -170,9 +170,9 @@ def test_an_input_that_changes_under_way_ends_the_run(tmp_path, monkeypatch, tex
     real = inputs.summarise
 
     def summarise(path, settings):
-        found = real(path, settings)
+        summary = real(path, settings)
         path.write_text(text)
-        return found
+        return summary
 
     before = "C\nCC\nCCC\nCCCC\nCCCCC\n"
     with monkeypatch.context() as patch:
@@ -197,14 +197,14 @@ def test_a_charge_that_the_basis_cannot_hold_is_not_hidden_by_its_neighbour(tmp_
 
 
 def test_batch_and_memory_are_printed_for_every_program(tmp_path):
-    said = []
+    texts = []
 
     class Listening(Display):
         def say(self, text):
-            said.append(text)
+            texts.append(text)
 
     (tmp_path / "a.smi").write_text("C\n")
     run = Run(tmp_path / "a.smi", tmp_path / "out", settings(), 1, "fake_engine:Solver")
     generate(run, Listening())
-    ready = [text for text in said if " compiled " in text]
+    ready = [text for text in texts if " compiled " in text]
     assert ready == ["worker 0 compiled 16 AOs in 0.0 s: batch of 4, about 0 MiB"]

@@ -34,9 +34,9 @@ def test_a_setting_ends_the_run_with_its_sentence(step, tmp_path, monkeypatch):
 
 def test_a_bug_is_no_drop(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_OUTAGE", "shape bug")
-    with pytest.raises(ValueError, match="SWITCH") as found:
+    with pytest.raises(ValueError, match="SWITCH") as error:
         fake_run(tmp_path, "C\n", 1, ENGINE, conformers=1)
-    assert not isinstance(found.value, UserError)
+    assert not isinstance(error.value, UserError)
     assert not shards.shards(tmp_path / "out-1")
 
 
