@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from qm1b.conformers.embed import Embedded, drop_of, embed, time_limit
+from qm1b.conformers.embed import drop_of, embed, time_limit
+from qm1b.conformers.embedding import Embedded
 from qm1b.process.jobs import Done, Job, Lost, serve_jobs
 from qm1b.process.pool import Policy, Pool
 from qm1b.process.worker import Connection, Worker

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qm1b.conformers.embed import Embedded
 from qm1b.conformers.embed_pool import CORES_PER_WORKER, EmbedPool
+from qm1b.conformers.embedding import Embedded
 from qm1b.engine.buckets import Buckets
 from qm1b.engine.compute_pool import ComputePool
 from qm1b.engine.factory import Engine
