@@ -77,9 +77,7 @@ def climb(run: Run, conformers: Sequence[Conformer], ladder: Sequence[Rung]) -> 
     `Row.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0,
     which `Row.troubles` names.  An error in the plain attempt is raised.
     """
-    rows = run(conformers, None)
-    attempts = [[_in_words(PLAIN, r)] for r in rows]
-    troubles: list[tuple[str, ...]] = [()] * len(rows)
+    rows = [replace(r, attempts=_in_words(PLAIN, r)) for r in run(conformers, None)]
     gaps = [_gap(r) for r in rows]
     ill = [r.status == ILL_CONDITIONED for r in rows]
     for rung in ladder:
@@ -94,16 +92,16 @@ def climb(run: Run, conformers: Sequence[Conformer], ladder: Sequence[Rung]) -> 
             continue
         tried = _tried(run, [conformers[i] for i in chosen], rung)
         for i, row in zip(chosen, tried, strict=True):
+            attempts, troubles = rows[i].attempts, rows[i].troubles
             if isinstance(row, Exception):
-                attempts[i].append(f"{rung.name}:error:0")
-                troubles[i] += (f"the retry {rung.name} raised {type(row).__name__}",)
-                continue
-            attempts[i].append(_in_words(rung.name, row))
-            gaps[i] = min(gaps[i], _gap(row))
-            if row.status == CONVERGED:
-                rows[i] = row
-    every = zip(rows, attempts, troubles, strict=True)
-    return [replace(r, attempts=" ".join(a), troubles=t) for r, a, t in every]
+                attempts += f" {rung.name}:error:0"
+                troubles += (f"the retry {rung.name} raised {type(row).__name__}",)
+            else:
+                attempts += f" {_in_words(rung.name, row)}"
+                gaps[i] = min(gaps[i], _gap(row))
+                rows[i] = row if row.status == CONVERGED else rows[i]
+            rows[i] = replace(rows[i], attempts=attempts, troubles=troubles)
+    return rows
 
 
 def _tried(run: Run, conformers: Sequence[Conformer], rung: Rung) -> list[Row | Exception]:

@@ -20,7 +20,7 @@ from qm1b.storage.files import refuse_stream
 from qm1b.storage.foreign_hdf5 import values
 from qm1b.storage.lock import is_held
 
-Found = TypeVar("Found")
+Of = TypeVar("Of")
 
 
 class ShardFolder(Indexed):
@@ -92,7 +92,7 @@ class ShardFolder(Indexed):
         symbols = [SYMBOLS[z] for z in sorted(present) if z < len(SYMBOLS)]  # a damaged number
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
-    def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:
+    def _each(self, name: str, of: Callable[[np.ndarray], Of]) -> list[Of]:
         """A function of numbers of each shard, which need not be read whole."""
         import h5py
 

@@ -33,7 +33,7 @@ from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.rows.schema import Drop
 from qm1b.rows.unit import Unit
-from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
+from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
 from qm1b.run.progress import Stats
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
@@ -92,7 +92,7 @@ class ClusterJob:
 
 
 def compute(
-    address: str, job: ClusterJob, lines: Iterator[Found], reports: Reports, interrupt: Interrupt
+    address: str, job: ClusterJob, lines: Iterator[Verdict], reports: Reports, interrupt: Interrupt
 ) -> None:
     """Compute the units of screened lines.
 
@@ -190,7 +190,7 @@ def _station(factory: str, settings: RunSettings) -> _Station:
     )
 
 
-def _tasks(job: ClusterJob, lines: Iterator[Found]) -> Iterator[Task]:
+def _tasks(job: ClusterJob, lines: Iterator[Verdict]) -> Iterator[Task]:
     """The lines of each unit together."""
     ours = (line for line in lines if line is not None)
     for unit, group in groupby(ours, lambda line: job.plan.unit_of(line.line)):

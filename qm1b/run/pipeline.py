@@ -37,8 +37,8 @@ MAX_OPEN_UNITS = 4
 LINES_AT_A_TIME = 32
 """Lines read between two looks at the workers."""
 
-Found = Candidate | Drop | None
-"""The verdict of the screen on a line; None for a line that this run does not compute."""
+Verdict = Candidate | Drop | None
+"""What the screen says of a line; None for a line that this run does not compute."""
 
 
 class Pools:
@@ -73,7 +73,7 @@ class Pipeline:
         self,
         settings: RunSettings,
         engine: Engine,
-        lines: Iterator[Found],
+        lines: Iterator[Verdict],
         reports: Reports,
         trace: Trace | None = None,
     ) -> None:

@@ -166,15 +166,15 @@ def test_outliers_among_conformers(tmp_path):
     batch = shard(tmp_path, rows)
     picks = Picks(3, seed=0)
     picks.add(batch)
-    found = [(p.row["line"], p.row["conformer"]) for p in picks.suspects]
-    assert found == [(2, 1), (1, 5)]
+    picked = [(p.row["line"], p.row["conformer"]) for p in picks.suspects]
+    assert picked == [(2, 1), (1, 5)]
     assert picks.suspects[0].deviation_ev == pytest.approx(-2 * 27.2, abs=0.5)
     assert picks.suspected == 2
-    found = picks.suspects[0].conformer
+    picked = picks.suspects[0].conformer
     expected = rows[9].conformer
-    assert (found.smiles, found.charge, found.seed) == ("OO", 0, 1)
-    np.testing.assert_array_equal(found.positions, expected.positions)
-    np.testing.assert_array_equal(found.numbers, expected.numbers)
+    assert (picked.smiles, picked.charge, picked.seed) == ("OO", 0, 1)
+    np.testing.assert_array_equal(picked.positions, expected.positions)
+    np.testing.assert_array_equal(picked.numbers, expected.numbers)
 
 
 def test_outliers_among_frames_of_one_molecule(tmp_path):

@@ -100,8 +100,8 @@ def test_every_command_knows_them(with_forces, tmp_path, capsys):
         for row in load(with_forces)
         if row["status"] == "converged"
     )
-    found = json.loads(capsys.readouterr().out)["distributions"]["max_force_ev_angstrom"]
-    assert found["max"] == pytest.approx(largest * EV_PER_ANGSTROM)
+    largest_force = json.loads(capsys.readouterr().out)["distributions"]["max_force_ev_angstrom"]
+    assert largest_force["max"] == pytest.approx(largest * EV_PER_ANGSTROM)
     text = write_card(with_forces, tmp_path / "card", Statements("d"))[0].read_text()
     assert "| `forces` | hartree/bohr |" in text
     assert "`max_force_ev_angstrom`" in text
@@ -117,13 +117,13 @@ def test_exports_have_ev_per_angstrom_and_lose_nothing(with_forces, tmp_path, na
         column = pq.read_table(tmp_path / name)["forces"]
         units = pq.read_schema(tmp_path / name).field("forces").metadata[b"unit"]
         assert units == b"eV/angstrom"
-        found = np.reshape(column[2].as_py(), (-1, 3))
+        forces = np.reshape(column[2].as_py(), (-1, 3))
     else:
         frames = ase.io.read(tmp_path / name, ":")
         frame = [atoms for atoms in frames if atoms.info["config_type"] == "Default"][2]
         assert isinstance(frame, ase.Atoms)
-        found = frame.get_forces()
-    np.testing.assert_allclose(found, good[2]["forces"] * EV_PER_ANGSTROM, rtol=1e-6)
+        forces = frame.get_forces()
+    np.testing.assert_allclose(forces, good[2]["forces"] * EV_PER_ANGSTROM, rtol=1e-6)
     export(with_forces, tmp_path / name, everything=True)
     import_file(tmp_path / name, tmp_path / "back")
     assert same.differences(with_forces, tmp_path / "back") == []
