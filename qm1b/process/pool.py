@@ -158,7 +158,7 @@ class Pool(Generic[Work]):
         """A worker is dead or has hung: a new one takes its place; its job is tried again."""
         worker, policy = self.workers[index], self._policy
         job: Job[Work] | None = worker.job
-        used_its_time = hung and policy.is_final and not worker.starved
+        used_its_time = hung and policy.is_final and job is not None and not worker.starved
         code = worker.stop()
         if worker.fresh:
             self._unready += 1

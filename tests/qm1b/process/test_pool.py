@@ -18,7 +18,11 @@ class Mute(Worker):
     """A process that is never started; a test says what it does."""
 
     arrived = ()
-    starved = False
+
+    @property
+    def starved(self):
+        assert self.job is not None  # nobody knows what it used before its first job
+        return False
 
     def start(self, seconds=0.0):
         self.job, self.deadline = None, float("inf")
@@ -107,6 +111,15 @@ def test_a_message_names_five_suspects(pool):
 def test_how_it_died():
     assert how_it_died("compute", 3) == "the compute process died, exit code 3"
     assert how_it_died("embedding", -11) == "the embedding process died of SIGSEGV"
+
+
+def test_a_worker_that_hangs_in_its_imports_is_replaced(tmp_path):
+    policy = Policy("embedding", "methane", 3, seconds=5.0, is_final=True, nothing="no result")
+    pool = Pool([Mute(print, (), tmp_path / "log")], lambda: PROBE, policy)
+    (worker,) = pool.workers
+    worker.deadline = 0.0
+    assert [*pool._events()] == []
+    assert worker.deadline == float("inf")
 
 
 def test_workers_that_never_get_ready_end_the_run(pool):
