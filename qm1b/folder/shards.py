@@ -20,7 +20,7 @@ from qm1b.folder import checksum
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.manifest.manifest_schema import MEND, SETTINGS, complete
 from qm1b.rows import dropped
-from qm1b.rows.batch import Batch, batch_of_rows, column, earlier, row_of
+from qm1b.rows.batch import Batch, batch_of_rows, column, completed, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
 from qm1b.storage.files import atomic_write, not_written, refuse_stream, write_json
@@ -145,7 +145,7 @@ def read_whole(path: Path) -> tuple[Json, Batch, list[Drop]]:
         rows = Batch(_columns(file, "rows", fields_of(settings)))
         if not rows.is_consistent:
             raise NotOurs("the columns of its rows do not fit together")
-        return settings, rows, _drops(file)
+        return settings, completed(rows, settings), _drops(file)
 
 
 def read_unit(path: Path) -> Unit:
@@ -259,8 +259,8 @@ def opened(path: Path, checked: bool = False) -> Iterator[h5py.File]:
 
 
 def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> dict[str, np.ndarray]:
+    """The fields that a group has; an earlier version may not have written every one."""
     columns: dict[str, np.ndarray] = {}
-    lacking = []
     for f in fields:
         try:
             is_text = f.dtype == "str"
@@ -268,10 +268,7 @@ def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> dict[str, 
         except KeyError:
             if f.earlier is None:
                 raise
-            lacking.append(f)
-    for f in lacking:
-        columns[f.name] = earlier(f, len(columns["numbers" if f.ragged == "atom" else "line"]))
-    return {f.name: columns[f.name] for f in fields}
+    return columns
 
 
 def _drops(file: h5py.File) -> list[Drop]:

@@ -150,18 +150,14 @@ def column(field: Field, values: Sequence[object] | np.ndarray, rows: int) -> np
     return array.reshape((first, field.width) if field.width > 1 else (first,))
 
 
-def earlier(field: Field, count: int) -> np.ndarray:
-    """A field that an earlier version did not have: of this many rows, or atoms if it is theirs."""
-    return np.full(count, field.earlier, object if field.dtype == "str" else field.dtype)
-
-
 def completed(batch: Batch, settings: Json) -> Batch:
     """The rows of a run with the fields that an earlier version did not have, if it wrote them."""
     columns = dict(batch.columns)
     for field in (BY_NAME[name] for name in missing(batch, settings)):
         if field.earlier is not None:
             count = len(batch["numbers"]) if field.ragged == "atom" else len(batch)
-            columns[field.name] = earlier(field, count)
+            dtype = object if field.dtype == "str" else field.dtype
+            columns[field.name] = np.full(count, field.earlier, dtype)
     return Batch(in_order(columns), len(batch))
 
 
