@@ -24,7 +24,10 @@ CONV_TOL_GRAD = 1e-6
 def build(mol: Molecule, settings: Settings) -> Any:
     """PySCF's restricted Kohn-Sham object at a level of theory, with default thresholds."""
     numbers = np.asarray(mol.numbers, np.uint8)
-    conformer = Conformer(0, mol.smiles or "", 0, 0, mol.charge, numbers, mol.positions)
+    conformer = Conformer(
+        line=0, smiles=mol.smiles or "", conformer=0, seed=0, charge=mol.charge,
+        numbers=numbers, positions=mol.positions,
+    )  # fmt: skip
     return mean_field(conformer, settings)
 
 
@@ -71,10 +74,10 @@ def kept(folder: Path, mol: Molecule, settings: Settings, compute: Callable[[], 
     """
     path = folder / f"{_key(mol, settings)}.json"
     if not path.exists():
-        found = compute()
+        value = compute()
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(found))
+        part.write_text(json.dumps(value))
         part.replace(path)
     return json.loads(path.read_text())
 

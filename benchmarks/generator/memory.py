@@ -15,8 +15,9 @@ import numpy as np
 
 from benchmarks import harness, molecules
 from pyscf_ipu import Molecule, Solver
-from qm1b.engine import factory, messages
+from qm1b.engine import factory
 from qm1b.engine import worker as engine_worker
+from qm1b.process import jobs
 from qm1b.process.worker import Worker, environment, wait
 from qm1b.rows.schema import Conformer
 from qm1b.settings import PRESETS, RunSettings
@@ -63,7 +64,7 @@ def measure(worker: Worker, readings: list[int]) -> list[tuple[int, float]]:
             shape = solver.shape(mol)
             size = min(solver.batch_size(shape), reading - done)
             batch = tuple(_conformer(mol, done + i, rng) for i in range(size))
-            _finish(worker, messages.Job(shape, batch))
+            _finish(worker, jobs.Job(batch, shape))
             done += size
         seen.append((done, resident_mib(worker)))
         rate = done / (time.perf_counter() - start)
@@ -75,19 +76,22 @@ def _conformer(mol: Molecule, index: int, rng: np.random.Generator) -> Conformer
     """A slightly shaken copy: every batch brings new numbers."""
     positions = mol.positions + rng.normal(scale=0.03, size=mol.positions.shape)
     numbers = mol.numbers.astype(np.uint8)
-    return Conformer(1, mol.smiles or "", index, 0, mol.charge, numbers, positions)
+    return Conformer(
+        line=1, smiles=mol.smiles or "", conformer=index, seed=0, charge=mol.charge,
+        numbers=numbers, positions=positions,
+    )  # fmt: skip
 
 
-def _finish(worker: Worker, job: messages.Job) -> None:
+def _finish(worker: Worker, job: jobs.Job) -> None:
     """Send one job and wait for its end."""
     worker.send(job)
     while True:
         wait([worker], 60.0)
         for message in worker.messages():
-            if isinstance(message, messages.Failed):
+            if isinstance(message, jobs.Failed):
                 raise SystemExit(f"the job failed: {message.error}")
-            if isinstance(message, messages.Done):
-                assert len(message.results) == len(job.conformers)
+            if isinstance(message, jobs.Done):
+                assert len(message.answer) == len(job.items)
                 return
 
 

@@ -1,22 +1,22 @@
 """The conformers of one molecule, by RDKit."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Float
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from qm1b.conformers.embedding import (
     GIVEN,
     NOT_RELAXED,
-    Embeddings,
+    Embedded,
     NoParameters,
-    embeddings,
+    embedded,
     molecule_seed,
 )
 from qm1b.conformers.rattle import rattled
 from qm1b.rows.schema import Conformer, Drop
-from qm1b.screening.geometries import rounded
+from qm1b.screening.geometries import Geometry, rounded
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
 
@@ -26,17 +26,6 @@ killed; the conformers of the chunks finished by then are kept."""
 
 SECONDS_PER_CONFORMER = 0.1
 """Added to the time limit; an ordinary molecule needs a tenth of it."""
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """What became of one candidate: its conformers, and why there are fewer than asked for."""
-
-    line: int
-    conformers: tuple[Conformer, ...]
-    drop: Drop | None = None
-    starved: bool = False
-    """Whether it might have been otherwise with the processor to itself; see `Embeddings`."""
 
 
 def time_limit(settings: RunSettings) -> float:
@@ -51,81 +40,60 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     Positions are rounded to float32, the precision they are stored in, before anything is computed
     from them; conformers with coinciding atoms are not kept.
     """
-    seed = molecule_seed(settings.seed, candidate.identity)
     try:
-        found, places = _geometries(candidate, settings, seed)
+        result = _geometries(candidate, settings)
     except NoParameters as error:
         return Embedded(candidate.line, (), drop_of(candidate, "no_parameters", str(error)))
-    kept: list[Conformer] = []
+    conformers: list[Conformer] = []
     problem = ""
-    for copy, (xyz, embedding, relaxation) in enumerate(
-        zip(found.positions, found.embedding, found.relaxation, strict=True), candidate.first
-    ):
-        number = candidate.first + len(kept)
+    for copy, conformer in enumerate(result.conformers, candidate.first):
+        number = candidate.first + len(conformers)
         try:  # copies of one geometry: after a failed step another one is tried
-            positions = _finished(
-                found.numbers, xyz, candidate, settings=settings, seed=seed, copy=copy
-            )
+            positions = _finished(conformer, settings, copy)
         except InvalidMolecule as error:
             problem = f"; {error}"
             continue
-        kept.append(
-            Conformer(
-                line=candidate.line,
-                smiles=candidate.smiles,
-                conformer=number,
-                seed=seed,
-                charge=candidate.charge,
-                numbers=found.numbers.astype(np.uint8),
-                positions=positions,
-                embedding=embedding,
-                relaxation=relaxation,
-                id=candidate.id,
-                input_atom=places,
-            )
-        )
+        conformers.append(replace(conformer, conformer=number, positions=positions))
     drop = None
-    if len(kept) < settings.conformers:
-        reason = "fewer_conformers" if kept else _without_any(candidate, settings, problem)
-        reason = "embed_timeout" if found.timed_out else reason
-        drop = drop_of(
-            candidate, reason, f"{len(kept)} of {settings.conformers} conformers{problem}"
-        )
-    return Embedded(candidate.line, tuple(kept), drop, starved=found.starved)
+    if len(conformers) < settings.conformers:
+        reason = "fewer_conformers" if conformers else _without_any(candidate, settings, problem)
+        reason = "embed_timeout" if result.timed_out else reason
+        detail = f"{len(conformers)} of {settings.conformers} conformers{problem}"
+        drop = drop_of(candidate, reason, detail)
+    return replace(result, conformers=tuple(conformers), drop=drop)
 
 
-def _geometries(
-    candidate: Candidate, settings: RunSettings, seed: int
-) -> tuple[Embeddings, tuple[int, ...]]:
-    """Geometries before any displacement, and where their atoms stand in the input.
-
-    They are those of RDKit, or copies of the one that was given.
-    """
+def _geometries(candidate: Candidate, settings: RunSettings) -> Embedded:
+    """Conformers before any displacement: those of RDKit, or copies of the given geometry."""
     from rdkit import Chem
 
-    given = candidate.geometry
-    if given is not None:
-        copies = np.repeat(given.positions[None], settings.conformers, axis=0)
-        how, relaxation = ((name,) * settings.conformers for name in (GIVEN, NOT_RELAXED))
-        found = Embeddings(given.numbers.astype(np.int64), copies, how, relaxation=relaxation)
-        return found, given.input_atom
+    given = candidate.geometry or Geometry(np.zeros(0, np.uint8), np.zeros((0, 3)))
+    like = Conformer(
+        line=candidate.line,
+        id=candidate.id,
+        smiles=candidate.smiles,
+        conformer=candidate.first,
+        seed=molecule_seed(settings.seed, candidate.identity),
+        embedding=GIVEN,
+        relaxation=NOT_RELAXED,
+        charge=candidate.charge,
+        numbers=given.numbers,
+        input_atom=given.input_atom,
+        positions=given.positions,
+    )
+    if candidate.geometry is not None:
+        return Embedded(candidate.line, (like,) * settings.conformers)
     bare = Chem.MolFromSmiles(candidate.smiles)
     if bare is None:
         raise RuntimeError("RDKit cannot read the SMILES that it wrote")
     graph = Chem.AddHs(bare)
+    if candidate.atoms:
+        like = replace(like, input_atom=candidate.atoms.of_rows(graph))
     seconds = RDKIT_SHARE * time_limit(settings)
-    found = embeddings(graph, settings.conformers, seed, seconds=seconds, relax=settings.relax)
-    return found, candidate.atoms.of_rows(graph) if candidate.atoms else ()
+    return embedded(graph, like, settings.conformers, seconds=seconds, relax=settings.relax)
 
 
-def _finished(
-    numbers: Integer[np.ndarray, " A"],
-    positions: Float[np.ndarray, "A 3"],
-    candidate: Candidate,
-    settings: RunSettings,
-    seed: int,
-    copy: int,
-) -> Float[np.ndarray, "A 3"]:
+def _finished(conformer: Conformer, settings: RunSettings, copy: int) -> Float[np.ndarray, "A 3"]:
     """Displaced, rounded and checked positions.
 
     Raises:
@@ -133,13 +101,14 @@ def _finished(
     """
     from pyscf_ipu.molecule.molecule import Molecule
 
-    if settings.rattle_angstrom:
-        moved = rattled(numbers, positions, settings.rattle_angstrom, seed=seed, copy=copy)
+    numbers, positions, sigma = conformer.numbers, conformer.positions, settings.rattle_angstrom
+    if sigma:
+        moved = rattled(numbers, positions, sigma, seed=conformer.seed, copy=copy)
         if moved is None:
             raise InvalidMolecule("displaced atoms came too close in every try")
         positions = moved
     positions = rounded(positions)
-    molecule = Molecule(numbers, positions, candidate.charge, smiles=candidate.smiles)
+    molecule = Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)
     molecule.check(settings.level.precision)
     return positions
 

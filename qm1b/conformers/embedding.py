@@ -1,21 +1,21 @@
 """From a molecular graph to geometries: RDKit's ETKDGv3, then a force field if one is asked for.
 
-Shape legend: A atoms, K conformers. RDKit is in Angstrom, what is returned in Bohr.
+RDKit is in Angstrom, what is returned in Bohr.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.smiles import etkdg, heavy_first
 from qm1b.process.worker import BUSY_SHARE
+from qm1b.rows.schema import Conformer, Drop
 
 if TYPE_CHECKING:
     from rdkit import Chem
@@ -39,17 +39,12 @@ RELAX = ("none", "mmff", "uff")
 
 
 @dataclass(frozen=True)
-class Embeddings:
-    """Geometries of one molecule."""
+class Embedded:
+    """What became of one molecule: its conformers, and why there are fewer than asked for."""
 
-    numbers: Int[np.ndarray, " A"]
-    """Atomic numbers, heavy atoms first."""
-    positions: Float[np.ndarray, "K A 3"]
-    """Bohr."""
-    embedding: tuple[str, ...]
-    """How each was found."""
-    relaxation: tuple[str, ...]
-    """The force field that relaxed each, or none."""
+    line: int
+    conformers: tuple[Conformer, ...]
+    drop: Drop | None = None
     timed_out: bool = False
     """Whether conformers are missing because the time ran out."""
     starved: bool = False
@@ -67,9 +62,9 @@ def molecule_seed(run_seed: int, identity: str) -> int:
     return 1 + int.from_bytes(digest[:8], "little") % (2**31 - 2)
 
 
-def embeddings(
-    graph: Chem.Mol, count: int, seed: int, seconds: float = 0.0, relax: str = NOT_RELAXED
-) -> Embeddings:
+def embedded(
+    graph: Chem.Mol, like: Conformer, count: int, seconds: float = 0.0, relax: str = NOT_RELAXED
+) -> Embedded:
     """Up to `count` conformers of an RDKit molecule that has its hydrogens.
 
     RDKit makes them in chunks of CHUNK, each with a seed of its own. Plain ETKDGv3 comes first;
@@ -78,9 +73,9 @@ def embeddings(
 
     Args:
         graph: RDKit molecule, hydrogens added; its conformers are replaced.
-        count: conformers asked for; K may be fewer, or 0.
-        seed: RDKit random seed, 0 <= seed < 2**31; the same seed gives the same conformers, except
-            where the time runs out.
+        like: what the conformers have in common; with the same seed, 0 <= seed < 2**31, they are
+            the same ones, except where the time runs out.
+        count: conformers asked for; there may be fewer, or none.
         seconds: limit for all of it, 0 for none; a call is asked to stop at whole seconds.
         relax: none, mmff (UFF where MMFF94 has no parameters) or uff.
 
@@ -97,24 +92,26 @@ def embeddings(
         for first in range(0, count, CHUNK):
             if clock.is_over:
                 break
-            chunk_seed = _seed_of_chunk(seed, first // CHUNK)
-            found = _chunk(graph, min(CHUNK, count - first), chunk_seed, clock=clock)
-            relaxation += _relaxed(graph, relax) if found else []
+            seed = _seed_of_chunk(like.seed, first // CHUNK)
+            names = _chunk(graph, min(CHUNK, count - first), seed, clock=clock)
+            relaxation += _relaxed(graph, relax) if names else []
             angstrom += [conformer.GetPositions() for conformer in graph.GetConformers()]
-            how += found
+            how += names
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     order = heavy_first(numbers)
-    whole = np.array(angstrom).reshape((len(how), len(numbers), 3))
-    positions = whole[:, order] / BOHR_TO_ANGSTROM
-    timed_out = len(how) < count and clock.has_struck
-    return Embeddings(
-        numbers[order],
-        positions,
-        tuple(how),
-        relaxation=tuple(relaxation),
-        timed_out=timed_out,
-        starved=clock.starved,
+    atoms = numbers[order].astype(np.uint8)
+    conformers = tuple(
+        replace(
+            like,
+            numbers=atoms,
+            positions=xyz[order] / BOHR_TO_ANGSTROM,
+            embedding=name,
+            relaxation=field,
+        )
+        for xyz, name, field in zip(angstrom, how, relaxation, strict=True)
     )
+    timed_out = len(how) < count and clock.has_struck
+    return Embedded(like.line, conformers, timed_out=timed_out, starved=clock.starved)
 
 
 class _Clock:
@@ -167,8 +164,8 @@ def _times() -> tuple[float, float]:
 
 def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:
     """Embed up to `count` conformers into `graph`; how each was found."""
-    found = etkdg(graph, count, seed, embed=clock.embed)
-    return [ETKDG] * found + [ETKDG_RANDOM] * (graph.GetNumConformers() - found)
+    plain = etkdg(graph, count, seed, embed=clock.embed)
+    return [ETKDG] * plain + [ETKDG_RANDOM] * (graph.GetNumConformers() - plain)
 
 
 def _seed_of_chunk(seed: int, chunk: int) -> int:

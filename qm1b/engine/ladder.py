@@ -13,13 +13,22 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from qm1b.engine.factory import Engine, EngineAt, at_precisions
 from qm1b.errors import OF_CALCULATION
-from qm1b.rows.schema import CONVERGED, ILL_CONDITIONED, NOT_CONVERGED, Result
+from qm1b.rows.batch import Record, plain
+from qm1b.rows.schema import (
+    CONVERGED,
+    ILL_CONDITIONED,
+    NOT_CONVERGED,
+    Conformer,
+    Row,
+    stored_fields,
+)
 from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pyscf_ipu.molecule.molecule import Molecule
     from pyscf_ipu.results.result import MoleculeResult
     from pyscf_ipu.scf.convergence import Convergence
 
@@ -58,54 +67,52 @@ LADDER: tuple[Rung, ...] = (
     Rung("second_order", precision="float64", stability=True),
 )
 
-Run = Callable[[Sequence["Molecule"], Rung | None], list[Result]]
-"""Molecules of one shape through the engine: plainly (None), or as a rung says."""
+Run = Callable[[Sequence[Conformer], Rung | None], list[Row]]
+"""Conformers of one shape through the engine: plainly (None), or as a rung says."""
 
 
-def climb(run: Run, molecules: Sequence[Molecule], ladder: Sequence[Rung]) -> list[Result]:
-    """Results of all molecules: of the first attempt that converged, else of the plain one.
+def climb(run: Run, conformers: Sequence[Conformer], ladder: Sequence[Rung]) -> list[Row]:
+    """Rows of all conformers: of the first attempt that converged, else of the plain one.
 
-    `Result.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0,
-    which `Result.troubles` names.  An error in the plain attempt is raised.
+    `Row.attempts` lists every attempt as name:status:cycles, a rung that raised as name:error:0,
+    which `Row.troubles` names.  An error in the plain attempt is raised.
     """
-    kept = run(molecules, None)
-    attempts = [[_said(PLAIN, r)] for r in kept]
-    troubles: list[tuple[str, ...]] = [()] * len(kept)
-    gaps = [_gap(r) for r in kept]
-    ill = [r.status == ILL_CONDITIONED for r in kept]
+    rows = [replace(r, attempts=_in_words(PLAIN, r)) for r in run(conformers, None)]
+    gaps = [_gap(r) for r in rows]
+    ill = [r.status == ILL_CONDITIONED for r in rows]
     for rung in ladder:
-        open_ = [i for i, r in enumerate(kept) if r.status != CONVERGED]
         chosen = [
             i
-            for i in open_
-            if (rung.precision or not ill[i])
+            for i, r in enumerate(rows)
+            if r.status != CONVERGED
+            and (rung.precision or not ill[i])
             and (not rung.small_gap or gaps[i] < SMALL_GAP_HARTREE)
         ]
         if not chosen:
             continue
-        found = _tried(run, [molecules[i] for i in chosen], rung)
-        for i, result in zip(chosen, found, strict=True):
-            if isinstance(result, Exception):
-                attempts[i].append(f"{rung.name}:error:0")
-                troubles[i] += (f"the retry {rung.name} raised {type(result).__name__}",)
-                continue
-            attempts[i].append(_said(rung.name, result))
-            gaps[i] = min(gaps[i], _gap(result))
-            if result.status == CONVERGED:
-                kept[i] = result
-    said = zip(kept, attempts, troubles, strict=True)
-    return [replace(r, attempts=" ".join(a), troubles=t) for r, a, t in said]
+        tried = _tried(run, [conformers[i] for i in chosen], rung)
+        for i, row in zip(chosen, tried, strict=True):
+            attempts, troubles = rows[i].attempts, rows[i].troubles
+            if isinstance(row, Exception):
+                attempts += f" {rung.name}:error:0"
+                troubles += (f"the retry {rung.name} raised {type(row).__name__}",)
+            else:
+                attempts += f" {_in_words(rung.name, row)}"
+                gaps[i] = min(gaps[i], _gap(row))
+                rows[i] = row if row.status == CONVERGED else rows[i]
+            rows[i] = replace(rows[i], attempts=attempts, troubles=troubles)
+    return rows
 
 
-def _tried(run: Run, molecules: Sequence[Molecule], rung: Rung) -> list[Result | Exception]:
-    """The results of a rung; what it raises with a molecule instead of that one's."""
+def _tried(run: Run, conformers: Sequence[Conformer], rung: Rung) -> list[Row | Exception]:
+    """The rows of a rung; what it raises with a conformer instead of that one's."""
     try:
-        return [*run(molecules, rung)]
+        return [*run(conformers, rung)]
     except OF_CALCULATION as error:
         traceback.print_exc()  # into workers.log
-        if len(molecules) == 1:
+        if len(conformers) == 1:
             return [error]
-        return [result for one in molecules for result in _tried(run, [one], rung)]
+        return [row for one in conformers for row in _tried(run, [one], rung)]
 
 
 def ladder_for(retry: bool) -> tuple[Rung, ...]:
@@ -129,7 +136,7 @@ def run_of(
     forces: bool = False,
     coarse: bool = False,
 ) -> Run:
-    """A function that computes molecules of a shape.
+    """A function that computes conformers of a shape.
 
     Args:
         shape: theirs.
@@ -139,56 +146,45 @@ def run_of(
         coarse: whether the shape is one of few (`Engine.shape`).
     """
 
-    def run(molecules: Sequence[Molecule], rung: Rung | None) -> list[Result]:
+    def run(conformers: Sequence[Conformer], rung: Rung | None) -> list[Row]:
+        from pyscf_ipu.molecule.molecule import Molecule
+
+        molecules = [
+            Molecule(c.numbers, c.positions, c.charge, smiles=c.smiles) for c in conformers
+        ]
         lowest = stability or (rung is not None and rung.stability)
         engine = engine_at(rung.precision if rung else None, stability=lowest)
         if rung and rung.precision:
             engine.shape(molecules[0], coarse=coarse)  # raises if too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
-        aids["stability"] = lowest
-        aids["forces"] = forces
-        found = engine.run(shape, list(molecules), **aids)
+        results = engine.run(shape, molecules, forces=forces, stability=lowest, **aids)
         return [
-            _result(one, engine.n_ao(m.numbers)) for one, m in zip(found, molecules, strict=True)
+            row_of_result(c, result, engine.n_ao(c.numbers))
+            for c, result in zip(conformers, results, strict=True)
         ]
 
     return run
 
 
-def _result(found: MoleculeResult, n_ao: int) -> Result:
-    """A result of the engine, as plain numbers."""
-    x, y, z = (float(value) for value in found.dipole)
-    history = {} if found.history is None else found.history
-    cycles = {name: tuple(map(float, values)) for name, values in history.items()}
-    return Result(
-        status=str(found.status),
-        n_ao=int(n_ao),
-        energy=float(found.energy),
-        homo=float(found.homo),
-        lumo=float(found.lumo),
-        energy_std=float(found.energy_std),
-        dipole=(x, y, z),
-        converged=bool(found.converged),
-        cycles=int(found.cycles),
-        commutator_norm=float(found.commutator_norm),
-        mo_energy=tuple(float(e) for e in found.mo_energy),
-        mulliken_charges=tuple(float(q) for q in found.mulliken_charges),
-        jk=found.jk or "",
-        dispersion=float("nan") if found.dispersion is None else float(found.dispersion),
-        forces=() if found.forces is None else tuple(map(tuple, found.forces.tolist())),
-        stable=int(found.stable) if found.stable is not None and found.converged else -1,
-        followed=int(found.followed or 0),
-        cycle_energy=cycles.get("energy", ()),
-        cycle_commutator_norm=cycles.get("commutator_norm", ()),
-        cycle_gap=cycles.get("gap", ()),
-    )
+def row_of_result(conformer: Conformer, result: MoleculeResult, n_ao: int) -> Row:
+    """The fields of a row that the engine's result has, by name; None is their default."""
+    values = dict(vars(result))
+    values |= {f"cycle_{name}": each for name, each in (values["history"] or {}).items()}
+    if not values["converged"]:
+        values["stable"] = None
+    given: Record = {
+        f.name: plain(np.asarray(values[f.name], f.dtype))
+        for f in stored_fields(Row)
+        if values.get(f.name) is not None
+    }
+    return Row(conformer=conformer, n_ao=n_ao, **given)
 
 
-def _said(name: str, result: Result) -> str:
-    return f"{name}:{result.status.split(':')[0]}:{result.cycles}"
+def _in_words(name: str, row: Row) -> str:
+    return f"{name}:{row.status.split(':')[0]}:{row.cycles}"
 
 
-def _gap(result: Result) -> float:
+def _gap(row: Row) -> float:
     """Hartree; 0 if the SCF ended far from any solution, infinite if there is none at all."""
-    far = result.status == NOT_CONVERGED and result.homo != result.homo
-    return 0.0 if far else result.gap if result.gap == result.gap else float("inf")
+    far = row.status == NOT_CONVERGED and row.homo != row.homo
+    return 0.0 if far else row.gap if row.gap == row.gap else float("inf")

@@ -27,7 +27,7 @@ rows on every machine.
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import hydrogen_limits, shape_of
-from qm1b.engine.messages import PROGRAM_SECONDS
+from qm1b.engine.programs import PROGRAM_SECONDS
 from qm1b.settings import COARSE, FINE, Padding
 
 TYPICAL = (6,) * 7 + (8,) * 2 + (1,) * 12

@@ -7,92 +7,77 @@ pinned to cores: on a machine with other work, one would wait while a core is id
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.ladder import climb, ladder_for, run_of
-from qm1b.engine.messages import Compiled, Compiling, Done, Failed, Job
+from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import is_of_no_molecule
-from qm1b.process.worker import Connection, Ready, ends_run
+from qm1b.process.jobs import Done, Failed, Job, serve_jobs
+from qm1b.process.worker import Connection
 from qm1b.reference.inline_audit import audited
 from qm1b.rows.identity import is_drawn
-from qm1b.rows.schema import Conformer, Result
+from qm1b.rows.schema import Conformer, Row
 from qm1b.settings import RunSettings
-
-if TYPE_CHECKING:
-    from pyscf_ipu.molecule.molecule import Molecule
 
 ERROR_CHARACTERS = 300
 
 
 def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
-    """A worker: `Job` in; `Compiling`, `Compiled` and `Done` or `Failed` out."""
-    level = settings.level
-    engine_at = engine_factory.at_precisions(factory, level)
+    """A worker: `Job` in; `ProgramEvent`, and `Done` or `Failed` out."""
+    engine_at = engine_factory.at_precisions(factory, settings.level)
     engine = engine_at(None)
     ladder = ladder_for(settings.retry)
-    conn.send(Ready())
     compiled: set[tuple[Hashable, bool]] = set()
 
-    def computed(job: Job) -> list[Result]:
-        results: dict[int, Result] = {}
-        for stability, members in _parts(job, settings).items():
+    def computed(job: Job[Conformer]) -> list[Row]:
+        rows: dict[int, Row] = {}
+        for stability, members in _parts(job.items, settings).items():
             if (job.shape, stability) not in compiled:
-                conn.send(Compiling(job.shape))
+                conn.send(ProgramEvent(job.shape))
                 ready = _ready(engine, job.shape, stability, forces=settings.forces)
                 compiled.add((job.shape, stability))
                 if ready is not None:
                     conn.send(ready)
-            molecules = [_molecule(job.conformers[i]) for i in members]
+            conformers = [job.items[i] for i in members]
             run = run_of(
                 job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
             )
-            found = climb(run, molecules, ladder)
-            results |= dict(zip(members, found, strict=True))
-        return [results[i] for i in range(len(job.conformers))]
+            rows |= dict(zip(members, climb(run, conformers, ladder), strict=True))
+        return [rows[i] for i in range(len(job.items))]
 
-    share, seed = settings.audit, settings.seed
-    with ends_run(conn):
-        while True:
-            job: Job = conn.recv()
-            try:
-                results = computed(job)
-            except Exception as error:
-                if is_of_no_molecule(error):
-                    raise
-                text = " ".join(f"{type(error).__name__}: {error}".split())
-                conn.send(Failed(text[:ERROR_CHARACTERS]))
-            else:
-                conn.send(Done(audited(job.conformers, results, level, share=share, seed=seed)))
+    def answer(job: Job[Conformer]) -> Done[tuple[Row, ...]] | Failed:
+        try:
+            rows = computed(job)
+        except Exception as error:
+            if is_of_no_molecule(error):
+                raise
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            return Failed(text[:ERROR_CHARACTERS])
+        share, seed = settings.audit, settings.seed
+        return Done(audited(rows, settings.level, share=share, seed=seed))
+
+    serve_jobs(conn, answer)
 
 
-def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> Compiled | None:
+def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> ProgramEvent | None:
     """Make all programs of a shape ready; None if they were."""
     events = [engine.compile(shape, stability=stability)]
     events += [engine.compile_gradient(shape)] if forces else []
     made = [event for event in events if event is not None]
     seconds = sum(float(event.seconds) for event in made)
-    return Compiled(shape, seconds, all(event.cached for event in made)) if made else None
+    return ProgramEvent(shape, seconds, all(event.cached for event in made)) if made else None
 
 
-def _parts(job: Job, settings: RunSettings) -> dict[bool, list[int]]:
+def _parts(conformers: Sequence[Conformer], settings: RunSettings) -> dict[bool, list[int]]:
     """The conformers of a batch whose instabilities are not followed, and those of which they are.
 
     The run's seed and the row alone decide which rows belong to the share of `--stability`.
     """
     parts: dict[bool, list[int]] = {}
     share, seed = settings.stability_share, settings.seed
-    for i, one in enumerate(job.conformers):
+    for i, one in enumerate(conformers):
         drawn = is_drawn(share, "stability", seed, conformer=one)
         parts.setdefault(one.follow or drawn, []).append(i)
     return parts
-
-
-def _molecule(conformer: Conformer) -> Molecule:
-    """A conformer as the engine wants it."""
-    from pyscf_ipu.molecule.molecule import Molecule
-
-    numbers, positions = conformer.numbers, conformer.positions
-    return Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)

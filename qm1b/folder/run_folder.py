@@ -24,7 +24,6 @@ from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.inputs.detect import SMILES
 from qm1b.reference import atomisation
 from qm1b.rows import identity as rows_identity
-from qm1b.rows.batch import Batch
 from qm1b.rows.schema import Conformer, Json
 from qm1b.rows.unit import Unit
 from qm1b.storage import files
@@ -91,17 +90,17 @@ class LockedFolder:
             UserError: the disk is full or not writable.
         """
         before = Tally()
-        told = dict(self.identity.versions if versions is None else versions)
+        computed_with = dict(self.identity.versions if versions is None else versions)
         if unit.index in self.again:
             path = shards.shard_path(self.path, unit.index)
-            there = shards.read_unit(path)
-            before, unit = self._tally_of(there), there.renewed(unit)
-            told = manifest.both(shards.read_attributes(path), told)
+            earlier = shards.read_unit(path)
+            before, unit = self._tally_of(earlier), earlier.renewed(unit)
+            computed_with = manifest.both(shards.read_attributes(path), computed_with)
         unit.rows = atomisation.with_atomisation(
             unit.rows, self.identity.free_atom_energies_hartree
         )
         attributes = manifest.shard_attributes(
-            replace(self.identity, versions=told).to_dict(), unit.index
+            replace(self.identity, versions=computed_with).to_dict(), unit.index
         )
         shards.write_shard(
             self.path, unit.index, unit.rows, drops=unit.drops, attributes=attributes
@@ -174,20 +173,20 @@ def opened(
     files.make_folder(path)
     with locked(path):
         shards.clean(path)
-        there, wrong = _earlier_manifest(path)
-        told = (
-            shards.settings_of_shards(shards.shards(path))[0] if there is None else there.settings
+        before, wrong = _earlier_manifest(path)
+        settings = (
+            shards.settings_of_shards(shards.shards(path))[0] if before is None else before.settings
         )
-        identity = identity.in_words_of(told) if told is not None else identity
+        identity = identity.in_words_of(settings) if settings is not None else identity
         is_smiles = identity.settings["input_format"] in SMILES
         folder = LockedFolder(
             path, identity, identity.plan, tally=Tally(lines_are_molecules=is_smiles)
         )
         folder.mended = wrong
-        if there is not None:
-            _must_agree(path, there, identity)
-            folder.earlier = [_ended(run) for run in there.runs]
-            folder.know(there.free_atom_energies_hartree)
+        if before is not None:
+            _must_agree(path, before, identity)
+            folder.earlier = [_ended(run) for run in before.runs]
+            folder.know(before.free_atom_energies_hartree)
         _survey(folder, other_versions)
         if retry:
             _take_out(folder, retry)
@@ -209,28 +208,28 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
     if not paths:
         return None, ""
     try:
-        there = shards.read_manifest(path)
+        before = shards.read_manifest(path)
     except UserError as error:
         return None, str(error) if (path / shards.MANIFEST).exists() else ""
     for shard in paths:
-        if shards.unit_of(shard) not in there.plan.units:
+        if shards.unit_of(shard) not in before.plan.units:
             return None, f"{shard.name} is none of the units in the manifest"
         try:
             attributes = shards.read_attributes(shard)
         except checksum.Damaged:
             continue  # it will be computed again
-        if wrong := manifest.contradiction(there, shards.unit_of(shard), attributes, lines=()):
+        if wrong := manifest.contradiction(before, shards.unit_of(shard), attributes, lines=()):
             return None, f"the manifest contradicts {shard.name}: in the manifest {wrong}"
-    return there, ""
+    return before, ""
 
 
-def _must_agree(path: Path, there: Manifest, here: Manifest) -> None:
-    differences = manifest.differences(there, here)
-    if differences:
+def _must_agree(path: Path, before: Manifest, here: Manifest) -> None:
+    differing = manifest.differences(before, here)
+    if differing:
         raise UserError(
             f"folder {path} holds another run; give another --out, or the same input and "
             "settings as there:\n"
-            f"{manifest.table(differences)}"
+            f"{manifest.table(differing)}"
         )
 
 
@@ -267,12 +266,12 @@ def _count(folder: LockedFolder, path: Path, unit: int, other_versions: bool) ->
     attributes, rows, drops = shards.read_whole(path)
     must_belong(folder.identity, path, unit, attributes=attributes, lines=rows["line"].tolist())
     computed_with = json.loads(attributes.get("versions", "{}"))
-    differences = manifest.other_versions(computed_with, folder.identity.versions)
-    if differences and not other_versions:
-        raise other_software(path, differences)
-    folder.mixed |= dict.fromkeys(differences)
+    differing = manifest.other_versions(computed_with, folder.identity.versions)
+    if differing and not other_versions:
+        raise other_software(path, differing)
+    folder.mixed |= dict.fromkeys(differing)
     known = folder.identity.free_atom_energies_hartree
-    if known and atomisation.contradicts(Batch(rows), known):
+    if known and atomisation.contradicts(rows, known):
         folder.mended = f"the manifest contradicts {path.name}: {atomisation.CONTRADICTION}"
         folder.know({})
     folder.done.add(unit)
@@ -282,7 +281,7 @@ def _count(folder: LockedFolder, path: Path, unit: int, other_versions: bool) ->
         rows["status"].tolist(),
         reasons=(drop.reason for drop in drops),
     )
-    folder.tally.add_molecules(rows_identity.numbers(Batch(rows)).tolist())
+    folder.tally.add_molecules(rows_identity.numbers(rows).tolist())
 
 
 def _molecule(conformer: Conformer) -> tuple[str, int]:

@@ -36,17 +36,17 @@ def _folder_differences(first: Path, second: Path) -> Iterator[str]:
         yield from (f"{name}: {what}" for what in _unit_differences(ours[name], theirs[name]))
     if list(dropped.read(first / shards.DROPPED)) != list(dropped.read(second / shards.DROPPED)):
         yield f"{shards.DROPPED} differs"
-    there, here = shards.read_manifest(first), shards.read_manifest(second)
-    yield from (f"{name}: {a} and {b}" for name, a, b in manifest.differences(there, here))
-    if there.status != here.status:
-        yield f"status: {there.status} and {here.status}"
-    if there.counts != here.counts:
-        yield f"counts: {there.counts.to_dict()} and {here.counts.to_dict()}"
+    a, b = shards.read_manifest(first), shards.read_manifest(second)
+    yield from (f"{name}: {of_a} and {of_b}" for name, of_a, of_b in manifest.differences(a, b))
+    if a.status != b.status:
+        yield f"status: {a.status} and {b.status}"
+    if a.counts != b.counts:
+        yield f"counts: {a.counts.to_dict()} and {b.counts.to_dict()}"
 
 
 def _unit_differences(first: Path, second: Path) -> Iterator[str]:
     (_, rows, drops), (_, other_rows, other_drops) = map(shards.read_whole, (first, second))
-    for name in {**rows, **other_rows}:
+    for name in {**rows.columns, **other_rows.columns}:
         if name not in rows or name not in other_rows:
             yield f"{name} is in one of them only"
         elif not _same(rows[name], other_rows[name]):

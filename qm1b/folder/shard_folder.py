@@ -20,7 +20,7 @@ from qm1b.storage.files import refuse_stream
 from qm1b.storage.foreign_hdf5 import values
 from qm1b.storage.lock import is_held
 
-Found = TypeVar("Found")
+Of = TypeVar("Of")
 
 
 class ShardFolder(Indexed):
@@ -49,24 +49,24 @@ class ShardFolder(Indexed):
             UserError: it cannot be read, or the manifest says something else than the shard.
         """
         path = self.shards[number]
-        attributes, rows, drops = shards.read_whole(path)
-        lines = {*rows["line"].tolist(), *(drop.line for drop in drops)}
-        batch, free_atoms = Batch(rows), self.manifest.free_atom_energies_hartree
-        finding = contradiction(
+        attributes, batch, drops = shards.read_whole(path)
+        lines = {*batch["line"].tolist(), *(drop.line for drop in drops)}
+        free_atoms = self.manifest.free_atom_energies_hartree
+        problem = contradiction(
             self.manifest, shards.unit_of(path), attributes, lines=sorted(lines)
         )
-        if not finding and atomisation.contradicts(batch, free_atoms):
-            finding = atomisation.CONTRADICTION
-        if finding:
+        if not problem and atomisation.contradicts(batch, free_atoms):
+            problem = atomisation.CONTRADICTION
+        if problem:
             raise UserError(
                 f"folder {self.path}: the manifest contradicts {path.name}: in the manifest "
-                f"{finding}. If the shard is of this run, its `qm1b generate` command, run again, "
+                f"{problem}. If the shard is of this run, its `qm1b generate` command, run again, "
                 "writes a new manifest; else move the shard elsewhere"
             )
-        unknown = np.isnan(rows["atomisation_energy"])
-        if unknown.any():
+        stored = batch["atomisation_energy"]
+        if np.isnan(stored).any():
             given = atomisation.of_batch(batch, free_atoms)
-            rows["atomisation_energy"] = np.where(unknown, given, rows["atomisation_energy"])
+            batch.columns["atomisation_energy"] = np.where(np.isnan(stored), given, stored)
         return batch, drops
 
     @property
@@ -88,26 +88,26 @@ class ShardFolder(Indexed):
     @cached_property
     def free_atoms_of_rows(self) -> dict[str, float]:
         """`free_atom_energies` of the elements that occur in the rows, the lightest first."""
-        elements = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
-        symbols = [SYMBOLS[z] for z in sorted(elements) if z < len(SYMBOLS)]  # a damaged number
+        present = {int(z) for numbers in self._each("numbers", np.unique) for z in numbers}
+        symbols = [SYMBOLS[z] for z in sorted(present) if z < len(SYMBOLS)]  # a damaged number
         return {s: e for s in symbols if (e := self.free_atom_energies.get(s)) is not None}
 
-    def _each(self, name: str, of: Callable[[np.ndarray], Found]) -> list[Found]:
+    def _each(self, name: str, of: Callable[[np.ndarray], Of]) -> list[Of]:
         """A function of numbers of each shard, which need not be read whole."""
         import h5py
 
-        values_of_shards = []
+        results = []
         for path in self.shards:
             try:
                 refuse_stream(path)
                 with h5py.File(path, "r") as file:
-                    values_of_shards.append(of(values(file, "rows", name, is_text=False)))
+                    results.append(of(values(file, "rows", name, is_text=False)))
             except (OSError, KeyError, RuntimeError) as error:  # RuntimeError: h5py's
                 raise UserError(
                     f"shard {path} is damaged ({error}); delete it and run the same qm1b generate "
                     "again"
                 ) from None
-        return values_of_shards
+        return results
 
     def batches(self) -> Iterator[Batch]:
         """All rows in the order of the input, a shard at a time."""

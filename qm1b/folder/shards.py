@@ -20,7 +20,7 @@ from qm1b.folder import checksum
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.manifest.manifest_schema import MEND, SETTINGS, complete
 from qm1b.rows import dropped
-from qm1b.rows.batch import Batch, Values, columns_of, earlier, row_of
+from qm1b.rows.batch import Batch, batch_of_rows, column, completed, row_of
 from qm1b.rows.schema import DROP_FIELDS, VERSION, Drop, Field, Json, Row, fields_of
 from qm1b.rows.unit import Unit
 from qm1b.storage.files import atomic_write, not_written, refuse_stream, write_json
@@ -34,9 +34,6 @@ VERIFY_JSON, VERIFY_PNG = "verify.json", "verify.png"
 
 JSON_KEYS = {"settings", "versions", "input"}
 """Attributes of a shard that hold an object as JSON."""
-
-Shard = dict[str, np.ndarray]
-"""The datasets of a shard by name (ragged ones flat); text as arrays of str."""
 
 
 def shards(folder: Path) -> list[Path]:
@@ -70,15 +67,18 @@ def write_shard(
             plain = isinstance(value, bool | int | str)
             file.attrs[key] = value if plain else json.dumps(value)
         fields = fields_of(attributes)
-        _write_group(file.create_group("rows"), fields, columns_of(rows, fields))
-        columns = {f.name: [getattr(drop, f.name) for drop in drops] for f in DROP_FIELDS}
+        _write_group(file.create_group("rows"), fields, batch_of_rows(rows, fields).columns)
+        columns = {
+            f.name: column(f, [getattr(drop, f.name) for drop in drops], len(drops))
+            for f in DROP_FIELDS
+        }
         _write_group(file.create_group("dropped"), DROP_FIELDS, columns)
     path = shard_path(folder, index)
     atomic_write(path, lambda stream: stream.write(checksum.sealed(image.getvalue())))
     return path
 
 
-def read_shard(path: Path) -> Shard:
+def read_shard(path: Path) -> Batch:
     """All rows of a shard.
 
     Raises:
@@ -108,16 +108,16 @@ def settings_of_run(folder: Path) -> Json | None:
     Raises:
         UserError: nothing of a run that is there says them.
     """
-    found = shards(folder)
-    settings, problem = settings_of_shards(found)
-    if settings is not None or not found:
+    paths = shards(folder)
+    settings, problem = settings_of_shards(paths)
+    if settings is not None or not paths:
         return settings
     try:
         return read_manifest(folder).settings
     except UserError as error:
         raise UserError(
             f"the run in {folder} cannot be resumed as it was, because neither its "
-            f"{counted(len(found), 'shard')} nor its manifest say its settings ({problem}; "
+            f"{counted(len(paths), 'shard')} nor its manifest say its settings ({problem}; "
             f"{error}); give --padding and --max-aos as the run had them, or another --out"
         ) from None
 
@@ -138,20 +138,20 @@ def settings_of_shards(paths: Iterable[Path]) -> tuple[Json | None, str]:
     return None, problem
 
 
-def read_whole(path: Path) -> tuple[Json, Shard, list[Drop]]:
+def read_whole(path: Path) -> tuple[Json, Batch, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
     with opened(path) as file:
-        said = _attributes(file)
-        rows = _columns(file, "rows", fields_of(said))
-        if not Batch(rows).is_consistent:
+        settings = _attributes(file)
+        rows = Batch(_columns(file, "rows", fields_of(settings)))
+        if not rows.is_consistent:
             raise NotOurs("the columns of its rows do not fit together")
-        return said, rows, _drops(file)
+        return settings, completed(rows, settings), _drops(file)
 
 
 def read_unit(path: Path) -> Unit:
     """A shard as the unit that was written; raises as `read_shard`."""
-    _, columns, drops = read_whole(path)
-    return Unit(unit_of(path), rows=list(map(row_of, Batch(columns).rows())), drops=drops)
+    _, batch, drops = read_whole(path)
+    return Unit(unit_of(path), rows=list(map(row_of, batch.rows())), drops=drops)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -209,30 +209,30 @@ def clean(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write_group(group: h5py.Group, fields: Iterable[Field], columns: Mapping[str, Values]) -> None:
+def _write_group(
+    group: h5py.Group, fields: Iterable[Field], columns: Mapping[str, np.ndarray]
+) -> None:
     for f in fields:
         if f.dtype == "str":
             texts = np.array([_text(str(v)) for v in columns[f.name]], dtype=object)
             data = group.create_dataset(f.name, data=texts, dtype=h5py.string_dtype())
         else:
-            array = np.asarray(columns[f.name], dtype=f.dtype)
-            shape = (-1, f.width) if f.width > 1 else (-1,)
-            data = group.create_dataset(f.name, data=array.reshape(shape))
+            data = group.create_dataset(f.name, data=columns[f.name])
         data.attrs["units"] = f.unit
         data.attrs["description"] = f.text
 
 
 def _attributes(file: h5py.File) -> Json:
     """The attributes of a shard, of which those of JSON are objects."""
-    found = attributes(file)
-    for name in JSON_KEYS & found.keys():
+    entries = attributes(file)
+    for name in JSON_KEYS & entries.keys():
         try:
-            is_object = isinstance(json.loads(found[name]), dict)
+            is_object = isinstance(json.loads(entries[name]), dict)
         except (TypeError, ValueError, RecursionError):
             is_object = False
         if not is_object:
             raise NotOurs(f"its {name} are no JSON object")
-    return found
+    return entries
 
 
 def _text(value: str) -> str:
@@ -242,7 +242,10 @@ def _text(value: str) -> str:
 
 @contextmanager
 def opened(path: Path, checked: bool = False) -> Iterator[h5py.File]:
-    """A shard for reading, compared with its checksum unless that was done before."""
+    """A shard for reading, compared with its checksum unless that was done before.
+
+    The bytes of the checksum are not kept: `foreign_hdf5` looks into the file by its name.
+    """
     if not checked:
         checksum.check(path)
     try:
@@ -255,20 +258,17 @@ def opened(path: Path, checked: bool = False) -> Iterator[h5py.File]:
         ) from None
 
 
-def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> Shard:
-    found: Shard = {}
-    lacking = []
+def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> dict[str, np.ndarray]:
+    """The fields that a group has; an earlier version may not have written every one."""
+    columns: dict[str, np.ndarray] = {}
     for f in fields:
         try:
             is_text = f.dtype == "str"
-            found[f.name] = values(file, group, f.name, is_text=is_text, width=f.width)
+            columns[f.name] = values(file, group, f.name, is_text=is_text, width=f.width)
         except KeyError:
             if f.earlier is None:
                 raise
-            lacking.append(f)
-    for f in lacking:
-        found[f.name] = earlier(f, len(found["numbers" if f.ragged == "atom" else "line"]))
-    return {f.name: found[f.name] for f in fields}
+    return columns
 
 
 def _drops(file: h5py.File) -> list[Drop]:

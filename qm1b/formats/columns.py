@@ -1,8 +1,7 @@
 """The columns of a Parquet file: their Arrow types, and the field that each one holds."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,116 +10,23 @@ import pyarrow as pa
 from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS
 from qm1b.rows.batch import OFFSETS, unit_name
-from qm1b.rows.schema import DISPERSION, FREE_ATOMS, Field, Json, fields_of, has
+from qm1b.rows.schema import FIELDS, FREE_ATOMS, Field, Json, fields_of, has
 
+ORDER = """
+smile atoms z energy homo lumo N std y pos
+status converged cycles commutator_norm dipole mulliken_charges conformer seed embedding relaxation
+attempts stable followed suspect line id input_atom charge atomisation_energy
+""".split()
+"""QM1B's own columns, then ours; columns that are not named here follow in the order of fields."""
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the Parquet export; `arrow` is its Arrow type."""
-
-    name: str
-    arrow: str
-    unit: str
-    text: str
-    """What it holds."""
-    only_with: str = ""
-    """As of a `Field`."""
-
-
-# QM1B's own columns, in its order and with its types, then ours.
-COLUMNS: tuple[Column, ...] = (
-    Column("smile", "string", "text", text="canonical SMILES"),
-    Column("atoms", "string", "text", text="element symbols, heavy atoms first"),
-    Column("z", "list<uint8>", "1", text="atomic numbers, in the order of atoms"),
-    Column("energy", "double", "eV", text="total energy"),
-    Column("homo", "float", "eV", text="energy of the highest occupied orbital"),
-    Column("lumo", "float", "eV", text="energy of the lowest unoccupied orbital"),
-    Column("N", "uint8", "1", text="number of atomic orbitals"),
-    Column("std", "float", "eV", text="standard deviation of the last five cycle energies"),
-    Column("y", "double", "eV", text="gap, lumo - homo"),
-    Column("pos", "list<float>", "bohr", text="positions x, y, z, flat, in the order of atoms"),
-    Column("status", "string", "text", text="how the calculation ended"),
-    Column("converged", "bool", "1", text="whether the self-consistent field converged"),
-    Column("cycles", "int32", "1", text="self-consistent-field cycles"),
-    Column(
-        "commutator_norm", "float", "hartree", text="largest element of the last commutator [F, D]"
-    ),
-    Column("dipole", "list<float>", "e*bohr", text="electric dipole moment x, y, z"),
-    Column("mulliken_charges", "list<float>", "e", text="Mulliken charges, in the order of atoms"),
-    Column("conformer", "int32", "1", text="number of the conformer within its molecule, from 0"),
-    Column("seed", "int64", "1", text="RDKit seed of the molecule's conformers"),
-    Column("embedding", "string", "text", text="etkdg, etkdg_random or given"),
-    Column("relaxation", "string", "text", text="force field that relaxed the geometry, or none"),
-    Column("attempts", "string", "text", text="every SCF attempt as name:status:cycles, in order"),
-    Column(
-        "stable",
-        "int8",
-        "1",
-        text="1: no rotation of the orbitals lowers the energy, 0, -1: unknown",
-    ),
-    Column("followed", "int8", "1", text="lower states found by following an instability"),
-    Column("suspect", "string", "text", text="empty, or why it may be of another electronic state"),
-    Column("line", "int64", "1", text="line number of the molecule in the input file, from 1"),
-    Column("id", "string", "text", text="name of the molecule in the input, or empty"),
-    Column(
-        "input_atom",
-        "list<int16>",
-        "1",
-        text="place of each atom in its record of the input, from 0; -1 if added, or not known",
-    ),
-    Column("charge", "int8", "e", text="total charge"),
-    Column(
-        "atomisation_energy",
-        "double",
-        "eV",
-        text="energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
-    ),
-    Column(
-        "dispersion",
-        "double",
-        "eV",
-        text="part of the energy that a dispersion correction has added",
-        only_with=DISPERSION,
-    ),
-    Column(
-        "jk",
-        "string",
-        "text",
-        text="electron repulsion: exact, ri (density fitting), or empty if not computed",
-        only_with="jk",
-    ),
-    Column(
-        "forces",
-        "list<float>",
-        "eV/angstrom",
-        text="forces x, y, z, flat, in the order of atoms",
-        only_with="forces",
-    ),
-    Column(
-        "cycle_energy",
-        "list<double>",
-        "eV",
-        text="total energy of every cycle, in order",
-        only_with="history",
-    ),
-    Column(
-        "cycle_commutator_norm",
-        "list<double>",
-        "hartree",
-        text="largest element of the commutator [F, D] of every cycle",
-        only_with="history",
-    ),
-    Column(
-        "cycle_gap",
-        "list<float>",
-        "eV",
-        text="lumo - homo of every cycle, NaN without a LUMO",
-        only_with="history",
-    ),
+MADE = (
+    Field("atoms", "str", "text", text="element symbols, heavy atoms first"),
+    Field("y", "float64", "eV", text="gap, lumo - homo"),
 )
+"""Columns that no field holds."""
 
-RENAMED = {"smiles": "smile", "numbers": "z", "positions": "pos", "n_ao": "N"}
-"""Fields that QM1B's columns hold without loss, under these other names."""
+FACTORS = {"eV": HARTREE_TO_EV, "eV/angstrom": FORCE_TO_EV_PER_ANGSTROM}
+"""Of a field's values, by the unit of its column."""
 
 
 class Converted(NamedTuple):
@@ -131,18 +37,24 @@ class Converted(NamedTuple):
     """Of the field's values."""
 
 
+RENAMED = {f.name: f.column.name for f in FIELDS if f.column if f.column.name and not f.column.unit}
+"""Fields that QM1B's columns hold without loss, under these other names."""
+
 CONVERTED = {
-    "energy": Converted("energy", HARTREE_TO_EV),
-    "atomisation_energy": Converted("atomisation_energy", HARTREE_TO_EV),
-    "dispersion": Converted("dispersion", HARTREE_TO_EV),
-    "homo": Converted("homo", HARTREE_TO_EV),
-    "lumo": Converted("lumo", HARTREE_TO_EV),
-    "energy_std": Converted("std", HARTREE_TO_EV),
-    "forces": Converted("forces", FORCE_TO_EV_PER_ANGSTROM),
-    "cycle_energy": Converted("cycle_energy", HARTREE_TO_EV),
-    "cycle_gap": Converted("cycle_gap", HARTREE_TO_EV),
+    f.name: Converted(f.column.name or f.name, FACTORS[f.column.unit])
+    for f in FIELDS
+    if f.column and f.column.unit
 }
 """Fields that a file without exact columns has only in eV, or eV/Angstrom."""
+
+
+def _columns() -> Iterator[Field]:
+    columns = {c.name: c for c in (*MADE, *(f.column.of(f) for f in FIELDS if f.column))}
+    yield from (columns[name] for name in dict.fromkeys([*ORDER, *columns]))
+
+
+COLUMNS = tuple(_columns())
+"""The columns of a Parquet file: each has its own name, unit, type and text."""
 
 
 def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
@@ -151,12 +63,11 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     N is uint8, as in QM1B, unless the run allowed molecules of more than 255 orbitals.
     """
     settings = manifest["settings"]
-    columns = [c for c in COLUMNS if has(settings, c.only_with)]
-    found = [(c.name, _type_named(c.arrow), c) for c in columns]
-    found += [(name, arrow_type(f), f) for f, name in exact_columns(fields_of(settings)) if exact]
+    columns = [(c, c.name) for c in COLUMNS if has(settings, c.only_with)]
+    columns += exact_columns(fields_of(settings)) if exact else []
     fields = [
-        pa.field(name, arrow, metadata={"unit": of.unit, "description": of.text})
-        for name, arrow, of in found
+        pa.field(name, arrow_type(c), metadata={"unit": c.unit, "description": c.text})
+        for c, name in columns
     ]
     if settings["max_aos"] > np.iinfo(np.uint8).max:
         fields = [f.with_type(pa.uint16()) if f.name == "N" else f for f in fields]
@@ -171,7 +82,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
 
 def exact_columns(fields: Iterable[Field]) -> list[tuple[Field, str]]:
     """Those that the ordinary columns do not hold bit for bit, with the names of their columns."""
-    ordinary = {(c.name, c.unit, _type_named(c.arrow)) for c in COLUMNS}
+    ordinary = {(c.name, c.unit, arrow_type(c)) for c in COLUMNS}
     return [
         (f, unit_name(f))
         for f in fields
@@ -183,11 +94,6 @@ def arrow_type(field: Field) -> pa.DataType:
     """The Arrow type that holds a field without loss."""
     one = pa.string() if field.dtype == "str" else pa.from_numpy_dtype(np.dtype(field.dtype))
     return pa.list_(one) if field.ragged or field.width > 1 else one
-
-
-def _type_named(name: str) -> pa.DataType:
-    inner = name.removeprefix("list<").removesuffix(">")
-    return pa.type_for_alias(name) if inner == name else pa.list_(pa.type_for_alias(inner))
 
 
 def _text(value: object) -> str:

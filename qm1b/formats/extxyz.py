@@ -39,7 +39,7 @@ from pyscf_ipu.molecule.files.opening import whole_lines
 from pyscf_ipu.molecule.files.xyz import FREE_ATOM, is_free_atom
 from qm1b.errors import UserError
 from qm1b.reference.free_atoms import multiplicity
-from qm1b.rows.batch import OFFSETS, Batch, Record, column, in_order, offsets_of, unit_name
+from qm1b.rows.batch import OFFSETS, Batch, Record, batch_of, unit_name
 from qm1b.rows.dataset import Dataset
 from qm1b.rows.schema import FIELDS, Field, Json
 
@@ -141,8 +141,8 @@ class ExtxyzFile(Dataset):
         try:
             with opened(self.path, "rt") as stream:
                 for text in _joined(_frames(stream)):
-                    found = cast("list[Atoms]", read(io.StringIO(text), ":", format="extxyz"))
-                    yield self._only(_batch([record(atoms) for atoms in found]))
+                    frames = cast("list[Atoms]", read(io.StringIO(text), ":", format="extxyz"))
+                    yield self._only(_batch([record(atoms) for atoms in frames]))
         except _DAMAGE as error:
             what = " ".join(str(error).split()) or type(error).__name__
             raise UserError(f"{self.path} is damaged ({what}); export it again") from None
@@ -151,10 +151,10 @@ class ExtxyzFile(Dataset):
 def _manifest(path: Path) -> Json:
     """The manifest beside a file; empty if there is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict):
             raise ValueError("not a manifest")
-        return found
+        return manifest
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -200,36 +200,28 @@ def record(atoms: Atoms) -> Record:
     """The fields of a frame; without ours, energy, dipole moment and forces are ASE's own."""
     info = dict(atoms.info)
     bohr = atoms.get_positions() / BOHR_TO_ANGSTROM
-    found: Record = {"numbers": atoms.numbers, "positions": bohr.astype(np.float32)}
+    values: Record = {"numbers": atoms.numbers, "positions": bohr.astype(np.float32)}
     for f in FIELDS:
         if _in_comment(f) and (name := unit_name(f)) in info:
             value = np.atleast_1d(info[name]) if f.ragged or f.width > 1 else info[name]
-            found[f.name] = str(value) if f.dtype == "str" else value
+            values[f.name] = str(value) if f.dtype == "str" else value
     for f in _OF_ATOMS:
         if unit_name(f) in atoms.arrays:
-            found[f.name] = atoms.arrays[unit_name(f)]
+            values[f.name] = atoms.arrays[unit_name(f)]
     results = atoms.calc.results if atoms.calc else {}
-    if "energy" not in found and "energy" in results:
-        found["energy"] = results["energy"] / HARTREE_TO_EV
-    if "dipole" not in found and "dipole" in results:
-        found["dipole"] = np.asarray(results["dipole"]) / BOHR_TO_ANGSTROM
-    if "forces" not in found and "forces" in results:
-        found["forces"] = np.asarray(results["forces"]) / FORCE_TO_EV_PER_ANGSTROM
-    return found
+    if "energy" not in values and "energy" in results:
+        values["energy"] = results["energy"] / HARTREE_TO_EV
+    if "dipole" not in values and "dipole" in results:
+        values["dipole"] = np.asarray(results["dipole"]) / BOHR_TO_ANGSTROM
+    if "forces" not in values and "forces" in results:
+        values["forces"] = np.asarray(results["forces"]) / FORCE_TO_EV_PER_ANGSTROM
+    return values
 
 
 def _batch(rows: list[Record]) -> Batch:
     """Rows as columns, with the fields that all rows have."""
-    columns: dict[str, np.ndarray] = {}
-    for f in FIELDS:
-        if f.name in OFFSETS or any(f.name not in row for row in rows):
-            continue
-        values = [row[f.name] for row in rows]
-        if f.ragged:
-            columns[f"{f.ragged}_offset"] = offsets_of([len(v) for v in values])
-            values = np.concatenate(values)
-        columns[f.name] = column(f, values, len(rows))
-    return Batch(in_order(columns))
+    fields = [f for f in FIELDS if all(f.name in row for row in rows)]
+    return batch_of(rows, fields, lambda row, f: row[f.name])
 
 
 def _property(field: Field) -> str:

@@ -47,7 +47,6 @@ def write(
     stream: IO[bytes],
     batches: Iterable[Batch],
     schema: pa.Schema,
-    rows_per_group: int = ROWS_PER_GROUP,
     closing: Callable[[], Mapping[str, str]] = dict,
 ) -> int:
     """Write rows as one Parquet file, in full row groups; returns the number of rows.
@@ -56,7 +55,6 @@ def write(
         stream: the file.
         batches: the rows.
         schema: columns and metadata.
-        rows_per_group: rows of each row group but the last.
         closing: called after the last row; gives further metadata.
     """
     waiting: list[pa.Table] = []
@@ -66,12 +64,12 @@ def write(
             waiting.append(table(batch, schema))
             n += len(batch)
             total += len(batch)
-            while n >= rows_per_group:
+            while n >= ROWS_PER_GROUP:
                 joined = pa.concat_tables(waiting)
-                writer.write_table(joined[:rows_per_group].combine_chunks(), rows_per_group)
-                waiting, n = [joined[rows_per_group:]], n - rows_per_group
+                writer.write_table(joined[:ROWS_PER_GROUP].combine_chunks(), ROWS_PER_GROUP)
+                waiting, n = [joined[ROWS_PER_GROUP:]], n - ROWS_PER_GROUP
         if n:
-            writer.write_table(pa.concat_tables(waiting).combine_chunks(), rows_per_group)
+            writer.write_table(pa.concat_tables(waiting).combine_chunks(), ROWS_PER_GROUP)
         _add_metadata(writer, schema, closing())
     return total
 
@@ -83,51 +81,51 @@ def writer_of(target: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(target, schema, **options)
 
 
-def _add_metadata(writer: pq.ParquetWriter, schema: pa.Schema, found: Mapping[str, str]) -> None:
+def _add_metadata(writer: pq.ParquetWriter, schema: pa.Schema, entries: Mapping[str, str]) -> None:
     """Add metadata at the end of a file, and to the Arrow schema in it.
 
     The schema was written at the beginning, but in the footer the last one counts. What reads the
     file into Arrow and writes it again keeps only the schema's metadata.
     """
-    if found:
-        whole = schema.with_metadata({**(schema.metadata or {}), **found})
+    if entries:
+        whole = schema.with_metadata({**(schema.metadata or {}), **entries})
         arrow = base64.b64encode(whole.serialize().to_pybytes())
-        writer.add_key_value_metadata({**found, "ARROW:schema": arrow})
+        writer.add_key_value_metadata({**entries, "ARROW:schema": arrow})
 
 
 def table(batch: Batch, schema: pa.Schema) -> pa.Table:
     """Rows as an Arrow table with the columns of the schema."""
     symbols = _SYMBOLS[batch["numbers"]]
-    found = {
+    arrays = {
         name: _arrow(batch[field] * factor, BY_NAME[field], batch)
         for field, (name, factor) in CONVERTED.items()
         if name in schema.names
     }
-    found["y"] = pa.array(batch["lumo"] * HARTREE_TO_EV - batch["homo"] * HARTREE_TO_EV)
-    found["atoms"] = pa.array(
+    arrays["y"] = pa.array(batch["lumo"] * HARTREE_TO_EV - batch["homo"] * HARTREE_TO_EV)
+    arrays["atoms"] = pa.array(
         ["".join(symbols[a:b]) for a, b in pairwise(batch["atom_offset"])], pa.string()
     )
-    for name in set(schema.names) - set(found):
+    for name in set(schema.names) - set(arrays):
         field = BY_NAME[_FIELD_OF.get(name) or name]
-        found[name] = _arrow(batch[field.name], field, batch)
-    return pa.table([found[f.name].cast(f.type) for f in schema], schema=schema)
+        arrays[name] = _arrow(batch[field.name], field, batch)
+    return pa.table([arrays[f.name].cast(f.type) for f in schema], schema=schema)
 
 
-def batch_of(found: pa.Table) -> Batch:
+def batch_of(rows: pa.Table) -> Batch:
     """The fields that an Arrow table holds; exact columns are preferred to others."""
-    names, columns = set(found.column_names), {}
+    names, columns = set(rows.column_names), {}
     for f in FIELDS:
         if f.name in OFFSETS:
             continue
         same = RENAMED.get(f.name, f.name)
         if _EXACT.get(f.name) in names:
-            _take(columns, f, found[_EXACT[f.name]])
+            _take(columns, f, rows[_EXACT[f.name]])
         elif f.name in CONVERTED and CONVERTED[f.name].column in names:
-            _take(columns, f, found[CONVERTED[f.name].column])
+            _take(columns, f, rows[CONVERTED[f.name].column])
             columns[f.name] = columns[f.name] / CONVERTED[f.name].factor
         elif same in names and f.name not in CONVERTED:
-            _take(columns, f, found[same])
-    return Batch(in_order(columns), len(found))
+            _take(columns, f, rows[same])
+    return Batch(in_order(columns), len(rows))
 
 
 class ParquetFile(Indexed):
@@ -164,9 +162,9 @@ class ParquetFile(Indexed):
     def part(self, number: int) -> Batch:
         """The rows of a row group."""
         try:
-            found = self._file.read_row_group(number, columns=self._columns())
-            found.validate(full=True)
-            return self._only(batch_of(found))
+            rows = self._file.read_row_group(number, columns=self._columns())
+            rows.validate(full=True)
+            return self._only(batch_of(rows))
         except _DAMAGE as error:
             raise UserError(f"{self.path} is damaged ({_words(error)}); export it again") from None
 
@@ -190,13 +188,13 @@ def _arrow(values: np.ndarray, field: Field, batch: Batch) -> pa.Array:
     return pa.ListArray.from_arrays((rows * field.width).astype(np.int32), values.ravel())
 
 
-def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) -> None:
+def _take(columns: dict[str, np.ndarray], field: Field, chunks: pa.ChunkedArray) -> None:
     """Put an Arrow column into the columns of a batch, with its offsets if it is ragged."""
-    array = found.combine_chunks()
+    array = chunks.combine_chunks()
     if array.null_count and not pa.types.is_floating(array.type):  # pandas writes NaN as null
         raise ValueError(f"{field.name} is empty in {array.null_count} rows")
     flat = array.flatten() if field.ragged or field.width > 1 else array
-    columns[field.name] = column(field, flat.to_numpy(zero_copy_only=False), len(found))
+    columns[field.name] = column(field, flat.to_numpy(zero_copy_only=False), len(chunks))
     if field.ragged:
         lengths = array.value_lengths().to_numpy(zero_copy_only=False) // field.width
         columns[f"{field.ragged}_offset"] = offsets_of(lengths)
@@ -205,14 +203,14 @@ def _take(columns: dict[str, np.ndarray], field: Field, found: pa.ChunkedArray) 
 def _manifest(metadata: dict[bytes, bytes]) -> Json:
     """The manifest and digests in an exact file, or the parts of a manifest in other files."""
     if b"manifest" in metadata:
-        found = {k: json.loads(metadata[k.encode()]) for k in WHOLE_KEYS if k.encode() in metadata}
-        manifest = found.pop("manifest")
+        parts = {k: json.loads(metadata[k.encode()]) for k in WHOLE_KEYS if k.encode() in metadata}
+        manifest = parts.pop("manifest")
         if not isinstance(manifest, dict):
             raise ValueError(f"its manifest is {str(manifest)[:40]!r}")
-        return manifest | found
-    there = [key for key in (*LEVEL_KEYS, FREE_ATOMS) if key.encode() in metadata]
-    found = {key: metadata[key.encode()].decode() for key in there}
-    return {key: json.loads(text) if text[:1] == "{" else text for key, text in found.items()}
+        return manifest | parts
+    keys = [key for key in (*LEVEL_KEYS, FREE_ATOMS) if key.encode() in metadata]
+    parts = {key: metadata[key.encode()].decode() for key in keys}
+    return {key: json.loads(text) if text[:1] == "{" else text for key, text in parts.items()}
 
 
 def _words(error: BaseException) -> str:

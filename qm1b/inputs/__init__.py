@@ -12,7 +12,7 @@ from pathlib import Path
 from qm1b.errors import UserError
 from qm1b.inputs import lines, tables
 from qm1b.inputs.container import Source, decoded
-from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, resolve
+from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, opened, resolve
 from qm1b.inputs.records import Record
 from qm1b.inputs.unit_checks import InputSummary, UnitChecks, checked
 from qm1b.settings import RunSettings
@@ -26,16 +26,15 @@ def summarise(path: Path, settings: RunSettings) -> InputSummary:
     Raises:
         UserError: the input is missing, not readable, empty, damaged, or not in its format.
     """
-    found = resolve(path, settings.input_format)
-    with Source(path) as source:
+    with opened(path, settings.input_format) as (source, kind):
         checks = UnitChecks(settings)
         named = False
-        for record in _records(source, found, settings):
+        for record in _records(source, kind, settings):
             checks.add(record)
             named |= record.id != ""
         checks.close()
         skipped = tuple(source.skipped)
-        summary = InputSummary(checks.n, source.sha256, found, skipped=skipped, checks=checks.done)
+        summary = InputSummary(checks.n, source.sha256, kind, skipped=skipped, checks=checks.done)
     if checks.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule")
     if settings.id_column is not None and not named:
@@ -66,9 +65,8 @@ def read(
     Raises:
         UserError: the input cannot be read to its end, or is not what was expected.
     """
-    found = resolve(path, settings.input_format)
-    with Source(path) as source:
-        records = _records(source, found, settings)
+    with opened(path, expected.format if expected else settings.input_format) as (source, kind):
+        records = _records(source, kind, settings)
         if expected is not None:
             records = checked(
                 records, settings, expected, limit=limit or expected.n_lines, path=path
@@ -76,7 +74,7 @@ def read(
         yield from itertools.islice(records, limit)
 
 
-def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Record]:
+def _records(source: Source, kind: str, settings: RunSettings) -> Iterator[Record]:
     """The records of all members."""
     name = settings.id_column
     readers: dict[str, Callable[..., Iterator[Record]]] = {
@@ -86,6 +84,6 @@ def _records(source: Source, found: str, settings: RunSettings) -> Iterator[Reco
         "sdf": lambda text: lines.sdf_entries(text, name),
         "xyz": lambda text: lines.frame_entries(text, name),
     }
-    texts = (readers[found](decoded(member)) for member in source.members())
+    texts = (readers[kind](decoded(member)) for member in source.members())
     for number, record in enumerate(itertools.chain.from_iterable(texts), start=1):
-        yield record._replace(number=number, format=found)
+        yield record._replace(number=number, format=kind)

@@ -71,8 +71,9 @@ class Source:
         self._stream = unpacked(self._file, start)
         names = path.name.lower()
         by_name = names.endswith((".tar", ".tgz", ".tbz2", ".txz")) or ".tar." in names
-        self._head = self._read_head(self._stream)
-        self.is_archive = self._head[257:262] == b"ustar" or by_name
+        self.head = self._read_head(self._stream)
+        """The first bytes, unpacked."""
+        self.is_archive = self.head[257:262] == b"ustar" or by_name
 
     def __enter__(self) -> Source:
         return self
@@ -92,10 +93,10 @@ class Source:
             UserError: the file is damaged, or an archive without any file of molecules.
         """
         if not self.is_archive:
-            yield self._member(self.path.name, self._head, self._stream)
+            yield self._member(self.path.name, self.head, self._stream)
             return
-        whole = _Joined(self, self._head, self._stream)
-        found = 0
+        whole = _Joined(self, self.head, self._stream)
+        count = 0
         try:
             stream = io.BufferedReader(whole, HEAD_BYTES)
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
@@ -104,14 +105,14 @@ class Source:
                     if content is None or not _is_molecules(info.name):
                         self.skipped += [info.name] if info.isreg() else []
                         continue
-                    found += 1
+                    count += 1
                     self._digest.update(info.name.encode("utf-8", errors="replace") + b"\0")
                     yield self._unpacked_member(info.name, cast(Bytes, content))
             while whole.read(1 << 20):  # to the end, where gzip keeps its checksum
                 pass
         except _DAMAGE as error:
             raise self._damaged(error) from None
-        if not found:
+        if not count:
             endings = " ".join(MEMBER_SUFFIXES)
             raise UserError(
                 f"archive {self.path} holds no file of molecules; pack files whose names end in "
@@ -187,9 +188,9 @@ def decoded(member: Member) -> io.TextIOWrapper:
     return as_text(member.stream, member.head)
 
 
-def head_text(member: Member) -> str:
+def head_text(head: bytes) -> str:
     """The beginning of a member as text."""
-    text = member.head.decode(encoding_of(member.head), errors="replace")
+    text = head.decode(encoding_of(head), errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -1,6 +1,8 @@
 """The format of an input: detected from its content first, then from its name."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyscf_ipu.molecule.files.framing import is_atom, is_count
@@ -44,25 +46,39 @@ def resolve(path: Path, input_format: str = AUTO) -> str:
         UserError: the input cannot be read, is an archive of several formats, or `input_format` is
             not one of those or auto.
     """
-    if input_format != AUTO:
-        if input_format not in NAMES:
-            raise UserError(
-                f"unknown input format {input_format!r}: use one of {AUTO}, {', '.join(NAMES)}"
-            )
-        return input_format
-    found: str | None = None
+    if input_format == AUTO:
+        with opened(path) as (_, input_format):
+            return input_format
+    if input_format not in NAMES:
+        raise UserError(
+            f"unknown input format {input_format!r}: use one of {AUTO}, {', '.join(NAMES)}"
+        )
+    return input_format
+
+
+@contextmanager
+def opened(path: Path, input_format: str = AUTO) -> Iterator[tuple[Source, str]]:
+    """An open input and its format; raises as `resolve`."""
+    known = resolve(path, input_format) if input_format != AUTO else ""
     with Source(path) as source:
-        for member in source.members():
-            theirs = detect(member.name, head_text(member))
-            if not source.is_archive:
-                return theirs
-            if found not in (None, theirs) and member.head.strip():
+        yield source, known or _detected(source)
+
+
+def _detected(source: Source) -> str:
+    """The format of an open input, whose members are left to be read."""
+    if not source.is_archive:
+        return detect(source.path.name, head_text(source.head))
+    kind: str | None = None
+    with Source(source.path) as archive:
+        for member in archive.members():
+            theirs = detect(member.name, head_text(member.head))
+            if kind not in (None, theirs) and member.head.strip():
                 raise UserError(
-                    f"archive {path} holds files of several formats (first {found}, but {theirs} "
-                    f"in {member.name}); unpack it, or give --input-format"
+                    f"archive {source.path} holds files of several formats (first {kind}, but "
+                    f"{theirs} in {member.name}); unpack it, or give --input-format"
                 )
-            found = found or theirs
-    return found or "smiles"
+            kind = kind or theirs
+    return kind or "smiles"
 
 
 def detect(name: str, text: str) -> str:
@@ -79,16 +95,16 @@ def detect(name: str, text: str) -> str:
     base = name.lower()
     for packed in PACKED:
         base = base.removesuffix(packed)
-    return next((found for found, ends in _SUFFIXES.items() if base.endswith(ends)), "smiles")
+    return next((kind for kind, ends in _SUFFIXES.items() if base.endswith(ends)), "smiles")
 
 
 def _is_xyz(lines: list[str]) -> bool:
     """Whether there are a number of atoms, a comment and coordinates, perhaps below a title."""
-    there = [line for line in lines if line.strip()]
-    first = next((i for i, line in enumerate(there[:2]) if is_count(line)), None)
+    filled = [line for line in lines if line.strip()]
+    first = next((i for i, line in enumerate(filled[:2]) if is_count(line)), None)
     if first is None:
         return False
-    below = lines[lines.index(there[first]) + 2 :][:1]
+    below = lines[lines.index(filled[first]) + 2 :][:1]
     return bool(below) and is_atom(below[0])
 
 

@@ -82,8 +82,11 @@ class Worker:
     fresh: bool = True
     """Whether no message has come yet: its imports may still be running."""
 
-    def start(self) -> None:
+    def start(self, seconds: float = float("inf")) -> None:
         """Start the process, or a new one after `stop`.
+
+        Args:
+            seconds: time for its imports, after which it is `overdue`.
 
         Raises:
             UserError: the log cannot be written; its folder may be gone.
@@ -102,8 +105,19 @@ class Worker:
             self.process.start()
         theirs.close()
         self.job = None
-        self.deadline = float("inf")
+        self.deadline = time.monotonic() + seconds
         self.fresh = True
+
+    def ready(self) -> None:
+        """Note that imports are done; a job may have come before."""
+        self.fresh = False
+        if self.job is None:
+            self.deadline = float("inf")
+
+    def idle(self) -> None:
+        """Note that the job is done."""
+        self.job = None
+        self.deadline = float("inf")
 
     def send(self, job: object, seconds: float = float("inf")) -> None:
         """Give the worker a job; after `seconds` it is `overdue`."""
@@ -120,7 +134,7 @@ class Worker:
 
     @property
     def overdue(self) -> bool:
-        """Whether the job has run past its limit."""
+        """Whether the job has run past its limit, or the imports past theirs."""
         return time.monotonic() > self.deadline
 
     @property

@@ -57,13 +57,13 @@ def with_atomisation(rows: Sequence[Row], free_atoms: Mapping[str, float]) -> li
     """The rows, each with its atomisation energy."""
     numbers = [row.conformer.numbers for row in rows]
     values = atomisation_energies(
-        np.array([row.result.energy for row in rows], dtype=np.float64),
+        np.array([row.energy for row in rows], dtype=np.float64),
         np.concatenate([np.zeros(0, np.uint8), *numbers]),
         offsets_of([len(each) for each in numbers]),
         free_atoms=free_atoms,
     )
     return [
-        replace(row, result=replace(row.result, atomisation_energy=value))
+        replace(row, atomisation_energy=value)
         for row, value in zip(rows, values.tolist(), strict=True)
     ]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pyscf_ipu.base.terminal import text_table
 from pyscf_ipu.settings import Settings
-from qm1b.engine.messages import PROGRAM_SECONDS
 from qm1b.engine.padding import cheaper
+from qm1b.engine.programs import PROGRAM_SECONDS
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder

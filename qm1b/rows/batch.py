@@ -6,13 +6,13 @@ lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Result, Row, fields_of
+from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Row, fields_of, stored_fields
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
 OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
@@ -20,8 +20,8 @@ OFFSETS = frozenset(f"{f.ragged}_offset" for f in FIELDS if f.ragged)
 Record = dict[str, Any]
 """One row: numbers, text, and arrays: ragged fields ([A], [A, 3], [N], [K]) and vectors ([3])."""
 
-Values = Sequence[object] | np.ndarray
-"""The values of a field before they have its dtype and shape."""
+Of = TypeVar("Of")
+"""What rows are made of."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,17 @@ class Batch:
 
     def row(self, index: int) -> Record:
         """One row; `index` counts from 0."""
-        found: Record = {}
+        record: Record = {}
         for f in self.fields:
             values = self.columns[f.name]
             if f.ragged:
                 start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
-                found[f.name] = values[start:stop]
+                record[f.name] = values[start:stop]
             elif f.width > 1:
-                found[f.name] = values[index]
+                record[f.name] = values[index]
             else:
-                found[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
-        return found
+                record[f.name] = values[index].item() if f.dtype != "str" else str(values[index])
+        return record
 
     def rows(self) -> Iterator[Record]:
         """The rows one after another."""
@@ -141,7 +141,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     return Batch(joined, sum(map(len, batches)))
 
 
-def column(field: Field, values: Values, rows: int) -> np.ndarray:
+def column(field: Field, values: Sequence[object] | np.ndarray, rows: int) -> np.ndarray:
     """Values as the column of a field: its dtype, [rows], [rows, width] or flat if ragged."""
     if field.dtype == "str":
         return np.array(values, dtype=object).reshape(rows)
@@ -150,18 +150,14 @@ def column(field: Field, values: Values, rows: int) -> np.ndarray:
     return array.reshape((first, field.width) if field.width > 1 else (first,))
 
 
-def earlier(field: Field, count: int) -> np.ndarray:
-    """A field that an earlier version did not have: of this many rows, or atoms if it is theirs."""
-    return np.full(count, field.earlier, object if field.dtype == "str" else field.dtype)
-
-
 def completed(batch: Batch, settings: Json) -> Batch:
     """The rows of a run with the fields that an earlier version did not have, if it wrote them."""
     columns = dict(batch.columns)
     for field in (BY_NAME[name] for name in missing(batch, settings)):
         if field.earlier is not None:
             count = len(batch["numbers"]) if field.ragged == "atom" else len(batch)
-            columns[field.name] = earlier(field, count)
+            dtype = object if field.dtype == "str" else field.dtype
+            columns[field.name] = np.full(count, field.earlier, dtype)
     return Batch(in_order(columns), len(batch))
 
 
@@ -172,7 +168,7 @@ def missing(batch: Batch, settings: Json) -> list[str]:
 
 def conformer_of(record: Record) -> Conformer:
     """The conformer of a row that was read."""
-    values: Record = {f.name: record[f.name] for f in fields(Conformer) if f.name in record}
+    values = {f.name: record[f.name] for f in stored_fields(Conformer) if f.name in record}
     values |= {"positions": record["positions"].astype(np.float64)}
     values |= {"input_atom": tuple(np.asarray(record.get("input_atom", ())).astype(int).tolist())}
     return Conformer(**values)
@@ -180,31 +176,35 @@ def conformer_of(record: Record) -> Conformer:
 
 def row_of(record: Record) -> Row:
     """A row that was read, in the form in which a run writes it."""
-    values: Record = {f.name: record[f.name] for f in fields(Result) if f.name in record}
-    values |= {n: _tuples(v.tolist()) for n, v in values.items() if isinstance(v, np.ndarray)}
-    return Row(conformer_of(record), Result(**values))
+    names = {f.name for f in stored_fields(Row)} & record.keys()
+    values: Record = {name: plain(record[name]) for name in names}
+    return Row(conformer=conformer_of(record), **values)
 
 
-def columns_of(rows: Sequence[Row], chosen: Sequence[Field]) -> dict[str, Values]:
-    """The chosen fields of a run's rows as columns: lists and arrays by name."""
-    found: dict[str, Values] = {}
-    lengths: dict[str, list[int]] = {}
+def batch_of_rows(rows: Sequence[Row], chosen: Iterable[Field]) -> Batch:
+    """The chosen fields of a run's rows."""
+    return batch_of(rows, chosen, _value)
+
+
+def batch_of(
+    rows: Sequence[Of], chosen: Iterable[Field], value: Callable[[Of, Field], Any]
+) -> Batch:
+    """The chosen fields of some rows, of which `value` gives those of one."""
+    columns: dict[str, np.ndarray] = {}
     for f in chosen:
         if f.name in OFFSETS:
             continue
-        values = [_value(row, f) for row in rows]
+        values = [value(row, f) for row in rows]
         if f.ragged:
-            lengths.setdefault(f.ragged, [len(v) for v in values])
-            found[f.name] = np.concatenate(values) if rows else []
-        else:
-            found[f.name] = values
-    return found | {f"{kind}_offset": offsets_of(n) for kind, n in lengths.items()}
+            columns[f"{f.ragged}_offset"] = offsets_of([len(v) for v in values])
+            values = np.concatenate(values) if rows else []
+        columns[f.name] = column(f, values, len(rows))
+    return Batch(in_order(columns))
 
 
 def _value(row: Row, field: Field) -> Any:
     """A field of a row; if there is nothing for the atoms, NaN or -1 for each of them."""
-    of = row.conformer if hasattr(row.conformer, field.name) else row.result
-    value = getattr(of, field.name)
+    value = getattr(row.conformer if hasattr(row.conformer, field.name) else row, field.name)
     if field.ragged == "atom" and not len(value):
         shape = (len(row.conformer.numbers), field.width)
         nothing = np.nan if field.earlier is None else field.earlier
@@ -212,5 +212,7 @@ def _value(row: Row, field: Field) -> Any:
     return value
 
 
-def _tuples(values: list[Any]) -> tuple[Any, ...]:
-    return tuple(_tuples(v) if isinstance(v, list) else v for v in values)
+def plain(value: object) -> object:
+    """A value without arrays, as a `Row` has it: tuples and numbers of Python."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return tuple(map(plain, value)) if isinstance(value, list) else value

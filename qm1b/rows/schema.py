@@ -1,11 +1,15 @@
 """What a row is: its fields with dtypes, units and descriptions, in HDF5 and in Parquet.
 
+A field stands once, in `Conformer` or `Row`: `FIELDS`, the columns of files and what is taken
+from the engine's results follow from it.
+
 Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a molecule, K cycles of
 an SCF.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +34,11 @@ ILL_CONDITIONED = "ill_conditioned"
 FREE_ATOMS = "free_atom_energies_hartree"
 """The part of a manifest with the energy of each element's free atom, by symbol."""
 
+DISPERSION = "dispersion"
+"""Of `Field.only_with`: a level of theory with a dispersion correction."""
+CYCLES = "history"
+"""Of `Field.only_with`: the setting to keep every cycle."""
+
 Json = dict[str, Any]
 """A JSON object."""
 
@@ -37,107 +46,18 @@ Ragged = Literal["", "atom", "orbital", "cycle"]
 
 
 @dataclass(frozen=True)
-class Conformer:
-    """A geometry that is to become a row."""
+class Column:
+    """How the ordinary columns of a Parquet file hold a field; "" is as the field has it."""
 
-    line: int
-    smiles: str
-    conformer: int
-    seed: int
-    charge: int
-    numbers: UInt8[np.ndarray, " A"]
-    positions: Float[np.ndarray, "A 3"]
-    """Bohr; float32 values in a float64 array: exactly the stored positions are computed."""
-    embedding: str = "etkdg"
-    """The origin of the geometry: etkdg, etkdg_random or given."""
-    relaxation: str = "none"
-    """The force field that relaxed it."""
-    id: str = ""
-    """The molecule's name in the input; see `qm1b.inputs.ids`."""
-    input_atom: tuple[int, ...] = ()
-    """[A] Each atom's place in its record, from 0, or -1 if it is not there; empty if nobody knows,
-    which is stored as -1 for every atom."""
-    follow: bool = False
-    """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
+    text: str = ""
+    """What it holds."""
+    unit: str = ""
+    dtype: str = ""
+    name: str = ""
 
-
-@dataclass(frozen=True)
-class Result:
-    """The engine's numbers for one conformer, in Hartree and e*Bohr."""
-
-    status: str
-    n_ao: int
-    energy: float = float("nan")
-    homo: float = float("nan")
-    lumo: float = float("nan")
-    energy_std: float = float("nan")
-    dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
-    converged: bool = False
-    cycles: int = 0
-    commutator_norm: float = float("nan")
-    mo_energy: tuple[float, ...] = ()
-    """[N], or empty if the calculation gave none."""
-    mulliken_charges: tuple[float, ...] = ()
-    """[A] in e; empty if the calculation gave none, which is stored as NaN for every atom."""
-    forces: tuple[tuple[float, float, float], ...] = ()
-    """[A, 3] in Hartree/Bohr; empty if there are none, which is stored as NaN for every atom."""
-    cycle_energy: tuple[float, ...] = ()
-    """[K] of every cycle, in order; empty if nobody kept them. Likewise the next two."""
-    cycle_commutator_norm: tuple[float, ...] = ()
-    cycle_gap: tuple[float, ...] = ()
-    attempts: str = ""
-    """Every attempt as name:status:cycles; see `qm1b.engine.ladder`."""
-    stable: int = -1
-    """1 if no rotation of the orbitals leads to a lower energy, 0 if one does, -1 if nobody
-    looked."""
-    followed: int = 0
-    """Lower states that were found by following an instability."""
-    suspect: str = ""
-    """Why the result may belong to another state; see `qm1b.rows.suspects`."""
-    atomisation_energy: float = float("nan")
-    """The energy minus that of the free atoms; set when the row is written."""
-    jk: str = ""
-    """How electron repulsion was computed: exact or ri; empty if it was not."""
-    dispersion: float = float("nan")
-    """The part of the energy that a dispersion correction has added; NaN without one."""
-    reference_energy: float = float("nan")
-    """PySCF's energy in float64, if the row was audited; likewise the next three."""
-    reference_homo: float = float("nan")
-    reference_lumo: float = float("nan")
-    reference_dipole: tuple[float, float, float] = (float("nan"), float("nan"), float("nan"))
-    reference_forces_error: float = float("nan")
-    """The largest component of forces minus PySCF's, if the row was audited, in Hartree/Bohr."""
-    troubles: tuple[str, ...] = ()
-    """What failed beside the row: a retry, its audit. The run counts them; they are not stored."""
-
-    @property
-    def gap(self) -> float:
-        """In Hartree; NaN without a LUMO, and so below no limit."""
-        return self.lumo - self.homo
-
-
-@dataclass(frozen=True)
-class Row:
-    """A conformer and its result."""
-
-    conformer: Conformer
-    result: Result
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Line and conformer: its identity within a run, and its order."""
-        return self.conformer.line, self.conformer.conformer
-
-
-@dataclass(frozen=True)
-class Drop:
-    """An input line, or a part of one (`fewer_conformers`), that did not become rows."""
-
-    line: int
-    smiles: str
-    reason: str
-    detail: str = ""
-    id: str = ""
+    def of(self, field: "Field") -> "Field":
+        """The column of a field."""
+        return replace(field, **{name: value for name, value in vars(self).items() if value})
 
 
 @dataclass(frozen=True)
@@ -158,152 +78,255 @@ class Field:
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
     """What a run must have for its rows to have the field (see `has`); "" if all have it."""
+    column: Column | None = None
+    """Its Parquet column; None if only exact files have it."""
 
 
-DISPERSION = "dispersion"
-"""Of `Field.only_with`: a level of theory with a dispersion correction."""
-CYCLES = "history"
-"""Of `Field.only_with`: the setting to keep every cycle."""
+def stored(dtype: str, unit: str, text: str, default: object = MISSING, **more: object) -> Any:
+    """A field of a dataclass that files store.
 
-FIELDS: tuple[Field, ...] = (
-    Field("line", "int64", "1", text="line number of the molecule in the input file, from 1"),
-    Field("id", "str", "text", text="name of the molecule in the input, or empty", earlier=""),
-    Field("smiles", "str", "text", text="canonical SMILES of the molecule, without isotope labels"),
-    Field("conformer", "int32", "1", text="number of the conformer within its molecule, from 0"),
-    Field(
-        "seed", "int64", "1", text="RDKit seed that the molecule's conformers were embedded with"
-    ),
-    Field(
-        "embedding", "str", "text", text="etkdg, etkdg_random (from random coordinates) or given"
-    ),
-    Field("relaxation", "str", "text", text="none, mmff94, uff, or these with _unfinished"),
-    Field("charge", "int8", "e", text="total charge of the molecule"),
-    Field("n_ao", "int32", "1", text="number of atomic orbitals of the molecule"),
-    Field(
-        "status",
-        "str",
-        "text",
-        text="converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
-    ),
-    Field("converged", "bool", "1", text="whether the self-consistent field converged"),
-    Field("cycles", "int32", "1", text="self-consistent-field cycles done"),
-    Field(
-        "commutator_norm",
-        "float64",
-        "hartree",
-        text="largest element of the commutator [F, D] at the end",
-    ),
-    Field("attempts", "str", "text", text="every SCF attempt as name:status:cycles, in order"),
-    Field(
-        "stable",
-        "int8",
-        "1",
-        text="1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody "
-        "looked",
-        earlier=-1,
-    ),
-    Field(
-        "followed", "int8", "1", text="lower states found by following an instability", earlier=0
-    ),
-    Field(
-        "suspect", "str", "text", text="empty, or why the row may be of another electronic state"
-    ),
-    Field("energy", "float64", "hartree", text="total energy, nuclear repulsion included"),
-    Field(
-        "atomisation_energy",
-        "float64",
-        "hartree",
-        text="energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
-        earlier=float("nan"),
-    ),
-    Field(
-        "dispersion",
-        "float64",
-        "hartree",
-        text="part of the energy that a dispersion correction such as D3(BJ) has added",
-        only_with=DISPERSION,
-    ),
-    Field(
-        "jk",
-        "str",
-        "text",
-        text="electron repulsion: exact, ri (density fitting), or empty if not computed",
-        only_with="jk",
-    ),
-    Field("homo", "float64", "hartree", text="energy of the highest occupied orbital"),
-    Field("lumo", "float64", "hartree", text="energy of the lowest unoccupied orbital"),
-    Field(
-        "energy_std",
-        "float64",
-        "hartree",
-        text="standard deviation of the last five cycle energies",
-    ),
-    Field("dipole", "float64", "e*bohr", text="electric dipole moment", width=3),
-    Field("reference_energy", "float64", "hartree", text="PySCF's energy, NaN in rows not audited"),
-    Field("reference_homo", "float64", "hartree", text="PySCF's homo, NaN in rows not audited"),
-    Field("reference_lumo", "float64", "hartree", text="PySCF's lumo, NaN in rows not audited"),
-    Field(
-        "reference_dipole",
-        "float64",
-        "e*bohr",
-        text="PySCF's dipole, NaN in rows not audited",
-        width=3,
-    ),
-    Field(
-        "reference_forces_error",
-        "float64",
-        "hartree/bohr",
-        text="largest component of the forces minus PySCF's, NaN in rows not audited",
-        only_with="forces",
-    ),
-    Field("atom_offset", "int64", "1", text="[R + 1] where the atoms of each row begin"),
-    Field("numbers", "uint8", "1", text="atomic numbers, heavy atoms first", ragged="atom"),
-    Field(
-        "input_atom",
-        "int16",
-        "1",
-        text="place of each atom in its record of the input, from 0; -1 if added, or not known",
-        ragged="atom",
-        earlier=-1,
-    ),
-    Field("positions", "float32", "bohr", text="positions of the atoms", ragged="atom", width=3),
-    Field("mulliken_charges", "float64", "e", text="Mulliken charges of the atoms", ragged="atom"),
-    Field(
-        "forces",
-        "float64",
-        "hartree/bohr",
-        text="forces on the atoms, -dE/dR, NaN in rows that did not converge",
-        ragged="atom",
-        width=3,
-        only_with="forces",
-    ),
-    Field(
-        "orbital_offset", "int64", "1", text="[R + 1] where the orbital energies of each row begin"
-    ),
-    Field("mo_energy", "float64", "hartree", text="orbital energies, ascending", ragged="orbital"),
-    Field(
-        "cycle_offset",
+    Args:
+        dtype: in HDF5.
+        unit: "1" for a number without, "text" for text.
+        text: what it holds.
+        default: of the dataclass.
+        **more: further fields of `Field`; without `column`, the Parquet column is like the field.
+    """
+    entry = replace(Field("", dtype, unit, text=text, column=Column()), **more)
+    return field(default=default, metadata={"stored": entry})
+
+
+def stored_fields(of: type) -> Iterator[Field]:
+    """The stored fields of a class, in order."""
+    for each in fields(of):
+        if "stored" in each.metadata:
+            yield replace(each.metadata["stored"], name=each.name)
+
+
+NAN = float("nan")
+FLOAT = "float32"
+_text = partial(stored, "str", "text")
+_count = partial(stored, "int32", "1")
+_energy = partial(stored, "float64", "hartree", default=NAN)
+_dipole = partial(stored, "float64", "e*bohr", default=(NAN, NAN, NAN), width=3)
+_vectors = partial(stored, ragged="atom", width=3)
+_cycle = partial(_energy, default=(), ragged="cycle", only_with=CYCLES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conformer:
+    """A geometry that is to become a row."""
+
+    line: int = stored("int64", "1", "line number of the molecule in the input file, from 1")
+    id: str = _text("name of the molecule in the input, or empty", default="", earlier="")
+    """See `qm1b.inputs.ids`."""
+    smiles: str = _text(
+        "canonical SMILES of the molecule, without isotope labels",
+        column=Column("canonical SMILES", name="smile"),
+    )
+    conformer: int = _count("number of the conformer within its molecule, from 0")
+    seed: int = stored(
         "int64",
         "1",
-        text="[R + 1] where the cycles of each row begin",
-        only_with=CYCLES,
-    ),
-    *(
-        Field(
-            name,
-            "float64",
-            "hartree",
-            text=f"{what} of every cycle, in order",
-            ragged="cycle",
-            only_with=CYCLES,
-        )
-        for name, what in (
-            ("cycle_energy", "total energy"),
-            ("cycle_commutator_norm", "largest element of the commutator [F, D]"),
-            ("cycle_gap", "lumo - homo (NaN without a lumo)"),
-        )
-    ),
-)
+        "RDKit seed that the molecule's conformers were embedded with",
+        column=Column("RDKit seed of the molecule's conformers"),
+    )
+    embedding: str = _text(
+        "etkdg, etkdg_random (from random coordinates) or given",
+        default="etkdg",
+        column=Column("etkdg, etkdg_random or given"),
+    )
+    relaxation: str = _text(
+        "none, mmff94, uff, or these with _unfinished",
+        default="none",
+        column=Column("force field that relaxed the geometry, or none"),
+    )
+    charge: int = stored("int8", "e", "total charge of the molecule", column=Column("total charge"))
+    numbers: UInt8[np.ndarray, " A"] = stored(  # noqa: RUF009
+        "uint8",
+        "1",
+        "atomic numbers, heavy atoms first",
+        ragged="atom",
+        column=Column("atomic numbers, in the order of atoms", name="z"),
+    )
+    input_atom: tuple[int, ...] = stored(
+        "int16",
+        "1",
+        "place of each atom in its record of the input, from 0; -1 if added, or not known",
+        default=(),
+        ragged="atom",
+        earlier=-1,
+    )
+    """[A], or empty if nobody knows, which is stored as -1 for every atom."""
+    positions: Float[np.ndarray, "A 3"] = _vectors(  # noqa: RUF009
+        "float32",
+        "bohr",
+        "positions of the atoms",
+        column=Column("positions x, y, z, flat, in the order of atoms", name="pos"),
+    )
+    """Bohr; float32 values in a float64 array: exactly the stored positions are computed."""
+    follow: bool = False
+    """Whether its instabilities are to be followed; on its way to the engine only, not stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A conformer and the engine's numbers for it, in Hartree and e*Bohr."""
+
+    conformer: Conformer
+    n_ao: int = _count(
+        "number of atomic orbitals of the molecule",
+        column=Column("number of atomic orbitals", dtype="uint8", name="N"),
+    )
+    status: str = _text(
+        "converged, not_converged, ill_conditioned, nan, invalid: ... or error: ...",
+        column=Column("how the calculation ended"),
+    )
+    converged: bool = stored(
+        "bool", "1", "whether the self-consistent field converged", default=False
+    )
+    cycles: int = _count(
+        "self-consistent-field cycles done",
+        default=0,
+        column=Column("self-consistent-field cycles"),
+    )
+    commutator_norm: float = _energy(
+        "largest element of the commutator [F, D] at the end",
+        column=Column("largest element of the last commutator [F, D]", dtype=FLOAT),
+    )
+    attempts: str = _text("every SCF attempt as name:status:cycles, in order", default="")
+    """See `qm1b.engine.ladder`."""
+    stable: int = stored(
+        "int8",
+        "1",
+        "1 if no rotation of the orbitals lowers the energy, 0 if one does, -1 if nobody looked",
+        default=-1,
+        earlier=-1,
+        column=Column("1: no rotation of the orbitals lowers the energy, 0, -1: unknown"),
+    )
+    followed: int = stored(
+        "int8", "1", "lower states found by following an instability", default=0, earlier=0
+    )
+    suspect: str = _text(
+        "empty, or why the row may be of another electronic state",
+        default="",
+        column=Column("empty, or why it may be of another electronic state"),
+    )
+    """See `qm1b.rows.suspects`."""
+    energy: float = _energy(
+        "total energy, nuclear repulsion included", column=Column("total energy", "eV")
+    )
+    atomisation_energy: float = _energy(
+        "energy minus the neutral free atoms' energies (negative if bound); NaN if not known",
+        earlier=NAN,
+        column=Column(unit="eV"),
+    )
+    """Set when the row is written."""
+    dispersion: float = _energy(
+        "part of the energy that a dispersion correction such as D3(BJ) has added",
+        only_with=DISPERSION,
+        column=Column("part of the energy that a dispersion correction has added", "eV"),
+    )
+    jk: str = _text(
+        "electron repulsion: exact, ri (density fitting), or empty if not computed",
+        default="",
+        only_with="jk",
+    )
+    homo: float = _energy("energy of the highest occupied orbital", column=Column("", "eV", FLOAT))
+    lumo: float = _energy("energy of the lowest unoccupied orbital", column=Column("", "eV", FLOAT))
+    energy_std: float = _energy(
+        "standard deviation of the last five cycle energies",
+        column=Column("", "eV", FLOAT, name="std"),
+    )
+    dipole: tuple[float, float, float] = _dipole(
+        "electric dipole moment", column=Column("electric dipole moment x, y, z", dtype=FLOAT)
+    )
+    reference_energy: float = _energy("PySCF's energy, NaN in rows not audited", column=None)
+    reference_homo: float = _energy("PySCF's homo, NaN in rows not audited", column=None)
+    reference_lumo: float = _energy("PySCF's lumo, NaN in rows not audited", column=None)
+    reference_dipole: tuple[float, float, float] = _dipole(
+        "PySCF's dipole, NaN in rows not audited", column=None
+    )
+    reference_forces_error: float = stored(
+        "float64",
+        "hartree/bohr",
+        "largest component of the forces minus PySCF's, NaN in rows not audited",
+        default=NAN,
+        only_with="forces",
+        column=None,
+    )
+    mulliken_charges: tuple[float, ...] = stored(
+        "float64",
+        "e",
+        "Mulliken charges of the atoms",
+        default=(),
+        ragged="atom",
+        column=Column("Mulliken charges, in the order of atoms", dtype=FLOAT),
+    )
+    """[A], or empty if there are none, which is stored as NaN for every atom; likewise forces."""
+    forces: tuple[tuple[float, float, float], ...] = _vectors(
+        "float64",
+        "hartree/bohr",
+        "forces on the atoms, -dE/dR, NaN in rows that did not converge",
+        default=(),
+        only_with="forces",
+        column=Column("forces x, y, z, flat, in the order of atoms", "eV/angstrom", FLOAT),
+    )
+    mo_energy: tuple[float, ...] = _energy(
+        "orbital energies, ascending", default=(), ragged="orbital", column=None
+    )
+    """[N], or empty if the calculation gave none."""
+    cycle_energy: tuple[float, ...] = _cycle(
+        "total energy of every cycle, in order", column=Column(unit="eV")
+    )
+    """[K], or empty if nobody kept them; likewise the next two."""
+    cycle_commutator_norm: tuple[float, ...] = _cycle(
+        "largest element of the commutator [F, D] of every cycle, in order",
+        column=Column("largest element of the commutator [F, D] of every cycle"),
+    )
+    cycle_gap: tuple[float, ...] = _cycle(
+        "lumo - homo (NaN without a lumo) of every cycle, in order",
+        column=Column("lumo - homo of every cycle, NaN without a LUMO", "eV", FLOAT),
+    )
+    troubles: tuple[str, ...] = ()
+    """What failed beside the row: a retry, its audit. The run counts them; they are not stored."""
+
+    @property
+    def gap(self) -> float:
+        """In Hartree; NaN without a LUMO, and so below no limit."""
+        return self.lumo - self.homo
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and conformer: its identity within a run, and its order."""
+        return self.conformer.line, self.conformer.conformer
+
+
+@dataclass(frozen=True)
+class Drop:
+    """An input line, or a part of one (`fewer_conformers`), that did not become rows."""
+
+    line: int = stored("int64", "1", "line number in the input file, from 1")
+    smiles: str = _text("the SMILES as it stood there, shortened if very long")
+    reason: str = _text("reason code")
+    detail: str = _text("what exactly was wrong", default="")
+    id: str = _text("name of the molecule in the input, or empty", default="", earlier="")
+
+
+def _fields() -> Iterator[Field]:
+    """The fields of rows: first those with a value per row, then the ragged ones of each kind."""
+    every = [*stored_fields(Conformer), *stored_fields(Row)]
+    yield from (f for f in every if not f.ragged)
+    values = {"atom": "atoms", "orbital": "orbital energies", "cycle": "cycles"}
+    for kind, what in values.items():
+        text = f"[R + 1] where the {what} of each row begin"
+        only_with = CYCLES if kind == "cycle" else ""
+        yield Field(f"{kind}_offset", "int64", "1", text=text, only_with=only_with)
+        yield from (f for f in every if f.ragged == kind)
+
+
+FIELDS: tuple[Field, ...] = tuple(_fields())
+DROP_FIELDS: tuple[Field, ...] = tuple(stored_fields(Drop))
 
 
 def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
@@ -321,14 +344,6 @@ def has(settings: Mapping[str, object], what: str) -> bool:
     name = str(settings.get("xc", ""))
     return not mistake(name) and dispersion_of(name) is not None
 
-
-DROP_FIELDS: tuple[Field, ...] = (
-    Field("line", "int64", "1", text="line number in the input file, from 1"),
-    Field("smiles", "str", "text", text="the SMILES as it stood there, shortened if very long"),
-    Field("reason", "str", "text", text="reason code"),
-    Field("detail", "str", "text", text="what exactly was wrong"),
-    Field("id", "str", "text", text="name of the molecule in the input, or empty", earlier=""),
-)
 
 DROP_REASONS: dict[str, str] = {
     "empty": "the line holds no SMILES",

@@ -34,13 +34,13 @@ GAP_HARTREE = 1e-3
 
 def by_itself(row: Row) -> str:
     """Why a converged row is suspect without a look at others; "" if it is not."""
-    result, who = row.result, row.conformer
-    if result.stable == 0:
+    who = row.conformer
+    if row.stable == 0:
         return UNSTABLE
-    if result.gap < GAP_HARTREE:
+    if row.gap < GAP_HARTREE:
         return NO_GAP
     centre = who.positions.mean(axis=0) if len(who.positions) else np.zeros(3)
-    dipole = np.array(result.dipole) - who.charge * centre
+    dipole = np.array(row.dipole) - who.charge * centre
     for matrix in mirrorings(who.numbers, who.positions):
         if np.abs(matrix @ dipole - dipole).max() > DIPOLE_E_BOHR:
             return ASYMMETRIC
@@ -73,23 +73,23 @@ def outliers(
 
 
 def flagged(rows: Sequence[Row]) -> list[Row]:
-    """The rows of a unit, in their order, with `Result.suspect` set.
+    """The rows of a unit, in their order, with `Row.suspect` set.
 
     The conformers of one molecule may come from several lines: entries or frames with geometries.
     """
     suspect = [""] * len(rows)
     molecules = defaultdict[tuple[str, int], list[int]](list)
     for i, row in enumerate(rows):
-        if row.result.status == CONVERGED:
+        if row.status == CONVERGED:
             molecules[_molecule(row.conformer)].append(i)
     for good in molecules.values():
         alone = [by_itself(rows[i]) for i in good]
         sound = np.array([not reason for reason in alone])
-        far, _ = outliers(np.array([rows[i].result.energy for i in good]), sound)
+        far, _ = outliers(np.array([rows[i].energy for i in good]), sound)
         for i, reason, is_far in zip(good, alone, far.tolist(), strict=True):
             suspect[i] = reason or (OUTLIER if is_far else "")
     return [
-        row if row.result.suspect == why else replace(row, result=replace(row.result, suspect=why))
+        row if row.suspect == why else replace(row, suspect=why)
         for row, why in zip(rows, suspect, strict=True)
     ]
 

@@ -25,7 +25,7 @@ from pyscf_ipu.base.host.temporaries import temporary
 from pyscf_ipu.base.terminal import say
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
-from qm1b.engine.messages import ProgramEvent
+from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder.manifest import manifest
 from qm1b.folder.manifest.work_units import WorkPlan
@@ -33,7 +33,7 @@ from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
 from qm1b.rows.schema import Drop
 from qm1b.rows.unit import Unit
-from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
+from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
 from qm1b.run.progress import Stats
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
@@ -92,7 +92,7 @@ class ClusterJob:
 
 
 def compute(
-    address: str, job: ClusterJob, lines: Iterator[Found], reports: Reports, interrupt: Interrupt
+    address: str, job: ClusterJob, lines: Iterator[Verdict], reports: Reports, interrupt: Interrupt
 ) -> None:
     """Compute the units of screened lines.
 
@@ -180,9 +180,9 @@ class _Station:
 @functools.cache  # Ray reuses its processes: engines with compiled programs outlive the task
 def _station(factory: str, settings: RunSettings) -> _Station:
     engine = engine_factory.build(factory, settings.level)
-    kept = ExitStack()  # Ray kills this process in the end, and the next one removes the log
-    atexit.register(kept.close)
-    log = kept.enter_context(temporary(Path(tempfile.gettempdir()) / LOG))
+    closing = ExitStack()  # Ray kills this process in the end, and the next one removes the log
+    atexit.register(closing.close)
+    log = closing.enter_context(temporary(Path(tempfile.gettempdir()) / LOG))
     return _Station(
         engine,
         Pools(1, factory, settings, engine=engine, log=Path(log.name)),
@@ -190,10 +190,10 @@ def _station(factory: str, settings: RunSettings) -> _Station:
     )
 
 
-def _tasks(job: ClusterJob, lines: Iterator[Found]) -> Iterator[Task]:
+def _tasks(job: ClusterJob, lines: Iterator[Verdict]) -> Iterator[Task]:
     """The lines of each unit together."""
-    ours = (found for found in lines if found is not None)
-    for unit, group in groupby(ours, lambda found: job.plan.unit_of(found.line)):
+    ours = (line for line in lines if line is not None)
+    for unit, group in groupby(ours, lambda line: job.plan.unit_of(line.line)):
         yield Task(unit, tuple(group), job.settings, factory=job.factory)
 
 
@@ -250,12 +250,12 @@ def _result(ray: Ray, reference: object) -> Finished:
 
 def _take(done: Finished, job: ClusterJob, reports: Reports) -> None:
     """Count and write a unit, if it was computed with our software."""
-    found = manifest.other_versions(done.versions, manifest.versions(job.settings.packages))
-    if found and not job.other_versions:
+    differing = manifest.other_versions(done.versions, manifest.versions(job.settings.packages))
+    if differing and not job.other_versions:
         raise UserError(
             "a node of the cluster has other software versions, which may give other rows; install "
             "the same on all nodes, or accept a mixture with --allow-other-versions:\n"
-            f"{manifest.table(found)}"
+            f"{manifest.table(differing)}"
         )
     reports.stats.add_unit(done.unit, done.lines)
     for program in done.programs:

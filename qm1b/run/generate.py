@@ -27,7 +27,7 @@ from qm1b.reference.free_atoms import FreeAtoms
 from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
-from qm1b.run.pipeline import Found, Pipeline, Pools, Reports
+from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
 from qm1b.run.progress import Stats
 from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
@@ -115,9 +115,9 @@ def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettin
     """
     if settings.padding is not None:
         return settings
-    there = shards.settings_of_run(folder)
-    if there is not None:
-        return replace(settings, padding=there.get("padding", FINE))
+    earlier = shards.settings_of_run(folder)
+    if earlier is not None:
+        return replace(settings, padding=earlier.get("padding", FINE))
     molecules = min(n_lines, settings.limit or n_lines)
     return replace(settings, padding=cheaper(settings.level, molecules, settings.conformers))
 
@@ -195,7 +195,7 @@ class _Generation:
             finally:
                 pools.stop()
 
-    def _lines(self) -> Iterator[Found]:
+    def _lines(self) -> Iterator[Verdict]:
         """The screened lines of missing units and those tried again, up to the last of them.
 
         Every line before is screened too, because a molecule on any of them makes a later one a
@@ -208,8 +208,8 @@ class _Generation:
         screen = Screen(self.limits, settings.conformers)
         last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
         for line in inputs.read(self.run.source, settings, last, expected=self.source):
-            found = screen(line)
-            yield found if wanted(line.number) else None
+            verdict = screen(line)
+            yield verdict if wanted(line.number) else None
         for doubt in screen.doubts:
             self.display.say(f"Warning: {self.run.source}: {doubt}")
 

@@ -58,10 +58,10 @@ class Ledger:
         """
         line = row.conformer.line
         unit = self._unit(line)
-        if row.result.status != CONVERGED and (before := unit.before.get(row.place)):
-            ended = f"the search for a lower state ended as {row.result.status.split(':')[0]}"
-            troubles = (*before.result.troubles, *row.result.troubles, ended)
-            row = replace(before, result=replace(before.result, troubles=troubles))
+        if row.status != CONVERGED and (before := unit.before.get(row.place)):
+            ended = f"the search for a lower state ended as {row.status.split(':')[0]}"
+            troubles = (*before.troubles, *row.troubles, ended)
+            row = replace(before, troubles=troubles)
         unit.rows.append(row)
         left = (unit.open[line] or 0) - 1
         unit.open[line] = left

@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qm1b.conformers.embed import Embedded
 from qm1b.conformers.embed_pool import CORES_PER_WORKER, EmbedPool
+from qm1b.conformers.embedding import Embedded
 from qm1b.engine.buckets import Buckets
+from qm1b.engine.compute_pool import ComputePool
 from qm1b.engine.factory import Engine
-from qm1b.engine.messages import ProgramEvent
-from qm1b.engine.pool import ComputePool
+from qm1b.engine.programs import ProgramEvent
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
@@ -37,8 +37,8 @@ MAX_OPEN_UNITS = 4
 LINES_AT_A_TIME = 32
 """Lines read between two looks at the workers."""
 
-Found = Candidate | Drop | None
-"""The verdict of the screen on a line; None for a line that this run does not compute."""
+Verdict = Candidate | Drop | None
+"""What the screen says of a line; None for a line that this run does not compute."""
 
 
 class Pools:
@@ -73,7 +73,7 @@ class Pipeline:
         self,
         settings: RunSettings,
         engine: Engine,
-        lines: Iterator[Found],
+        lines: Iterator[Verdict],
         reports: Reports,
         trace: Trace | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Pipeline:
                         "Interrupted: finishing the running batches; press Ctrl-C again to stop "
                         "at once."
                     )
-                compute.abandon_retries()
+                compute.forget()
                 embed.forget()
             else:
                 with self.trace.host("read and screen"):
@@ -165,20 +165,20 @@ class Pipeline:
             if self.all_read or not embed.has_room or busy >= MAX_WAITING:
                 return False
             try:
-                found = next(self.lines)
+                verdict = next(self.lines)
             except StopIteration:
                 self.all_read = True
                 return False
-            if found is None:
+            if verdict is None:
                 continue
             self.stats.lines += 1
-            if isinstance(found, Candidate):
+            if isinstance(verdict, Candidate):
                 self.stats.kept_lines += 1
-                self.ledger.opened(found.line)
-                embed.submit(found)
+                self.ledger.opened(verdict.line)
+                embed.submit(verdict)
             else:
-                self.stats.count_drop(found)
-                self.ledger.dropped(found)
+                self.stats.count_drop(verdict)
+                self.ledger.dropped(verdict)
         return True
 
     def _embedded(self, result: Embedded) -> None:

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from pyscf_ipu.base.terminal import counted
-from qm1b.engine.messages import PROGRAM_SECONDS, ProgramEvent
+from qm1b.engine.programs import PROGRAM_SECONDS, ProgramEvent
 from qm1b.folder.manifest.tally import Counts, Tally
 from qm1b.process.display import time_left
 from qm1b.rows.schema import Drop, Row
@@ -45,7 +45,7 @@ class Stats(Counts):
     starved_seconds: float = 0.0
     """Time that compute processes waited for conformers, summed over the processes."""
     troubles: Counter[str] = field(default_factory=Counter)
-    """Rows of this run beside which something failed (`Result.troubles`)."""
+    """Rows of this run beside which something failed (`Row.troubles`)."""
     start: float = field(default_factory=time.monotonic)
     _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
     _made: list[tuple[float, float]] = field(default_factory=list, init=False)
@@ -64,24 +64,24 @@ class Stats(Counts):
 
     def add_unit(self, unit: Unit, lines: int) -> None:
         """A unit is done elsewhere."""
-        kept = self.kept_lines
+        before = self.kept_lines
         super().add_unit(unit, lines)
-        self.troubles.update(name for row in unit.rows for name in row.result.troubles)
-        self.missing += (self.kept_lines - kept) * self.conformers - len(unit.rows)
+        self.troubles.update(name for row in unit.rows for name in row.troubles)
+        self.missing += (self.kept_lines - before) * self.conformers - len(unit.rows)
         self._tick()
 
     def count_row(self, row: Row) -> None:
         """One conformer is done."""
         self.rows += 1
-        self.statuses[row.result.status.split(":")[0]] += 1
-        self.troubles.update(row.result.troubles)
+        self.statuses[row.status.split(":")[0]] += 1
+        self.troubles.update(row.troubles)
         self._tick()
 
     def uncount_row(self, row: Row) -> None:
         """One conformer is to be done once more."""
         self.rows -= 1
-        self.statuses[row.result.status.split(":")[0]] -= 1
-        self.troubles -= Counter(row.result.troubles)
+        self.statuses[row.status.split(":")[0]] -= 1
+        self.troubles -= Counter(row.troubles)
 
     def _tick(self) -> None:
         """Remember the rows of the last minute."""
@@ -143,8 +143,8 @@ class Stats(Counts):
     @property
     def expected(self) -> int:
         """Estimate of the rows at the end: unread lines are taken to be like those read."""
-        kept = self.kept_lines / self.lines if self.lines else 1.0
-        molecules = self.kept_lines + kept * max(0, self.n_lines - self.lines)
+        share = self.kept_lines / self.lines if self.lines else 1.0
+        molecules = self.kept_lines + share * max(0, self.n_lines - self.lines)
         return max(self.rows, round(molecules * self.conformers) - self.missing)
 
     @property

@@ -17,9 +17,9 @@ def unchecked(unit: Unit, settings: RunSettings) -> list[Row]:
     return [
         row
         for row in unit.rows
-        if row.result.stable < 0
+        if row.stable < 0
         and row.place not in unit.before
-        and (row.result.suspect or (row.result.status == CONVERGED and row.result.gap < limit))
+        and (row.suspect or (row.status == CONVERGED and row.gap < limit))
     ]
 
 

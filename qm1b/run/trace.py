@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyscf_ipu.base.terminal import Stream, say
-from qm1b.engine.messages import Job
+from qm1b.process.jobs import Job
 from qm1b.process.worker import Worker
 from qm1b.storage.files import not_written
 
@@ -40,7 +40,7 @@ class Trace:
     path: Path | None
     _file: Stream | None = None
     _zero: float = 0.0
-    _jobs: dict[Lane, tuple[object, float]] = field(default_factory=dict)
+    _jobs: dict[Lane, tuple[Job, float]] = field(default_factory=dict)
     """The job that each worker was last seen with, and when it was sent."""
     _named: set[Lane] = field(default_factory=set)
     _queues_at: float = 0.0
@@ -116,13 +116,14 @@ class Trace:
             at = {"pid": HOST, "ts": self._time(now), "args": {"waiting": count}}
             self._put({"ph": "C", "name": f"queue: {name}", **at})
 
-    def _job(self, lane: Lane, job: object, begun: float, ended: float) -> None:
-        if isinstance(job, Job):
+    def _job(self, lane: Lane, job: Job, begun: float, ended: float) -> None:
+        if lane[0] == COMPUTE:
             shape = str(getattr(job.shape, "label", job.shape))
-            facts = {"shape": shape, "conformers": len(job.conformers), "retry": job.is_retry}
+            facts = {"shape": shape, "conformers": len(job.items), "retry": job.is_retry}
             self._span(lane, "compute", begun, ended=ended, facts=facts)
         else:
-            facts = {"smiles": getattr(job, "smiles", ""), "line": getattr(job, "line", 0)}
+            (molecule,) = job.items
+            facts = {"smiles": molecule.smiles, "line": molecule.line}
             self._span(lane, "embed", begun, ended=ended, facts=facts)
 
     def _span(self, lane: Lane, name: str, begun: float, ended: float, facts: object) -> None:

@@ -127,8 +127,8 @@ def _sdf(block: str, limits: Limits) -> Given:
     if stated is not None:
         _check_charges(stated, charge, "the atoms")
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
-    found = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
-    return Given(found, canonical(graph).smiles, charge)
+    geometry = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
+    return Given(geometry, canonical(graph)[0], charge)
 
 
 def _xyz(block: str, limits: Limits) -> Given:
@@ -142,15 +142,15 @@ def _xyz(block: str, limits: Limits) -> Given:
         if not np.isfinite(frame.positions_angstrom).all():
             raise Dropped("invalid_geometry", "a coordinate is not a finite number")
         identity = bonds_of(frame.numbers, frame.positions_angstrom)
-        found = _geometry(frame.numbers, frame.positions_angstrom, identity)
-        return Given(found, "", charge, pair=frame.pair)
-    graph = parsed(smiles_of(frame.keys["smiles"]), limits).molecule
+        geometry = _geometry(frame.numbers, frame.positions_angstrom, identity)
+        return Given(geometry, "", charge, pair=frame.pair)
+    _, graph = parsed(smiles_of(frame.keys["smiles"]), limits)
     charge = limits.check_electrons(graph)
     if given is not None:
         _check_charges(given, charge, "the SMILES")
     _check_formula(frame, graph)
-    found = _geometry(frame.numbers, frame.positions_angstrom)
-    return Given(found, canonical(graph).smiles, charge, pair=frame.pair)
+    geometry = _geometry(frame.numbers, frame.positions_angstrom)
+    return Given(geometry, canonical(graph)[0], charge, pair=frame.pair)
 
 
 def _check_formula(frame: Frame, graph: Chem.Mol) -> None:
@@ -175,12 +175,12 @@ def _check_charges(given: int, charge: int, of: str) -> None:
         raise Dropped("mismatch", f"charge {given:+d} is given, {of} have {charge:+d}")
 
 
-def _check_positions(found: Geometry, charge: int) -> None:
+def _check_positions(geometry: Geometry, charge: int) -> None:
     try:
-        Molecule(found.numbers, found.positions, charge).check()
+        Molecule(geometry.numbers, geometry.positions, charge).check()
     except InvalidMolecule as error:
         raise Dropped("invalid_geometry", str(error)) from None
-    farthest = float(np.abs(found.positions).max()) * BOHR_TO_ANGSTROM
+    farthest = float(np.abs(geometry.positions).max()) * BOHR_TO_ANGSTROM
     if farthest > MAX_COORDINATE_ANGSTROM:
         what = f"a coordinate of {farthest:.0f} Angstrom; {MAX_COORDINATE_ANGSTROM:.0f} at most"
         raise Dropped("invalid_geometry", f"{what}: move the molecule to the origin")

@@ -1,26 +1,20 @@
 """Molecular graphs of SMILES, by RDKit."""
 
-from typing import NamedTuple
-
 from rdkit import Chem
 
 from qm1b.inputs.records import MAX_CHARACTERS
-from qm1b.screening.atom_order import AtomOrder, canonical_heavy
+from qm1b.screening.atom_order import canonical_heavy
 from qm1b.screening.limits import SHOWN, Dropped, Limits
 
 
-class Canonical(NamedTuple):
-    """A canonical SMILES, and its heavy atoms by their numbers among those of its graph."""
-
-    smiles: str
-    heavy: list[int]
-
-
-def canonical(graph: Chem.Mol) -> Canonical:
+def canonical(graph: Chem.Mol) -> tuple[str, list[int]]:
     """Canonical SMILES of a sanitised graph, without isotope labels and atom maps.
 
     Electronic energies do not depend on nuclear masses, and map numbers are bookkeeping. A centre
     that was stereogenic only because of an isotope loses its mark.
+
+    Returns:
+        The SMILES, and its heavy atoms by their numbers among those of the graph.
     """
     has_labels = any(atom.GetIsotope() or atom.GetAtomicNum() == 1 for atom in graph.GetAtoms())
     for atom in graph.GetAtoms():
@@ -30,25 +24,13 @@ def canonical(graph: Chem.Mol) -> Canonical:
         graph = Chem.AddHs(graph)
         Chem.AssignStereochemistry(graph, cleanIt=True, force=True)
     bare = Chem.RemoveHs(graph)
-    return Canonical(Chem.MolToSmiles(bare), canonical_heavy(bare))
+    return Chem.MolToSmiles(bare), canonical_heavy(bare)
 
 
-class Parsed(NamedTuple):
-    """The graphs of a SMILES."""
+def parsed(smiles: str, limits: Limits) -> tuple[Chem.Mol, Chem.Mol]:
+    """The graph of a SMILES with every atom that was written, not sanitised, and the molecule.
 
-    given: Chem.Mol
-    """With every atom that was written, not sanitised."""
-    molecule: Chem.Mol
-    """RDKit's molecule, without explicit hydrogens."""
-
-    def canonical(self) -> tuple[str, AtomOrder]:
-        """The canonical SMILES, and where its atoms stand in what was given."""
-        smiles, heavy = canonical(self.molecule)
-        return smiles, AtomOrder.of(self.given, heavy)
-
-
-def parsed(smiles: str, limits: Limits) -> Parsed:
-    """The graphs of a SMILES.
+    The molecule has no explicit hydrogens.
 
     Raises:
         Dropped: it cannot be read, or has unsupported elements, several fragments or too many AOs.
@@ -56,10 +38,12 @@ def parsed(smiles: str, limits: Limits) -> Parsed:
     graph = bare(smiles)
     limits.check_atoms(graph)
     check_chemistry(graph)
-    molecule = Chem.MolFromSmiles(smiles)  # with sanitisation, now that it is known to be small
-    if molecule is None:
-        raise Dropped("unparsable", "not a valid molecule")
-    return Parsed(graph, molecule)
+    try:  # as `MolFromSmiles` does, now that the graph is known to be small
+        molecule = Chem.RemoveHs(graph)
+        Chem.AssignStereochemistry(molecule, cleanIt=True)
+    except (RuntimeError, ValueError):
+        raise Dropped("unparsable", "not a valid molecule") from None
+    return graph, molecule
 
 
 def check_chemistry(graph: Chem.Mol) -> None:

@@ -17,7 +17,7 @@ from qm1b.rows.schema import Drop
 from qm1b.screening import geometries
 from qm1b.screening.atom_order import AtomOrder
 from qm1b.screening.geometries import Geometry
-from qm1b.screening.graphs import parsed
+from qm1b.screening.graphs import canonical, parsed
 from qm1b.screening.limits import SHOWN, Dropped, Limits
 
 KEY_BYTES = 16
@@ -82,12 +82,13 @@ class Screen:
 
     def _screen(self, record: Record) -> Candidate:
         with rdBase.BlockLogs():
-            found = parsed(record.smiles, self.limits)
-            charge = self.limits.check_electrons(found.molecule)
-            smiles, atoms = found.canonical()
+            graph, molecule = parsed(record.smiles, self.limits)
+            charge = self.limits.check_electrons(molecule)
+            smiles, heavy = canonical(molecule)
         first = self._seen.setdefault(_key(smiles), record.number)
         if first != record.number:
             raise Dropped("duplicate", f"same molecule as line {first}: {smiles}")
+        atoms = AtomOrder.of(graph, heavy)
         return Candidate(record.number, smiles, charge, id=record.id, atoms=atoms)
 
     def _geometry(self, record: Record) -> Candidate:
@@ -100,14 +101,14 @@ class Screen:
             again = Dropped("duplicate", f"same molecule and positions as line {first}")
             again.smiles = smiles
             raise again
-        found = Candidate(record.number, smiles, charge, geometry=geometry, id=record.id)
+        molecule = Candidate(record.number, smiles, charge, geometry=geometry, id=record.id)
         mistake = geometries.looks_like(geometry)
         for remark in (PAIR if pair else "", mistake and in_words(mistake)):
             if remark:
                 self.remarks.setdefault(remark, [record.number, 0])[1] += 1
-        key = _key(f"{found.identity} {charge}")
+        key = _key(f"{molecule.identity} {charge}")
         self._geometries[key] += 1
-        return replace(found, first=(self._geometries[key] - 1) * self.copies)
+        return replace(molecule, first=(self._geometries[key] - 1) * self.copies)
 
 
 def _key(text: str, *more: bytes) -> bytes:

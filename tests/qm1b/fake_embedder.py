@@ -8,6 +8,7 @@ from pathlib import Path
 
 from qm1b.conformers.embed import embed
 from qm1b.conformers.embed_pool import PROBE
+from qm1b.process.jobs import Done
 from qm1b.process.worker import Ready
 
 
@@ -16,14 +17,14 @@ def serve(conn, recipe):
     embed(PROBE, recipe)
     conn.send(Ready())
     while True:
-        candidate = conn.recv()
+        (candidate,) = conn.recv().items
         if candidate.smiles == "N":
             time.sleep(1000)
         while candidate.smiles == "F":
             pass
         if candidate.smiles == "O":
             os._exit(9)
-        conn.send(embed(candidate, recipe))
+        conn.send(Done(embed(candidate, recipe)))
 
 
 def killed_once(conn, recipe):
@@ -31,13 +32,13 @@ def killed_once(conn, recipe):
     embed(PROBE, recipe)
     conn.send(Ready())
     while True:
-        candidate = conn.recv()
+        (candidate,) = conn.recv().items
         mark = Path(f"{os.environ['FAKE_MARKS']}-{candidate.line}")
         if not mark.exists():
             mark.touch()
             stop = candidate.line % 2
             os.kill(os.getpid(), signal.SIGSTOP if stop else signal.SIGKILL)
-        conn.send(embed(candidate, recipe))
+        conn.send(Done(embed(candidate, recipe)))
 
 
 def outage(conn, recipe):

@@ -12,7 +12,7 @@ from threads import Threads
 
 from qm1b.folder import checksum, shards
 from qm1b.process import worker
-from qm1b.rows.schema import Conformer, Drop
+from qm1b.rows.schema import Conformer, Drop, Row
 from qm1b.run.generate import Run, generate
 from qm1b.settings import PRESETS, RunSettings
 
@@ -57,9 +57,17 @@ def fake_run(folder, text=CALM, workers=2, factory=FAKE, processes=False, **chan
         return out, generate(run)
 
 
-def conformer(line):
-    """A helium atom of an input line."""
-    return Conformer(line, "[He]", 0, 1, 0, np.array([2], np.uint8), np.zeros((1, 3)))
+def conformer(line=1, numbers=(2,), positions=None, **changes):
+    """One of an input line: a helium atom, unless other atoms are given."""
+    atoms = np.array(numbers, np.uint8)
+    positions = np.zeros((len(atoms), 3)) if positions is None else np.asarray(positions)
+    values = {"smiles": "[He]", "conformer": 0, "seed": 1, "charge": 0} | changes
+    return Conformer(line=line, numbers=atoms, positions=positions, **values)
+
+
+def row(of, status="converged", **values):
+    """A row of a conformer."""
+    return Row(conformer=of, status=status, **{"n_ao": 1, **values})
 
 
 def drop_again(path, line, reason, keep=0):

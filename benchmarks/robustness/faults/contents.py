@@ -28,17 +28,17 @@ class Torn(Exception):
 
 def of_folder(folder: Path) -> dict[str, str]:
     """By the path of each file, a digest of what it holds (of GROWING, the lines), or `torn`."""
-    found = {}
+    digests = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_file() and path.name not in FREE and not is_event(name):
             try:
-                found[name] = _digest(path)
+                digests[name] = _digest(path)
             except Torn as error:
-                found[name] = f"torn: {error}"
+                digests[name] = f"torn: {error}"
         elif is_hidden(name) and path.is_dir():
-            found[f"{name}/"] = "folder"
-    return found
+            digests[f"{name}/"] = "folder"
+    return digests
 
 
 def is_hidden(name: str) -> bool:
@@ -93,18 +93,18 @@ def _shard(path: Path) -> str:
         _, rows, drops = shards.read_whole(path)
     except checksum.Damaged as error:
         raise Torn(str(error)) from None
-    return repr(drops) + repr([(name, rows[name].tolist()) for name in sorted(rows)])
+    return repr(drops) + repr([(name, rows[name].tolist()) for name in sorted(rows.columns)])
 
 
 def _checkpoint(path: Path) -> str:
     line, _, body = path.read_bytes().partition(b"\n")
     try:
-        told = json.loads(line)["sha256"]
+        digest = json.loads(line)["sha256"]
     except (ValueError, KeyError) as error:
         raise Torn(str(error)) from None
-    if told != hashlib.sha256(body).hexdigest():
+    if digest != hashlib.sha256(body).hexdigest():
         raise Torn("a checkpoint of another checksum")
-    return told
+    return digest
 
 
 def _program(path: Path) -> str:
@@ -119,9 +119,9 @@ def _database(path: Path) -> str:
     """The rows, which have the time when they were written."""
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            kept = [name for _, name, *_ in database.execute("PRAGMA table_info(systems)")]
-            kept.remove("mtime")
-            rows = database.execute(f"SELECT {','.join(kept)} FROM systems ORDER BY id")
+            names = [name for _, name, *_ in database.execute("PRAGMA table_info(systems)")]
+            names.remove("mtime")
+            rows = database.execute(f"SELECT {','.join(names)} FROM systems ORDER BY id")
             others = database.execute("SELECT * FROM information ORDER BY name")
             return _of_text(repr([*rows, *others]))
     except sqlite3.Error as error:

@@ -46,7 +46,7 @@ class Counts:
 
     def add_unit(self, unit: Unit, lines: int) -> None:
         """Count a unit of `lines` input lines."""
-        rows = [(row.conformer.line, row.result.status) for row in unit.rows]
+        rows = [(row.conformer.line, row.status) for row in unit.rows]
         reasons = (drop.reason for drop in unit.drops)
         self.add(lines, (line for line, _ in rows), (status for _, status in rows), reasons=reasons)
 

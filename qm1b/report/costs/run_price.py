@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from qm1b.folder import shards
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.costs.shape_price import ShapePrice, ShapeToPrice, price, priced, seconds_of
-from qm1b.rows.batch import Batch, conformer_of
+from qm1b.rows.batch import conformer_of
 from qm1b.rows.schema import Json
 from qm1b.settings import COARSE
 from qm1b.storage.files import write_json
@@ -52,7 +52,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
     rows, samples = Counter[Any](), dict[Any, tuple[str, Molecule]]()
     known = dict[tuple[bytes, int], Any]()
     for path in source.shards:
-        batch = Batch(shards.read_shard(path))
+        batch = shards.read_shard(path)
         for i in range(len(batch)):
             conformer = conformer_of(batch.row(i))
             atoms = conformer.numbers.tobytes(), conformer.charge

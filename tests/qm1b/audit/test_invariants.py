@@ -7,8 +7,7 @@ import pytest
 from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS, Invariants
 from qm1b.audit.picking import Picks
 from qm1b.folder import shards
-from qm1b.rows.batch import Batch
-from qm1b.rows.schema import FIELDS, Conformer, Result, Row
+from qm1b.rows.schema import FIELDS, Conformer, Row
 from qm1b.rows.suspects import OUTLIER_EV
 
 WATER = np.array([8, 1, 1], np.uint8)
@@ -25,20 +24,20 @@ def row(line=1, conformer=0, energy=-75.0, **changes):
     result |= {"mulliken_charges": (changes.get("charge", 0) - 0.3, 0.2, 0.1)}
     values = {"status": "converged", "n_ao": 7, "energy": energy} | result | molecule | changes
     ours = {key: values.pop(key) for key in molecule}
-    return Row(Conformer(line=line, conformer=conformer, **ours), Result(**values))
+    return Row(conformer=Conformer(line=line, conformer=conformer, **ours), **values)
 
 
 def broken(folder, rows, fingerprint="f", damage=None):
     """The invariants that some rows break, and how often."""
-    attributes = {"fingerprint": fingerprint, "forces": any(r.result.forces for r in rows)}
+    attributes = {"fingerprint": fingerprint, "forces": any(r.forces for r in rows)}
     path = shards.write_shard(folder, 0, rows, [], attributes)
-    columns = shards.read_shard(path)
-    found = Invariants("f")
+    batch = shards.read_shard(path)
+    seen = Invariants("f")
     if damage:
-        damage(columns)
-    readable = found.add(path, Batch(columns))
-    assert readable == ("offsets" not in found.violations or not found.violations["offsets"].count)
-    return {name: v.count for name, v in found.finish().items() if v.count}, found.violations
+        damage(batch)
+    readable = seen.add(path, batch)
+    assert readable == ("offsets" not in seen.violations or not seen.violations["offsets"].count)
+    return {name: v.count for name, v in seen.finish().items() if v.count}, seen.violations
 
 
 SOUND = [row(1, 0), row(1, 1), row(2, 0)]
@@ -54,8 +53,8 @@ def test_a_sound_dataset_breaks_none(tmp_path):
         homo=float("nan"),
     )  # fmt: skip
     one_left_out = row(5, n_ao=10, mo_energy=(*ORBITALS, 0.6, 0.7))
-    found, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
-    assert found == {}
+    counts, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
+    assert counts == {}
     assert set(violations) == {*ROW_CHECKS, *FILE_CHECKS}
 
 
@@ -84,20 +83,20 @@ def test_a_sound_dataset_breaks_none(tmp_path):
 def test_a_broken_row_is_seen(tmp_path, name, changes):
     forces = {"forces": FORCES} if "force" in name or "forces" in changes else {}
     sound = [row(*place, **forces) for place in ((1, 0), (1, 1), (2, 0))]
-    found, violations = broken(tmp_path, [*sound, row(7, 3, **forces | changes)])
-    assert found == {name: 1}
+    counts, violations = broken(tmp_path, [*sound, row(7, 3, **forces | changes)])
+    assert counts == {name: 1}
     assert violations[name].examples == ["line 7, conformer 3"]
 
 
 def test_positions_that_are_no_numbers(tmp_path):
     positions = np.array([[0, 0, 0], [1, 0, np.nan], [0, 1, 0]], np.float32)
-    found, _ = broken(tmp_path, [*SOUND, row(7, 3, positions=positions)])
-    assert found == {"positions_not_finite": 1}
+    counts, _ = broken(tmp_path, [*SOUND, row(7, 3, positions=positions)])
+    assert counts == {"positions_not_finite": 1}
 
 
 def test_duplicates(tmp_path):
-    found, violations = broken(tmp_path, [*SOUND, row(1, 1)])
-    assert found == {"duplicate_row": 1, "duplicate_geometry": 1}
+    counts, violations = broken(tmp_path, [*SOUND, row(1, 1)])
+    assert counts == {"duplicate_row": 1, "duplicate_geometry": 1}
     assert violations["duplicate_row"].examples == ["line 1, conformer 1"]
     twin = row(5, positions=SOUND[0].conformer.positions)
     assert broken(tmp_path, [*SOUND, twin])[0] == {"duplicate_geometry": 1}
@@ -110,12 +109,12 @@ def test_conformers_of_a_line_may_coincide(tmp_path):
     same = {"positions": np.zeros((3, 3), np.float32)}
     twins = [row(4, 0, **same), row(4, 2, **same), row(4, 1, **same)]
     assert broken(tmp_path, [*SOUND, *twins])[0] == {}
-    found, violations = broken(tmp_path, [row(5, 1, **same), *twins, row(5, 0, **same)])
-    assert found == {"duplicate_geometry": 1}
+    counts, violations = broken(tmp_path, [row(5, 1, **same), *twins, row(5, 0, **same)])
+    assert counts == {"duplicate_geometry": 1}
     assert violations["duplicate_geometry"].examples == ["line 5, conformer 0"]
     checks = Invariants("f")
     path = shards.write_shard(tmp_path, 0, [*twins, *SOUND], [], {"fingerprint": "f"})
-    checks.add(path, Batch(shards.read_shard(path)))
+    checks.add(path, shards.read_shard(path))
     checks.finish()
     assert checks.coinciding == 2
 
@@ -126,8 +125,8 @@ def test_files(tmp_path):
     def swap(columns):
         columns["atom_offset"][1:3] = columns["atom_offset"][2:0:-1].copy()
 
-    found, violations = broken(tmp_path, SOUND, damage=swap)
-    assert found == {"offsets": 1}
+    counts, violations = broken(tmp_path, SOUND, damage=swap)
+    assert counts == {"offsets": 1}
     assert "atom_offset" in violations["offsets"].examples[0]
 
 
@@ -142,12 +141,12 @@ def test_units(tmp_path, monkeypatch):
         patch.setattr(h5py.AttributeManager, "__setitem__", wrong)
         path = shards.write_shard(tmp_path, 0, SOUND, [], {"fingerprint": "f"})
     checks = Invariants("f")
-    checks.add(path, Batch(shards.read_shard(path)))
+    checks.add(path, shards.read_shard(path))
     assert checks.finish()["units"].count == sum(f.unit == "e*bohr" for f in FIELDS)
 
 
 def shard(folder, rows):
-    return Batch(shards.read_shard(shards.write_shard(folder, 0, rows, [], {})))
+    return shards.read_shard(shards.write_shard(folder, 0, rows, [], {}))
 
 
 def test_outliers_among_conformers(tmp_path):
@@ -167,15 +166,15 @@ def test_outliers_among_conformers(tmp_path):
     batch = shard(tmp_path, rows)
     picks = Picks(3, seed=0)
     picks.add(batch)
-    found = [(p.row["line"], p.row["conformer"]) for p in picks.suspects]
-    assert found == [(2, 1), (1, 5)]
+    picked = [(p.row["line"], p.row["conformer"]) for p in picks.suspects]
+    assert picked == [(2, 1), (1, 5)]
     assert picks.suspects[0].deviation_ev == pytest.approx(-2 * 27.2, abs=0.5)
     assert picks.suspected == 2
-    found = picks.suspects[0].conformer
+    picked = picks.suspects[0].conformer
     expected = rows[9].conformer
-    assert (found.smiles, found.charge, found.seed) == ("OO", 0, 1)
-    np.testing.assert_array_equal(found.positions, expected.positions)
-    np.testing.assert_array_equal(found.numbers, expected.numbers)
+    assert (picked.smiles, picked.charge, picked.seed) == ("OO", 0, 1)
+    np.testing.assert_array_equal(picked.positions, expected.positions)
+    np.testing.assert_array_equal(picked.numbers, expected.numbers)
 
 
 def test_outliers_among_frames_of_one_molecule(tmp_path):

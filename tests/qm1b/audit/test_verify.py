@@ -22,7 +22,7 @@ from qm1b.folder import shards
 from qm1b.folder.manifest.manifest import InputRecord, Manifest
 from qm1b.folder.manifest.tally import Tally
 from qm1b.reference.recompute import attempt, recompute
-from qm1b.rows.schema import Conformer, Result, Row
+from qm1b.rows.schema import Conformer, Row
 from qm1b.settings import RunSettings
 
 HARTREE_TO_EV = 27.211386245988
@@ -42,13 +42,16 @@ def solved(line, conformer, atoms, better=False):
     moments = tuple(field.dip_moment(unit="AU", verbose=0).tolist())
     numbers = mole.atom_charges().astype(np.uint8)
     energies = np.sort(field.mo_energy)
-    result = Result(
-        status="converged", n_ao=mole.nao, energy=field.e_tot, homo=energies[n - 1],
-        lumo=energies[n], energy_std=1e-9, dipole=moments, converged=True, cycles=9,
-        commutator_norm=1e-9, mo_energy=tuple(energies.tolist()),
+    molecule = Conformer(
+        line=line, smiles="".join(symbols), conformer=conformer, seed=1, charge=0,
+        numbers=numbers, positions=positions,
+    )  # fmt: skip
+    return Row(
+        conformer=molecule, status="converged", n_ao=mole.nao, energy=field.e_tot,
+        homo=energies[n - 1], lumo=energies[n], energy_std=1e-9, dipole=moments,
+        converged=True, cycles=9, commutator_norm=1e-9, mo_energy=tuple(energies.tolist()),
         mulliken_charges=tuple(field.mulliken_pop(verbose=0)[1].tolist()),
     )  # fmt: skip
-    return Row(Conformer(line, "".join(symbols), conformer, 1, 0, numbers, positions), result)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def dataset(folder, rows, forces=False, **level):
     values = settings.to_dict()
     shards.write_shard(folder, 0, rows, [], {"fingerprint": "f", **values})
     tally = Tally()
-    statuses = [row.result.status for row in rows]
+    statuses = [row.status for row in rows]
     tally.add(2, [row.conformer.line for row in rows], statuses, [])
     tally.add_molecules([])
     manifest = Manifest(
@@ -80,7 +83,7 @@ def dataset(folder, rows, forces=False, **level):
 
 
 def shifted(row, energy=0.0, **changes):
-    return replace(row, result=replace(row.result, energy=row.result.energy + energy, **changes))
+    return replace(row, energy=row.energy + energy, **changes)
 
 
 @pytest.fixture
@@ -137,26 +140,24 @@ def test_a_known_error_is_measured_with_its_sign(truth, tmp_path, here):
         shifted(
             row,
             2e-5 * (-1) ** i,
-            homo=row.result.homo + change["homo"],
-            lumo=row.result.lumo + change["lumo"],
-            dipole=tuple(np.add(row.result.dipole, (3e-4, 0, 4e-4))),
+            homo=row.homo + change["homo"],
+            lumo=row.lumo + change["lumo"],
+            dipole=tuple(np.add(row.dipole, (3e-4, 0, 4e-4))),
             mo_energy=(),
-            mulliken_charges=tuple(
-                np.add(row.result.mulliken_charges, CHARGES[row.conformer.line])
-            ),
+            mulliken_charges=tuple(np.add(row.mulliken_charges, CHARGES[row.conformer.line])),
         )
         for i, row in enumerate(truth)
     ]
     audit = verify(dataset(tmp_path / "d", wrong, precision="float32"), 8)
     mev = 1e3 * HARTREE_TO_EV
-    found = audit.to_dict()["errors"]
-    assert found["energy_mev"]["mae"] == pytest.approx(2e-5 * mev, rel=1e-3)
-    assert found["energy_mev"]["bias"] == pytest.approx(0, abs=1e-3)
-    assert found["homo_mev"]["bias"] == pytest.approx(1e-6 * mev, rel=0.02)
-    assert found["gap_mev"]["p50"] == pytest.approx(2e-6 * mev, rel=0.02)
-    assert found["dipole_e_bohr"]["max"] == pytest.approx(5e-4, rel=1e-3)
-    assert found["charge_e"]["max"] == pytest.approx(4e-4, rel=1e-3)
-    assert found["charge_e"]["p50"] == pytest.approx(3e-4, rel=1e-3)
+    errors = audit.to_dict()["errors"]
+    assert errors["energy_mev"]["mae"] == pytest.approx(2e-5 * mev, rel=1e-3)
+    assert errors["energy_mev"]["bias"] == pytest.approx(0, abs=1e-3)
+    assert errors["homo_mev"]["bias"] == pytest.approx(1e-6 * mev, rel=0.02)
+    assert errors["gap_mev"]["p50"] == pytest.approx(2e-6 * mev, rel=0.02)
+    assert errors["dipole_e_bohr"]["max"] == pytest.approx(5e-4, rel=1e-3)
+    assert errors["charge_e"]["max"] == pytest.approx(4e-4, rel=1e-3)
+    assert errors["charge_e"]["p50"] == pytest.approx(3e-4, rel=1e-3)
     # The orbital energies were left out: that is the one thing it complains about.
     (only,) = audit.missed
     assert only.startswith("orbital_energies_inconsistent: 8")
@@ -203,7 +204,7 @@ def test_a_lower_state_than_pyscfs_first_one_is_no_error(tmp_path, here):
     """Stretched N2: PySCF's DIIS ends in a saddle point, and the dataset's row is the better."""
     atoms = [("N", 0, 0, 0), ("N", 0, 0, 3.78)]
     good, bad = (solved(1, 0, atoms, better) for better in (True, False))
-    assert good.result.energy < bad.result.energy - 0.1
+    assert good.energy < bad.energy - 0.1
     audit = verify(dataset(tmp_path / "good", [good]), 1)
     assert [row.state for row in audit.sample] == ["same"]
     assert audit.missed == []
@@ -234,9 +235,8 @@ def test_a_shift_of_both_frontier_orbitals_is_seen(truth, tmp_path, here):
     shift = 1e-4  # 2.7 meV; the gap stays
 
     def moved(row):
-        result = row.result
-        orbitals = tuple(e + shift for e in result.mo_energy)
-        return shifted(row, homo=result.homo + shift, lumo=result.lumo + shift, mo_energy=orbitals)
+        orbitals = tuple(e + shift for e in row.mo_energy)
+        return shifted(row, homo=row.homo + shift, lumo=row.lumo + shift, mo_energy=orbitals)
 
     folder = dataset(tmp_path / "d", list(map(moved, truth)), precision="float32")
     assert verify(folder, 4).missed == [
@@ -279,12 +279,12 @@ def test_forces_are_compared_if_the_run_has_them(truth, tmp_path, here):
     rows = []
     for row in truth[:2]:
         forces = recompute(row.conformer, LEVEL, forces=True).forces
-        rows.append(replace(row, result=replace(row.result, forces=forces)))
+        rows.append(replace(row, forces=forces))
     audit = verify(dataset(tmp_path / "d", rows, forces=True), 2)
     assert audit.missed == []
     assert audit.to_dict()["errors"]["force_mev_angstrom"]["max"] < 1e-6
-    (x, y, z), *others = rows[0].result.forces
-    wrong = replace(rows[0], result=replace(rows[0].result, forces=((x, y + 5e-4, z), *others)))
+    (x, y, z), *others = rows[0].forces
+    wrong = replace(rows[0], forces=((x, y + 5e-4, z), *others))
     missed = verify(dataset(tmp_path / "e", [wrong, rows[1]], forces=True), 2).missed
     assert missed == ["force_max_mev_angstrom is 25.7, the bound is 0.1"]
 

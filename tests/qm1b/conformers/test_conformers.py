@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from fake_runs import recipe
+from fake_runs import conformer, recipe
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom
 
@@ -25,10 +25,10 @@ def test_seed_depends_on_run_and_molecule_only():
 
 
 def test_conformers_are_float32_heavy_atoms_first():
-    found = embed(Candidate(7, "CCO", 0), recipe(3, seed=5))
-    assert found.drop is None
-    assert [c.conformer for c in found.conformers] == [0, 1, 2]
-    first = found.conformers[0]
+    result = embed(Candidate(7, "CCO", 0), recipe(3, seed=5))
+    assert result.drop is None
+    assert [c.conformer for c in result.conformers] == [0, 1, 2]
+    first = result.conformers[0]
     assert first.numbers.tolist() == [6, 6, 8, 1, 1, 1, 1, 1, 1]
     np.testing.assert_array_equal(first.positions, first.positions.astype(np.float32))
     again = embed(Candidate(9, "CCO", 0), recipe(3, seed=5))
@@ -64,9 +64,9 @@ def test_displacements_are_gaussian_and_belong_to_the_conformer():
 
 
 def test_atoms_that_come_too_close_are_drawn_again_or_reported(monkeypatch):
-    found = embed(Candidate(1, "CCC", 0), recipe(8, rattle_angstrom=0.3))
-    for conformer in found.conformers:
-        atoms = conformer.positions
+    result = embed(Candidate(1, "CCC", 0), recipe(8, rattle_angstrom=0.3))
+    for one in result.conformers:
+        atoms = one.positions
         distances = np.linalg.norm(atoms[:, None] - atoms, axis=-1) + 9 * np.eye(len(atoms))
         assert distances.min() * BOHR_TO_ANGSTROM > 0.36  # two hydrogens at 0.6 of their radii
     monkeypatch.setattr(rattle, "CLOSEST", 9.0)  # no pair may come closer than it is
@@ -88,11 +88,11 @@ def test_a_failed_step_is_not_drawn_again_for_the_next_copy(monkeypatch):
 
     undisturbed = embed(candidate, displaced).conformers
     monkeypatch.setattr(conformers_embed, "rattled", fails_first)
-    found = embed(candidate, displaced)
+    result = embed(candidate, displaced)
     assert asked == [0, 1, 2]
-    assert [c.conformer for c in found.conformers] == [0, 1]
-    np.testing.assert_array_equal(found.conformers[0].positions, undisturbed[1].positions)
-    assert found.drop.reason == "fewer_conformers"
+    assert [c.conformer for c in result.conformers] == [0, 1]
+    np.testing.assert_array_equal(result.conformers[0].positions, undisturbed[1].positions)
+    assert result.drop.reason == "fewer_conformers"
 
 
 def test_a_limit_of_centuries_is_no_error():
@@ -102,10 +102,10 @@ def test_a_limit_of_centuries_is_no_error():
 def test_what_cannot_be_embedded_is_reported(monkeypatch):
     # A bridgehead double bond with impossible stereo: artemisinin with a centre inverted.
     smiles = "C[C@H]1[C@@H](O)O[C@@H]2O[C@]3(C)CC[C@H]4[C@H](C)CC[C@@H]1[C@@]24OO3"
-    found = embed(Candidate(1, smiles, 0), recipe(2, timeout=4.0))
-    assert found.conformers == ()
-    assert found.drop.reason == "embed_timeout"  # RDKit would try for minutes
-    assert found.drop.detail == "0 of 2 conformers"
+    result = embed(Candidate(1, smiles, 0), recipe(2, timeout=4.0))
+    assert result.conformers == ()
+    assert result.drop.reason == "embed_timeout"  # RDKit would try for minutes
+    assert result.drop.detail == "0 of 2 conformers"
     monkeypatch.setattr(embedding, "_chunk", lambda *_, **__: [])  # RDKit gives up by itself
     assert embed(Candidate(1, "C", 0), recipe(2, timeout=4.0)).drop.reason == "embed_failed"
 
@@ -131,11 +131,11 @@ def test_what_was_found_before_the_time_ran_out_is_kept(monkeypatch):
     whole = embed(Candidate(1, "CCO", 0), recipe(200, seed=5, timeout=60.0))
     assert whole.drop is None
     monkeypatch.setattr(embedding, "_chunk", chunk)
-    found = embed(Candidate(1, "CCO", 0), recipe(200, seed=5, timeout=60.0))
+    result = embed(Candidate(1, "CCO", 0), recipe(200, seed=5, timeout=60.0))
     assert 60 < limits[0] <= 0.8 * (60 + 200 * 0.1)  # more for more conformers
-    assert len(found.conformers) == 128
-    assert (found.drop.reason, found.drop.detail) == ("embed_timeout", "128 of 200 conformers")
-    for ours, theirs in zip(found.conformers, whole.conformers, strict=False):
+    assert len(result.conformers) == 128
+    assert (result.drop.reason, result.drop.detail) == ("embed_timeout", "128 of 200 conformers")
+    for ours, theirs in zip(result.conformers, whole.conformers, strict=False):
         np.testing.assert_array_equal(ours.positions, theirs.positions)
 
 
@@ -161,6 +161,8 @@ def test_a_pause_within_a_call_of_rdkit_is_told_even_if_all_are_found(monkeypatc
         return real(graph, count, parameters)
 
     monkeypatch.setattr(rdDistGeom, "EmbedMultipleConfs", stopped)
-    found = embedding.embeddings(graph, 1, 7, seconds=2.0)
-    assert found.embedding == ("etkdg_random",)  # an undisturbed try gives etkdg
-    assert found.starved
+    like = conformer(1, (), seed=7)
+    result = embedding.embedded(graph, like, 1, seconds=2.0)
+    (only,) = result.conformers
+    assert only.embedding == "etkdg_random"  # an undisturbed try gives etkdg
+    assert result.starved

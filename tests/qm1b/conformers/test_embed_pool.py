@@ -11,7 +11,7 @@ from fake_runs import recipe
 
 from qm1b.conformers import embed_pool
 from qm1b.conformers.embed import embed
-from qm1b.conformers.embed_pool import EmbedPool, serve
+from qm1b.conformers.embed_pool import EmbedPool
 from qm1b.errors import UserError
 from qm1b.process.worker import Worker, wait
 from qm1b.screening.screen import Candidate
@@ -22,16 +22,16 @@ def embedded(pool, *smiles, also=lambda: None):
     try:
         for line, text in enumerate(smiles, start=1):
             pool.submit(Candidate(line, text, 0))
-        found = {}
+        outcomes = {}
         end = time.monotonic() + 90
-        while len(found) < len(smiles) and time.monotonic() < end:
+        while len(outcomes) < len(smiles) and time.monotonic() < end:
             wait(pool.workers, 0.05)
             also()
             results = list(pool.results())
-            assert not {result.line for result in results} & set(found)
-            found |= {result.line: result for result in results}
+            assert not {result.line for result in results} & set(outcomes)
+            outcomes |= {result.line: result for result in results}
         assert pool.pending == 0
-        return found
+        return outcomes
     finally:
         pool.stop()
 
@@ -40,75 +40,79 @@ def patient(pool, letter, again=False):
     """No limit for some molecules, or for their second try: other tests may need the processor."""
     for worker in pool.workers:
         job = worker.job
-        if job is not None and letter in job.smiles and (not again or job.line in pool._tries):
+        if job is not None and letter in job.items[0].smiles and (job.lost or not again):
             worker.deadline = float("inf")
 
 
-def same_as_undisturbed(found, recipe, *smiles):
+def same_as_undisturbed(outcomes, recipe, *smiles):
     for line, text in enumerate(smiles, start=1):
         calm = embed(Candidate(line, text, 0), recipe)
-        assert found[line].drop == calm.drop
-        for ours, theirs in zip(found[line].conformers, calm.conformers, strict=True):
+        assert outcomes[line].drop == calm.drop
+        for ours, theirs in zip(outcomes[line].conformers, calm.conformers, strict=True):
             np.testing.assert_array_equal(ours.positions, theirs.positions)
             assert (ours.seed, ours.embedding) == (theirs.seed, theirs.embedding)
 
 
 def test_a_hanging_or_dying_worker_loses_one_molecule(tmp_path, monkeypatch):
-    monkeypatch.setattr(Worker, "starved", property(lambda self: self.job.smiles == "N"))
-    pool = EmbedPool(2, recipe(1, timeout=0.5), tmp_path / "log", serve=fake_embedder.serve)
-    found = embedded(pool, "C", "N", "O", "CC", "F", "CCC", also=lambda: patient(pool, "C"))
-    drops = {line: (r.drop.reason, r.drop.detail) for line, r in found.items() if r.drop}
+    monkeypatch.setattr(Worker, "starved", property(lambda self: self.job.items[0].smiles == "N"))
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.serve)
+    pool = EmbedPool(2, recipe(1, timeout=0.5), tmp_path / "log")
+    outcomes = embedded(pool, "C", "N", "O", "CC", "F", "CCC", also=lambda: patient(pool, "C"))
+    drops = {line: (r.drop.reason, r.drop.detail) for line, r in outcomes.items() if r.drop}
     assert drops == {
         2: ("embed_timeout", "no result in 1 s, in 3 tries"),  # it never computed
         3: ("embed_crash", "the embedding process died, exit code 9, in 3 tries"),
         5: ("embed_timeout", "no result in 1 s"),  # it used its time: once is enough
     }
-    assert all(len(found[line].conformers) == 1 for line in (1, 4, 6))
+    assert all(len(outcomes[line].conformers) == 1 for line in (1, 4, 6))
 
 
 def test_who_is_killed_or_stopped_by_somebody_is_embedded_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_MARKS", str(tmp_path / "mark"))
     settings = recipe(3, timeout=1.0)
-    pool = EmbedPool(2, settings, tmp_path / "log", serve=fake_embedder.killed_once)
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.killed_once)
+    pool = EmbedPool(2, settings, tmp_path / "log")
     smiles = ("C", "CC", "CCC")
-    found = embedded(pool, *smiles, also=lambda: patient(pool, "C", again=True))
+    outcomes = embedded(pool, *smiles, also=lambda: patient(pool, "C", again=True))
     assert len(list(tmp_path.glob("mark-*"))) >= 3
-    same_as_undisturbed(found, settings, *smiles)
+    same_as_undisturbed(outcomes, settings, *smiles)
 
 
-def test_a_molecule_is_tried_again_alone_and_given_up_after_a_probe(tmp_path):
-    pool = EmbedPool(2, recipe(1), tmp_path / "log", serve=fake_embedder.serve)
+def test_a_molecule_is_tried_again_alone_and_given_up_after_a_probe(tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.serve)
+    pool = EmbedPool(2, recipe(1), tmp_path / "log")
     together = []
 
     def look():
-        running = [worker.job for worker in pool.workers if worker.job is not None]
-        again = [job for job in running if job.line in pool._tries or job is embed_pool.PROBE]
-        together.append(bool(again) and len(running) > 1)
+        again = [job for job in pool.jobs if job.lost or job.is_probe]
+        together.append(bool(again) and len(pool.jobs) > 1)
 
-    found = embedded(pool, "O", "CC", "CCC", "CCCC", also=look)
-    assert found[1].drop.reason == "embed_crash"
+    outcomes = embedded(pool, "O", "CC", "CCC", "CCCC", also=look)
+    assert outcomes[1].drop.reason == "embed_crash"
     assert not any(together)
 
 
 def test_kills_from_outside_lose_nothing(tmp_path):
     settings = recipe(20)
-    pool = EmbedPool(1, settings, tmp_path / "log", serve=serve)
+    pool = EmbedPool(1, settings, tmp_path / "log")
     smiles = ["C" * n for n in range(6, 12)]
     killed = []
 
     def kill():
         worker = pool.workers[0]
-        if worker.job is not None and len(killed) < 6 and worker.job.line not in killed:
-            killed.append(worker.job.line)
+        line = worker.job and worker.job.items[0].line
+        if line is not None and len(killed) < 6 and line not in killed:
+            killed.append(line)
             os.kill(worker.process.pid, signal.SIGKILL)
 
-    found = embedded(pool, *smiles, also=kill)
+    outcomes = embedded(pool, *smiles, also=kill)
     assert killed
-    same_as_undisturbed(found, settings, *smiles)
+    same_as_undisturbed(outcomes, settings, *smiles)
 
 
-def test_a_machine_that_cannot_embed_methane_ends_the_run(tmp_path):
-    pool = EmbedPool(1, recipe(1), tmp_path / "log", serve=fake_embedder.outage)
+def test_a_machine_that_cannot_embed_methane_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.outage)
+    pool = EmbedPool(1, recipe(1), tmp_path / "log")
     words = (
         r"embedding processes keep dying \(the embedding process died of SIGKILL\): with line 1 "
     )
@@ -118,13 +122,15 @@ def test_a_machine_that_cannot_embed_methane_ends_the_run(tmp_path):
 
 def test_workers_that_cannot_start_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(embed_pool, "MAX_UNREADY", 1)
-    pool = EmbedPool(1, recipe(1), tmp_path / "log", serve=fake_embedder.no_start)
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.no_start)
+    pool = EmbedPool(1, recipe(1), tmp_path / "log")
     with pytest.raises(UserError, match=r"embedding processes cannot start.*no RDKit here"):
         embedded(pool, "CC")
 
 
-def test_what_waits_is_forgotten_when_the_run_is_stopped(tmp_path):
-    pool = EmbedPool(1, recipe(1), tmp_path / "log", serve=fake_embedder.outage)
+def test_what_waits_is_forgotten_when_the_run_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_pool, "serve", fake_embedder.outage)
+    pool = EmbedPool(1, recipe(1), tmp_path / "log")
     try:
         for line in range(3):
             pool.submit(Candidate(line + 1, "C", 0))

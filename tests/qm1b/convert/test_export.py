@@ -102,19 +102,20 @@ def test_exact_columns_have_their_unit_in_the_name():
     assert not {"line", "charge", "positions", "smiles", "n_ao"} & set(names)
 
 
-def test_row_groups_are_full_whatever_the_shards(finished, tmp_path):
+def test_row_groups_are_full_whatever_the_shards(finished, tmp_path, monkeypatch):
+    assert parquet.ROWS_PER_GROUP >= 50_000
+    monkeypatch.setattr(parquet, "ROWS_PER_GROUP", 5)
     source = ShardFolder(finished[0])
     assert source.sizes == [8, 4, 2, 0]
     path = tmp_path / "data.parquet"
     with open(path, "wb") as stream:
         schema = arrow_schema(source.metadata)
-        assert parquet.write(stream, source.batches(), schema, rows_per_group=5) == 14
-    found = pq.ParquetFile(path).metadata
-    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [5, 5, 4]
-    smile = found.row_group(0).column(0)
+        assert parquet.write(stream, source.batches(), schema) == 14
+    groups = pq.ParquetFile(path).metadata
+    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [5, 5, 4]
+    smile = groups.row_group(0).column(0)
     assert smile.compression == "ZSTD"
     assert "RLE_DICTIONARY" in smile.encodings
-    assert parquet.ROWS_PER_GROUP >= 50_000
     lines = [row["line"] for row in source]
     assert pd.read_parquet(path)["line"].tolist() == lines
 
@@ -125,8 +126,8 @@ def test_other_readers_see_the_same(finished, tmp_path):
     expected = pq.read_table(path).to_pylist()
     by_polars = polars.read_parquet(path).to_dicts()
     by_duckdb = duckdb.sql(f"select * from '{path}'").to_arrow_table().to_pylist()
-    for found in (by_polars, by_duckdb):
-        assert repr(found) == repr(expected)  # NaN is not equal to itself
+    for table in (by_polars, by_duckdb):
+        assert repr(table) == repr(expected)  # NaN is not equal to itself
     query = f"select count(*), max(len(pos) - 3 * len(z)) from '{path}' where converged"
     assert duckdb.sql(query).fetchall() == [(8, 0)]
 
@@ -161,7 +162,7 @@ def test_names_as_long_as_the_system_allows(finished, tmp_path, capsys, monkeypa
                 continue
             capsys.readouterr()
             assert main(["export", str(finished[0]), *words]) == 2
-            said = capsys.readouterr().err
-            assert "255 bytes: give a shorter one" in said
-            assert said.count("\n") == 1
+            errors = capsys.readouterr().err
+            assert "255 bytes: give a shorter one" in errors
+            assert errors.count("\n") == 1
             assert [path.name for path in tmp_path.iterdir() if path.name != "metadata.npz"] == []

@@ -34,19 +34,19 @@ from qm1b.storage.arrival import arriving
 
 def contents(folder):
     """Every dataset and attribute of every shard, and the other files."""
-    found = {}
+    values = {}
     for path in shards.shards(folder):
         with h5py.File(path) as file:
             for name, value in file.attrs.items():
-                found[path.name, name] = value
+                values[path.name, name] = value
             for group in file.values():
                 for name, data in group.items():
-                    found[path.name, group.name, name] = np.asarray(data).tobytes()
+                    values[path.name, group.name, name] = np.asarray(data).tobytes()
                     if h5py.check_string_dtype(data.dtype):
-                        found[path.name, group.name, name] = data.asstr()[:].tolist()
+                        values[path.name, group.name, name] = data.asstr()[:].tolist()
     for name in (shards.MANIFEST, shards.DROPPED):
-        found[name] = (folder / name).read_bytes()
-    return found
+        values[name] = (folder / name).read_bytes()
+    return values
 
 
 def plain(attributes):
@@ -55,7 +55,7 @@ def plain(attributes):
 
 def rows_of(folder, unit):
     """The rows of a shard, as they were written."""
-    return list(map(row_of, Batch(shards.read_shard(shards.shard_path(folder, unit))).rows()))
+    return list(map(row_of, shards.read_shard(shards.shard_path(folder, unit)).rows()))
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.extxyz", "a.extxyz.gz"])
@@ -121,7 +121,7 @@ def exported(folder, path):
 def without_last_frames(path, n):
     """The file without its last frames; the others stay whole."""
     text = path.read_text()
-    starts = [found.start() for found in re.finditer(r"^\d+\n", text, flags=re.MULTILINE)]
+    starts = [match.start() for match in re.finditer(r"^\d+\n", text, flags=re.MULTILINE)]
     path.write_text(text[: starts[-n]])
 
 
@@ -167,12 +167,12 @@ def test_the_export_of_a_killed_run_may_hold_more_than_its_manifest_counts(finis
 def test_an_unfinished_run_comes_back_as_far_as_it_came(finished, tmp_path):
     folder = shutil.copytree(finished[0], tmp_path / "stopped")
     shards.shards(folder)[-1].unlink()
-    found = [row for unit in range(3) for row in rows_of(folder, unit)]
+    rows = [row for unit in range(3) for row in rows_of(folder, unit)]
     record = shards.read_manifest(folder)
-    counts = replace(record.counts, units=3, rows=len(found), drops=Counter())
+    counts = replace(record.counts, units=3, rows=len(rows), drops=Counter())
     shards.write_manifest(folder, replace(record, status="interrupted", counts=counts))
     done = import_file(exported(folder, tmp_path / "a.parquet"), tmp_path / "back")
-    assert (done.rows, done.shards) == (len(found), 3)
+    assert (done.rows, done.shards) == (len(rows), 3)
 
 
 def test_a_damaged_manifest_beside_a_file_is_named(finished, tmp_path):
@@ -282,5 +282,5 @@ def test_what_is_not_of_the_killed_import_is_refused(finished, tmp_path, monkeyp
 
 
 def identities(folder):
-    found = {path.name: path.lstat() for path in folder.iterdir()}
-    return {name: (of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found.items()}
+    paths = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (of.st_ino, of.st_size, of.st_mtime_ns) for name, of in paths.items()}

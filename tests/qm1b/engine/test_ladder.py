@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fake_engine import Solver
-from fake_runs import fake_run
+from fake_runs import conformer, fake_run, row
 
 from pyscf_ipu.base.errors import TooLarge
 from pyscf_ipu.molecule.molecule import Molecule
@@ -13,78 +13,82 @@ from qm1b.commands.ending import outcome
 from qm1b.engine import ladder
 from qm1b.engine.ladder import LADDER, SMALL_GAP_HARTREE, climb, ladder_for
 from qm1b.folder import shards
-from qm1b.rows.schema import Result
 from qm1b.settings import PRESETS
 
 
+def lines(conformers):
+    return [c.line for c in conformers]
+
+
+def ended(good):
+    return "converged" if good else "not_converged"
+
+
 def run_of(outcomes, gap=0.05, homo=0.0):
-    """An engine whose molecule i converges in the attempts named in outcomes[i]."""
+    """An engine whose molecule of line i converges in the attempts named in outcomes[i]."""
     asked = []
 
-    def run(molecules, rung):
+    def run(conformers, rung):
         name = rung.name if rung else "plain"
-        asked.append((name, list(molecules)))
-        good = [name in outcomes[m] for m in molecules]
-        return [
-            Result("converged" if g else "not_converged", 1, homo=homo, lumo=gap, cycles=len(asked))
-            for g in good
-        ]
+        asked.append((name, lines(conformers)))
+        good = [name in outcomes[c.line] for c in conformers]
+        values = {"homo": homo, "lumo": gap, "cycles": len(asked)}
+        return [row(c, ended(g), **values) for c, g in zip(conformers, good, strict=True)]
 
     return run, asked
 
 
 def test_only_what_is_open_goes_on():
     run, asked = run_of([{"plain"}, {"damped"}, {"second_order"}, set()])
-    found = climb(run, [0, 1, 2, 3], LADDER)
+    rows = climb(run, [conformer(i) for i in range(4)], LADDER)
     assert asked == [
         ("plain", [0, 1, 2, 3]),
         ("damped", [1, 2, 3]),
         ("shifted", [2, 3]),
         ("second_order", [2, 3]),
     ]
-    assert [r.status for r in found] == ["converged"] * 3 + ["not_converged"]
-    assert [r.attempts for r in found[:2]] == [
+    assert [r.status for r in rows] == ["converged"] * 3 + ["not_converged"]
+    assert [r.attempts for r in rows[:2]] == [
         "plain:converged:1",
         "plain:not_converged:1 damped:converged:2",
     ]
-    assert found[3].cycles == 1  # nothing helped: the plain attempt is what is kept
-    assert found[3].attempts.count("not_converged") == 4
+    assert rows[3].cycles == 1  # nothing helped: the plain attempt is what is kept
+    assert rows[3].attempts.count("not_converged") == 4
 
 
 def test_no_level_shift_across_a_wide_gap():
     run, asked = run_of([set()], gap=2 * SMALL_GAP_HARTREE)
-    climb(run, [0], LADDER)
+    climb(run, [conformer(0)], LADDER)
     assert [name for name, _ in asked] == ["plain", "damped", "second_order"]
 
 
 def test_ill_conditioned_goes_straight_to_float64():
     asked = []
 
-    def run(molecules, rung):
-        asked.append((rung.name if rung else "plain", list(molecules)))
-        if rung is None:
-            return [Result(("ill_conditioned", "not_converged")[m], 1, cycles=9) for m in molecules]
+    def run(conformers, rung):
+        asked.append((rung.name if rung else "plain", lines(conformers)))
         good = ("second_order", "damped")
-        return [
-            Result("converged" if rung.name == good[m] else "not_converged", 1, cycles=9)
-            for m in molecules
+        bad = ("ill_conditioned", "not_converged")
+        statuses = [
+            bad[c.line] if rung is None else ended(rung.name == good[c.line]) for c in conformers
         ]
+        return [row(c, status, cycles=9) for c, status in zip(conformers, statuses, strict=True)]
 
-    found = climb(run, [0, 1], LADDER)
+    rows = climb(run, [conformer(i) for i in range(2)], LADDER)
     assert asked == [("plain", [0, 1]), ("damped", [1]), ("second_order", [0])]
-    assert [r.status for r in found] == ["converged"] * 2
-    assert found[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
+    assert [r.status for r in rows] == ["converged"] * 2
+    assert rows[0].attempts == "plain:ill_conditioned:9 second_order:converged:9"
 
 
 def test_one_that_ended_far_from_any_solution_gets_a_shift():
     run, asked = run_of([set()], gap=float("nan"), homo=float("nan"))
-    climb(run, [0], LADDER)
+    climb(run, [conformer(0)], LADDER)
     assert "shifted" in [name for name, _ in asked]
 
 
 def test_one_without_orbitals_is_no_small_gap():
     run, asked = run_of([set()], gap=float("nan"))
-    climb(run, [0], LADDER)
+    climb(run, [conformer(0)], LADDER)
     assert "shifted" not in [name for name, _ in asked]
 
 
@@ -109,16 +113,15 @@ def test_rows_say_what_was_tried(tmp_path, retry):
 
 
 def test_a_rung_that_raises_leaves_the_plain_result_and_its_neighbours_alone():
-    def run(molecules, rung):
-        if rung and rung.name == "damped" and 0 in molecules:
+    def run(conformers, rung):
+        if rung and rung.name == "damped" and 0 in lines(conformers):
             raise RuntimeError("no such eigenvalue")
-        good = rung is not None
-        return [Result("converged" if good else "not_converged", 1, cycles=7) for _ in molecules]
+        return [row(c, ended(rung is not None), cycles=7) for c in conformers]
 
-    found = climb(run, [0, 1], LADDER[:1])
-    assert [r.status for r in found] == ["not_converged", "converged"]
-    assert found[0].attempts == "plain:not_converged:7 damped:error:0"
-    assert found[1].attempts == "plain:not_converged:7 damped:converged:7"
+    rows = climb(run, [conformer(i) for i in range(2)], LADDER[:1])
+    assert [r.status for r in rows] == ["not_converged", "converged"]
+    assert rows[0].attempts == "plain:not_converged:7 damped:error:0"
+    assert rows[1].attempts == "plain:not_converged:7 damped:converged:7"
 
 
 def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
@@ -136,13 +139,13 @@ def test_float64_that_raises_or_does_not_fit_is_no_error_of_the_row(tmp_path):
 
 
 def test_an_error_of_the_program_is_no_failed_retry():
-    def run(molecules, rung):
+    def run(conformers, rung):
         if rung:
             raise TypeError("no such argument")
-        return [Result("not_converged", 1) for _ in molecules]
+        return [row(c, "not_converged") for c in conformers]
 
     with pytest.raises(TypeError):
-        climb(run, [0], LADDER)
+        climb(run, [conformer(0)], LADDER)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -168,5 +171,6 @@ def test_float64_must_have_room_for_the_padding_of_the_run(coarse):
 
     silane = Molecule([14, 1, 1, 1, 1], np.zeros((5, 3)))
     run = ladder.run_of(engine_at(None).shape(silane, coarse), engine_at, coarse=coarse)
-    (found,) = climb(run, [silane], LADDER[-1:])
-    assert found.attempts.split()[-1] == f"second_order:{'error:0' if coarse else 'converged:9'}"
+    who = conformer(1, silane.numbers, silane.positions)
+    (last,) = climb(run, [who], LADDER[-1:])
+    assert last.attempts.split()[-1] == f"second_order:{'error:0' if coarse else 'converged:9'}"

@@ -21,7 +21,6 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.card.facts import Statements
 from qm1b.report.card.write import write
 from qm1b.report.info import describe
-from qm1b.rows.batch import Batch
 from qm1b.storage.lock import locked
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
@@ -42,10 +41,10 @@ def broken(folder):
     source = ShardFolder(folder)
     checks = Invariants(source.manifest.fingerprint)
     for path in source.shards:
-        checks.add(path, Batch(shards.read_shard(path)))
+        checks.add(path, shards.read_shard(path))
     checks.compare(source.manifest)
-    found = checks.finish()
-    return {name: found[name] for name in ("missing_shard", "counts") if found[name].count}
+    seen = checks.finish()
+    return {name: seen[name] for name in ("missing_shard", "counts") if seen[name].count}
 
 
 def test_a_whole_run(whole):
@@ -56,10 +55,10 @@ def test_a_whole_run(whole):
 def test_a_lost_shard_is_noticed_everywhere(copy, tmp_path):
     for unit in (3, 9):
         shards.shard_path(copy, unit).unlink()
-    found = broken(copy)
-    assert found["missing_shard"].count == 2
-    assert found["missing_shard"].examples == ["units 3, 9, the run is complete"]
-    assert found["counts"].count >= 2
+    violations = broken(copy)
+    assert violations["missing_shard"].count == 2
+    assert violations["missing_shard"].examples == ["units 3, 9, the run is complete"]
+    assert violations["counts"].count >= 2
     for use in (
         lambda: export(copy, tmp_path / "a.parquet"),
         lambda: split(copy, tmp_path / "s", Fractions()),

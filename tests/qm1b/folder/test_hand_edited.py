@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 from fake_runs import LINES, conformer, fake_run
+from fake_runs import row as row_of
 
 from qm1b.cli import main
 from qm1b.convert.export import export
@@ -16,7 +17,6 @@ from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.estimate import rate_of
 from qm1b.report.info import describe
-from qm1b.rows.schema import Result, Row
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
@@ -51,15 +51,15 @@ def places(value, at=()):
 
 
 def changed(values, place, value):
-    found = copy.deepcopy(values)
-    inner = found
+    copied = copy.deepcopy(values)
+    inner = copied
     for key in place[:-1]:
         inner = inner[key]
     if value is LOST:
         del inner[place[-1]]
     else:
         inner[place[-1]] = value
-    return found
+    return copied
 
 
 def said_of(folder):
@@ -87,14 +87,14 @@ def test_any_part_of_any_kind(folder, write, every):
     real = json.loads((folder / shards.MANIFEST).read_text())
     real["runs"] = [real["runs"][0] | {"programs": real["runs"][0]["programs"][:1]}]
     real["versions"] = real["runs"][0]["versions"] = {"jax": real["versions"]["jax"]}
-    said = describe(folder)
+    before = describe(folder)
     trials = refused = 0
     for place, value in [*product(places(real), VALUES)][::every]:
         write(changed(real, place, value))
         trials += 1
-        found, error = said_of(folder)
+        after, error = said_of(folder)
         names = {".".join(map(str, place[:n])) for n in (1, 2)}
-        assert error or found == said or names & FREE, (place, value)
+        assert error or after == before or names & FREE, (place, value)
         assert not error or ("manifest" in error and "\n" not in error), (place, value)
         refused += bool(error)
     assert trials > 350 // every
@@ -115,12 +115,12 @@ def test_what_all_shards_contradict_is_not_believed(folder, write, tmp_path, cap
         ["head", folder],
     ):
         assert main([*map(str, command)]) == 2, command
-        said = capsys.readouterr().err
-        assert "the manifest" in said
-        assert "shard-0000" in said
-        assert "generate" in said
-        assert str(PLAUSIBLE[name])[:50] in said
-        assert name in ("unit_lines", "shard") or str(was)[:50] in said
+        errors = capsys.readouterr().err
+        assert "the manifest" in errors
+        assert "shard-0000" in errors
+        assert "generate" in errors
+        assert str(PLAUSIBLE[name])[:50] in errors
+        assert name in ("unit_lines", "shard") or str(was)[:50] in errors
     assert not list(tmp_path.glob("a.*"))
     if name not in ("unit_lines", "shard"):  # which a merge does not believe
         assert main(["merge", str(folder), "--out", str(tmp_path / "merged")]) == 2
@@ -132,7 +132,7 @@ def test_every_shard_is_compared(folder, tmp_path):
     attributes = shards.read_attributes(shards.shard_path(folder, 3))
     other = json.loads(attributes["settings"]) | {"basis": "6-31g"}
     attributes = {k: getattr(v, "item", lambda v=v: v)() for k, v in attributes.items()}
-    row = Row(conformer(13), Result("converged", 1))
+    row = row_of(conformer(13))
     shards.write_shard(folder, 3, [row], [], attributes | {"settings": json.dumps(other)})
     for use in (
         lambda: export(folder, tmp_path / "a.parquet"),
@@ -150,9 +150,9 @@ def test_a_run_writes_a_new_manifest(finished, tmp_path):
     for name, value in [*places, ("settings.basis", -1), ("counts", None)]:
         path.write_text(json.dumps(changed(good, tuple(name.split(".")), value)))
         fake_run(tmp_path, LINES, factory="fake_engine:only_in_the_parent")
-        found = json.loads(path.read_text())
+        written = json.loads(path.read_text())
         for part in ("settings", "unit_lines", "input", "counts", "status", "fingerprint"):
-            assert found[part] == good[part]
+            assert written[part] == good[part]
 
 
 def test_counts_of_a_run_that_the_shards_do_not_hold(folder):

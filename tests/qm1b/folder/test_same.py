@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from qm1b.folder import same
+from qm1b.rows.batch import Batch
 
 
 @pytest.fixture
@@ -11,7 +12,7 @@ def units(monkeypatch):
     """Two shards of one column each."""
 
     def make(name, ours, theirs):
-        both = {"a": (None, {name: ours}, []), "b": (None, {name: theirs}, [])}
+        both = {"a": (None, Batch({name: ours}), []), "b": (None, Batch({name: theirs}), [])}
         monkeypatch.setattr(same.shards, "read_whole", lambda path: both[path.name])
         return list(same._unit_differences(Path("a"), Path("b")))
 

@@ -6,21 +6,23 @@ import os
 import h5py
 import numpy as np
 import pytest
+from fake_runs import conformer, row
 
 from qm1b.errors import UserError
 from qm1b.folder import checksum, shards
-from qm1b.rows.schema import Conformer, Drop, Result, Row
+from qm1b.rows.schema import Drop
 from qm1b.storage import files
 
 
 def rows():
     water = np.array([8, 1, 1], np.uint8)
-    first = Conformer(1, "O", 0, 5, 0, water, np.arange(9.0).reshape(3, 3))
-    second = Conformer(2, "[He]", 0, 6, 0, np.array([2], np.uint8), np.ones((1, 3)))
-    good = Result(
-        "converged", 7, -75.3, -0.4, 0.6, 1e-6, (0.0, 0.0, 0.7), True, 9, 1e-5, (-20.0, -0.4)
-    )
-    return [Row(first, good), Row(second, Result("error: lost", 1))]
+    first = conformer(1, water, np.arange(9.0).reshape(3, 3), smiles="O", seed=5)
+    second = conformer(2, positions=np.ones((1, 3)), seed=6)
+    good = row(
+        first, n_ao=7, energy=-75.3, homo=-0.4, lumo=0.6, energy_std=1e-6, dipole=(0.0, 0.0, 0.7),
+        converged=True, cycles=9, commutator_norm=1e-5, mo_energy=(-20.0, -0.4),
+    )  # fmt: skip
+    return [good, row(second, "error: lost")]
 
 
 def test_round_trip_and_units(tmp_path):

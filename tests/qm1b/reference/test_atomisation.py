@@ -1,10 +1,10 @@
 """Atomisation energies: by hand, and what is NaN."""
 
 import numpy as np
+from fake_runs import conformer, row
 
 from qm1b.reference.atomisation import atomisation_energies, contradicts, with_atomisation, wrong
 from qm1b.rows.batch import Batch
-from qm1b.rows.schema import Conformer, Result, Row
 
 ATOMS = {"H": -0.5, "O": -75.0}
 NUMBERS = np.array([8, 1, 1, 1, 1, 6, 1], np.uint8)
@@ -18,19 +18,17 @@ def batch(**columns):
 
 
 def test_water_and_hydrogen_by_hand():
-    found = atomisation_energies(ENERGY, NUMBERS, OFFSETS, ATOMS)
-    np.testing.assert_allclose(found[:2], [-0.4, -0.2], atol=1e-13)
-    assert np.isnan(found[2])  # carbon is not known
-    assert found[3] == 0.25  # no atoms at all
+    energies = atomisation_energies(ENERGY, NUMBERS, OFFSETS, ATOMS)
+    np.testing.assert_allclose(energies[:2], [-0.4, -0.2], atol=1e-13)
+    assert np.isnan(energies[2])  # carbon is not known
+    assert energies[3] == 0.25  # no atoms at all
 
 
 def test_rows_get_the_same_value_alone_and_together():
-    who = [Conformer(i, "", 0, 0, 0, z, np.zeros((len(z), 3))) for i, z in enumerate(
-        np.split(NUMBERS, OFFSETS[1:-1])
-    )]  # fmt: skip
-    rows = [Row(c, Result("converged", 1, e)) for c, e in zip(who, ENERGY.tolist(), strict=True)]
-    together = [row.result.atomisation_energy for row in with_atomisation(rows, ATOMS)]
-    alone = [with_atomisation([row], ATOMS)[0].result.atomisation_energy for row in rows]
+    who = [conformer(i, z) for i, z in enumerate(np.split(NUMBERS, OFFSETS[1:-1]))]
+    rows = [row(c, energy=e) for c, e in zip(who, ENERGY.tolist(), strict=True)]
+    together = [one.atomisation_energy for one in with_atomisation(rows, ATOMS)]
+    alone = [with_atomisation([one], ATOMS)[0].atomisation_energy for one in rows]
     expected = atomisation_energies(ENERGY, NUMBERS, OFFSETS, ATOMS)
     np.testing.assert_array_equal(together, expected)
     np.testing.assert_array_equal(alone, expected)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_runs import fake_run
+from fake_runs import conformer, fake_run, row
 
 from qm1b.cli import main
 from qm1b.commands.ending import outcome
@@ -13,16 +13,21 @@ from qm1b.folder import shards
 from qm1b.reference import inline_audit
 from qm1b.reference.inline_audit import audited, is_audited
 from qm1b.reference.recompute import Reference, recompute
-from qm1b.rows.schema import Conformer, Result
 from qm1b.settings import PRESETS
 
 LEVEL = PRESETS["qm1b"]
 
 
 def conformers(count):
-    numbers = np.array([1, 1], np.uint8)
-    positions = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
-    return [Conformer(i // 4 + 1, "[H][H]", i % 4, 1, 0, numbers, positions) for i in range(count)]
+    hydrogen = (1, 1), np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+    return [
+        conformer(i // 4 + 1, *hydrogen, smiles="[H][H]", conformer=i % 4) for i in range(count)
+    ]
+
+
+def computed(status="converged", **values):
+    """A row of hydrogen."""
+    return row(conformers(1)[0], status, n_ao=2, energy=-1.0, **values)
 
 
 def test_a_share_of_rows_that_depends_on_the_seed_alone():
@@ -35,24 +40,24 @@ def test_a_share_of_rows_that_depends_on_the_seed_alone():
 
 
 def test_pyscf_stands_beside_the_result():
-    result = Result("converged", 2, energy=-1.0)
-    (found,) = audited(conformers(1), [result], LEVEL, 1.0, seed=0)
-    assert found.energy == -1.0
-    assert found.reference_energy == pytest.approx(-1.16, abs=0.02)
-    assert found.reference_homo < 0 < found.reference_lumo
-    assert np.abs(found.reference_dipole).max() < 1e-6
-    assert audited(conformers(1), [result], LEVEL, 0.0, seed=0) == (result,)
+    result = computed()
+    (audit,) = audited([result], LEVEL, 1.0, seed=0)
+    assert audit.energy == -1.0
+    assert audit.reference_energy == pytest.approx(-1.16, abs=0.02)
+    assert audit.reference_homo < 0 < audit.reference_lumo
+    assert np.abs(audit.reference_dipole).max() < 1e-6
+    assert audited([result], LEVEL, 0.0, seed=0) == (result,)
 
 
 def test_forces_are_compared_if_there_are_any():
     level = replace(LEVEL, xc="hf")
     expected = recompute(conformers(1)[0], level, forces=True).forces
     (x, y, z), other = expected
-    result = Result("converged", 2, energy=-1.0, forces=((x + 1e-3, y, z), other))
-    (found,) = audited(conformers(1), [result], level, 1.0, seed=0)
-    assert found.reference_forces_error == pytest.approx(1e-3, abs=1e-9)
-    assert found.forces == result.forces
-    (without,) = audited(conformers(1), [replace(result, forces=())], level, 1.0, seed=0)
+    result = computed(forces=((x + 1e-3, y, z), other))
+    (audit,) = audited([result], level, 1.0, seed=0)
+    assert audit.reference_forces_error == pytest.approx(1e-3, abs=1e-9)
+    assert audit.forces == result.forces
+    (without,) = audited([replace(result, forces=())], level, 1.0, seed=0)
     assert np.isnan(without.reference_forces_error)
 
 
@@ -72,7 +77,7 @@ def test_only_converged_rows_are_compared(tmp_path, capsys, monkeypatch):
     shard = shards.read_shard(path)
     good = shard["converged"]
     assert sorted(good) == [False, False, True, True]
-    shard["reference_energy"] = shard["energy"] + np.where(good, 1e-3, 1e3)
+    shard.columns["reference_energy"] = shard["energy"] + np.where(good, 1e-3, 1e3)
     real = shards.read_whole(path)
     monkeypatch.setattr(shards, "read_whole", lambda path: (real[0], shard, real[2]))
     assert main(["info", str(out)]) == 0
@@ -93,21 +98,21 @@ def raising(error):
 
 
 def test_an_audit_that_fails_is_named_and_changes_no_number(monkeypatch):
-    not_ours = Result("not_converged", 2, energy=-1.0)
-    assert audited(conformers(1), [not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
-    ours = Result("converged", 2, energy=-1.0)
+    not_ours = computed("not_converged")
+    assert audited([not_ours], LEVEL, 1.0, seed=0) == (not_ours,)
+    ours = computed()
     monkeypatch.setattr(inline_audit, "recompute", raising(np.linalg.LinAlgError("singular")))
-    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit raised LinAlgError",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit raised LinAlgError",)))
     monkeypatch.setattr(inline_audit, "recompute", raising(ValueError("infs or NaNs")))
-    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit raised ValueError",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit raised ValueError",)))
     monkeypatch.setattr(inline_audit, "recompute", lambda *_, **__: Reference((), 0.0))
-    (found,) = audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
-    assert repr(found) == repr(replace(ours, troubles=("the audit did not converge",)))
+    (audit,) = audited([ours], LEVEL, 1.0, seed=0)
+    assert repr(audit) == repr(replace(ours, troubles=("the audit did not converge",)))
     monkeypatch.setattr(inline_audit, "recompute", raising(UserError("no such basis")))
     with pytest.raises(UserError, match="no such basis"):
-        audited(conformers(1), [ours], LEVEL, 1.0, seed=0)
+        audited([ours], LEVEL, 1.0, seed=0)
 
 
 @pytest.mark.parametrize("error", [TypeError("no such argument"), ImportError("no dftd3")], ids=str)

@@ -2,6 +2,7 @@
 
 import math
 
+import fake_runs
 import numpy as np
 import pytest
 from pyscf import dft, gto, scf
@@ -11,7 +12,6 @@ from qm1b.errors import UserError
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.reference.functional_ids import check_functional
 from qm1b.reference.recompute import recompute, recompute_many
-from qm1b.rows.schema import Conformer
 from qm1b.settings import PRESETS
 
 
@@ -19,7 +19,7 @@ def conformer(text, charge=0):
     """Atoms in Bohr: "O 0 0 0.22; H ..."."""
     mole = gto.M(atom=text, unit="Bohr", charge=charge, basis="sto-3g", verbose=0)
     numbers = mole.atom_charges().astype(np.uint8)
-    return Conformer(1, "", 0, 1, charge, numbers, mole.atom_coords())
+    return fake_runs.conformer(1, numbers, mole.atom_coords(), smiles="", charge=charge)
 
 
 WATER = conformer("O 0 0 0.22; H 0 1.43 -0.89; H 0 -1.43 -0.89")
@@ -28,21 +28,21 @@ HYDRONIUM = conformer("O 0 0 0.1; H 1.8 0 0; H -0.9 1.6 0; H -0.9 -1.6 0", charg
 
 def test_it_is_the_ground_state_at_the_level_asked_for():
     level = Settings(basis="6-31g*", xc="b3lyp", grid_level=1, precision="float32", cart=True)
-    found = recompute(HYDRONIUM, level)
+    reference = recompute(HYDRONIUM, level)
     atoms = list(zip(HYDRONIUM.numbers.tolist(), HYDRONIUM.positions, strict=True))
     mole = gto.M(atom=atoms, unit="B", basis="6-31g*", charge=1, cart=True, verbose=0)
     field = dft.RKS(mole, xc="b3lyp").set(conv_tol=1e-12)
     field.grids.level = 1
     field.kernel()
     n = mole.nelectron // 2
-    assert found.converged
-    assert found.energy == pytest.approx(field.e_tot, abs=1e-9)
-    assert found.homo == pytest.approx(field.mo_energy[n - 1], abs=1e-6)
-    assert found.lumo == pytest.approx(field.mo_energy[n], abs=1e-6)
+    assert reference.converged
+    assert reference.energy == pytest.approx(field.e_tot, abs=1e-9)
+    assert reference.homo == pytest.approx(field.mo_energy[n - 1], abs=1e-6)
+    assert reference.lumo == pytest.approx(field.mo_energy[n], abs=1e-6)
     density = field.make_rdm1()
     electronic = -np.einsum("xij,ji->x", mole.intor("int1e_r"), density)
     nuclear = np.einsum("a,ax->x", mole.atom_charges(), mole.atom_coords())
-    np.testing.assert_allclose(found.dipole, electronic + nuclear, atol=1e-6)
+    np.testing.assert_allclose(reference.dipole, electronic + nuclear, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -55,19 +55,19 @@ def test_cartesian_d_with_spherical_f_functions():
     level = Settings(
         basis="6-31g(2df,p)", xc="b3lyp", grid_level=3, precision="float64", cart="6d7f"
     )
-    found = recompute(water, level, thorough=True)
-    assert found.converged
-    assert found.energy == pytest.approx(-76.426077, abs=5e-6)
-    assert found.homo == pytest.approx(-0.2928, abs=1e-4)
-    assert found.lumo == pytest.approx(0.0687, abs=1e-4)
-    assert np.linalg.norm(found.dipole) * 2.541746 == pytest.approx(1.8511, abs=2e-3)
-    np.testing.assert_allclose(found.mulliken_charges, [-0.589706, 0.294853, 0.294853], atol=2e-4)
+    exact = recompute(water, level, thorough=True)
+    assert exact.converged
+    assert exact.energy == pytest.approx(-76.426077, abs=5e-6)
+    assert exact.homo == pytest.approx(-0.2928, abs=1e-4)
+    assert exact.lumo == pytest.approx(0.0687, abs=1e-4)
+    assert np.linalg.norm(exact.dipole) * 2.541746 == pytest.approx(1.8511, abs=2e-3)
+    np.testing.assert_allclose(exact.mulliken_charges, [-0.589706, 0.294853, 0.294853], atol=2e-4)
 
 
 def test_no_empty_orbital_no_lumo():
-    found = recompute(conformer("He 0 0 0"), PRESETS["qm1b"])
-    assert math.isnan(found.lumo)
-    assert found.homo < 0
+    reference = recompute(conformer("He 0 0 0"), PRESETS["qm1b"])
+    assert math.isnan(reference.lumo)
+    assert reference.homo < 0
     for alone in (conformer("He 0 0 0"), conformer("F 0 0 0", charge=-1)):
         thorough = recompute(alone, PRESETS["qm1b"], thorough=True)
         assert thorough.converged
@@ -76,10 +76,10 @@ def test_no_empty_orbital_no_lumo():
 
 def test_what_pyscf_cannot_do_is_an_answer_too():
     level = Settings(basis="no-such-basis", xc="hf", grid_level=0, precision="float32")
-    ((_, found),) = recompute_many([WATER], level, workers=1)
-    assert not found.converged
-    assert math.isnan(found.energy)
-    assert "no-such-basis" in found.problem.lower()
+    ((_, reference),) = recompute_many([WATER], level, workers=1)
+    assert not reference.converged
+    assert math.isnan(reference.energy)
+    assert "no-such-basis" in reference.problem.lower()
 
 
 def test_a_thorough_one_leaves_an_unstable_solution():
@@ -96,10 +96,10 @@ def test_a_thorough_one_leaves_an_unstable_solution():
 
 def test_processes_give_the_same_bits():
     conformers = [WATER, HYDRONIUM, WATER]
-    found = dict(recompute_many(conformers, PRESETS["qm1b"], workers=2))
-    assert sorted(found) == [0, 1, 2]
-    assert found[0].energy == found[2].energy
-    assert found[1].energy == pytest.approx(recompute(HYDRONIUM, PRESETS["qm1b"]).energy, abs=1e-9)
+    rows = dict(recompute_many(conformers, PRESETS["qm1b"], workers=2))
+    assert sorted(rows) == [0, 1, 2]
+    assert rows[0].energy == rows[2].energy
+    assert rows[1].energy == pytest.approx(recompute(HYDRONIUM, PRESETS["qm1b"]).energy, abs=1e-9)
     assert dict(recompute_many([], PRESETS["qm1b"])) == {}
 
 

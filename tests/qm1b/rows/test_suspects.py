@@ -4,28 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fake_runs import conformer, row
 
-from qm1b.rows.schema import Conformer, Result, Row
 from qm1b.rows.suspects import ASYMMETRIC, NO_GAP, OUTLIER, flagged, outliers
 
 
 def rows(line, energies, status="converged"):
-    none = np.zeros(0, np.uint8), np.zeros((0, 3))
     return [
-        Row(Conformer(line, "C", i, 1, 0, *none), Result(status, 1, energy=e))
+        row(conformer(line, (), smiles="C", conformer=i), status, energy=e)
         for i, e in enumerate(energies)
     ]
 
 
-def suspects(found):
-    return [i for i, row in enumerate(found) if row.result.suspect]
+def suspects(flagged_rows):
+    return [i for i, one in enumerate(flagged_rows) if one.suspect]
 
 
 @pytest.mark.parametrize("odd", [-39.8, -40.2])
 def test_one_in_another_state_stands_out(odd):
-    found = flagged(rows(1, [-40.0, -40.01, -39.99, -40.005, odd]))
-    assert suspects(found) == [4]
-    assert found[4].result.suspect == OUTLIER
+    conformers = flagged(rows(1, [-40.0, -40.01, -39.99, -40.005, odd]))
+    assert suspects(conformers) == [4]
+    assert conformers[4].suspect == OUTLIER
 
 
 def test_molecules_are_judged_apart():
@@ -43,9 +42,9 @@ def test_frames_of_one_molecule_stand_on_many_lines():
     """Entries with a SMILES, and frames without one, which the seed tells apart."""
 
     def frames(energies, seed=1, charge=0, smiles=""):
-        found = [row for n, e in enumerate(energies) for row in rows(n + 1, [e])]
+        each = [row for n, e in enumerate(energies) for row in rows(n + 1, [e])]
         who = {"seed": seed, "charge": charge, "smiles": smiles}
-        return [replace(row, conformer=replace(row.conformer, **who)) for row in found]
+        return [replace(row, conformer=replace(row.conformer, **who)) for row in each]
 
     energies = [-40.0, -40.01, -39.99, -40.005, -39.8]
     assert suspects(flagged(frames(energies))) == [4]
@@ -62,8 +61,8 @@ def test_a_little_is_not_far():
 
 
 def test_what_did_not_converge_has_its_status():
-    found = flagged(rows(1, [-40.0] * 5) + rows(1, [-39.0], "not_converged"))
-    assert suspects(found) == []
+    conformers = flagged(rows(1, [-40.0] * 5) + rows(1, [-39.0], "not_converged"))
+    assert suspects(conformers) == []
 
 
 def test_distances_in_ev():
@@ -78,9 +77,11 @@ F2 = np.array([9, 9], np.uint8), np.array([[0.3, 0.1, 0.0], [2.3, 1.1, 4.0]])
 def states(energies, dipoles, charge=0, **result):
     """Rows of F2."""
     return [
-        Row(
-            Conformer(1, "FF", i, 1, charge, *F2),
-            Result("converged", 10, energy=e, dipole=tuple(d), **result),
+        row(
+            conformer(1, *F2, smiles="FF", conformer=i, charge=charge),
+            energy=e,
+            dipole=tuple(d),
+            **result,
         )
         for i, (e, d) in enumerate(zip(energies, dipoles, strict=True))
     ]
@@ -91,8 +92,8 @@ def test_right_rows_are_not_suspect_where_most_are_wrong():
     ionic = 7 * (F2[1][1] - F2[1][0]) / np.linalg.norm(F2[1][1] - F2[1][0])
     energies = [-195.7, -196.5, -195.71, -195.72, -196.49, -195.69, -196.48]
     wrong = [e > -196 for e in energies]
-    found = flagged(states(energies, [ionic * w for w in wrong]))
-    assert [row.result.suspect for row in found] == [ASYMMETRIC * w for w in wrong]
+    conformers = flagged(states(energies, [ionic * w for w in wrong]))
+    assert [one.suspect for one in conformers] == [ASYMMETRIC * w for w in wrong]
 
 
 def test_an_ion_s_dipole_is_taken_about_its_centre():
@@ -102,6 +103,6 @@ def test_an_ion_s_dipole_is_taken_about_its_centre():
 
 
 def test_no_gap():
-    (found,) = flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=-0.1999))
-    assert found.result.suspect == NO_GAP
+    (one,) = flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=-0.1999))
+    assert one.suspect == NO_GAP
     assert suspects(flagged(states([-196.0], [np.zeros(3)], homo=-0.2, lumo=0.1))) == []

@@ -1,18 +1,15 @@
 """A unit of which some lines were computed again."""
 
-from dataclasses import replace
-
+import fake_runs
 from fake_runs import conformer
 
-from qm1b.rows.schema import Drop, Result, Row
+from qm1b.rows.schema import Drop
 from qm1b.rows.unit import Unit
 
 
 def row(line, number, energy=-1.0, suspect=""):
-    return Row(
-        replace(conformer(line), conformer=number),
-        Result("converged", 1, energy=energy, converged=True, suspect=suspect),
-    )
+    who = conformer(line, conformer=number)
+    return fake_runs.row(who, energy=energy, converged=True, suspect=suspect)
 
 
 def numbers(unit):
@@ -21,22 +18,22 @@ def numbers(unit):
 
 def test_another_try_takes_the_place_of_the_first_unless_it_gave_less():
     short = Drop(1, "C", "embed_timeout", "1 of 2 conformers")
-    there = Unit(0, rows=[row(1, 0), row(2, 0), row(3, 0)], drops=[short, Drop(4, "", "empty")])
-    found = there.renewed(Unit(0, rows=[row(1, 1), row(1, 0)]))
-    assert numbers(found) == [(1, 0), (1, 1), (2, 0), (3, 0)]
-    assert [drop.line for drop in found.drops] == [4]
-    found = there.renewed(Unit(0, drops=[Drop(1, "C", "embed_crash")]))
-    assert numbers(found) == numbers(there)
-    assert found.drops == there.drops
+    first = Unit(0, rows=[row(1, 0), row(2, 0), row(3, 0)], drops=[short, Drop(4, "", "empty")])
+    both = first.renewed(Unit(0, rows=[row(1, 1), row(1, 0)]))
+    assert numbers(both) == [(1, 0), (1, 1), (2, 0), (3, 0)]
+    assert [drop.line for drop in both.drops] == [4]
+    both = first.renewed(Unit(0, drops=[Drop(1, "C", "embed_crash")]))
+    assert numbers(both) == numbers(first)
+    assert both.drops == first.drops
 
 
 def test_a_drop_that_was_found_again_has_the_new_words():
-    there = Unit(0, drops=[Drop(1, "C", "embed_timeout", "old"), Drop(2, "", "empty")])
-    found = there.renewed(Unit(0, drops=[Drop(1, "C", "embed_crash", "new")]))
-    assert [(d.line, d.detail) for d in found.drops] == [(1, "new"), (2, "")]
+    first = Unit(0, drops=[Drop(1, "C", "embed_timeout", "old"), Drop(2, "", "empty")])
+    both = first.renewed(Unit(0, drops=[Drop(1, "C", "embed_crash", "new")]))
+    assert [(d.line, d.detail) for d in both.drops] == [(1, "new"), (2, "")]
 
 
 def test_what_looks_wrong_is_looked_for_again_in_the_whole():
-    there = Unit(0, rows=[row(n, 0) for n in (1, 2)] + [row(3, 0, suspect="energy_outlier")])
-    found = there.renewed(Unit(0, rows=[row(4, 0, energy=-2.0)]))
-    assert [r.result.suspect for r in found.rows] == ["", "", "", "energy_outlier"]
+    first = Unit(0, rows=[row(n, 0) for n in (1, 2)] + [row(3, 0, suspect="energy_outlier")])
+    both = first.renewed(Unit(0, rows=[row(4, 0, energy=-2.0)]))
+    assert [r.suspect for r in both.rows] == ["", "", "", "energy_outlier"]

@@ -149,22 +149,21 @@ def test_a_run_of_schema_version_5_is_read_and_resumed(finished, tmp_path):
 
 
 def test_references_have_the_same_correction():
-    who = replace(conformer(1), numbers=np.array([8, 1, 1], np.uint8), positions=WATER)
+    who = conformer(1, [8, 1, 1], WATER)
     added = correction(LEVEL.dispersion, who.numbers, who.positions)
     plain = recompute(who, replace(LEVEL, xc="hf"), forces=True)
-    found = recompute(who, LEVEL, forces=True)
+    corrected = recompute(who, LEVEL, forces=True)
     assert type(mean_field(who, LEVEL)).__name__ == "RHF"
-    assert found.energy - plain.energy == pytest.approx(added.energy, abs=1e-12)
-    np.testing.assert_allclose(np.subtract(found.forces, plain.forces), added.forces, atol=1e-9)
+    assert corrected.energy - plain.energy == pytest.approx(added.energy, abs=1e-12)
+    np.testing.assert_allclose(np.subtract(corrected.forces, plain.forces), added.forces, atol=1e-9)
     assert added.energy < -1e-4
 
 
 @pytest.mark.slow
 def test_rows_of_the_engine_are_those_of_the_reference():
     engine_at = at_precisions(DEFAULT, LEVEL)
-    molecule = Molecule([8, 1, 1], WATER)
-    (row,) = run_of(engine_at(None).shape(molecule), engine_at, forces=True)([molecule], None)
-    who = replace(conformer(1), numbers=np.array([8, 1, 1], np.uint8), positions=WATER)
+    shape, who = engine_at(None).shape(Molecule([8, 1, 1], WATER)), conformer(1, [8, 1, 1], WATER)
+    (row,) = run_of(shape, engine_at, forces=True)([who], None)
     expected = recompute(who, LEVEL, forces=True)
     assert row.status == "converged"
     assert row.dispersion == correction(LEVEL.dispersion, who.numbers, who.positions).energy
@@ -175,9 +174,9 @@ def test_rows_of_the_engine_are_those_of_the_reference():
 def test_a_dataset_of_other_parameters_is_not_verified():
     here = functional("b3lyp-d3bj").definition
     check_functional("b3lyp-d3bj", here)
-    for said in (here.replace("1.9889", "1.9"), functional("b3lyp").definition):
+    for definition in (here.replace("1.9889", "1.9"), functional("b3lyp").definition):
         with pytest.raises(UserError, match="the dispersion of functional b3lyp-d3bj is"):
-            check_functional("b3lyp-d3bj", said)
+            check_functional("b3lyp-d3bj", definition)
     with pytest.raises(UserError, match='the dispersion of functional b3lyp is "none" here'):
         check_functional("b3lyp", here)
 

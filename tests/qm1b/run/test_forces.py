@@ -1,7 +1,6 @@
 """`--forces`: a column like the others, from the engine to every file and command."""
 
 import json
-from dataclasses import replace
 
 import ase
 import ase.io
@@ -101,8 +100,8 @@ def test_every_command_knows_them(with_forces, tmp_path, capsys):
         for row in load(with_forces)
         if row["status"] == "converged"
     )
-    found = json.loads(capsys.readouterr().out)["distributions"]["max_force_ev_angstrom"]
-    assert found["max"] == pytest.approx(largest * EV_PER_ANGSTROM)
+    largest_force = json.loads(capsys.readouterr().out)["distributions"]["max_force_ev_angstrom"]
+    assert largest_force["max"] == pytest.approx(largest * EV_PER_ANGSTROM)
     text = write_card(with_forces, tmp_path / "card", Statements("d"))[0].read_text()
     assert "| `forces` | hartree/bohr |" in text
     assert "`max_force_ev_angstrom`" in text
@@ -118,13 +117,13 @@ def test_exports_have_ev_per_angstrom_and_lose_nothing(with_forces, tmp_path, na
         column = pq.read_table(tmp_path / name)["forces"]
         units = pq.read_schema(tmp_path / name).field("forces").metadata[b"unit"]
         assert units == b"eV/angstrom"
-        found = np.reshape(column[2].as_py(), (-1, 3))
+        forces = np.reshape(column[2].as_py(), (-1, 3))
     else:
         frames = ase.io.read(tmp_path / name, ":")
         frame = [atoms for atoms in frames if atoms.info["config_type"] == "Default"][2]
         assert isinstance(frame, ase.Atoms)
-        found = frame.get_forces()
-    np.testing.assert_allclose(found, good[2]["forces"] * EV_PER_ANGSTROM, rtol=1e-6)
+        forces = frame.get_forces()
+    np.testing.assert_allclose(forces, good[2]["forces"] * EV_PER_ANGSTROM, rtol=1e-6)
     export(with_forces, tmp_path / name, everything=True)
     import_file(tmp_path / name, tmp_path / "back")
     assert same.differences(with_forces, tmp_path / "back") == []
@@ -144,10 +143,8 @@ def test_suspect_rows_have_those_of_the_state_that_is_kept(tmp_path):
     assert np.isfinite(rows["forces"]).all()
 
 
-def references(molecule, level):
+def references(who, level):
     """PySCF's forces [A, 3] in Hartree/Bohr."""
-    numbers = molecule.numbers.astype(np.uint8)
-    who = replace(conformer(1), numbers=numbers, positions=molecule.positions)
     field = mean_field(who, level)
     field.conv_tol, field.conv_tol_grad = 1e-12, 1e-8
     field.kernel()
@@ -170,9 +167,9 @@ def test_forces_of_every_attempt_are_those_of_pyscf(rung):
     assert level == PRESETS["qm1b"]
     engine_at = at_precisions(DEFAULT, level)
     geometry = np.array([[0.1, 0.0, 0.2], [0.3, 1.2, -0.5]])
-    molecules = [Molecule([1, 1], s * geometry) for s in (1.0, 1.1)]
-    run = run_of(engine_at(None).shape(molecules[0]), engine_at, forces=True)
-    for molecule, found in zip(molecules, run(molecules, rung), strict=True):
-        assert found.status == "converged"
-        error = np.abs(np.array(found.forces) - references(molecule, level)).max()
+    hydrogens = [conformer(1, [1, 1], s * geometry) for s in (1.0, 1.1)]
+    run = run_of(engine_at(None).shape(Molecule([1, 1], geometry)), engine_at, forces=True)
+    for row in run(hydrogens, rung):
+        assert row.status == "converged"
+        error = np.abs(np.array(row.forces) - references(row.conformer, level)).max()
         assert error < (FLOAT32 if rung is None else 1e-6)

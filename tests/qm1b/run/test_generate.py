@@ -10,7 +10,7 @@ from fake_runs import LINES, fake_run, settings
 from pyscf_ipu.base.errors import UnknownBasis
 from qm1b import inputs
 from qm1b.cli import main
-from qm1b.engine.messages import ProgramEvent
+from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process.display import Display
@@ -114,7 +114,7 @@ def test_the_time_left_counts_programs(monkeypatch):
     stats._tick()
     now, stats.rows = 14.0, 100  # 4 s of these 14 went into the program that is ready ...
     now = 10.0
-    stats.program_ready(ProgramEvent(0, "a", 8.0))
+    stats.program_ready(ProgramEvent("a", 8.0))
     now = 14.0
     stats._tick()
     assert stats.seconds_left == pytest.approx(90)
@@ -134,7 +134,7 @@ def test_a_program_that_takes_minutes_does_not_end_the_run_in_a_moment(monkeypat
         stats.rows += 1 if now <= 300 else 2
         stats.compiling = [("a", now)] if now < 300 else []
         if now == 300:
-            stats.program_ready(ProgramEvent(1, "a", 300.0))
+            stats.program_ready(ProgramEvent("a", 300.0, worker=1))
         stats._tick()
         if now > 2:  # two rows a second, as soon as both compute
             assert 0.9 < stats.seconds_left / ((10_000 - stats.rows) / 2) < 1.6
@@ -170,9 +170,9 @@ def test_an_input_that_changes_under_way_ends_the_run(tmp_path, monkeypatch, tex
     real = inputs.summarise
 
     def summarise(path, settings):
-        found = real(path, settings)
+        summary = real(path, settings)
         path.write_text(text)
-        return found
+        return summary
 
     before = "C\nCC\nCCC\nCCCC\nCCCCC\n"
     with monkeypatch.context() as patch:
@@ -197,14 +197,14 @@ def test_a_charge_that_the_basis_cannot_hold_is_not_hidden_by_its_neighbour(tmp_
 
 
 def test_batch_and_memory_are_printed_for_every_program(tmp_path):
-    said = []
+    texts = []
 
     class Listening(Display):
         def say(self, text):
-            said.append(text)
+            texts.append(text)
 
     (tmp_path / "a.smi").write_text("C\n")
     run = Run(tmp_path / "a.smi", tmp_path / "out", settings(), 1, "fake_engine:Solver")
     generate(run, Listening())
-    ready = [text for text in said if " compiled " in text]
+    ready = [text for text in texts if " compiled " in text]
     assert ready == ["worker 0 compiled 16 AOs in 0.0 s: batch of 4, about 0 MiB"]

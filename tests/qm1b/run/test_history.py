@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fake_runs import MANY, fake_run
+from fake_runs import MANY, conformer, fake_run
 from optional_columns import (
     check_merged,
     check_repaired,
@@ -61,7 +61,8 @@ def test_rows_have_as_many_entries_as_cycles_and_failed_ones_none(with_cycles):
 
 
 def test_without_the_option_there_is_no_column(whole, with_cycles):
-    assert not [name for name in shards.read_shard(shards.shards(whole)[0]) if "cycle_" in name]
+    columns = shards.read_shard(shards.shards(whole)[0]).columns
+    assert not [name for name in columns if "cycle_" in name]
     attributes = shards.read_attributes(shards.shards(with_cycles)[0])
     assert (attributes["history"], attributes["schema_version"]) == (True, VERSION)
 
@@ -86,8 +87,8 @@ def test_every_command_knows_them(whole, with_cycles, tmp_path, capsys):
     assert "last step [eV]" in shown
     assert "-2.4e-06" in shown  # from 1e-7 to 1e-8 Hartree above the end
     assert main(["stats", str(with_cycles), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["distributions"]["cycles_to_1_mev"]
-    assert (found["min"], found["max"]) == (6, 6)  # 1e-5 Hartree is 0.3 meV
+    cycles = json.loads(capsys.readouterr().out)["distributions"]["cycles_to_1_mev"]
+    assert (cycles["min"], cycles["max"]) == (6, 6)  # 1e-5 Hartree is 0.3 meV
     card = write_card(with_cycles, tmp_path / "card", Statements("d"))[0].read_text()
     assert "| `cycle_energy` | hartree |" in card
     assert "up to four starts; energy, commutator and gap of each are kept |" in card
@@ -118,7 +119,7 @@ def test_an_export_without_cycles_has_no_column(whole, tmp_path):
 
 
 def test_verify_notices_records_that_do_not_fit(with_cycles):
-    batch = Batch(shards.read_shard(shards.shards(with_cycles)[0]))
+    batch = shards.read_shard(shards.shards(with_cycles)[0])
     check = ROW_CHECKS["cycles_inconsistent"]
     assert batch["cycle_offset"][-1] > 0
     assert not check(batch).any()
@@ -130,7 +131,7 @@ def test_verify_notices_records_that_do_not_fit(with_cycles):
 
 def test_verify_knows_that_another_start_may_count(with_cycles):
     """The record has the cycles of all starts; `energy_std` is that of the first one here."""
-    batch = Batch(shards.read_shard(shards.shards(with_cycles)[0]))
+    batch = shards.read_shard(shards.shards(with_cycles)[0])
     energies, offsets, more = batch["cycle_energy"], batch["cycle_offset"], [-1.0, -3.0, 2.0]
     rows = np.split(energies, offsets[1:-1])
     longer = {
@@ -143,7 +144,7 @@ def test_verify_knows_that_another_start_may_count(with_cycles):
 
 def test_a_row_that_was_looked_at_for_stability_has_none(tmp_path):
     out, _ = fake_run(tmp_path, "C\nCB(C)C\n", stability="suspect", level=LEVEL)
-    batch = Batch(shards.read_shard(shards.shards(out)[0]))
+    batch = shards.read_shard(shards.shards(out)[0])
     lengths = np.diff(batch["cycle_offset"])
     assert sorted(zip(batch["stable"], lengths, strict=True)) == [(-1, 9), (-1, 9), (1, 0), (1, 0)]
     assert not ROW_CHECKS["cycles_inconsistent"](batch).any()
@@ -168,10 +169,11 @@ def test_the_cycles_are_those_of_rks_and_the_last_rung_has_none():
     engine_at = at_precisions(DEFAULT, level)
     hydrogen = Molecule([1, 1], [[0.1, 0.0, 0.2], [0.3, 1.2, -0.6]])
     run = run_of(engine_at(None).shape(hydrogen), engine_at)
-    found = run([hydrogen], None)[0]
+    who = conformer(1, hydrogen.numbers, hydrogen.positions)
+    first = run([who], None)[0]
     theirs = pi.rks(hydrogen, solver=pi.Solver(level)).history
-    assert len(found.cycle_energy) == found.cycles
-    np.testing.assert_array_equal(found.cycle_energy, theirs["energy"])
-    np.testing.assert_array_equal(found.cycle_gap, theirs["gap"])
-    assert np.std(found.cycle_energy[-5:]) == pytest.approx(found.energy_std, abs=1e-12)
-    assert run([hydrogen], LADDER[-1])[0].cycle_energy == ()
+    assert len(first.cycle_energy) == first.cycles
+    np.testing.assert_array_equal(first.cycle_energy, theirs["energy"])
+    np.testing.assert_array_equal(first.cycle_gap, theirs["gap"])
+    assert np.std(first.cycle_energy[-5:]) == pytest.approx(first.energy_std, abs=1e-12)
+    assert run([who], LADDER[-1])[0].cycle_energy == ()

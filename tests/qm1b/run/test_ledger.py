@@ -1,11 +1,9 @@
 """The ledger: units close when all their lines are finished, and only then."""
 
-from fake_runs import conformer
+from fake_runs import conformer, row
 
-from qm1b.rows.schema import Drop, Result, Row
+from qm1b.rows.schema import Drop
 from qm1b.run.ledger import Ledger
-
-RESULT = Result("converged", 1)
 
 
 def test_a_unit_closes_with_its_last_line():
@@ -15,7 +13,7 @@ def test_a_unit_closes_with_its_last_line():
     ledger.opened(3)
     assert list(ledger.closed(at_end=False)) == []
     ledger.embedded(1, 1, Drop(1, "C", "fewer_conformers"))
-    ledger.computed(Row(conformer(1), RESULT))
+    ledger.computed(row(conformer(1)))
     (unit,) = ledger.closed(at_end=False)
     assert (unit.index, len(unit.rows), [d.line for d in unit.drops]) == (0, 1, [1, 2])
     ledger.embedded(3, 0, Drop(3, "CC", "embed_failed"))

@@ -3,7 +3,7 @@
 from unittest.mock import patch
 
 import pytest
-from fake_runs import conformer, fake_run, settings
+from fake_runs import conformer, fake_run, row, settings
 from rdkit import rdBase
 from threads import Threads
 
@@ -11,7 +11,6 @@ from qm1b.conformers import embed_pool
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process import worker
-from qm1b.rows.schema import Result, Row
 from qm1b.rows.unit import Unit
 from qm1b.run.progress import Stats
 from qm1b.screening.screen import Candidate
@@ -35,9 +34,9 @@ def test_a_setting_ends_the_run_with_its_sentence(step, tmp_path, monkeypatch):
 
 def test_a_bug_is_no_drop(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_OUTAGE", "shape bug")
-    with pytest.raises(ValueError, match="SWITCH") as found:
+    with pytest.raises(ValueError, match="SWITCH") as error:
         fake_run(tmp_path, "C\n", 1, ENGINE, conformers=1)
-    assert not isinstance(found.value, UserError)
+    assert not isinstance(error.value, UserError)
     assert not shards.shards(tmp_path / "out-1")
 
 
@@ -78,7 +77,7 @@ def test_a_smiles_that_rdkit_cannot_read_again_is_an_error_of_rdkit():
 
 def test_units_of_a_cluster_count_their_troubles():
     stats = Stats(n_lines=2, conformers=1)
-    rows = [Row(conformer(line), Result("converged", 1, troubles=("x",))) for line in (1, 2)]
+    rows = [row(conformer(line), troubles=("x",)) for line in (1, 2)]
     stats.add_unit(Unit(0, rows=rows), 2)
     assert stats.troubles == {"x": 2}
     stats.uncount_row(rows[0])

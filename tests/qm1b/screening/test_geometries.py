@@ -56,9 +56,9 @@ def block(smiles, hydrogens=True, edit=lambda graph: None, fields=""):
 
 
 def test_an_xyz_frame_is_a_conformer_as_it_stands(tmp_path):
-    (found,) = xyz(tmp_path, ("water, 0 K", WATER.replace("O", "8").replace("H", "h")))
-    assert (found.smiles, found.charge, found.first) == ("", 0, 0)
-    result = embed(found, recipe(1, seed=3))
+    (water,) = xyz(tmp_path, ("water, 0 K", WATER.replace("O", "8").replace("H", "h")))
+    assert (water.smiles, water.charge, water.first) == ("", 0, 0)
+    result = embed(water, recipe(1, seed=3))
     (conformer,) = result.conformers
     assert conformer.embedding == "given"
     assert conformer.numbers.tolist() == [8, 1, 1]
@@ -71,10 +71,10 @@ def test_extended_xyz_says_smiles_charge_and_columns(tmp_path):
     comment = 'Properties=id:I:1:pos:R:3:species:S:1 smiles="[NH4+]" charge=1 pbc="F F F"'
     rows = [line.split() for line in AMMONIUM.splitlines()]
     atoms = "".join(f"{i} {x} {y} {z} {s}\n" for i, (s, x, y, z) in enumerate(rows[::-1]))
-    (found,) = xyz(tmp_path, (comment, atoms))
-    assert (found.smiles, found.charge) == ("[NH4+]", 1)
-    assert found.geometry.numbers.tolist() == [7, 1, 1, 1, 1]
-    np.testing.assert_array_equal(found.geometry.positions[0], 0.0)
+    (ammonium,) = xyz(tmp_path, (comment, atoms))
+    assert (ammonium.smiles, ammonium.charge) == ("[NH4+]", 1)
+    assert ammonium.geometry.numbers.tolist() == [7, 1, 1, 1, 1]
+    np.testing.assert_array_equal(ammonium.geometry.positions[0], 0.0)
 
 
 def test_our_own_extended_xyz_is_an_input(finished, tmp_path):
@@ -117,9 +117,9 @@ def test_frames_of_one_molecule_are_its_conformers(tmp_path):
     assert third.reason == "duplicate"
     # Without SMILES the bonds tell molecules apart: HOOH and water are not one.
     peroxide = "O 0 .7 0\nO 0 -.7 0\nH .8 .9 .4\nH -.8 -.9 .4\n"
-    found = xyz(tmp_path, ("", WATER), ("", peroxide), ("", moved))
-    assert [each.first for each in found] == [0, 0, 1]
-    assert found[0].identity == found[2].identity != found[1].identity
+    candidates = xyz(tmp_path, ("", WATER), ("", peroxide), ("", moved))
+    assert [each.first for each in candidates] == [0, 0, 1]
+    assert candidates[0].identity == candidates[2].identity != candidates[1].identity
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_frames_of_one_molecule_are_its_conformers(tmp_path):
     ],
 )
 def test_frames_that_are_left_out(tmp_path, comment, atoms, reason):
-    (found,) = xyz(tmp_path, (comment, atoms))
-    assert isinstance(found, Drop)
-    assert found.reason == reason
-    assert found.smiles == comment.removesuffix(" charge=2").partition("smiles=")[2]
+    (drop,) = xyz(tmp_path, (comment, atoms))
+    assert isinstance(drop, Drop)
+    assert drop.reason == reason
+    assert drop.smiles == comment.removesuffix(" charge=2").partition("smiles=")[2]
     assert reason in DROP_REASONS
 
 
@@ -173,21 +173,21 @@ def test_a_wrong_unit_is_told_once(tmp_path):
     path.write_text("".join(f"3\n\n{atoms}" for atoms in (WATER, *bohr)))
     display = Said()
     generate(Run(path, tmp_path / "out", settings(conformers=1), 1, "fake_engine:Solver"), display)
-    (told,) = [text for text in display.said if "Warning" in text]
-    assert "2 geometries (the first is record 2): the nearest neighbour" in told
-    assert "in Bohr, and were read as Angstrom" in told
-    assert str(path) in told
+    (warning,) = [text for text in display.said if "Warning" in text]
+    assert "2 geometries (the first is record 2): the nearest neighbour" in warning
+    assert "in Bohr, and were read as Angstrom" in warning
+    assert str(path) in warning
 
 
 def test_sdf_entries_bring_geometry_charge_and_graph(tmp_path):
     acetate = block("CC(=O)[O-]", fields=">  <charge>\n-1\n\n>  <name>\nacetate\n\n")
     chiral = block("C[C@H](F)O")
-    found = sdf(tmp_path, acetate, chiral, block("C[C@@H](F)O"), acetate)
+    candidates = sdf(tmp_path, acetate, chiral, block("C[C@@H](F)O"), acetate)
     given = ["CC(=O)[O-]", "C[C@H](F)O", "C[C@@H](F)O", "CC(=O)[O-]"]
-    assert [each.smiles for each in found] == [*map(Chem.CanonSmiles, given)]
-    assert found[0].charge == -1
-    assert found[3].reason == "duplicate"
-    angstrom = found[1].geometry.positions * BOHR_TO_ANGSTROM
+    assert [each.smiles for each in candidates] == [*map(Chem.CanonSmiles, given)]
+    assert candidates[0].charge == -1
+    assert candidates[3].reason == "duplicate"
+    angstrom = candidates[1].geometry.positions * BOHR_TO_ANGSTROM
     written = [line.split()[:3] for line in chiral.splitlines()[4:13]]
     np.testing.assert_allclose(angstrom, np.array(written, dtype=float), atol=1e-5)
 
@@ -216,15 +216,15 @@ def flat(graph):
     ],
 )
 def test_entries_that_are_left_out(tmp_path, content, reason):
-    (found,) = sdf(tmp_path, content() if callable(content) else content)
-    assert isinstance(found, Drop)
-    assert found.reason == reason
+    (drop,) = sdf(tmp_path, content() if callable(content) else content)
+    assert isinstance(drop, Drop)
+    assert drop.reason == reason
     assert reason in DROP_REASONS
 
 
 def test_an_entry_that_is_left_out_still_has_its_smiles(tmp_path):
-    found = sdf(tmp_path, block("[CH3]"), block("O.O"), block("CI"), "nothing\n")
-    assert [drop.smiles for drop in found] == ["[CH3]", "O.O", "CI", ""]
+    drops = sdf(tmp_path, block("[CH3]"), block("O.O"), block("CI"), "nothing\n")
+    assert [drop.smiles for drop in drops] == ["[CH3]", "O.O", "CI", ""]
 
 
 def test_copies_of_a_geometry_are_displaced_each_for_itself(tmp_path):
@@ -252,5 +252,5 @@ def test_a_run_over_frames_and_one_that_goes_on_with_it(tmp_path):
     paths[1].unlink()
     generate(run)
     for ours, theirs in zip(map(shards.read_shard, paths), before, strict=True):
-        for name in ours:
+        for name in ours.columns:
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)

@@ -90,11 +90,11 @@ def test_the_language_of_a_machine_does_not_count():
 
 
 def test_what_only_type_checkers_import_does_not_count():
-    found = sources.modules(HOMES, Path.read_text)
-    assert "pyscf_ipu.scf.cycle" in found
-    assert "pyscf_ipu.api.optimize" not in found  # the package names it for type checkers
-    assert not [n for n in found if n.startswith(("schnet", "qm1b.commands", "pyscf_ipu.ipu"))]
-    assert {"qm1b.rows.suspects", "qm1b.reference.atomisation"} < {*found}  # of the main process
+    names = sources.modules(HOMES, Path.read_text)
+    assert "pyscf_ipu.scf.cycle" in names
+    assert "pyscf_ipu.api.optimize" not in names  # the package names it for type checkers
+    assert not [n for n in names if n.startswith(("schnet", "qm1b.commands", "pyscf_ipu.ipu"))]
+    assert {"qm1b.rows.suspects", "qm1b.reference.atomisation"} < {*names}  # of the main process
 
 
 def test_the_pools_start_what_is_hashed(tmp_path):
@@ -112,7 +112,7 @@ from multiprocessing import Pipe
 from threading import Thread
 from qm1b.conformers import embed_pool
 from qm1b.engine import worker, factory
-from qm1b.engine.messages import Done, Job
+from qm1b.process.jobs import Done, Job
 from qm1b.screening.screen import Candidate
 from qm1b.settings import PRESETS, RunSettings
 from dataclasses import replace
@@ -126,17 +126,17 @@ def started(serve, *args):
 level = replace(PRESETS["qm1b"], jk="ri", xc="pbe-d3bj")
 settings = RunSettings(level, 1, forces=True, audit=1.0, stability="all")
 embedder = started(embed_pool.serve, settings)
-embedder.send(Candidate(1, "O", 0))
-conformers = embedder.recv().conformers
+embedder.send(Job((Candidate(1, "O", 0),)))
+conformers = embedder.recv().answer.conformers
 from pyscf_ipu.molecule.molecule import Molecule
 engine = factory.build(factory.DEFAULT, level)
 first = conformers[0]
 shape = engine.shape(Molecule(first.numbers, first.positions))
 computer = started(worker.serve, factory.DEFAULT, settings)
-computer.send(Job(shape, list(conformers)))
+computer.send(Job(conformers, shape))
 while not isinstance(done := computer.recv(), Done):
     print(done)
-print(done.results[0].status, done.results[0].reference_energy)
+print(done.answer[0].status, done.answer[0].reference_energy)
 print("modules", *sorted(n for n in sys.modules if n.split(".")[0] in ("pyscf_ipu", "qm1b")))
 """
 

@@ -1,23 +1,25 @@
-"""Dispatch: batches go out only as far as the memory reaches."""
+"""Batches go out only as far as the memory reaches; processes that die lose no rows."""
 
 import pytest
 from fake_engine import Fragile64, Solver
-from fake_runs import conformer, settings
+from fake_runs import conformer, fake_run, settings
 
 from qm1b.engine.buckets import Buckets
+from qm1b.engine.compute_pool import ComputePool
 from qm1b.engine.ladder import memory_of
-from qm1b.engine.messages import Job
-from qm1b.engine.pool import ComputePool
+from qm1b.errors import UserError
+from qm1b.folder import same, shards
+from qm1b.process.jobs import Job
 
 
 @pytest.fixture
 def pool(tmp_path, monkeypatch):
     """Three workers that are never started, on a machine of 100 bytes; 80 of them may be used."""
-    monkeypatch.setattr("qm1b.process.worker.Worker.start", lambda self: None)
+    monkeypatch.setattr("qm1b.process.worker.Worker.start", lambda self, _: None)
     monkeypatch.setattr(
         "qm1b.process.worker.Worker.send", lambda self, job, _: setattr(self, "job", job)
     )
-    monkeypatch.setattr("qm1b.engine.pool.available_bytes", lambda: 100)
+    monkeypatch.setattr("qm1b.engine.compute_pool.available_bytes", lambda: 100)
     need = {"small": 10, "large": 60, "huge": 900}
     engine = Solver(basis="sto-3g")
     monkeypatch.setattr(engine, "memory_bytes", need.__getitem__)
@@ -56,7 +58,7 @@ def test_alone_everything_may_run(pool):
 
 def test_what_has_killed_its_process_gets_the_machine_to_itself(pool):
     assert running(pool, "small") == ["small"]
-    pool._retries.append(Job("small", (conformer(2),), deaths=1, alone=True))
+    pool._retries.append(Job((conformer(2),), "small", lost=1, alone=True))
     assert running(pool, "large") == ["small"]  # it waits, and nothing overtakes it
     for worker in pool.workers:
         worker.job = None
@@ -70,3 +72,25 @@ def test_memory_is_that_of_the_last_rung():
     assert (solver.memory_bytes(None), need(None)) == (1, 2)
     need = memory_of(solver, "fake_engine:Fragile64", settings(retry=False))
     assert need(None) == 1
+
+
+def test_an_outage_writes_no_errors_and_the_same_command_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_OUTAGE", str(tmp_path / "mark"))
+    with pytest.raises(UserError, match=r"died of SIGKILL.*the cause is this machine"):
+        fake_run(tmp_path, "O\nC\nCC\n", factory="fake_engine:Outage")
+    out = tmp_path / "out-2"
+    assert shards.shards(out) == []
+    assert shards.read_manifest(out).status == "failed"
+    _, summary = fake_run(tmp_path, "O\nC\nCC\n")
+    assert summary.tally.statuses == {"converged": 6}
+
+
+def test_processes_that_are_killed_now_and_then_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_OUTAGE", str(tmp_path / "mark"))
+    quiet, _ = fake_run(tmp_path, "C\nCCCCC\n", conformers=1, workers=1)
+    killed, summary = fake_run(
+        tmp_path, "C\nCCCCC\n", conformers=1, factory="fake_engine:KilledOnce"
+    )
+    assert len(list(tmp_path.glob("mark-*"))) == 2
+    assert summary.tally.statuses == {"converged": 2}
+    assert same.differences(quiet, killed) == []
