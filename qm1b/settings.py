@@ -130,12 +130,12 @@ def fingerprint_of(values: Json) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def without_later(values: Json, told: Json) -> Json:
+def without_later(values: Json, stored: Json) -> Json:
     """Settings in the words of an earlier version: those that it lacked are left out.
 
     Args:
         values: as `RunSettings.to_dict` gives them.
-        told: the settings that it wrote.
+        stored: the settings that it wrote.
     """
     usual = Settings().to_dict() | {f.name: f.default for f in fields(RunSettings)}
-    return {k: v for k, v in values.items() if k in told or k not in usual or v != usual[k]}
+    return {k: v for k, v in values.items() if k in stored or k not in usual or v != usual[k]}

@@ -57,7 +57,7 @@ class Platform:
 
 
 def platform() -> Platform:
-    """That of the device in effect."""
+    """The platform of the device in effect."""
     return PLATFORMS.get(backend(), OTHER)
 
 

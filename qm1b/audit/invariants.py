@@ -66,11 +66,11 @@ class Invariants:
         self.units.add(shards.unit_of(path))
         self.statuses.update(text.split(":")[0] for text in batch["status"])
         self.drops.update(drop.reason for drop in shards.read_drops(path))
-        said = shards.read_attributes(path)
-        code = json.loads(said.get("versions", "{}")).get("sources", "not recorded")
+        attributes = shards.read_attributes(path)
+        code = json.loads(attributes.get("versions", "{}")).get("sources", "not recorded")
         self.sources[code] += len(batch)
         problems = _file_problems(path, batch)
-        if (theirs := said.get("fingerprint")) != self.fingerprint:
+        if (theirs := attributes.get("fingerprint")) != self.fingerprint:
             foreign = f"fingerprint {theirs}, the run's is {self.fingerprint}"
             problems["foreign_shard"].append(foreign)
         for name, values in problems.items():

@@ -63,8 +63,8 @@ class DropDigest:
     def add(self, drops: Iterable[Drop]) -> None:
         """Count the next lines; fields that earlier versions lack count where they say anything."""
         for drop in drops:
-            told = ((getattr(drop, f.name), f.earlier) for f in DROP_FIELDS)
-            values = [value for value, earlier in told if value != earlier]
+            pairs = ((getattr(drop, f.name), f.earlier) for f in DROP_FIELDS)
+            values = [value for value, earlier in pairs if value != earlier]
             self._digest.update(f"{json.dumps(values)}\n".encode())
 
     def hexdigest(self) -> str:

@@ -72,10 +72,10 @@ def export(folder: Path, out: Path, everything: bool = False, kind: str | None =
     completeness.notice(source)  # raises if a shard is lost
     done = Exported()
 
-    told = _Told(source)
+    digested = _Told(source)
 
     def batches() -> Iterator[Batch]:
-        for batch in told.batches() if everything else source.batches():
+        for batch in digested.batches() if everything else source.batches():
             good = is_good(batch) | everything
             done.left_out += int((~good).sum())
             done.rows += int(good.sum())
@@ -83,8 +83,8 @@ def export(folder: Path, out: Path, everything: bool = False, kind: str | None =
             yield batch if good.all() else batch.take(np.flatnonzero(good))
 
     if everything and target.write_all:
-        target.write_all(out, batches(), source, told.closing)
-        done.beside = _write_beside(source, out, told.entry())
+        target.write_all(out, batches(), source, digested.closing)
+        done.beside = _write_beside(source, out, digested.entry())
     else:
         done.beside = target.write(out, batches(), source)
     return done
@@ -145,12 +145,12 @@ def _differing(source: ShardFolder) -> Json:
     return {DIFFERING: list(entries.values())} if entries else {}
 
 
-def _write_beside(source: ShardFolder, out: Path, told: Mapping[str, str]) -> list[Path]:
+def _write_beside(source: ShardFolder, out: Path, digested: Mapping[str, str]) -> list[Path]:
     """The dropped lines, and the manifest if the format cannot hold it."""
     drops, *manifest = written = _beside(out)
     shards.write_drops(drops, (drop for path in source.shards for drop in shards.read_drops(path)))
     for path in manifest:
-        files.write_json(path, source.metadata | {digests.DIGESTS: told})
+        files.write_json(path, source.metadata | {digests.DIGESTS: digested})
     return written
 
 

@@ -76,7 +76,7 @@ class _Content:
     """Dropped lines by unit."""
     own: Mapping[int, Json]
     """By unit, the attributes in which its shard differs from the manifest."""
-    told: Mapping[str, str]
+    exported: Mapping[str, str]
     """The digests in the file; empty if an earlier version wrote it."""
     rows: RowDigest
     """The digest of the rows that were read."""
@@ -88,7 +88,7 @@ class _Content:
         """Read all but the rows; refuses a file that does not hold everything."""
         _check(source)
         manifest = source.metadata
-        whole, told = digests.of_manifest(manifest), digests.told(source.path, manifest)
+        whole, exported = digests.of_manifest(manifest), digests.told(source.path, manifest)
         manifest.pop(DIGESTS, None)
         own = _own(source.path, manifest.pop(DIFFERING, []))
         try:
@@ -102,7 +102,7 @@ class _Content:
             plan,
             drops=drops,
             own=own,
-            told=told,
+            exported=exported,
             rows=RowDigest(manifest["settings"]),
         )
         content._compare("manifest", whole)
@@ -113,12 +113,12 @@ class _Content:
 
     def _compare(self, part: str, digest: str) -> None:
         """Refuse a part that is not what was exported."""
-        if self.told and self.told[part] != digest:
+        if self.exported and self.exported[part] != digest:
             what = {"dropped": "dropped lines"}.get(part, part)
             raise UserError(
                 f"{self.source.path} is damaged or was changed: the digest of its {what} is "
-                f"{digest[:12]}..., {self.told[part][:12]}... was exported; copy it and the files "
-                "beside it again, or write them again with qm1b export --all"
+                f"{digest[:12]}..., {self.exported[part][:12]}... was exported; copy it and the "
+                "files beside it again, or write them again with qm1b export --all"
             )
 
     def fill(self, out: Path) -> Imported:
@@ -142,7 +142,7 @@ class _Content:
             done.rows += len(unit.rows)
             done.drops += len(unit.drops)
         done.shards = len(written)
-        if not self.told:
+        if not self.exported:
             done.warning = (
                 f"{self.source.path} carries no digests, because an earlier version wrote it: "
                 "damaged values would not be noticed"
@@ -161,14 +161,14 @@ class _Content:
 
     def _count(self, done: Imported) -> None:
         counts = Manifest.from_dict(self.manifest).counts
-        said = {"units": counts.units, "rows": counts.rows}
-        said |= {f"lines dropped as {reason}": n for reason, n in counts.drops.items()}
+        expected = {"units": counts.units, "rows": counts.rows}
+        expected |= {f"lines dropped as {reason}": n for reason, n in counts.drops.items()}
         drops = (drop for drops in self.drops.values() for drop in drops)
         read = {"units": done.shards, "rows": done.rows}
         read |= Counter(f"lines dropped as {drop.reason}" for drop in drops)
         complete = self.manifest.get("status") == COMPLETE
-        for what in said | read:
-            here, there = read.get(what, 0), said.get(what, 0)
+        for what in expected | read:
+            here, there = read.get(what, 0), expected.get(what, 0)
             if here < there or (complete and here != there):
                 raise self._shortened(f"{what}: {here} instead of {there}")
 

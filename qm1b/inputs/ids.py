@@ -53,13 +53,13 @@ def of_column(header: Sequence[str], asked: str | None) -> int | None:
     """
     if asked is None:
         return _place(header, ID_NAMES)
-    found = _place(header, [asked])
-    if found is None and asked.isdecimal() and 1 <= int(asked) <= len(header):
+    place = _place(header, [asked])
+    if place is None and asked.isdecimal() and 1 <= int(asked) <= len(header):
         return int(asked) - 1
-    if found is None:
+    if place is None:
         names = ", ".join(cell.strip() for cell in header[:20])
         raise UserError(f"the table has no column {asked!r}; --id-column may be: {names}")
-    return found
+    return place
 
 
 def of_column_number(asked: str | None) -> int | None:
@@ -83,8 +83,8 @@ def of_sdf(lines: Sequence[str], asked: str | None) -> str:
     title = id_of(lines[0]) if lines else ""
     if title and asked is None:
         return title
-    found = ((i, _DATA_FIELD.match(line)) for i, line in enumerate(lines) if line[:1] == ">")
-    fields = {match[1]: i + 1 for i, match in found if match and i + 1 < len(lines)}
+    matches = ((i, _DATA_FIELD.match(line)) for i, line in enumerate(lines) if line[:1] == ">")
+    fields = {match[1]: i + 1 for i, match in matches if match and i + 1 < len(lines)}
     place = _place(list(fields), ID_NAMES if asked is None else [asked])
     return "" if place is None else id_of(lines[list(fields.values())[place]])
 
@@ -100,9 +100,9 @@ def of_comment(comment: str, asked: str | None) -> str:
 
 def _place(names: Sequence[str], wanted: Iterable[str]) -> int | None:
     """Where the first of the wanted names stands, to the letter if possible."""
-    told, bare = [name.strip() for name in names], [plain(name) for name in names]
+    stripped, bare = [name.strip() for name in names], [plain(name) for name in names]
     for one in wanted:
-        for among, name in ((told, one.strip()), (bare, plain(one))):
+        for among, name in ((stripped, one.strip()), (bare, plain(one))):
             if name and name in among:
                 return among.index(name)
     return None

@@ -17,17 +17,17 @@ def entries(text: io.TextIOWrapper) -> Iterator[Record]:
     """A record per line of SMILES, with or without an id and further columns (GDB: tabs)."""
     for line in bounded_lines(text):
         smiles, rest = smiles_and_rest(line)
-        found = TOO_LONG if isinstance(line, Truncated) else Record()
-        yield found._replace(smiles=smiles, id=ids.after_smiles(rest))
+        record = TOO_LONG if isinstance(line, Truncated) else Record()
+        yield record._replace(smiles=smiles, id=ids.after_smiles(rest))
 
 
 def id_entries(text: io.TextIOWrapper) -> Iterator[Record]:
     """A record per line of an id, a tab and a SMILES; a line without a tab is SMILES."""
     for line in bounded_lines(text):
         name, tab, smiles = line.partition("\t")
-        found = TOO_LONG if isinstance(line, Truncated) else Record()
+        record = TOO_LONG if isinstance(line, Truncated) else Record()
         smiles, name = (smiles_of(smiles), ids.id_of(name)) if tab else (smiles_of(line), "")
-        yield found._replace(smiles=smiles, id=name)
+        yield record._replace(smiles=smiles, id=name)
 
 
 def sdf_entries(text: io.TextIOWrapper, id_field: str | None = None) -> Iterator[Record]:

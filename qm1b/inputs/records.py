@@ -46,6 +46,6 @@ def smiles_and_rest(text: str) -> tuple[str, str]:
     if rest.startswith("|") and not extension and "^" in rest:
         extension = rest  # a table's comma cut it: RDKit refuses it, as radicals would be lost
     if extension:
-        found = f"{columns[0]} {extension}"
-        return found[: MAX_CHARACTERS + 1], rest.removeprefix(extension)
+        extended = f"{columns[0]} {extension}"
+        return extended[: MAX_CHARACTERS + 1], rest.removeprefix(extension)
     return columns[0][: MAX_CHARACTERS + 1], text.lstrip()[len(columns[0]) :]

@@ -120,24 +120,24 @@ def _column(header: list[str], asked: str | None) -> int:
     names = ", ".join(cell.strip() for cell in header[:20])
     bare = [plain(cell) for cell in header]
     if asked is not None:
-        found = [i for i, cell in enumerate(header) if cell.strip() == asked.strip()]
-        found = found or [i for i, cell in enumerate(bare) if cell == plain(asked)]
-        if not found:
+        columns = [i for i, cell in enumerate(header) if cell.strip() == asked.strip()]
+        columns = columns or [i for i, cell in enumerate(bare) if cell == plain(asked)]
+        if not columns:
             raise UserError(f"the table has no column {asked!r}; --smiles-column may be: {names}")
-        return found[0]
-    found = [i for i, cell in enumerate(bare) if cell == "smiles"]
-    found = found or [i for i, cell in enumerate(bare) if cell in SMILES_NAMES]
-    if not found:
+        return columns[0]
+    columns = [i for i, cell in enumerate(bare) if cell == "smiles"]
+    columns = columns or [i for i, cell in enumerate(bare) if cell in SMILES_NAMES]
+    if not columns:
         raise UserError(
             f"no column of the table is called smiles; name one with --smiles-column, or give its "
             f"number if there is no header: {names}"
         )
-    if len(found) > 1:
-        several = ", ".join(header[i].strip() for i in found)
+    if len(columns) > 1:
+        several = ", ".join(header[i].strip() for i in columns)
         raise UserError(
             f"the table has several columns of SMILES; choose with --smiles-column: {several}"
         )
-    return found[0]
+    return columns[0]
 
 
 def _by_cells(line: str, delimiters: str) -> list[str]:

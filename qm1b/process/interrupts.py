@@ -16,8 +16,8 @@ class Interrupt:
 
     def is_new(self) -> bool:
         """Whether the first one has come; true only once."""
-        found, self._noticed = bool(self.count) and not self._noticed, bool(self.count)
-        return found
+        new, self._noticed = bool(self.count) and not self._noticed, bool(self.count)
+        return new
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.count += 1

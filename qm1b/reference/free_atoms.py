@@ -157,12 +157,12 @@ def _import_pyscf() -> None:
         importlib.import_module(f"pyscf.{module}")
 
 
-def disagreements(said: Mapping[str, float], level: Settings) -> list[str]:
+def disagreements(energies: Mapping[str, float], level: Settings) -> list[str]:
     """Where energies in a manifest (Hartree, by symbol) are not what PySCF gives here, in words."""
-    atoms = FreeAtoms(level, [ATOMIC_NUMBERS[symbol] for symbol in said], {})
+    atoms = FreeAtoms(level, [ATOMIC_NUMBERS[symbol] for symbol in energies], {})
     here = atoms.energies
     return [
         f"{symbol} is {here.get(symbol, float('nan')):.6f} hartree, the manifest has {energy:.6f}"
-        for symbol, energy in said.items()
+        for symbol, energy in energies.items()
         if not abs(here.get(symbol, float("nan")) - energy) <= TOLERANCE_HARTREE
     ]

@@ -21,11 +21,11 @@ def name_of(smiles: str, seed: int) -> str:
 
 def names(batch: Batch) -> np.ndarray:
     """[R] `name_of` each row; a file of another origin may lack seeds, but then it has SMILES."""
-    found = batch["smiles"].astype(object)
+    names = batch["smiles"].astype(object)
     if "seed" in batch:
-        for i in np.flatnonzero(found == ""):
-            found[i] = name_of("", int(batch["seed"][i]))
-    return found
+        for i in np.flatnonzero(names == ""):
+            names[i] = name_of("", int(batch["seed"][i]))
+    return names
 
 
 def distinct(batch: Batch) -> set[int]:
@@ -40,8 +40,8 @@ def distinct(batch: Batch) -> set[int]:
 def numbers(batch: Batch) -> np.ndarray:
     """[R] The same number for rows of one molecule and charge, from 0 in the batch."""
     _, number = np.unique(names(batch).astype(str), return_inverse=True)
-    _, found = np.unique(number * 512 + batch["charge"].astype(int), return_inverse=True)
-    return found
+    _, numbers = np.unique(number * 512 + batch["charge"].astype(int), return_inverse=True)
+    return numbers
 
 
 def bonds_of(numbers: Integer[np.ndarray, " A"], angstrom: Float[np.ndarray, "A 3"]) -> str:

@@ -78,5 +78,5 @@ def canonical_heavy(graph: Chem.Mol) -> list[int]:
 
 
 def _neighbours(atom: Chem.Atom, rank: Mapping[int, int]) -> Neighbours:
-    found = (rank.get(neighbour.GetIdx()) for neighbour in atom.GetNeighbors())
-    return tuple(sorted(place for place in found if place is not None))
+    places = (rank.get(neighbour.GetIdx()) for neighbour in atom.GetNeighbors())
+    return tuple(sorted(place for place in places if place is not None))

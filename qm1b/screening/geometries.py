@@ -83,7 +83,7 @@ def rounded(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A 3"]:
 
 
 def _smiles_of_dropped(record: Record) -> str:
-    """That of a record that does not pass, with all its faults; "" if it cannot be read.
+    """The identity of a record that does not pass, with all its faults; "" if it cannot be read.
 
     The one of an SDF entry is made from its bonds, that of a frame is what its comment says.
     """

@@ -20,7 +20,7 @@ class Dropped(Exception):
     """A record is left out; `reason` is a key of `schema.DROP_REASONS`."""
 
     smiles = ""
-    """That of a record without one, as far as its atoms and bonds could be read."""
+    """The identity of a record without one, as far as its atoms and bonds could be read."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
@@ -69,12 +69,12 @@ class Limits:
 
     def elements(self) -> list[int]:
         """Atomic numbers that molecules may have: those that the basis has, within --max-aos."""
-        found = []
+        numbers = []
         for number in range(1, MAX_ATOMIC_NUMBER + 1):
             with suppress(Dropped):
                 self.check_size([number])
-                found.append(number)
-        return found
+                numbers.append(number)
+        return numbers
 
     def check_electrons(self, graph: Chem.Mol) -> int:
         """Radicals, charge, parity and the size with hydrogens; returns the charge.

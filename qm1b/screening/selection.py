@@ -52,8 +52,8 @@ class Criteria:
         if not self.heavy[0] <= heavy <= self.heavy[1]:
             return OUTSIDE
         implied = sum(atom.GetTotalNumHs() for atom in graph.GetAtoms())
-        found = elements.count(1) + implied
-        return found if found <= min(self.max_hydrogens, MOST_HYDROGENS) else OUTSIDE
+        count = elements.count(1) + implied
+        return count if count <= min(self.max_hydrogens, MOST_HYDROGENS) else OUTSIDE
 
 
 @dataclass
@@ -109,36 +109,38 @@ def select(
         UserError: a file cannot be read, is not of SMILES or changes meanwhile, too few fit, or the
             folder for temporary files is full.
     """
-    found = Selection()
-    with rdBase.BlockLogs(), _marks(files, criteria, found) as marks:
-        found.choose(criteria)
-        left = Counter(found.taken if criteria.fewest_hydrogens else {0: found.taken.total()})
-        found.taken.clear()
+    selection = Selection()
+    with rdBase.BlockLogs(), _marks(files, criteria, selection) as marks:
+        selection.choose(criteria)
+        left = Counter(
+            selection.taken if criteria.fewest_hydrogens else {0: selection.taken.total()}
+        )
+        selection.taken.clear()
         for record in _records(files, []):
             mark = (marks.read(1) or b"\0")[0]  # a file that has grown leaves something over below
             place = mark if criteria.fewest_hydrogens else 0
             if mark > MOST_HYDROGENS or not left[place]:
                 continue
             left[place] -= 1
-            found.taken[mark] += 1
+            selection.taken[mark] += 1
             write(_line(record).encode())
     if +left:
         raise UserError(f"{files[-1]} or a file before it has changed meanwhile; run it again")
-    return found
+    return selection
 
 
-def _marks(files: Sequence[Path], criteria: Criteria, found: Selection) -> IO[bytes]:
+def _marks(files: Sequence[Path], criteria: Criteria, selection: Selection) -> IO[bytes]:
     """Count the records; returns a file with a byte for each."""
     try:
         with ExitStack() as kept:
             marks = kept.enter_context(tempfile.TemporaryFile(buffering=BUFFER))
-            for record in _records(files, found.remarks):
+            for record in _records(files, selection.remarks):
                 mark = criteria.hydrogens(record.smiles) if not record.reason else UNREADABLE
                 marks.write(bytes((mark,)))
-                found.read += 1
-                found.unreadable += mark == UNREADABLE
+                selection.read += 1
+                selection.unreadable += mark == UNREADABLE
                 if mark <= MOST_HYDROGENS:
-                    found.fitting[mark] += 1
+                    selection.fitting[mark] += 1
             marks.seek(0)
             kept.pop_all()
             return marks
@@ -150,15 +152,17 @@ def _marks(files: Sequence[Path], criteria: Criteria, found: Selection) -> IO[by
         ) from None
 
 
-def as_text(found: Selection, criteria: Criteria) -> str:
+def as_text(selection: Selection, criteria: Criteria) -> str:
     """The counts, and where the selection ends."""
     lines = [
-        *found.remarks,
-        f"{found.read:,} records read, {found.unreadable:,} of them not readable",
-        f"{found.fitting.total():,} have {_range(criteria.heavy)} heavy atoms and at most "
+        *selection.remarks,
+        f"{selection.read:,} records read, {selection.unreadable:,} of them not readable",
+        f"{selection.fitting.total():,} have {_range(criteria.heavy)} heavy atoms and at most "
         f"{criteria.max_hydrogens} hydrogens",
         "hydrogens: "
-        + ", ".join(f"{h}: {found.taken[h]:,} of {n:,}" for h, n in sorted(found.fitting.items())),
+        + ", ".join(
+            f"{h}: {selection.taken[h]:,} of {n:,}" for h, n in sorted(selection.fitting.items())
+        ),
     ]
     return "\n".join(lines)
 

@@ -124,7 +124,7 @@ class XyzSource(Source):
         """
         comment = comment_keys(piece.comment)
         smiles = comment.get("smiles", comment.get("SMILES", ""))
-        key, where = f"molecule {frame}", f"{self.path}, frame {frame}"
+        key, where = f"frame {frame}", f"{self.path}, frame {frame}"
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
             if piece.trouble:

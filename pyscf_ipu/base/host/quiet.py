@@ -49,6 +49,6 @@ class _Inside:
 
 @functools.cache
 def _inside() -> _Inside:
-    """That of the process; a fork has its own."""
+    """The state of this process; a fork has another one."""
     os.register_at_fork(after_in_child=_inside.cache_clear)
     return _Inside()

@@ -130,9 +130,9 @@ class Manifest:
             "runs": self.runs,
         }
 
-    def in_words_of(self, told: Json) -> Manifest:
-        """Describe the run as an earlier version does, whose settings are `told`."""
-        settings = without_later(self.settings, told)
+    def in_words_of(self, stored: Json) -> Manifest:
+        """Describe the run as an earlier version does, whose settings are `stored`."""
+        settings = without_later(self.settings, stored)
         return replace(self, settings=settings, fingerprint=fingerprint_of(settings))
 
     @property
@@ -164,7 +164,7 @@ def shard_attributes(manifest: Json, unit: int) -> Json:
     return level | manifest["settings"] | {"unit": unit}
 
 
-def contradiction(manifest: Manifest, unit: int, said: Json, lines: Iterable[int]) -> str:
+def contradiction(manifest: Manifest, unit: int, attributes: Json, lines: Iterable[int]) -> str:
     """Where a manifest says something else than a shard of its folder.
 
     Versions may differ between the shards of a run, and so may the name of the input.
@@ -172,14 +172,18 @@ def contradiction(manifest: Manifest, unit: int, said: Json, lines: Iterable[int
     Args:
         manifest: the manifest.
         unit: the shard's unit.
-        said: the attributes of the shard.
+        attributes: the attributes of the shard.
         lines: the input lines in it.
 
     Returns:
         What the one and the other say, or "" if they agree.
     """
-    read = {key: json.loads(said[key]) for key in ("settings", "input") if key in said}
-    there = {key: said[key] for key in ("functional_definition", "fingerprint") if key in said}
+    read = {key: json.loads(attributes[key]) for key in ("settings", "input") if key in attributes}
+    there = {
+        key: attributes[key]
+        for key in ("functional_definition", "fingerprint")
+        if key in attributes
+    }
     there |= read.get("settings", {})
     there |= {f"input.{k}": v for k, v in read.get("input", {}).items() if k != "name"}
     decided = _decided(manifest)

@@ -59,9 +59,9 @@ def digest(homes: Mapping[str, Path], built: str, text_of: TextOf) -> str:
     trees = modules(homes, text_of)
     for name in sorted(trees):
         sha.update(f"\n{name}\n".encode())
-        said: list[str] = []
-        _plain(trees[name], said)
-        sha.update("\0".join(said).encode())
+        words: list[str] = []
+        _plain(trees[name], words)
+        sha.update("\0".join(words).encode())
     folder = homes["pyscf_ipu"].parent / CODELETS
     for path in sorted(folder.rglob("*.?pp")):
         sha.update(f"\n{path.relative_to(folder)}\n".encode())
@@ -124,25 +124,25 @@ def _imported(node: ast.AST) -> Iterator[str]:
             yield from _imported(child)
 
 
-def _plain(node: object, said: list[str]) -> None:
+def _plain(node: object, words: list[str]) -> None:
     """Say what code says, without texts that stand alone: the same for every version of Python.
 
     `ast.dump` also writes fields that only newer versions have, such as type parameters.
     """
     if isinstance(node, ast.AST):
-        said.append(type(node).__name__)
+        words.append(type(node).__name__)
         for name in node._fields:
             value = getattr(node, name, None)
             if value is not None and value != [] and name not in ("ctx", "kind"):
-                said.append(name)
-                _plain(value, said)
-        said.append(")")
+                words.append(name)
+                _plain(value, words)
+        words.append(")")
     elif isinstance(node, list):
         for each in node:
             if not _is_text(each):
-                _plain(each, said)
+                _plain(each, words)
     else:
-        said.append(repr(node))
+        words.append(repr(node))
 
 
 def _is_text(node: object) -> bool:

@@ -44,8 +44,8 @@ class AseRow:
     def unique_id(self) -> str:
         """32 hexadecimal digits, which ASE wants; the same for the same row."""
         parts = (self.smiles, self.line, self.conformer, self.charge)
-        told = repr(parts).encode() + self.numbers.tobytes() + self.positions.tobytes()
-        return hashlib.blake2b(told, digest_size=16).hexdigest()
+        content = repr(parts).encode() + self.numbers.tobytes() + self.positions.tobytes()
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def ase_rows(batch: Batch) -> Iterator[AseRow]:

@@ -54,8 +54,8 @@ class Conformers:
     @property
     def ids(self) -> list[str]:
         """[M] The names in the input, of which SDF entries and frames have one each; or none."""
-        found = [str(each) for each in self.rows["id"]]
-        return found if any(found) else []
+        ids = [str(each) for each in self.rows["id"]]
+        return ids if any(ids) else []
 
     def per_atom(self, field: str) -> np.ndarray:
         """[M, A] or [M, A, 3] A field of the atoms, in its own unit."""
@@ -97,9 +97,9 @@ class Conformers:
         """In e; if the order of the atoms is unknown, the total charge is on the first atom."""
         if self.graph is not None:
             return np.array([atom.GetFormalCharge() for atom in self.graph.GetAtoms()], np.int64)
-        found = np.zeros(len(self.numbers), np.int64)
-        found[0] = self.charge
-        return found
+        charges = np.zeros(len(self.numbers), np.int64)
+        charges[0] = self.charge
+        return charges
 
     def formation_energies(self, free: Mapping[str, float]) -> Float64[np.ndarray, " M"]:
         """Total energies minus those of the free atoms, in Hartree: the rows' own column.

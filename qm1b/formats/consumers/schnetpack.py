@@ -94,16 +94,16 @@ def metadata(source: Dataset) -> Json:
 def _add(database: Database, row: AseRow) -> None:
     from ase.db.row import AtomsRow
 
-    found = row.results
+    results = row.results
     values = {
-        "energy": found["energy"],
-        "dipole_moment": found["dipole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM),
-        "partial_charges": found["charges"],
+        "energy": results["energy"],
+        "dipole_moment": results["dipole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM),
+        "partial_charges": results["charges"],
         "total_charge": float(row.charge),
         **row.energies,
     }
-    if "forces" in found:
-        values["forces"] = found["forces"]
+    if "forces" in results:
+        values["forces"] = results["forces"]
     pairs = {"smiles": row.smiles, "line": row.line, "conformer": row.conformer}
     entry = {
         "numbers": row.numbers,

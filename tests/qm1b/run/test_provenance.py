@@ -63,7 +63,7 @@ def other_code(monkeypatch):
 
     def text_of(path):
         text = path.read_text()
-        return text.replace("\nOWN_DENSITY = ", "\nOWN_DENSITY = 2 * ") if path == LOOP else text
+        return text.replace("\nAUFBAU_ERROR = ", "\nAUFBAU_ERROR = 2 * ") if path == LOOP else text
 
     homes = {name: ROOT / name for name in sources.PACKAGES}
     found = sources.digest(homes, "", text_of)

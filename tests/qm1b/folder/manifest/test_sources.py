@@ -47,7 +47,7 @@ def plain():
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [
-        (LOOP, "\nOWN_DENSITY = ", "\n# Why not.\nOWN_DENSITY  =  "),
+        (LOOP, "\nAUFBAU_ERROR = ", "\n# Why not.\nAUFBAU_ERROR  =  "),
         (LOOP, '"""', '"""Another beginning. '),
         (CPP, "#pragma once\n", "#pragma once  // once\n/* more\n * of it */\n\n"),
     ],
@@ -58,7 +58,7 @@ def test_comments_and_layout_do_not_count(plain, path, old, new):
 
 
 def test_a_constant_a_compiler_and_a_number_of_cpp_count(plain):
-    constant = changed(LOOP, "\nOWN_DENSITY = ", "\nOWN_DENSITY = 2.0 * ")
+    constant = changed(LOOP, "\nAUFBAU_ERROR = ", "\nAUFBAU_ERROR = 2.0 * ")
     number = changed(CPP, "#pragma once\n", "#pragma once\nstatic const int more = 1'000;\n")
     others = {digest(constant), digest(number), digest(built="GNU 13.1"), plain}
     assert len(others) == 4
