@@ -34,7 +34,7 @@ TYPICAL = (6,) * 7 + (8,) * 2 + (1,) * 12
 """The atomic numbers of the molecule that was measured, which has 59 AOs and 18,454 grid points at
 QM1B's level."""
 ROW_SECONDS = 0.095 / (59**2 * 18454)
-"""Of one core, by N^2 G."""
+"""Time of one core, by N^2 G."""
 DEARER = 0.2
 """Share of its time that coarse padding adds to a row."""
 MARGIN = 2.0
@@ -62,12 +62,12 @@ def programs_saved(molecules: int) -> float:
 
 
 def _met(shapes: int, molecules: int) -> float:
-    """Of this many shapes, those that molecules have at least once, on average."""
+    """How many of these shapes molecules have at least once, on average."""
     return shapes * (1.0 - (1.0 - 1.0 / shapes) ** molecules)
 
 
 def _row_seconds(level: Settings) -> float:
-    """Of one core, for a molecule like TYPICAL; infinite if the basis lacks its elements."""
+    """Time of one core, for a molecule like TYPICAL; infinite if the basis lacks its elements."""
     try:
         shape = shape_of(TYPICAL, level.basis, level.cart, grid=level.grid)
     except InvalidMolecule:

@@ -47,7 +47,7 @@ def atomisation_energies(
 
 
 def of_batch(batch: Batch, free_atoms: Mapping[str, float]) -> Float64[np.ndarray, " R"]:
-    """As `atomisation_energies`, of rows in Hartree."""
+    """The `atomisation_energies` of rows in Hartree."""
     return atomisation_energies(
         batch["energy"], batch["numbers"], batch["atom_offset"], free_atoms=free_atoms
     )

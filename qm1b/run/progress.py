@@ -116,7 +116,7 @@ class Stats(Counts):
         return self._rate(between_programs=False)
 
     def _rate(self, between_programs: bool) -> float:
-        """The same; on request as if no worker had made programs."""
+        """The rate; on request as if no worker had made programs."""
         if len(self._recent) < 2:
             return 0.0
         (t0, n0), (_, n1) = self._recent[0], self._recent[-1]

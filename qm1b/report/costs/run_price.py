@@ -82,7 +82,7 @@ def price_run(folder: Path, target: Target, tell: Callable[[str], None] = print)
 
 
 def record(target: str, prices: Sequence[ShapePrice]) -> Json:
-    """Of all rows together."""
+    """The price of all rows together."""
     return {
         "target": target,
         "rows": sum(p.molecules for p in prices),
@@ -92,5 +92,5 @@ def record(target: str, prices: Sequence[ShapePrice]) -> Json:
 
 
 def of_shape(target: str, price: ShapePrice) -> Json:
-    """Of a conformer of a shape."""
+    """The price of a conformer of a shape."""
     return {"target": target, "cycles": price.cycles.to_dict(), "sample": price.sample}
