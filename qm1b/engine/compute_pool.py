@@ -91,7 +91,7 @@ class ComputePool(Pool[Conformer]):
         return [(label, now - since) for label, since in self._compiling.values()]
 
     def unmade(self, shapes: Iterable[Hashable]) -> list[Hashable]:
-        """Those whose programs nobody has or makes."""
+        """The shapes whose programs nobody has or makes."""
         return [s for s in shapes if not any(s in have for have in self._have)]
 
     def dispatch(self, buckets: Buckets, flush: Flush) -> Iterator[Row]:

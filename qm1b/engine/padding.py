@@ -34,7 +34,7 @@ TYPICAL = (6,) * 7 + (8,) * 2 + (1,) * 12
 """The atomic numbers of the molecule that was measured, which has 59 AOs and 18,454 grid points at
 QM1B's level."""
 ROW_SECONDS = 0.095 / (59**2 * 18454)
-"""Of one core, by N^2 G."""
+"""Time of one core, by N^2 G."""
 DEARER = 0.2
 """Share of its time that coarse padding adds to a row."""
 MARGIN = 2.0

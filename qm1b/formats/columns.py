@@ -26,7 +26,7 @@ MADE = (
 """Columns that no field holds."""
 
 FACTORS = {"eV": HARTREE_TO_EV, "eV/angstrom": FORCE_TO_EV_PER_ANGSTROM}
-"""Of a field's values, by the unit of its column."""
+"""Factors of a field's values, by the unit of its column."""
 
 
 class Converted(NamedTuple):
@@ -34,7 +34,7 @@ class Converted(NamedTuple):
 
     column: str
     factor: float
-    """Of the field's values."""
+    """What the field's values are multiplied by."""
 
 
 RENAMED = {f.name: f.column.name for f in FIELDS if f.column if f.column.name and not f.column.unit}
@@ -81,7 +81,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
 
 
 def exact_columns(fields: Iterable[Field]) -> list[tuple[Field, str]]:
-    """Those that the ordinary columns do not hold bit for bit, with the names of their columns."""
+    """The fields that no ordinary column holds bit for bit, with the names of their columns."""
     ordinary = {(c.name, c.unit, arrow_type(c)) for c in COLUMNS}
     return [
         (f, unit_name(f))

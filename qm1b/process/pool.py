@@ -79,7 +79,7 @@ class Pool(Generic[Work]):
 
     @property
     def jobs(self) -> list[Job[Work]]:
-        """Those that workers have."""
+        """The jobs that workers have."""
         return [worker.job for worker in self.workers if worker.job is not None]
 
     def forget(self) -> None:

@@ -29,7 +29,7 @@ class RunRate:
     program_seconds: float
     """Time in which programs were made ready, spread over the workers."""
     new_machine_seconds: float
-    """The same where no program is in a disk cache: spent once, however long the run."""
+    """This time where no program is in a disk cache: spent once, however long the run."""
     programs: int
     cached: int
     """Programs that were needed, and those that came from the disk cache."""
@@ -38,7 +38,7 @@ class RunRate:
     level: Settings
     mean_atoms: float
     padding: str = FINE
-    """Of the numbers of hydrogens: fine or coarse."""
+    """Padding of the numbers of hydrogens: fine or coarse."""
 
     @property
     def steady(self) -> float:

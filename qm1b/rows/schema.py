@@ -9,7 +9,7 @@ an SCF.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -35,9 +35,9 @@ FREE_ATOMS = "free_atom_energies_hartree"
 """The part of a manifest with the energy of each element's free atom, by symbol."""
 
 DISPERSION = "dispersion"
-"""Of `Field.only_with`: a level of theory with a dispersion correction."""
+"""A value of `Field.only_with`: a level of theory with a dispersion correction."""
 CYCLES = "history"
-"""Of `Field.only_with`: the setting to keep every cycle."""
+"""A value of `Field.only_with`: the setting to keep every cycle."""
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -96,11 +96,11 @@ def stored(dtype: str, unit: str, text: str, default: object = MISSING, **more: 
     return field(default=default, metadata={"stored": entry})
 
 
-def stored_fields(of: type) -> Iterator[Field]:
+@cache
+def stored_fields(of: type) -> tuple[Field, ...]:
     """The stored fields of a class, in order."""
-    for each in fields(of):
-        if "stored" in each.metadata:
-            yield replace(each.metadata["stored"], name=each.name)
+    each = (f for f in fields(of) if "stored" in f.metadata)
+    return tuple(replace(f.metadata["stored"], name=f.name) for f in each)
 
 
 NAN = float("nan")
@@ -119,7 +119,7 @@ class Conformer:
 
     line: int = stored("int64", "1", "line number of the molecule in the input file, from 1")
     id: str = _text("name of the molecule in the input, or empty", default="", earlier="")
-    """See `qm1b.inputs.ids`."""
+    """How it is found: `qm1b.inputs.ids`."""
     smiles: str = _text(
         "canonical SMILES of the molecule, without isotope labels",
         column=Column("canonical SMILES", name="smile"),
@@ -195,7 +195,7 @@ class Row:
         column=Column("largest element of the last commutator [F, D]", dtype=FLOAT),
     )
     attempts: str = _text("every SCF attempt as name:status:cycles, in order", default="")
-    """See `qm1b.engine.ladder`."""
+    """How they are made: `qm1b.engine.ladder`."""
     stable: int = stored(
         "int8",
         "1",
@@ -212,7 +212,7 @@ class Row:
         default="",
         column=Column("empty, or why it may be of another electronic state"),
     )
-    """See `qm1b.rows.suspects`."""
+    """How it is judged: `qm1b.rows.suspects`."""
     energy: float = _energy(
         "total energy, nuclear repulsion included", column=Column("total energy", "eV")
     )
@@ -326,7 +326,7 @@ def _fields() -> Iterator[Field]:
 
 
 FIELDS: tuple[Field, ...] = tuple(_fields())
-DROP_FIELDS: tuple[Field, ...] = tuple(stored_fields(Drop))
+DROP_FIELDS: tuple[Field, ...] = stored_fields(Drop)
 
 
 def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:

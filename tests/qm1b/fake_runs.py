@@ -19,7 +19,7 @@ from qm1b.settings import PRESETS, RunSettings
 LINES = "O\nC\nCC\n[He]\n[Ne]\nCCl\nC[C\n\n[CH3]\nO\n[Na+].[Cl-]\nCCO\t12\t1\n" + "C" * 60 + "\nP"
 
 CALM = LINES.replace("[He]", "[Ar]")
-"""The same, but nothing kills a process: a new one costs seconds."""
+"""These lines, but nothing kills a process: a new one costs seconds."""
 
 MANY = CALM + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in range(3)) + "\nCC\n"
 """39 lines, ten units; several lines are duplicates of lines in other units."""
