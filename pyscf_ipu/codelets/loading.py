@@ -58,7 +58,7 @@ def library() -> Library | None:
 
     Raises:
         UsageError: PYSCF_IPU_CODELETS is not one of its values, or an instruction set that this
-            machine lacks.
+            machine lacks or that was not compiled.
     """
     loaded = _load()
     return loaded if isinstance(loaded, Library) else None
@@ -90,8 +90,8 @@ def _load() -> Library | str:
             continue
         if wanted in INSTRUCTION_SETS and wanted != chosen:
             raise UsageError(
-                f"{SWITCH}={wanted}: the installed library offers {chosen} on this machine; set it "
-                "to that or to on"
+                f"{SWITCH}={wanted}: this machine lacks it, or it was not compiled (an editable "
+                f"installation has baseline and that of its machine); set {SWITCH} to on"
             )
         for name in NAMES:
             handler = jax.ffi.pycapsule(getattr(loaded, f"codelet_{name}"))

@@ -74,9 +74,9 @@ def simulate(
         UnknownEquation: This version of JAX writes loops, branches or calls in an unknown way.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.
-        UsageError: `available_memory_proportion` is not above 0 and at most 1, there are fewer
-            than one or more IPUs than the system has, `resident` names an argument that is not
-            there, or the program uses a tile that the target does not have.
+        UsageError: `available_memory_proportion` is not above 0 and at most 1, there is less than
+            one IPU or replica or more than the system has, `resident` names an argument that is
+            not there, or the program uses a tile that the target does not have.
     """
     _check(target, num_ipus, replicas, share=available_memory_proportion)
     streams = Streams(frozenset(resident), overlap)

@@ -7,7 +7,7 @@ from pyscf_ipu.settings import Settings
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of an audit; None for that of the level of theory (`default_bounds`)."""
+    """Bounds of an audit; those not given are those of the level of theory."""
 
     energy_mae_mev: float | None = None
     """Bound on the mean absolute error of the energy, in meV."""

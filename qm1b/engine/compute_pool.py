@@ -146,6 +146,10 @@ class ComputePool(Pool[Conformer]):
         self._compiling.pop(index, None)
         super()._start(index)
 
+    def _send(self, index: int, job: Job[Conformer]) -> None:
+        self._compiling.pop(index, None)  # a probe that failed says nothing more
+        super()._send(index, job)
+
     def _batch(self, index: int, buckets: Buckets, flush: Flush) -> Job[Conformer] | None:
         """A batch for a worker; None if nothing is ready, or nothing fits."""
         # To make a program takes longer than to fill a batch: begin before the batch is full.

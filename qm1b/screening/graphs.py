@@ -38,6 +38,11 @@ def parsed(smiles: str, limits: Limits) -> tuple[Chem.Mol, Chem.Mol]:
     graph = bare(smiles)
     limits.check_atoms(graph)
     check_chemistry(graph)
+    if "|" in smiles:  # extensions state double bonds, which only the whole parser perceives
+        molecule = Chem.MolFromSmiles(smiles)
+        if molecule is None:
+            raise Dropped("unparsable", "not a valid molecule")
+        return graph, molecule
     try:  # as `MolFromSmiles` does, now that the graph is known to be small
         molecule = Chem.RemoveHs(graph)
         Chem.AssignStereochemistry(molecule, cleanIt=True)

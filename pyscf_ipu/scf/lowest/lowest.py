@@ -1,6 +1,6 @@
 """The lowest state: an SCF, a look at its stability, another SCF from where the energy falls.
 
-A minimum of the energy need not be the lowest one.  Torn bonds have many, all of them flat: some
+A minimum of the energy need not be the lowest one.  Torn bonds have many, all of them shallow: some
 rotation of the orbitals costs next to nothing.  Only there other guesses are tried.
 """
 
@@ -24,11 +24,11 @@ from pyscf_ipu.scf.run import Cycling, ScfRun, below, empty_run, lower
 ROUNDS = 8
 """Self-consistent fields at most; two more for each other guess."""
 OTHER_GUESSES = 12
-"""From flat minima.  Of 325 rows of torn molecules in B3LYP and Hartree-Fock 8 of them miss two of
-the best states by more than 10 meV, 12 one."""
-FLAT_HARTREE = 0.05
-"""A minimum whose lowest eigenvalue is below this is flat.  Molecules near their equilibrium have
-more than 0.1."""
+"""From shallow minima.  Of 325 rows of torn molecules in B3LYP and Hartree-Fock 8 of them miss two
+of the best states by more than 10 meV, 12 one."""
+SHALLOW_HARTREE = 0.05
+"""A minimum whose lowest eigenvalue is below this is shallow.  Molecules near their equilibrium
+have more than 0.1."""
 DISTURBANCE_HARTREE, NEAR_GAP_HARTREE = 0.3, 1.0
 """Size of the random field that makes another guess, and how far from the gap it acts."""
 
@@ -45,7 +45,7 @@ class _State(NamedTuple):
     lowest: Lowest
     guess: FloatNN
     rounds: Count
-    others: Count  # guesses made from flat minima
+    others: Count  # guesses made from shallow minima
     done: Flag
 
 
@@ -84,10 +84,10 @@ def lowest_scf(
         followed = state.lowest.followed + (better & ~first).astype(jnp.int32)
         candidate = Lowest(run, stable, followed)
         lowest = jax.tree.map(lambda new, old: jnp.where(better, new, old), candidate, state.lowest)
-        flat = stable & (down.eigenvalue < FLAT_HARTREE) & (state.others < OTHER_GUESSES)
-        guess = jnp.where(flat, _other_guess(run, start.n_occupied, state.others), down.density)
-        done = (stable & ~flat) | ~jnp.isfinite(run.energies.hi[0])
-        others = state.others + flat.astype(jnp.int32)
+        shallow = stable & (down.eigenvalue < SHALLOW_HARTREE) & (state.others < OTHER_GUESSES)
+        guess = jnp.where(shallow, _other_guess(run, start.n_occupied, state.others), down.density)
+        done = (stable & ~shallow) | ~jnp.isfinite(run.energies.hi[0])
+        others = state.others + shallow.astype(jnp.int32)
         return _State(lowest, guess, state.rounds + 1, others=others, done=done)
 
     guess = start.guess

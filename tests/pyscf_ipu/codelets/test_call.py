@@ -82,7 +82,7 @@ print(repr(float(found.energy)))
 def test_every_instruction_set_gives_pyscf_s_energy(name):
     """d shells and float64: lanes and rows that do not come out even, on each vector width."""
     found = run(MONOXIDE, PYSCF_IPU_CODELETS=name)
-    if found.returncode and "offers" in found.stderr:
+    if found.returncode and "was not compiled" in found.stderr:
         pytest.skip(f"{name} was not compiled, or this machine lacks it")
     assert found.returncode == 0, found.stderr
     said, energy = found.stdout.splitlines()

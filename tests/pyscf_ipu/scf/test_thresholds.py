@@ -125,8 +125,8 @@ def test_gaps_near_equilibrium_are_not_small(ordinary):
     assert ordinary["first_gap"] > 1.5 * cycle.SMALL_FIRST_GAP
 
 
-def test_minima_near_equilibrium_are_not_flat(ordinary):
-    assert ordinary["eigenvalue"] > 2.0 * lowest.FLAT_HARTREE
+def test_minima_near_equilibrium_are_not_shallow(ordinary):
+    assert ordinary["eigenvalue"] > 2.0 * lowest.SHALLOW_HARTREE
 
 
 def test_the_search_for_a_rotation_ends_in_time(ordinary):
@@ -158,11 +158,11 @@ def test_rounding_makes_no_other_state(ordinary):
     assert abs(ordinary["apart"]) < run.LOWER_HARTREE
 
 
-def test_a_torn_bond_has_a_small_gap_and_a_flat_minimum_or_a_saddle():
+def test_a_torn_bond_has_a_small_gap_and_a_shallow_minimum_or_a_saddle():
     n2 = measured("torn N2")
     assert n2["gap"] < starts.small_gap(functional("b3lyp").exchange)
     assert n2["first_gap"] < 2.0 * cycle.SMALL_FIRST_GAP
-    assert n2["eigenvalue"] < lowest.FLAT_HARTREE
+    assert n2["eigenvalue"] < lowest.SHALLOW_HARTREE
 
 
 def test_rounding_of_a_zero_eigenvalue_is_no_way_down():

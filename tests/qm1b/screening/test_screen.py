@@ -100,6 +100,15 @@ def test_stereo_and_isomers_are_different_molecules():
         assert isinstance(check(Record(number, smiles)), Candidate)
 
 
+def test_double_bonds_that_an_extension_states():
+    """Of CXSMILES, `c:` and `t:` say what `/` and `\\` say elsewhere: two molecules."""
+    checked = screen()
+    cis, trans = (checked(Record(1, f"FC=CF |{side}:1|")) for side in "ct")
+    assert isinstance(cis, Candidate)
+    assert isinstance(trans, Candidate)
+    assert (cis.smiles, trans.smiles) == ("F/C=C\\F", "F/C=C/F")
+
+
 def test_rdkits_own_pathological_smiles():
     with open(DATA, newline="") as stream:
         rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
