@@ -33,13 +33,16 @@ def runnable(page):
     ]
 
 
+AT_LENGTH = ("library.md", "levels.md")
+"""Pages whose code takes half a minute: only the long test runs them."""
+
+
 def with_blocks(long):
-    """Pages with something to run; for the long test those with a long block."""
-    chosen = [
-        page
-        for page in PAGES
-        if (any(b.mark == LONG for b in runnable(page)) if long else runnable(page))
-    ]
+    """Pages with something to run; for the long test those with a long block, or at length."""
+    chosen = [page for page in PAGES if runnable(page) and page.name not in AT_LENGTH]
+    if long:
+        marked = {p for p in PAGES if any(b.mark == LONG for b in runnable(p))}
+        chosen = [page for page in PAGES if page.name in AT_LENGTH or page in marked]
     return pytest.mark.parametrize("page", chosen, ids=lambda page: page.name)
 
 

@@ -72,13 +72,9 @@ print(repr(float(found.energy)))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long  # every other test uses the newest that the machine has
 @NATIVE
-@pytest.mark.parametrize(
-    "name",
-    # The oldest; every other test uses the newest that the machine has.
-    [pytest.param(n, marks=[] if n == "baseline" else pytest.mark.long) for n in INSTRUCTION_SETS],
-)
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
 def test_every_instruction_set_gives_pyscf_s_energy(name):
     """d shells and float64: lanes and rows that do not come out even, on each vector width."""
     found = run(MONOXIDE, PYSCF_IPU_CODELETS=name)

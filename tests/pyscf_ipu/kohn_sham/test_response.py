@@ -27,7 +27,7 @@ CENTRED = Molecule(WATER.numbers, WATER.positions - WATER.positions.mean(0))
         pytest.param("lda", "float64", 1e-6, marks=pytest.mark.long),
         pytest.param("pbe", "float64", 1e-6, marks=pytest.mark.long),
         ("hf", "float64", 1e-9),
-        ("tpss", "float64", 1e-6),
+        pytest.param("tpss", "float64", 1e-6, marks=pytest.mark.long),
         pytest.param("r2scan", "float32", 1e-3, marks=pytest.mark.long),
     ],
 )

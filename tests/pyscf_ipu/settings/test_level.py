@@ -63,7 +63,7 @@ def test_radial_points_and_points_of_a_sphere():
     assert "prune" not in Settings(grid_level=(20, 50)).to_dict()  # as in earlier fingerprints
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_such_a_grid_is_that_of_pyscf():
     level = Settings(
         basis="sto-3g", xc="lda", grid_level=(20, 50), precision="float64", prune=False

@@ -159,7 +159,7 @@ def test_references_have_the_same_correction():
     assert added.energy < -1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_the_engine_are_those_of_the_reference():
     engine_at = at_precisions(DEFAULT, LEVEL)
     shape, who = engine_at(None).shape(Molecule([8, 1, 1], WATER)), conformer(1, [8, 1, 1], WATER)
