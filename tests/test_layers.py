@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import house
 import pytest
+from house import LIMIT, LIMITS
 
 ORDER = {
     "pyscf_ipu": [
@@ -76,9 +77,6 @@ ORDER = {
 }
 ACROSS = {("qm1b", "pyscf_ipu"), ("schnet", "qm1b"), ("schnet", "pyscf_ipu")}
 """Package -> packages that it may import."""
-
-LIMITS = house.ROOT / "tests" / "limits.json"
-LIMIT = json.loads(LIMITS.read_text())
 
 GENERIC = ("profile", "chip", "vertices", "steps", "pricing", "findings", "report", "simulate")
 """The parts of the simulated IPU that price any program."""

@@ -1,7 +1,6 @@
 """Words of the code: docstrings that stand alone, and locals named by what they hold."""
 
 import ast
-import json
 import re
 
 import house
@@ -29,7 +28,6 @@ def test_a_docstring_begins_with_a_verb_or_a_noun(package):
 
 
 def test_locals_are_named_by_what_they_hold():
-    limits = json.loads((house.ROOT / "tests" / "limits.json").read_text())
     names = [
         f"{path.relative_to(house.ROOT)}:{node.lineno} {node.id}"
         for path in house.MODULES.values()
@@ -37,4 +35,4 @@ def test_locals_are_named_by_what_they_hold():
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         if node.id.strip("_") in SAY_NOTHING
     ]
-    assert len(names) <= limits["locals_that_say_nothing"], "\n".join(names)
+    assert len(names) <= house.LIMIT["locals_that_say_nothing"], "\n".join(names)

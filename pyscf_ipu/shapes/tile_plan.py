@@ -68,7 +68,7 @@ class Strips:
         return self.segment[:, None, :] == np.arange(self.pairs_per_strip)[None, :, None]
 
     def members(self) -> np.ndarray:
-        """The places [m, S, mb] of the m-th chunk of each pair; nb where there is none."""
+        """The places [m, S, mb] of the m-th chunk of each pair; nb for a missing one."""
         onto = self.onto()
         rank = np.where(onto, np.cumsum(onto, axis=2), 0)
         places = np.full((rank.max(), *onto.shape[:2]), self.chunks_per_strip, np.int32)

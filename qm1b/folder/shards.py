@@ -141,11 +141,11 @@ def settings_of_shards(paths: Iterable[Path]) -> tuple[Json | None, str]:
 def read_whole(path: Path) -> tuple[Json, Batch, list[Drop]]:
     """Attributes, rows and dropped lines of a shard in one pass; raises as `read_shard`."""
     with opened(path) as file:
-        settings = _attributes(file)
-        rows = Batch(_columns(file, "rows", fields_of(settings)))
+        entries = _attributes(file)
+        rows = Batch(_columns(file, "rows", fields_of(entries)))
         if not rows.is_consistent:
             raise NotOurs("the columns of its rows do not fit together")
-        return settings, completed(rows, settings), _drops(file)
+        return entries, completed(rows, entries), _drops(file)
 
 
 def read_unit(path: Path) -> Unit:

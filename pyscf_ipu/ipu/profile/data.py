@@ -166,8 +166,8 @@ class ProfileData:
         host = [s for s, _ in self.steps() if s.kind == "host"]
         beside = sum((s.cycles for s in host if s.overlapped), NOTHING)
         alone = sum((s.cycles for s in host if not s.overlapped), NOTHING)
-        here = self.cycles + alone
-        longest = Cycles(max(here.low, beside.low), max(here.high, beside.high))
+        in_turn = self.cycles + alone
+        longest = Cycles(max(in_turn.low, beside.low), max(in_turn.high, beside.high))
         return longest * (1.0 / self.clock_hz)
 
     def total_by(self, attribute: str) -> dict[str, Cycles]:

@@ -129,9 +129,9 @@ def _lowest_of_starts(problem: ScfProblem, begin: Begin, aids: Aids) -> ScfRun:
     def next_start(starts: _Starts) -> _Starts:
         begin, number = starts.begin, starts.number
         run, Cx = iterate(problem, begin, aids)
-        this = run._replace(history=None)
+        without_history = run._replace(history=None)
         better = (number == 0) | lower(run, starts.lowest)
-        lowest = lax.cond(better, lambda: this, lambda: starts.lowest)
+        lowest = lax.cond(better, lambda: without_history, lambda: starts.lowest)
         has_empty = n_occupied < run.energy.shape[0]
         small = frontier_gap(run.energy, n_occupied) < problem.cycling.small_gap
         follow = run.converged & has_empty & small & ~begin.full_grid
