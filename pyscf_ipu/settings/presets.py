@@ -35,12 +35,12 @@ class Preset:
     """Conformers for each molecule."""
     max_aos: int | None = None
     """AOs of a molecule at most; None for as many as the machine's memory holds."""
-    unit_rows: int = 128
-    """Rows of a shard: what is lost if a run is killed is at most a few of these."""
     forces: bool = False
     """Whether its rows have forces."""
 
 
+EXACT = "exact"
+"""`Settings.jk` where a preset says nothing."""
 USUAL = {"cart": False, "prune": True, "precision": "mixed", "grid_kind": "pyscf"}
 """What a level has unless its preset says otherwise."""
 
@@ -67,13 +67,17 @@ WITHOUT_PRESET: Mapping[str, str] = MappingProxyType(_TABLES["without"])
 
 
 def name_of(level: Mapping[str, Any]) -> str | None:
-    """The preset whose labels are of this level of theory, whatever the precision; None if none is.
+    """The preset whose labels are of this level of theory; None if none is.
+
+    The precision does not count.  A preset that fits densities is recognised without the fit, too.
 
     Args:
         level: fields of `Settings`.
     """
     for name, one in PRESETS.items():
-        if all(level.get(key) == value for key, value in one.level.items() if key != "precision"):
+        counted = one.level.keys() - {"precision", "jk"}
+        is_form = level.get("jk", EXACT) in (EXACT, one.level.get("jk", EXACT))
+        if is_form and all(level.get(key) == one.level[key] for key in counted):
             return name
     return None
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pyscf_ipu.settings.presets import EXACT
 from qm1b.errors import UserError
 from qm1b.folder import checksum, shards
 from qm1b.folder.completeness import must_belong, other_software, stranger
@@ -226,9 +227,11 @@ def _earlier_manifest(path: Path) -> tuple[Manifest | None, str]:
 def _must_agree(path: Path, before: Manifest, here: Manifest) -> None:
     differing = manifest.differences(before, here)
     if differing:
+        form = before.settings.get("jk", EXACT)
+        fit = f"; there with --jk {form}" * any(name == "jk" for name, _, _ in differing)
         raise UserError(
             f"folder {path} holds another run; give another --out, or the same input and "
-            "settings as there:\n"
+            f"settings as there{fit}:\n"
             f"{manifest.table(differing)}"
         )
 

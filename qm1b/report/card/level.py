@@ -21,7 +21,7 @@ def of_level(facts: Facts) -> Json:
     return {
         "level": level,
         "PRESETS": PRESETS,
-        "preset": name_of(asdict(level)) if level.jk == "exact" else None,
+        "preset": name_of(asdict(level)),
         "free_atoms": facts.manifest.free_atom_energies_hartree,
         "precision": _precision(facts),
         "price": _price(facts),
