@@ -19,6 +19,7 @@ from pyscf_ipu.ipu.profile.data import Cycles
 from pyscf_ipu.settings import Settings
 from qm1b import inputs
 from qm1b.engine import factory
+from qm1b.engine.price import EMBED_SECONDS
 from qm1b.errors import UserError
 from qm1b.report.costs.shape_price import (
     ShapePrice,
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from pyscf_ipu.molecule.molecule import Molecule
 
 HOUR, DAY = 3600.0, 86400.0
-EMBED_SECONDS = 1.3e-3
-"""Of a host's core, for RDKit to make one conformer: CPU time for ten molecules of nine heavy atoms
-with twenty conformers each, on one core of this project's test machine."""
 
 
 @dataclass(frozen=True)
@@ -160,15 +158,9 @@ def pod_plan(
 
 def _placeholder(candidate: Candidate) -> Molecule:
     """The atoms of a candidate, anywhere: a shape does not depend on their places."""
-    from rdkit import Chem
-
     from pyscf_ipu.molecule.molecule import Molecule
 
-    if candidate.geometry is not None:
-        numbers = np.asarray(candidate.geometry.numbers)
-    else:
-        graph = Chem.AddHs(Chem.MolFromSmiles(candidate.smiles))
-        numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()])
+    numbers = np.array(candidate.numbers)
     line = 3.0 * np.arange(len(numbers))[:, None] * np.array([1.0, 0.0, 0.0])
     return Molecule(numbers, line, charge=candidate.charge)
 

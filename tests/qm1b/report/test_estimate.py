@@ -1,4 +1,4 @@
-"""Time and cost from a measured rate."""
+"""Time and cost: the price of a dataset, and a measured rate."""
 
 import shutil
 from dataclasses import replace
@@ -6,27 +6,16 @@ from dataclasses import replace
 import pytest
 from fake_runs import MANY, fake_run
 
+from pyscf_ipu.shapes.shape import Shape
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.folder.manifest.tally import Tally
-from qm1b.report.estimate import RunRate, as_text, estimate, rate_of
-from qm1b.run.generate import Summary
-from qm1b.run.progress import Stats
-from qm1b.settings import PRESETS
+from qm1b.report.estimate import Need, Rate, as_text, estimate, rate_of
+from qm1b.report.measure import alike, choice
+from qm1b.run.progress.preview import Preview, SampledLine
 
-RATE = RunRate(
-    rows=1000,
-    seconds=110.0,
-    program_seconds=10.0,
-    new_machine_seconds=40.0,
-    programs=9,
-    cached=8,
-    workers=2,
-    bytes_per_row=500.0,
-    level=PRESETS["qm1b"],
-    mean_atoms=16.0,
-)
+RATE = Rate(rows=1000, seconds=110.0, workers=2, priced=4.0, bytes_per_row=500.0)
+NEED = Need(rows=3.6e5, seconds=4 * 36000.0, programs=9, program_seconds=8.0)
 
 
 @pytest.fixture(scope="module")
@@ -42,47 +31,51 @@ def out(long, tmp_path):
 
 
 def test_hours_and_cost():
-    one, four, *_ = estimate(RATE, 3.6e5, price_per_hour=2.0)
-    assert one.hours == pytest.approx(10 + 40 / 3600)  # 10 rows/s, and the programs once
+    one, four, *_ = estimate(RATE, NEED, price_per_hour=2.0)
+    assert one.compiling == pytest.approx(9 * 8 / 2 / 3600)
+    assert one.hours == pytest.approx(10 + one.compiling)
     assert one.cost == pytest.approx(2 * one.hours)
-    assert four.hours == pytest.approx(2.5 + 40 / 3600)
+    assert four.hours == pytest.approx(2.5 + one.compiling)
     assert four.cost == pytest.approx(2 * 4 * four.hours)
+    made = replace(RATE, program_seconds=16.0)
+    assert estimate(made, NEED, None)[0].compiling == pytest.approx(2 * one.compiling)
+    single = replace(NEED, programs=1)
+    assert estimate(RATE, single, None)[0].compiling == pytest.approx(8 / 3600)
 
 
-def test_no_price_no_cost():
-    text = as_text(RATE, 1.09e6, 1000, None)
-    assert "1,090,000,000 rows" in text
-    assert "545.0 GB" in text
+def test_the_text_counts_compiling_and_a_loop_of_pyscf():
+    rate = replace(RATE, pyscf=0.5, program_seconds=120.0)
+    need = Need(rows=200.0, seconds=720.0, programs=6, program_seconds=8.0)
+    text = as_text(rate, need, None)
+    assert text.startswith("200 rows: 9 min, 6 min of them compiling; a PySCF loop: 24 min\n")
+    assert "6 shapes, 120 s each on a core (measured)" in text
+    assert "8 s each on a core (by the table" in as_text(RATE, need, None)
+    assert "PySCF" not in as_text(RATE, need, None)
     assert "--price-per-hour" in text
     assert "cost " not in text.split("machines")[1].split("\n")[0]
+    assert "180,000.0 MB" in as_text(replace(RATE, bytes_per_row=5e5), NEED, 1.0)
 
 
 def test_the_rate_is_that_of_the_run(out):
     rate = rate_of(out)
     assert rate.rows >= 100
-    assert rate.seconds > rate.program_seconds > 0
     assert rate.workers == 2
-    assert 5 < rate.mean_atoms < 40
+    assert rate.priced > 0
     assert rate.bytes_per_row > 100
-    assert rate.cached == 0
-    assert rate.new_machine_seconds == pytest.approx(rate.program_seconds)
+    assert rate.program_seconds > 0
+    assert rate.pyscf is None
 
 
-def test_programs_from_the_cache_count_where_there_is_none(out):
+def test_programs_are_counted_by_shape(out):
     record = shards.read_manifest(out)
     programs = [
         {"shape": name, "seconds": seconds, "cached": cached}
-        for name, seconds, cached in [("a", 8.0, False), ("b", 0.5, True), ("c", 0.5, True)]
+        for name, seconds, cached in [("a", 8.0, False), ("a", 4.0, False), ("b", 0.5, True)]
     ]
     shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"programs": programs}]))
-    rate = rate_of(out)
-    assert (rate.programs, rate.cached) == (3, 2)
-    assert rate.program_seconds == pytest.approx(9 / 2)
-    assert rate.new_machine_seconds == pytest.approx(3 * 8 / 2)
-    shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"programs": programs[1:]}]))
-    assert (
-        rate_of(out).new_machine_seconds > 1
-    )  # nothing was compiled: what a program usually takes
+    assert rate_of(out).program_seconds == pytest.approx(12)
+    shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"programs": programs[2:]}]))
+    assert rate_of(out).program_seconds is None
 
 
 def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(out):
@@ -98,18 +91,24 @@ def test_a_run_on_a_cluster_gives_no_rate_of_a_machine(out):
             rate_of(out)
 
 
-def test_too_short_a_run_says_nothing(finished):
-    with pytest.raises(UserError, match="at least 100 rows"):
-        rate_of(finished[0])
+def test_a_run_without_rows_says_nothing(out):
+    record = shards.read_manifest(out)
+    shards.write_manifest(out, replace(record, runs=[record.runs[0] | {"rows": 0}]))
+    with pytest.raises(UserError, match="no run that gave rows"):
+        rate_of(out)
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
         (["--molecules", "0"], "--molecules"),
-        (["--molecules", "5", "--conformers", "0"], "--conformers"),
-        (["--molecules", "5", "--price-per-hour", "-1"], "--price-per-hour"),
-        (["--molecules", "5", "--measured", "nowhere"], "nowhere"),
+        (["--conformers", "0"], "--conformers"),
+        (["--price-per-hour", "-1"], "--price-per-hour"),
+        (["--measured", "nowhere"], "nowhere"),
+        (["--json"], "--json is for --ipu"),
+        (["--basis", "none-such"], "none-such"),
+        (["-"], "give a file"),
+        (["none.smi"], "none.smi"),
     ],
 )
 def test_mistakes_are_one_sentence(flags, words, capsys):
@@ -119,61 +118,67 @@ def test_mistakes_are_one_sentence(flags, words, capsys):
     assert message.count("\n") == 1
 
 
-def ending(monkeypatch, rows, interrupted):
-    """The short run ends like this, and writes nothing."""
-    summary = Summary(Stats(n_lines=1, conformers=1), Tally(rows=rows), interrupted)
-    monkeypatch.setattr("qm1b.run.generate.generate", lambda run: summary)
+def test_what_cannot_be_done_is_said_first(tmp_path, capsys, out):
+    path = tmp_path / "a.smi"
+    path.write_text(f"C\n[NH4+]\n{'C' * 99}\nC\nxx\n")
+    assert main(["plan", str(path), "--measured", str(out)]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("a.smi: 5 lines: 1 to compute, 4 dropped (")
+    for reason in ("1 charged", "1 too_large", "1 duplicate", "1 unparsable"):
+        assert reason in first
+    assert second.startswith("1 of 5 lines will be dropped as too_large")
+    path.write_text("[NH4+]\n")
+    assert main(["plan", str(path), "--measured", str(out)]) == 2
+    assert "no molecule of" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("rows", [0, 500])
-def test_ctrl_c_ends_the_short_run_and_the_command(rows, monkeypatch, capsys):
-    ending(monkeypatch, rows, interrupted=True)
-    assert main(["plan", "--molecules", "1000"]) == 130
-    said = capsys.readouterr()
-    assert said.err == "qm1b: interrupted\n"
-    assert "machines" not in said.out
+def test_every_option_of_the_level_counts(tmp_path, capsys, out):
+    path = tmp_path / "a.smi"
+    path.write_text("CCO\nCO\n")
+    flags = "--xc pbe0 --basis def2-svp --grid-level 2 --jk ri --forces --precision mixed"
+    assert main(["plan", str(path), *flags.split(), "--measured", str(out)]) == 0
+    text = capsys.readouterr().out
+    level = "pbe0/def2-svp, spherical, grid level 2, mixed, density fitting, with forces"
+    assert f"4 conformers each, {level}, " in text
+    assert "8 rows: " in text
 
 
-def test_another_padding_than_the_measured_one_is_said():
-    few, many = (as_text(RATE, n, 1, None) for n in (165.0, 1.09e6))
-    assert "grid level 0, float32, fine padding; 16.0 atoms" in few
-    sentence = "This dataset will have coarse padding: more time for a row than measured, and fewer"
-    assert sentence in few
-    assert "This dataset" not in many
-    assert "fine padding: less time" in as_text(replace(RATE, padding="coarse"), 1.09e6, 1, None)
+def test_molecules_are_multiplied(tmp_path, capsys, out):
+    path = tmp_path / "a.smi"
+    path.write_text("CCO\n[NH4+]\n")
+    flags = ["--measured", str(out), "--conformers", "1000"]
+    assert main(["plan", str(path), "--molecules", "1e6", *flags]) == 0
+    text = capsys.readouterr().out
+    assert "1,000,000,000 rows: " in text
+    assert "fine padding" in text
 
 
-@pytest.mark.parametrize(
-    ("molecules", "conformers", "expected"),
-    [("1.09e6", "1000", "fine"), ("165", "1", "coarse"), ("1", "150", "fine")],
-)
-def test_the_short_run_has_the_padding_of_the_dataset(molecules, conformers, expected, monkeypatch):
-    runs = []
-
-    def stopped(run):
-        runs.append(run)
-        return Summary(Stats(n_lines=1, conformers=1), Tally(rows=0), interrupted=True)
-
-    monkeypatch.setattr("qm1b.run.generate.generate", stopped)
-    assert main(["plan", "--molecules", molecules, "--conformers", conformers]) == 130
-    assert [run.settings.padding for run in runs] == [expected]
+def lines_of(*seconds):
+    """A sample of lines with four rows each; 0 for one that is left out."""
+    return Preview(
+        len(seconds), [SampledLine(s, 4 if s else 0, Shape((), (int(s // 10),)) if s else None)
+                       for s in seconds],
+    )  # fmt: skip
 
 
-def test_too_few_molecules_to_measure(tmp_path, monkeypatch, capsys):
-    ending(monkeypatch, 60, interrupted=False)
-    few = tmp_path / "few.smi"
-    few.write_text("C\nCC\nO\n")
-    assert main(["plan", "--molecules", "1000", "--smiles-file", str(few)]) == 2
-    message = capsys.readouterr().err
-    assert "60 rows" in message
-    assert "100 are needed" in message
-    assert "--measured" not in message
+def test_what_is_measured_stands_for_the_price():
+    assert choice(lines_of(400.0, 0.0, 100.0, 9000.0)) == [3]  # rows of minutes: one shape
+    assert choice(lines_of(*[1.0] * 3, 3.0, *[0.0] * 5, 1.0)) == [1, 9, 3]
+    assert choice(lines_of(0.0, 2.0)) == [1]
+    with pytest.raises(UserError, match="no molecule"):
+        choice(lines_of(0.0, 0.0))
+    assert alike(lines_of(11.0, 12.0, 25.0, 13.0), 1, most=2) == [0, 1]
 
 
-def test_geometries_are_no_smiles(tmp_path, capsys):
-    path = tmp_path / "a.xyz"
-    path.write_text("1\n\nHe 0 0 0\n")
-    assert main(["plan", "--molecules", "1000", "--smiles-file", str(path)]) == 2
-    message = capsys.readouterr().err
-    assert "plan needs SMILES" in message
-    assert "--conformers" not in message
+@pytest.mark.slow
+def test_ten_molecules_are_measured_and_planned(tmp_path, capsys):
+    path = tmp_path / "ten.smi"
+    path.write_text("C\nN\nO\nF\n[H][H]\n[He]\nCC\nCO\nCN\nC=O\n")
+    assert main(["plan", str(path), "--conformers", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "20 rows: " in text
+    assert "a PySCF loop: " in text
+    frames = tmp_path / "w.xyz"
+    frames.write_text("".join(f"3\n\nO 0 0 0\nH 0 0 {z}\nH 0 {z} -0.24\n" for z in (0.9, 0.96)))
+    assert main(["plan", str(frames)]) == 0
+    assert "2 rows: " in capsys.readouterr().out
