@@ -30,8 +30,8 @@ Padding = Literal["fine", "coarse"]
 FINE, COARSE = get_args(Padding)
 """Words for `padding`."""
 
-LATER = {"id_column": (None,), "padding": (None, FINE)}
-"""Settings that runs of earlier versions do not have, and their values that change nothing."""
+LATER = {"id_column": (None,), "padding": (None, FINE), "unit_rows": (None,), "units": (None,)}
+"""Settings that not every version has, and their values that change nothing."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,11 @@ class RunSettings:
     audit: float = 0.0
     """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
     the row."""
-    unit_rows: int = 1024
-    """About this many rows go into one shard; decides where the input is cut into work units."""
+    unit_rows: int | None = None
+    """About this many rows go into one shard, as in runs of earlier versions; None for `units`."""
+    units: tuple[tuple[int, int], ...] | None = None
+    """Where the input is cut into work units, each of which becomes a shard: for each part of it,
+    its lines and those of a unit. A run decides it by `qm1b.folder.manifest.work_units.cut`."""
     padding: Padding | None = None
     """How far numbers of hydrogens are rounded up, so that molecules share programs. coarse needs
     half as many programs, for small inputs. If not given, what takes less time, or what the run in
@@ -95,9 +98,11 @@ class RunSettings:
         return self.padding == COARSE
 
     @property
-    def unit_lines(self) -> int:
-        """Input lines of one work unit. Shard k holds lines k * unit_lines + 1 onwards."""
-        return max(1, self.unit_rows // self.conformers)
+    def unit_lines(self) -> int | tuple[tuple[int, int], ...]:
+        """Input lines of every work unit, or of those of each part of the input."""
+        if self.unit_rows is not None:
+            return max(1, self.unit_rows // self.conformers)
+        return self.units or 1
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -116,6 +121,8 @@ class RunSettings:
         level = self.level.to_dict()
         if self.level.jk == "auto":
             level["jk_above_aos"] = AUTO_AOS
+        if self.units is not None:
+            others["units"] = [list(part) for part in self.units]  # as JSON has it
         return level | {k: v for k, v in others.items() if k not in unused}
 
     @property

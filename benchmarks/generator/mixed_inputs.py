@@ -17,7 +17,7 @@ from benchmarks import harness, molecules
 from qm1b.commands.generate import SAMPLE
 from qm1b.process.display import Plain
 from qm1b.run.generate import Run, generate
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 from qm1b.settings import FINE, PRESETS, RunSettings
 
 BUNDLED = (SAMPLE, molecules.GDB, molecules.QM9)

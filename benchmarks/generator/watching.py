@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from qm1b.engine.factory import pyscf_ipu_solver
 from qm1b.process.display import Plain
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 
 LOG = "SOAK_BATCHES"
 FACTORY = "benchmarks.generator.watching:timed"

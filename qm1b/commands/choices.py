@@ -1,5 +1,7 @@
 """What `qm1b generate` does where a flag was left out, and which flags do not go together."""
 
+import operator
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,19 @@ from qm1b.settings import STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
+
+
+def seconds_of(text: str) -> float:
+    """The seconds of --stop-after, as 20h, 90m or 1d12h."""
+    parts = re.fullmatch(r"(?:([\d.]+)d)?(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?", text.strip())
+    with suppress(ValueError):
+        numbers = [float(part or 0) for part in parts.groups()] if parts else []
+        seconds = sum(map(operator.mul, numbers, (86400.0, 3600.0, 60.0, 1.0)))
+        if seconds > 0:
+            return seconds
+    raise UserError(
+        f"--stop-after is {text!r}: give days, hours, minutes or seconds, as 20h, 90m or 1d12h"
+    )
 
 
 def stability(given: str, history: bool, fixed_cycles: int | None) -> str:

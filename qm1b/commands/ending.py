@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyscf_ipu.base.terminal import counted, say
+from qm1b.process.display import speed
 
 if TYPE_CHECKING:
     from qm1b.run.generate import Summary
@@ -29,14 +30,14 @@ def outcome(summary: Summary) -> str:
     """What the folder holds now, and how fast this run was."""
     stats, tally = summary.stats, summary.tally
     before = f" ({stats.rows_before} of them from earlier runs)" if stats.rows_before else ""
-    rate = (stats.rows - stats.rows_before) / max(stats.seconds, 1e-3)
+    rate = speed((stats.rows - stats.rows_before) / max(stats.seconds, 1e-3))
     not_cached = [event for event in stats.compiles if not event.cached]
     dropped = ", ".join(f"{n} {reason}" for reason, n in tally.drops.most_common()) or "none"
     troubles = stats.troubles.most_common()
     failed = "".join(f"{counted(n, 'row')}: {what}; see workers.log\n" for what, n in troubles)
     return (
         f"{counted(tally.rows, 'conformer')} of {tally.kept}{before} in {stats.seconds:.0f} s "
-        f"({rate:.1f}/s, compiling included), {tally.not_converged} not converged\n"
+        f"({rate}, compiling included), {tally.not_converged} not converged\n"
         f"dropped: {dropped}\n"
         f"programs: {len(not_cached)} compiled in "
         f"{sum(event.seconds or 0.0 for event in not_cached):.0f} s (all workers together), "
@@ -47,10 +48,11 @@ def outcome(summary: Summary) -> str:
 
 
 def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
-    """After an interrupt: how far the run came, and the command that resumes it."""
+    """After an end before the end: how far the run came, and the command that resumes it."""
     again = shlex.join([*sys.argv[1:], *([] if out_was_given else ["--out", str(out)])])
+    how = "Stopped in time" if summary.is_late else "Interrupted"
     return (
-        f"Interrupted: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
+        f"{how}: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
         f"To resume: {this_command()} {again}"
     )
 

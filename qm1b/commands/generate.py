@@ -10,7 +10,7 @@ from pyscf_ipu.base.terminal import EXIT_INTERRUPTED, say
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.settings import Settings, preset
 from qm1b import inputs
-from qm1b.commands.choices import conformers, forces_need, size_limit, stability
+from qm1b.commands.choices import conformers, forces_need, seconds_of, size_limit, stability
 from qm1b.commands.ending import how_to_go_on, outcome, this_command
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE, Share
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parent.parent / "data" / "gdb11_sample.smi"
 SUFFIXES = {*MEMBER_SUFFIXES, ".gz", ".bz2", ".xz", ".tar", ".tgz"}
 EXIT_NOTHING, FIRST_ROWS = 1, 8
+EXIT_STOPPED = 124
+"""After --stop-after, as of timeout(1)."""
 DEFAULT_PRESET, FEW_CONFORMERS = "qm1b", 4
 """Without --preset: the level, and conformers for a first look."""
 
@@ -41,7 +43,7 @@ class Generate(RunSettings):
         "accuracy fixed_cycles history forces",
         "conformers": "conformers seed embed_timeout relax rattle_angstrom",
         "quality": "retry stability audit retry_dropped",
-        "computing": "workers shard cluster padding allow_other_versions",
+        "computing": "workers shard cluster padding stop_after allow_other_versions",
         "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",
     }
     stdout_is_log: ClassVar = True
@@ -56,7 +58,8 @@ class Generate(RunSettings):
     """Folder for the dataset. If it holds an unfinished run of the same input and settings, that
     run is resumed. If not given, a new folder: data/NAME of the input, numbered if it exists."""
     level: tyro.conf.Suppress[tyro.conf.Fixed[Settings]] = PRESETS["qm1b"]
-    unit_rows: tyro.conf.Suppress[tyro.conf.Fixed[int]] = RunSettings.unit_rows
+    unit_rows: tyro.conf.Suppress[tyro.conf.Fixed[int | None]] = None
+    units: tyro.conf.Suppress[tyro.conf.Fixed[None]] = None
     conformers: int | None = None  # type: ignore[assignment]
     """Conformers per molecule; if not given, the preset's number, which is 1000 for qm1b, or 4
     without a preset. Displaced copies per geometry, 1 if not given."""
@@ -108,6 +111,9 @@ class Generate(RunSettings):
     a preset other than qm1b give --max-aos, too."""
     cluster: str | None = None
     """Compute on a Ray cluster: its address, or auto for the one that this machine belongs to."""
+    stop_after: str | None = None
+    """End the run cleanly before this time is over, for example 20h, 90m or 1d12h; the same command
+    goes on. The exit code is then 124."""
     allow_other_versions: bool = False
     """Resume a run although other versions of the software began it; rows may then be mixed."""
     retry_dropped: str | None = None
@@ -148,6 +154,7 @@ class Generate(RunSettings):
             cluster=self.cluster,
             retry_dropped=self._reasons(),
             trace=self._trace(),
+            stop_after=None if self.stop_after is None else seconds_of(self.stop_after),
         )
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
@@ -156,7 +163,7 @@ class Generate(RunSettings):
         say(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
             say(how_to_go_on(summary, out, self.out is not None))
-            return EXIT_INTERRUPTED
+            return EXIT_STOPPED if summary.is_late else EXIT_INTERRUPTED
         if share.count == 1 and not summary.tally.rows:
             say(f"qm1b: {self.source} gave no rows; dropped.csv says why", to_stderr=True)
             return EXIT_NOTHING
@@ -263,7 +270,6 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
         or dataset.max_aos
         or size_limit(settings["level"], command.out, command.shard is not None)
     )
-    settings["unit_rows"] = dataset.unit_rows
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability, command.history, command.fixed_cycles)
     return RunSettings(**settings)

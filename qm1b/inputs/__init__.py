@@ -13,29 +13,27 @@ from qm1b.errors import UserError
 from qm1b.inputs import lines, tables
 from qm1b.inputs.container import Source, decoded
 from qm1b.inputs.detect import GEOMETRIES, ID_FIRST, REMARKS, opened, resolve
+from qm1b.inputs.first_pass import FirstPass, InputSummary, checked
 from qm1b.inputs.records import Record
-from qm1b.inputs.unit_checks import InputSummary, UnitChecks, checked
 from qm1b.settings import RunSettings
 
 __all__ = ["GEOMETRIES", "REMARKS", "InputSummary", "Record", "read", "resolve", "summarise"]
 
 
 def summarise(path: Path, settings: RunSettings) -> InputSummary:
-    """Count the records and hash the bytes; also proves that the whole input can be read.
+    """Count, sample and hash the records; also proves that the whole input can be read.
 
     Raises:
         UserError: the input is missing, not readable, empty, damaged, or not in its format.
     """
     with opened(path, settings.input_format) as (source, kind):
-        checks = UnitChecks(settings)
+        records = FirstPass(settings.limit)
         named = False
         for record in _records(source, kind, settings):
-            checks.add(record)
+            records.add(record)
             named |= record.id != ""
-        checks.close()
-        skipped = tuple(source.skipped)
-        summary = InputSummary(checks.n, source.sha256, kind, skipped=skipped, checks=checks.done)
-    if checks.n == 0:
+        summary = records.summary(source.sha256, kind, tuple(source.skipped))
+    if records.n == 0:
         raise UserError(f"input {path} is empty; it needs at least one molecule")
     if settings.id_column is not None and not named:
         raise UserError(
@@ -57,7 +55,7 @@ def read(
 
     Args:
         path: the input.
-        settings: those that decide the format and the work units.
+        settings: those that decide the format.
         limit: read at most this many records. With `expected` it must be the end of a work unit or
             of the run.
         expected: what an earlier pass learned: the records must be the same.
@@ -68,9 +66,7 @@ def read(
     with opened(path, expected.format if expected else settings.input_format) as (source, kind):
         records = _records(source, kind, settings)
         if expected is not None:
-            records = checked(
-                records, settings, expected, limit=limit or expected.n_lines, path=path
-            )
+            records = checked(records, expected, limit or expected.n_lines, path=path)
         yield from itertools.islice(records, limit)
 
 

@@ -14,6 +14,8 @@ from rich.text import Text
 from pyscf_ipu.base.terminal import say, visible
 
 PLAIN_SECONDS = 10.0
+SLOW = 0.1
+"""Conformers per second, below which the time of one says more."""
 
 
 @runtime_checkable
@@ -49,6 +51,14 @@ def time_left(seconds: float | None) -> str:
     return f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
 
 
+def speed(conformers_per_second: float) -> str:
+    """A rate in words; where a conformer takes long, its time."""
+    if 0 < conformers_per_second < SLOW:
+        return f"{1 / conformers_per_second:.0f} s a conformer"
+    digits = 1 if conformers_per_second >= 1 else 2
+    return f"{conformers_per_second:.{digits}f} conformers/s"
+
+
 class Display:
     """Where some work reports its progress. This one shows nothing, as suits a library."""
 
@@ -60,6 +70,10 @@ class Display:
 
     def update(self, shown: Shown) -> None:
         """Called several times a second."""
+
+    def end(self, shown: Shown) -> None:
+        """Called once, with what came out."""
+        self.update(shown)
 
     def say(self, text: str) -> None:
         """Report an event on a line of its own."""
@@ -84,8 +98,12 @@ class Plain(Display):
     def update(self, shown: Shown) -> None:
         """Print a line if it is time for one."""
         if time.monotonic() - self._last >= self._every:
-            self._last = time.monotonic()
-            self.say("; ".join([shown.pace, *shown.notes]))
+            self.end(shown)
+
+    def end(self, shown: Shown) -> None:
+        """Print a line."""
+        self._last = time.monotonic()
+        self.say("; ".join([shown.pace, *shown.notes]))
 
     def say(self, text: str) -> None:
         """Print at once: logs are read while they are written."""

@@ -1,18 +1,47 @@
 """Ctrl-C as a request, not as an exception in the middle of a write."""
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
 class Interrupt:
-    """Counts Ctrl-C (or SIGTERM)."""
+    """Counts Ctrl-C (or SIGTERM), and as one more that the time is over.
 
-    def __init__(self) -> None:
-        self.count = 0
+    Args:
+        stop_after: seconds from now; None for no limit.
+    """
+
+    def __init__(self, stop_after: float | None = None) -> None:
+        self._end = math.inf if stop_after is None else time.monotonic() + stop_after
+        self._signals = 0
         self._noticed = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the time is over."""
+        return self._end - time.monotonic()
+
+    @property
+    def count(self) -> int:
+        """Requests to end: the first lets running work be finished."""
+        return self._signals + (self.seconds_left <= 0)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a signal has come."""
+        return self._signals > 0
+
+    @property
+    def cause(self) -> str:
+        """Why the work ends, and what may be done about it."""
+        if self.by_hand:
+            return "Interrupted (press Ctrl-C again to stop at once)"
+        return "The time of --stop-after is over"
 
     def is_new(self) -> bool:
         """Whether the first one has come; true only once."""
@@ -20,7 +49,7 @@ class Interrupt:
         return new
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
+        self._signals += 1
 
 
 @contextmanager

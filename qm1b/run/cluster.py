@@ -11,9 +11,10 @@ import ipaddress
 import logging
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
@@ -28,13 +29,14 @@ from qm1b.engine.factory import Engine
 from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder.manifest import manifest
-from qm1b.folder.manifest.work_units import WorkPlan
+from qm1b.folder.manifest.work_units import UNIT_SECONDS, WorkPlan
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt, interrupts
+from qm1b.process.ray_messages import RayMessages
 from qm1b.rows.schema import Drop
 from qm1b.rows.unit import Unit
 from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 from qm1b.screening.screen import Candidate
 from qm1b.settings import RunSettings
 
@@ -64,6 +66,7 @@ class Task:
     """One work unit, and all that is needed to compute it."""
 
     unit: int
+    plan: WorkPlan
     lines: tuple[Candidate | Drop, ...]
     settings: RunSettings
     factory: str
@@ -109,46 +112,61 @@ def compute(
         UserError: Ray is not installed, there is no cluster, it fails, or its nodes have other
             software.
     """
-    ray = _connected(address)
-    try:
-        cpus = int(ray.cluster_resources().get("CPU", 0))
-        reports.display.say(f"Ray cluster at {address}: {cpus} CPUs")
-        with interrupts(interrupt):  # Ray has installed a handler for SIGTERM
-            for finished in _finished(ray, _tasks(job, lines), reports, interrupt=interrupt):
-                _take(finished, job, reports)
-                reports.display.update(reports.stats)
-    except ray.exceptions.RayTaskError:
-        raise  # of our own code, not of the cluster
-    except (ray.exceptions.RayError, ConnectionError) as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise UserError(
-            f"the Ray cluster at {address} failed ({what}); what was written is kept: run the same "
-            "command again to resume, with or without --cluster"
-        ) from None
-    finally:
-        ray.shutdown()
+    messages = RayMessages(sys.stdout)
+    with redirect_stdout(messages):
+        ray = _connected(address)
+        try:
+            cpus = int(ray.cluster_resources().get("CPU", 0))
+            reports.stats.workers = max(1, cpus)
+            reports.display.say(f"Ray cluster at {address}: {cpus} CPUs")
+            with interrupts(interrupt):  # Ray has installed a handler for SIGTERM
+                for finished in _finished(
+                    ray, _tasks(job, lines), reports, messages=messages, interrupt=interrupt
+                ):
+                    _take(finished, job, reports)
+                    reports.display.update(reports.stats)
+        except ray.exceptions.RayTaskError:
+            raise  # of our own code, not of the cluster
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise UserError(
+                f"the Ray cluster at {address} failed ({what}); what was written is kept: run the "
+                "same command again to resume, with or without --cluster"
+            ) from None
+        finally:
+            ray.shutdown()
 
 
 def _finished(
-    ray: Ray, tasks: Iterator[Task], reports: Reports, interrupt: Interrupt
+    ray: Ray,
+    tasks: Iterator[Task],
+    reports: Reports,
+    *,
+    messages: RayMessages,
+    interrupt: Interrupt,
 ) -> Iterator[Finished]:
     """Results as they come; no more tasks than keep the cluster busy are handed out ahead."""
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(unit_of_task)
     running: list[object] = []
     while interrupt.count < 2:
-        if not interrupt.count:
+        if not interrupt.count and interrupt.seconds_left > _unit_seconds(reports.stats):
             ahead = max(1, round(QUEUED * ray.cluster_resources().get("CPU", 0)))
             room = max(0, ahead - len(running))
             running += [remote.remote(task) for task in islice(tasks, room)]
-        elif interrupt.is_new():
-            reports.display.say(
-                "Interrupted: finishing the units in progress; press Ctrl-C again to stop at once."
-            )
+        elif interrupt.count and interrupt.is_new():
+            reports.display.say(f"{interrupt.cause}: finishing the units in progress")
         if not running:
             return
         ready, running = ray.wait(running, num_returns=1, timeout=POLL_SECONDS)
+        for message in messages.take():
+            reports.display.say(message)
         yield from (_result(ray, reference) for reference in ready)
         reports.display.update(reports.stats)
+
+
+def _unit_seconds(stats: Stats) -> float:
+    """Time that a unit takes one CPU of the cluster."""
+    return stats.seconds_of(UNIT_SECONDS * stats.workers)
 
 
 def unit_of_task(task: Task) -> Finished:
@@ -157,7 +175,8 @@ def unit_of_task(task: Task) -> Finished:
     done: list[Unit] = []
     stats = Stats(n_lines=len(task.lines), conformers=task.settings.conformers)
     reports = Reports(stats, Display(), done.append)
-    pipeline = Pipeline(task.settings, station.engine, iter(task.lines), reports=reports)
+    lines = iter(task.lines)
+    pipeline = Pipeline(task.settings, station.engine, lines, plan=task.plan, reports=reports)
     try:
         pipeline.run(station.pools, Interrupt())
     except BaseException:
@@ -194,10 +213,11 @@ def _tasks(job: ClusterJob, lines: Iterator[Verdict]) -> Iterator[Task]:
     """The lines of each unit together."""
     ours = (line for line in lines if line is not None)
     for unit, group in groupby(ours, lambda line: job.plan.unit_of(line.line)):
-        yield Task(unit, tuple(group), job.settings, factory=job.factory)
+        yield Task(unit, job.plan, lines=tuple(group), settings=job.settings, factory=job.factory)
 
 
 def _connected(address: str) -> Ray:
+    os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # which takes messages of two nodes for one
     try:
         import ray
     except ImportError:

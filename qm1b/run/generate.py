@@ -12,13 +12,14 @@ from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.padding import cheaper
+from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import run_folder, shards
 from qm1b.folder.manifest import manifest
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.manifest.manifest_schema import COMPLETE, RUNNING
 from qm1b.folder.manifest.tally import Tally
-from qm1b.folder.manifest.work_units import WHOLE, Share
+from qm1b.folder.manifest.work_units import WHOLE, Share, cut
 from qm1b.folder.run_folder import LockedFolder
 from qm1b.inputs import InputSummary
 from qm1b.process.display import Display
@@ -28,7 +29,9 @@ from qm1b.rows.schema import RETRIABLE
 from qm1b.rows.unit import Unit
 from qm1b.run import cluster
 from qm1b.run.pipeline import Pipeline, Pools, Reports, Verdict
-from qm1b.run.progress import Stats
+from qm1b.run.progress.preview import Preview, too_large
+from qm1b.run.progress.progress import Stats
+from qm1b.run.progress.work import PricedWork
 from qm1b.run.trace import Trace
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
@@ -56,6 +59,8 @@ class Run:
     them are tried again."""
     trace: Path | None = None
     """File for a trace of the processes (`qm1b.run.trace`)."""
+    stop_after: float | None = None
+    """Seconds after which the run ends: it begins no unit that would not be finished by then."""
 
     @property
     def title(self) -> str:
@@ -79,6 +84,8 @@ class Summary:
     tally: Tally
     """What the folder holds."""
     interrupted: bool
+    is_late: bool = False
+    """Whether it was `Run.stop_after` that ended it."""
 
 
 def generate(run: Run, display: Display | None = None) -> Summary:
@@ -97,11 +104,18 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     source = inputs.summarise(run.source, run.settings)
     engine = engine_factory.build(run.factory, run.settings.level)
     definition = engine_factory.definition(run.settings.level.xc)
-    run = replace(run, settings=with_padding(run.settings, run.out, source.n_lines))
+    settings = with_padding(run.settings, run.out, source.n_lines)
+    prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
+    preview = Preview.of(source, settings, limits=limits_of(settings, engine), prices=prices)
+    run = replace(run, settings=with_units(settings, run.out, preview, stride=source.stride))
     identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped
     with run_folder.opened(run.out, identity, run.other_versions, retry=retry) as out:
-        return _Generation(run, source, out, engine=engine, display=display or Display()).execute()
+        generation = _Generation(
+            run, source, out, engine=engine, work=PricedWork(prices, preview),
+            display=display or Display(),
+        )  # fmt: skip
+        return generation.execute()
 
 
 def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettings:
@@ -122,6 +136,31 @@ def with_padding(settings: RunSettings, folder: Path, n_lines: int) -> RunSettin
     return replace(settings, padding=cheaper(settings.level, molecules, settings.conformers))
 
 
+def with_units(settings: RunSettings, folder: Path, preview: Preview, stride: int) -> RunSettings:
+    """The settings with the work units: those given, those of the run in the folder, or new ones.
+
+    Args:
+        settings: of the run.
+        folder: its own; it may not exist.
+        preview: of the whole input, also if this run computes a share of it.
+        stride: lines of a unit are multiples of it.
+    """
+    if settings.unit_rows is not None:
+        return settings
+    earlier = shards.settings_of_run(folder) or {}
+    if "units" in earlier:
+        return replace(settings, units=tuple(map(tuple, earlier["units"])))
+    if "unit_rows" in earlier:
+        return replace(settings, unit_rows=earlier["unit_rows"])
+    units = cut(preview.line_seconds, preview.n_lines, settings.conformers, stride=stride)
+    return replace(settings, units=units)
+
+
+def limits_of(settings: RunSettings, engine: Engine) -> Limits:
+    """The limits that molecules must keep."""
+    return Limits(engine_factory.ao_counter(engine), settings.max_aos, settings.keep_charged)
+
+
 def _check_retry(run: Run) -> None:
     unknown = [reason for reason in run.retry_dropped if reason not in RETRIABLE]
     if unknown:
@@ -136,26 +175,32 @@ class _Generation:
     """The state of a running generation."""
 
     def __init__(
-        self, run: Run, source: InputSummary, out: LockedFolder, engine: Engine, display: Display
+        self,
+        run: Run,
+        source: InputSummary,
+        out: LockedFolder,
+        *,
+        engine: Engine,
+        work: PricedWork,
+        display: Display,
     ) -> None:
         self.run, self.source, self.out = run, source, out
         self.engine, self.display = engine, display
         self.rows_before = out.tally.rows
         left = copy(out.tally)
         left.replace(out.taken_out, Tally())
-        self.stats = Stats.after(left, out.plan.lines, run.settings.conformers)
+        self.stats = Stats.after(left, out.plan.lines, run.settings.conformers, work=work)
         self.workers = run.workers or n_cores()
         self.started = run_folder.started_now()
-        settings, n_ao = run.settings, engine_factory.ao_counter(engine)
-        self.limits = Limits(n_ao, settings.max_aos, settings.keep_charged)
+        self.limits = limits_of(run.settings, engine)
         known = out.identity.free_atom_energies_hartree
-        self.atoms = FreeAtoms(settings.level, self.limits.elements(), known)
+        self.atoms = FreeAtoms(run.settings.level, self.limits.elements(), known)
 
     def execute(self) -> Summary:
         """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
         self._write_manifest(RUNNING)
         self.out.write_dropped()
-        with self.display, interrupts() as interrupt:
+        with self.display, interrupts(Interrupt(self.run.stop_after)) as interrupt:
             self.display.say(self.run.title)
             self._say_what_is_there()
             try:
@@ -164,6 +209,8 @@ class _Generation:
                 self.out.write_dropped()
                 if not interrupt.count:
                     self._know_atoms()
+                self.stats.settle(self.out.tally)
+                self.display.end(self.stats)
             except BaseException:
                 with suppress(UserError):  # a full disk; the first error counts
                     self._write_manifest("failed")
@@ -172,7 +219,8 @@ class _Generation:
                 self.atoms.stop()
             status = "interrupted" if self.out.to_do else COMPLETE
             self._write_manifest(status)
-        return Summary(self.stats, self.out.tally, status == "interrupted")
+        is_late = bool(self.out.to_do) and not interrupt.by_hand
+        return Summary(self.stats, self.out.tally, status == "interrupted", is_late)
 
     def _compute(self, interrupt: Interrupt) -> None:
         """Compute the missing units, on a cluster or on this machine's cores."""
@@ -189,8 +237,9 @@ class _Generation:
             pools = Pools(self.workers, run.factory, run.settings, engine=self.engine, log=log)
             try:
                 pipeline = Pipeline(
-                    run.settings, self.engine, self._lines(), reports=reports, trace=trace
-                )
+                    run.settings, self.engine, self._lines(), plan=self.out.plan, reports=reports,
+                    trace=trace,
+                )  # fmt: skip
                 pipeline.run(pools, interrupt)
             finally:
                 pools.stop()
@@ -206,7 +255,7 @@ class _Generation:
         """
         settings, wanted = self.run.settings, self.out.wanted()
         screen = Screen(self.limits, settings.conformers)
-        last = min((self.out.to_do[-1] + 1) * settings.unit_lines, self.out.plan.n_lines)
+        last = self.out.plan.last_line(self.out.to_do[-1])
         for line in inputs.read(self.run.source, settings, last, expected=self.source):
             verdict = screen(line)
             yield verdict if wanted(line.number) else None
@@ -251,6 +300,8 @@ class _Generation:
         out = self.out
         for name in out.identity.input.skipped:
             self.display.say(f"skipping {name} in the archive: its name has no known ending")
+        if large := too_large(self.source, self.run.settings, self.limits):
+            self.display.say(large)
         if out.mended:
             self.display.say(f"manifest.json is written anew: {out.mended}")
         if out.mixed:

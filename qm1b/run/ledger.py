@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.rows.schema import CONVERGED, Drop, Row
 from qm1b.rows.suspects import flagged
 from qm1b.rows.unit import Unit
@@ -16,8 +17,8 @@ from qm1b.rows.unit import Unit
 class Ledger:
     """The open work units of a run."""
 
-    def __init__(self, unit_lines: int) -> None:
-        self._unit_lines = unit_lines
+    def __init__(self, plan: WorkPlan) -> None:
+        self._plan = plan
         self._units: dict[int, Unit] = {}
         self._begun = 0
         self._read = 0
@@ -81,7 +82,7 @@ class Ledger:
     def closed(self, at_end: bool) -> Iterator[Unit]:
         """Units that are finished; `at_end` says that no further line will be read."""
         for index in sorted(self._units):
-            is_read = at_end or self._read >= (index + 1) * self._unit_lines
+            is_read = at_end or self._read >= self._plan.last_line(index)
             if is_read and not self._units[index].open:
                 unit = self._units.pop(index)
                 unit.sort()
@@ -89,7 +90,7 @@ class Ledger:
                 yield unit
 
     def _unit(self, line: int) -> Unit:
-        index = (line - 1) // self._unit_lines
+        index = self._plan.unit_of(line)
         if index not in self._units:
             self._units[index] = Unit(index, self._begun)
             self._begun += 1

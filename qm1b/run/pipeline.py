@@ -6,6 +6,7 @@ the input.
 """
 
 import functools
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -17,12 +18,13 @@ from qm1b.engine.buckets import Buckets
 from qm1b.engine.compute_pool import ComputePool
 from qm1b.engine.factory import Engine
 from qm1b.engine.programs import ProgramEvent
+from qm1b.folder.manifest.work_units import UNIT_SECONDS, WorkPlan
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
 from qm1b.rows.schema import Conformer, Drop, Row
 from qm1b.run.ledger import Ledger
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 from qm1b.run.second_look import unchecked
 from qm1b.run.trace import Trace
 from qm1b.screening.screen import Candidate
@@ -30,6 +32,10 @@ from qm1b.settings import RunSettings
 
 MAX_WAITING = 4096
 """About this many conformers may wait for the engine in memory; then no more lines are read."""
+
+WAITING_EACH = 4
+"""Nor if the work of a unit waits, and so many conformers for each compute process: a killed run
+loses what is computed of open units."""
 
 MAX_OPEN_UNITS = 4
 """An incomplete batch is sent when this many newer work units have been begun."""
@@ -74,14 +80,15 @@ class Pipeline:
         settings: RunSettings,
         engine: Engine,
         lines: Iterator[Verdict],
+        plan: WorkPlan,
         reports: Reports,
         trace: Trace | None = None,
     ) -> None:
-        self.settings, self.engine, self.lines = settings, engine, lines
+        self.settings, self.engine, self.lines, self.plan = settings, engine, lines, plan
         self.trace = trace or Trace(None)
         self.stats, self.display, self.write = reports.stats, reports.display, reports.write
         self.all_read = False
-        self.ledger = Ledger(settings.unit_lines)
+        self.ledger = Ledger(plan)
         self.buckets = Buckets(functools.cache(engine.batch_size))
         self.shape_of: dict[tuple[bytes, int], Hashable] = {}
         """Shapes by atomic numbers and charge, on which alone they depend."""
@@ -93,18 +100,16 @@ class Pipeline:
         """
         embed, compute = pools.embed, pools.compute
         self.stats.workers = len(compute.workers)
-        flush = functools.partial(self._flush, embed)
+        flush = functools.partial(self._flush, embed, compute)
         while not interrupt.count or (compute.running and interrupt.count == 1):
             more = False
             if interrupt.count:
                 if interrupt.is_new():
-                    self.display.say(
-                        "Interrupted: finishing the running batches; press Ctrl-C again to stop "
-                        "at once."
-                    )
+                    self.display.say(f"{interrupt.cause}: finishing the running batches")
                 compute.forget()
                 embed.forget()
             else:
+                self.all_read |= self._is_time_to_end(interrupt)
                 with self.trace.host("read and screen"):
                     more = self._read(embed, compute)
                 with self.trace.host("dispatch"):
@@ -124,6 +129,14 @@ class Pipeline:
             self._close()
             self.display.update(self.stats)
         self._close()
+
+    def _is_time_to_end(self, interrupt: Interrupt) -> bool:
+        """Whether the last line read ends a unit, and another would not be done before the end."""
+        position = self.stats.work.position
+        if interrupt.seconds_left == math.inf or not 0 < position < self.plan.n_lines:
+            return False
+        is_end = position == self.plan.last_line(self.plan.unit_of(position))
+        return is_end and interrupt.seconds_left < self.stats.seconds_of(UNIT_SECONDS)
 
     def _starving(self, embed: EmbedPool, compute: ComputePool) -> int:
         """Compute processes that wait for conformers: no batch is full, but more will come."""
@@ -161,25 +174,32 @@ class Pipeline:
     def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""
         for _ in range(LINES_AT_A_TIME):
-            busy = self.buckets.waiting + compute.running
-            if self.all_read or not embed.has_room or busy >= MAX_WAITING:
+            if self.all_read or not embed.has_room or self._is_full(compute):
                 return False
             try:
                 verdict = next(self.lines)
             except StopIteration:
                 self.all_read = True
                 return False
+            self.stats.work.position += 1
             if verdict is None:
                 continue
             self.stats.lines += 1
             if isinstance(verdict, Candidate):
                 self.stats.kept_lines += 1
+                self.stats.work.read(verdict, self.settings.conformers)
                 self.ledger.opened(verdict.line)
                 embed.submit(verdict)
             else:
                 self.stats.count_drop(verdict)
                 self.ledger.dropped(verdict)
         return True
+
+    def _is_full(self, compute: ComputePool) -> bool:
+        """Whether enough conformers wait, or work for a unit and for all processes."""
+        busy = self.buckets.waiting + compute.running
+        enough = busy >= WAITING_EACH * self.stats.workers
+        return busy >= MAX_WAITING or (enough and self.stats.work.pending >= UNIT_SECONDS)
 
     def _embedded(self, result: Embedded) -> None:
         """Put conformers that have arrived into their bucket, or drop them."""
@@ -193,6 +213,7 @@ class Pipeline:
                     self.buckets.add(shape, conformer)
         if drop is not None:
             self.stats.count_drop(drop)
+        self.stats.work.embedded(result.line, conformers)
         if conformers:
             self.stats.missing += self.settings.conformers - len(conformers)
         else:
@@ -215,13 +236,13 @@ class Pipeline:
                 return Drop(result.line, first.smiles, reason, detail=str(error), id=first.id)
         return self.shape_of[key]
 
-    def _flush(self, embed: EmbedPool) -> Iterator[Hashable]:
+    def _flush(self, embed: EmbedPool, compute: ComputePool) -> Iterator[Hashable]:
         """Shapes whose incomplete batch should not wait longer."""
         oldest = self.buckets.oldest()
         if oldest is None:
             return
         nothing_comes = self.all_read and not embed.pending
-        if nothing_comes or self.buckets.waiting >= MAX_WAITING:
+        if nothing_comes or self._is_full(compute):
             yield from self.buckets.fullest()
         elif self.ledger.begun_since(oldest[1]) > MAX_OPEN_UNITS:
             yield oldest[0]

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from rdkit import rdBase
+from rdkit import Chem, rdBase
 
 from pyscf_ipu.molecule.files.wrong_unit import in_words
 from qm1b.inputs.records import Record
@@ -46,6 +46,14 @@ class Candidate:
     def identity(self) -> str:
         """The text that identifies a molecule and decides its seed."""
         return self.smiles or (self.geometry.identity if self.geometry else "")
+
+    @property
+    def numbers(self) -> list[int]:
+        """Atomic numbers, hydrogens included."""
+        if self.geometry is not None:
+            return [int(number) for number in self.geometry.numbers]
+        graph = Chem.AddHs(Chem.MolFromSmiles(self.smiles))
+        return [atom.GetAtomicNum() for atom in graph.GetAtoms()]
 
 
 @dataclass

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_DEDUP_LOGS"] = "0"  # read by the import of Ray
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fake_runs import settings

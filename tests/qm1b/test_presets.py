@@ -82,11 +82,6 @@ def test_another_basis_has_spherical_functions_again():
     assert run_settings(Generate(**flags, cart=True)).level.cart is True
 
 
-def test_shards_are_smaller_where_rows_take_longer():
-    assert run_settings(Generate()).unit_rows == 1024
-    assert run_settings(Generate(preset="spice", max_aos=9)).unit_rows == 128
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -13,7 +13,7 @@ from qm1b.settings import PRESETS, RunSettings, fingerprint_of, without_later
     ],
 )
 def test_in_the_words_of_schema_version_4(changes, expected):
-    now = RunSettings(PRESETS["qm1b"], **changes)
+    now = RunSettings(PRESETS["qm1b"], unit_rows=1024, **changes)
     values = now.to_dict()
     assert values["first_cycles"] == "coarse"  # it changes numbers, so it is said at its default
     told = {k: v for k, v in values.items() if k != "first_cycles"}

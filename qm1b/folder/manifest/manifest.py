@@ -19,7 +19,7 @@ from qm1b.folder.manifest import manifest_schema
 from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS, MEND, SCHEMA
 from qm1b.folder.manifest.tally import Tally
 from qm1b.folder.manifest.versions import versions
-from qm1b.folder.manifest.work_units import WHOLE, Share, WorkPlan
+from qm1b.folder.manifest.work_units import WHOLE, Cut, Share, WorkPlan
 from qm1b.inputs import InputSummary
 from qm1b.rows.schema import Json
 from qm1b.settings import RunSettings, fingerprint_of, without_later
@@ -66,8 +66,8 @@ class Manifest:
     """As `RunSettings.to_dict` gives them; an earlier version may have fewer."""
     functional_definition: str = ""
     input: InputRecord = field(default_factory=InputRecord)
-    unit_lines: int = 1
-    """Input lines of one work unit."""
+    unit_lines: int | Cut = 1
+    """Input lines of one work unit; where its size changes, of those of each part of the input."""
     shard: str = str(WHOLE)
     """The share of the work units, as "i/n"."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +115,8 @@ class Manifest:
         if "input" in known:
             names = [f.name for f in fields(InputRecord)]
             known["input"] = InputRecord(**{k: v for k, v in known["input"].items() if k in names})
+        if isinstance(known.get("unit_lines"), list):
+            known["unit_lines"] = tuple(map(tuple, known["unit_lines"]))
         if "counts" in known:
             known["counts"] = Tally.from_dict(known["counts"])
         return cls(**known)

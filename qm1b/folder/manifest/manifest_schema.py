@@ -166,11 +166,20 @@ def _is_grid(value: object) -> bool:
     return _whole(0, 9).fits(value)
 
 
+def _is_part(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(_whole(1).fits(n) for n in value)
+
+
+def _is_cut(value: object) -> bool:
+    return _whole(1).fits(value) or (bool(value) and _list_of(PART, "").fits(value))
+
+
 def _is_workers(value: object) -> bool:
     return value is None or isinstance(value, str) or _whole(1).fits(value)
 
 
 CART = Kind(f"true, false or {MIXED}", lambda value: isinstance(value, bool) or value == MIXED)
+PART = Kind("two whole numbers of at least 1", _is_part)
 TEXT, FLAG = _text(), Kind("true or false", lambda value: isinstance(value, bool))
 NAME = _text(r".+", "a name")
 COUNT = _whole(0)
@@ -187,6 +196,7 @@ SETTINGS = Object(
         **dict.fromkeys(("prune", "history", "keep_charged", "retry", "forces"), FLAG),
         "jk_above_aos": COUNT,
         **dict.fromkeys(("conformers", "unit_rows"), _whole(1)),
+        "units": _list_of(PART, "pairs: lines of a part, and of its units"),
         "seed": _whole(0, 2**63 - 1),
         "max_aos": _whole(1, 2**63 - 1),
         "limit": _or_null(_whole(1, 2**63 - 1)),
@@ -241,7 +251,7 @@ MANIFEST = Object(
         "settings": SETTINGS,
         "functional_definition": TEXT,
         "input": INPUT,
-        "unit_lines": _whole(1),
+        "unit_lines": Kind("a whole number of at least 1, or a list of parts", _is_cut),
         "shard": Kind(f"i/n with 0 <= i < n, as in {WHOLE}", _is_share),
         "versions": _map_to(TEXT),
         FREE_ATOMS: _map_to(ENERGY, ATOMIC_NUMBERS),

@@ -13,11 +13,11 @@ from qm1b.cli import main
 from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.process.display import Display
+from qm1b.process.display import Display, speed
 from qm1b.report.info import describe
 from qm1b.rows.schema import fields_of
 from qm1b.run.generate import Run, generate
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 
 CHARGES = "fake_engine:NoAnions"
 
@@ -138,6 +138,32 @@ def test_a_program_that_takes_minutes_does_not_end_the_run_in_a_moment(monkeypat
         stats._tick()
         if now > 2:  # two rows a second, as soon as both compute
             assert 0.9 < stats.seconds_left / ((10_000 - stats.rows) / 2) < 1.6
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (31.62, "31.6 conformers/s"),
+        (0.25, "0.25 conformers/s"),
+        (0.1, "0.10 conformers/s"),
+        (0.0234, "43 s a conformer"),
+        (0.0, "0.00 conformers/s"),
+    ],
+)
+def test_a_slow_rate_is_in_seconds(rate, words):
+    assert speed(rate) == words
+
+
+def test_two_rows_of_one_batch_are_no_rate(monkeypatch):
+    """They arrive together, after 40 seconds."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stats = Stats(n_lines=10, conformers=1, lines=10, kept_lines=10)
+    for now in (40.0, 40.01):  # noqa: B007
+        stats.rows += 1
+        stats._tick()
+    assert speed(stats.rate) == "20 s a conformer"
+    assert stats.eta == "0:02:40"
 
 
 def test_the_screen_says_what_it_waits_for():

@@ -2,12 +2,13 @@
 
 from fake_runs import conformer, row
 
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.rows.schema import Drop
 from qm1b.run.ledger import Ledger
 
 
 def test_a_unit_closes_with_its_last_line():
-    ledger = Ledger(unit_lines=2)
+    ledger = Ledger(WorkPlan(99, 2))
     ledger.opened(1)
     ledger.dropped(Drop(2, "x", "unparsable"))
     ledger.opened(3)
@@ -24,7 +25,7 @@ def test_a_unit_closes_with_its_last_line():
 
 
 def test_how_many_units_were_begun_since():
-    ledger = Ledger(unit_lines=2)
+    ledger = Ledger(WorkPlan(99, 2))
     for line in (1, 7, 5, 9):  # units 0, 3, 2, 4: other runs may have those between
         ledger.opened(line)
     assert [ledger.begun_since(line) for line in (1, 7, 5, 9)] == [3, 2, 1, 0]

@@ -12,7 +12,7 @@ from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process import worker
 from qm1b.rows.unit import Unit
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 from qm1b.screening.screen import Candidate
 
 ENGINE = "fake_engine:WrongMachine"

@@ -17,7 +17,7 @@ from qm1b.folder.manifest import manifest
 from qm1b.folder.manifest.manifest import Manifest
 from qm1b.folder.manifest.tally import Tally
 from qm1b.run.generate import Summary
-from qm1b.run.progress import Stats
+from qm1b.run.progress.progress import Stats
 from qm1b.storage.lock import locked
 
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from pyscf_ipu.base.terminal import counted
 from qm1b.engine.programs import PROGRAM_SECONDS, ProgramEvent
 from qm1b.folder.manifest.tally import Counts, Tally
-from qm1b.process.display import time_left
+from qm1b.process.display import speed, time_left
 from qm1b.rows.schema import Drop, Row
 from qm1b.rows.unit import Unit
+from qm1b.run.progress.work import PricedWork
 
-WINDOW_SECONDS = 60.0
+WINDOW_SECONDS, WINDOW_ROWS = 60.0, 16
+"""A rate is that of the last minute, and of as many rows at least."""
 MOST_IDLE = 0.9
-"""Part of the last minute that may count as spent on programs: a rate of rows needs some time."""
+"""Part of that time that may count as spent on programs: a rate of rows needs some time."""
 COMPILING_SHOWN = 4
 
 
@@ -23,13 +25,15 @@ COMPILING_SHOWN = 4
 class Stats(Counts):
     """Counts of a run and of what was in its folder. Everything shown is derived from them.
 
-    A line is kept as soon as it passes the filters, until RDKit finds no conformer.
+    A line is kept as soon as it passes the filters, until RDKit finds no conformer.  The time left
+    comes from the price of the rows to come, because molecules differ in size.
     """
 
     n_lines: int
     """Lines that will be read."""
     conformers: int
     """Conformers asked for, per molecule."""
+    work: PricedWork = field(default_factory=PricedWork)
     missing: int = 0
     """Conformers of kept lines that RDKit did not find."""
     rows_before: int = 0
@@ -46,21 +50,30 @@ class Stats(Counts):
     """Time that compute processes waited for conformers, summed over the processes."""
     troubles: Counter[str] = field(default_factory=Counter)
     """Rows of this run beside which something failed (`Row.troubles`)."""
-    start: float = field(default_factory=time.monotonic)
-    _recent: deque[tuple[float, int]] = field(default_factory=deque, init=False)
+    start: float = field(default_factory=lambda: time.monotonic())
+    _recent: deque[tuple[float, int, float]] = field(default_factory=deque, init=False)
     _made: list[tuple[float, float]] = field(default_factory=list, init=False)
 
     @classmethod
-    def after(cls, tally: Tally, n_lines: int, conformers: int) -> Stats:
+    def after(cls, tally: Tally, n_lines: int, conformers: int, work: PricedWork) -> Stats:
         """The counts of a run that resumes where an earlier one has ended."""
         missing = tally.kept_lines * conformers - tally.rows
         return cls(
             n_lines=n_lines,
             conformers=conformers,
+            work=work,
             missing=missing,
             rows_before=tally.rows,
             **tally.so_far(),
         )
+
+    def __post_init__(self) -> None:
+        self._recent.append((self.start, self.rows, self._done))
+
+    def settle(self, tally: Tally) -> None:
+        """Count what the folder holds: what was begun and not finished is lost."""
+        for name, value in tally.so_far().items():
+            setattr(self, name, value)
 
     def add_unit(self, unit: Unit, lines: int) -> None:
         """A unit is done elsewhere."""
@@ -68,6 +81,7 @@ class Stats(Counts):
         super().add_unit(unit, lines)
         self.troubles.update(name for row in unit.rows for name in row.troubles)
         self.missing += (self.kept_lines - before) * self.conformers - len(unit.rows)
+        self.work.elsewhere(unit)
         self._tick()
 
     def count_row(self, row: Row) -> None:
@@ -75,6 +89,7 @@ class Stats(Counts):
         self.rows += 1
         self.statuses[row.status.split(":")[0]] += 1
         self.troubles.update(row.troubles)
+        self.work.computed(row)
         self._tick()
 
     def uncount_row(self, row: Row) -> None:
@@ -82,11 +97,18 @@ class Stats(Counts):
         self.rows -= 1
         self.statuses[row.status.split(":")[0]] -= 1
         self.troubles -= Counter(row.troubles)
+        self.work.again(row)
+
+    @property
+    def _done(self) -> float:
+        """Priced seconds of rows; without a preview, their number."""
+        return self.work.done if self.work.preview else float(self.rows)
 
     def _tick(self) -> None:
-        """Remember the rows of the last minute."""
-        self._recent.append((time.monotonic(), self.rows))
-        while self._recent[0][0] < self._recent[-1][0] - WINDOW_SECONDS:
+        """Remember the rows of the last minute, and at least so many."""
+        self._recent.append((time.monotonic(), self.rows, self._done))
+        begin = self._recent[-1][0] - WINDOW_SECONDS
+        while len(self._recent) > WINDOW_ROWS and self._recent[1][0] < begin:
             self._recent.popleft()
 
     def count_drop(self, drop: Drop) -> None:
@@ -103,7 +125,12 @@ class Stats(Counts):
         self.compiles.append(event)
         self._made.append((time.monotonic(), event.seconds or 0.0))
 
-    def _idle_seconds(self, since: float) -> float:
+    @property
+    def last_row(self) -> float:
+        """When the last row came, by `time.monotonic`; the start if there is none."""
+        return self._recent[-1][0]
+
+    def idle_seconds(self, since: float) -> float:
         """The time since then in which workers made programs, spread over the workers."""
         now = time.monotonic()
         spans = [(end - seconds, end) for end, seconds in self._made]
@@ -112,33 +139,37 @@ class Stats(Counts):
 
     @property
     def rate(self) -> float:
-        """Conformers per second over the last minute."""
-        return self._rate(between_programs=False)
+        """Conformers per second of late, compiling included."""
+        since, rows, _ = self._recent[0]
+        return max(0, self.rows - rows) / max(time.monotonic() - since, 1e-3)
 
-    def _rate(self, between_programs: bool) -> float:
-        """Conformers per second; with `between_programs`, compile time is not counted."""
-        if len(self._recent) < 2:
-            return 0.0
-        (t0, n0), (_, n1) = self._recent[0], self._recent[-1]
-        seconds = time.monotonic() - t0
-        if between_programs:
-            seconds -= min(self._idle_seconds(t0), MOST_IDLE * seconds)
-        return max(0, n1 - n0) / max(seconds, 1e-3)
+    @property
+    def priced_rate(self) -> float:
+        """Priced seconds per second of late, compiling left out."""
+        since, _, done = self._recent[0]
+        seconds = time.monotonic() - since
+        seconds -= min(self.idle_seconds(since), MOST_IDLE * seconds)
+        return (self._done - done) / max(seconds, 1e-3)
+
+    def seconds_of(self, priced: float) -> float:
+        """Time that what was begun and some further work take; what was priced, without a rate."""
+        return (max(0.0, self.work.pending) + priced) / (self.priced_rate or self.workers)
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate: the missing rows at the rate between programs, and the missing programs.
+        """Estimate: the work to come at the rate of late, and the missing programs.
 
         None while there is no rate.
         """
-        rate = self._rate(between_programs=True)
+        rate = self.priced_rate
         if not rate:
             return None
         made = [event.seconds or 0.0 for event in self.compiles]
         typical = sum(made) / len(made) if made else PROGRAM_SECONDS
-        programs = self.pending_programs * typical
+        programs = (self.pending_programs + self.work.programs_ahead) * typical
         programs += sum(max(0.0, typical - seconds) for _, seconds in self.compiling)
-        return (self.expected - self.rows) / rate + programs / self.workers
+        left = self.work.left(max(0, self.n_lines - self.lines), self.expected - self.rows)
+        return left / rate + programs / self.workers
 
     @property
     def expected(self) -> int:
@@ -155,14 +186,13 @@ class Stats(Counts):
     @property
     def pace(self) -> str:
         """How far, how fast, how long."""
-        rate = f"{self.rate:.1f}" if self.rate >= 1 else f"{self.rate:.2f}"
-        return f"{self.rows}/{self.expected} conformers, {rate} conformers/s, ETA {self.eta}"
+        return f"{self.rows}/{self.expected} conformers, {speed(self.rate)}, ETA {self.eta}"
 
     @property
     def outcome(self) -> str:
-        """Input lines kept and dropped, and conformers without a converged result."""
+        """Input lines kept, those in dropped.csv, and conformers without a converged result."""
         return (
-            f"{counted(self.kept_lines, 'molecule')} kept, {self.lines - self.kept_lines} dropped, "
+            f"{counted(self.kept_lines, 'molecule')} kept, {self.drops.total()} dropped, "
             f"{self.not_converged} not converged"
         )
 

@@ -1,0 +1,121 @@
+"""What a run will take and leave out, from a sample of its input, before it computes anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyscf_ipu.base.terminal import counted
+from pyscf_ipu.shapes.shape import Shape
+from qm1b.engine.price import Prices
+from qm1b.inputs import InputSummary
+from qm1b.inputs.records import Record
+from qm1b.rows.schema import Drop
+from qm1b.screening.limits import Limits
+from qm1b.screening.screen import Screen
+from qm1b.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class SampledLine:
+    """A record of the sample."""
+
+    seconds: float
+    """Price of its rows; 0 if it is left out."""
+    rows: int
+    shape: Shape | None
+    reason: str = ""
+    """Why it is left out."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A run as its sample shows it: lines at equal distances stand for those between them."""
+
+    n_lines: int
+    """Of the input, up to the limit."""
+    sample: Sequence[SampledLine]
+
+    @classmethod
+    def of(
+        cls, source: InputSummary, settings: RunSettings, limits: Limits, prices: Prices
+    ) -> Preview:
+        """Screen and price the sample of an input."""
+        screen, lines = Screen(limits, settings.conformers), []
+        for record in source.sample:
+            verdict = screen(record)
+            if isinstance(verdict, Drop):
+                lines.append(SampledLine(0.0, 0, None, verdict.reason))
+            else:
+                numbers = verdict.numbers
+                seconds = settings.conformers * prices.seconds(numbers)
+                lines.append(SampledLine(seconds, settings.conformers, prices.shape(numbers)))
+        return cls(min(source.n_lines, settings.limit or source.n_lines), lines)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every line is in the sample."""
+        return len(self.sample) == self.n_lines
+
+    @property
+    def line_seconds(self) -> list[float]:
+        """Price of the rows of each line of the sample."""
+        return [line.seconds for line in self.sample]
+
+    def after(self, line: int) -> Sequence[SampledLine]:
+        """The sample behind a line of the input, or its last line."""
+        first = min(-(-line * len(self.sample) // self.n_lines), len(self.sample) - 1)
+        return self.sample[first:]
+
+    def seconds_of(self, n_lines: int, after: int = 0) -> float:
+        """Price of some lines behind a line of the input."""
+        rest = self.after(after)
+        return n_lines * sum(line.seconds for line in rest) / len(rest)
+
+    @property
+    def shapes(self) -> Counter[Shape]:
+        """Rows of each shape in the sample."""
+        shapes = Counter[Shape]()
+        for line in self.sample:
+            if line.shape is not None:
+                shapes[line.shape] += line.rows
+        return shapes
+
+
+def too_large(source: InputSummary, settings: RunSettings, limits: Limits) -> str:
+    """How many lines are too large, and what would compute them; "" if none is."""
+    large = [r for r in source.sample if _is_too_large(r, limits)]
+    if not large:
+        return ""
+    n_lines = min(source.n_lines, settings.limit or source.n_lines)
+    n_sample = len(source.sample)
+    share = f"{len(large)} of {counted(n_lines, 'line')}"
+    if n_sample < n_lines:
+        share = f"about {100 * len(large) / n_sample:.2g} % of the lines"
+    text = f"{share} will be dropped as too_large: more atomic orbitals than {settings.max_aos}"
+    ways, left = [], len(large)
+    for flag, limit in _larger_limits(settings):
+        fit = sum(not _is_too_large(r, replace(limits, max_aos=limit)) for r in large)
+        if left and fit > len(large) - left:
+            left = len(large) - fit
+            ways.append(f"{flag} computes {f'{fit} of them' if left else 'them all'}")
+    text += f"; on this machine {' and '.join(ways)}" if ways else ""
+    return f"{text}; {left} need a machine with more memory" if left else text
+
+
+def _larger_limits(settings: RunSettings) -> list[tuple[str, int]]:
+    """Flags that raise the limit, and the limits that this machine's memory allows then."""
+    from pyscf_ipu.solver.platform import size_limit
+
+    limits = []
+    for form, flag in ((settings.level.jk, ""), ("ri", "--jk ri ")):
+        limit = size_limit(settings.level.with_form(form))
+        if limit > max([settings.max_aos, *(known for _, known in limits)]):
+            limits.append((f"{flag}--max-aos {limit}", limit))
+    return limits
+
+
+def _is_too_large(record: Record, limits: Limits) -> bool:
+    verdict = Screen(limits)(record)
+    return isinstance(verdict, Drop) and verdict.reason == "too_large"
