@@ -106,6 +106,11 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
         raise UserError(
             f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
         )
+    if chosen.one_stereoisomer:
+        raise UserError(
+            f"--one-stereoisomer is for SMILES: geometries of {input_format} have their stereo; "
+            "leave it out"
+        )
     if (count or 1) > 1 and not sigma:
         raise UserError(
             f"--conformers {count} would repeat each given geometry unchanged: leave it out, or "

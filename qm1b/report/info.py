@@ -80,7 +80,7 @@ def describe(folder: Path) -> str:
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     gaps, sizes, errors, forces = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
-    molecules, elements = set[int](), set[int]()
+    molecules, elements, torn = set[int](), set[int](), 0
     for number in range(len(source.shards)):
         shard, drops = source.unit(number)
         elements |= _compared_elements(shard)
@@ -93,19 +93,22 @@ def describe(folder: Path) -> str:
         if "forces" in shard:
             forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
+        torn += int(shard["torn"].sum())
+    one = ", of one stereoisomer" if settings.get("one_stereoisomer") else ""
     facts = [
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", manifest.level.in_words),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("cycles", "of every row" if settings.get("history") else "not kept"),
         ("functional", manifest.functional_definition),
-        ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
+        ("conformers", f"{settings['conformers']} per molecule{one}, seed {settings['seed']}"),
         ("padding", settings.get("padding", FINE)),
         ("stability", _stability(settings.get("stability", "none"))),
         *_free_atoms(source.free_atom_energies, elements),
         ("fingerprint", manifest.fingerprint),
         ("molecules", len(molecules)),
         ("rows", statuses.total()),
+        ("torn", torn),
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
