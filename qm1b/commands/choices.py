@@ -102,14 +102,10 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
         )
     if input_format not in GEOMETRIES:
         return of_preset if count is None else count
-    if chosen.relax != "none":
+    if chosen.relax != "none" or chosen.one_stereoisomer:
+        flag = "--one-stereoisomer" if chosen.relax == "none" else "--relax"
         raise UserError(
-            f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
-        )
-    if chosen.one_stereoisomer:
-        raise UserError(
-            f"--one-stereoisomer is for SMILES: geometries of {input_format} have their stereo; "
-            "leave it out"
+            f"{flag} is for SMILES: geometries of {input_format} are taken as given; leave it out"
         )
     if (count or 1) > 1 and not sigma:
         raise UserError(

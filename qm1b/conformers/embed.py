@@ -4,7 +4,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 from rdkit import Chem, rdBase
 
 from pyscf_ipu.base.errors import InvalidMolecule
@@ -18,9 +17,9 @@ from qm1b.conformers.embedding import (
     embedded,
     molecule_seed,
 )
-from qm1b.conformers.isomers import ImpossibleStereo, isomer_of, leaves_open, refuse_impossible
+from qm1b.conformers.isomers import isomer_of, refuse_impossible
 from qm1b.conformers.rattle import rattled
-from qm1b.conformers.torn import in_order_of, is_torn
+from qm1b.conformers.torn import elements, in_order_of, is_in_parts, is_torn
 from qm1b.rows.schema import Conformer, Drop
 from qm1b.screening.geometries import Geometry, rounded
 from qm1b.screening.screen import Candidate
@@ -45,25 +44,24 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
 
     Positions are rounded to float32, the precision they are stored in, before anything is computed
     from them; conformers with coinciding atoms are not kept.
+
+    Raises:
+        ImpossibleStereo: no geometry has the stereo of the molecule.
     """
-    like = _like(candidate, settings)
     try:
-        result, graph = _geometries(candidate, like, settings)
+        result, graph = _geometries(candidate, settings)
     except NoParameters as error:
         return Embedded(candidate.line, (), drop_of(candidate, "no_parameters", str(error)))
-    except ImpossibleStereo as error:
-        return Embedded(candidate.line, (), drop_of(candidate, "embed_failed", str(error)))
     conformers: list[Conformer] = []
     problem = ""
     for copy, conformer in enumerate(result.conformers, candidate.first):
         number = candidate.first + len(conformers)
         try:  # copies of one geometry: after a failed step another one is tried
-            positions = _finished(conformer, settings, copy)
+            finished = _finished(conformer, graph, settings, copy=copy)
         except InvalidMolecule as error:
             problem = f"; {error}"
             continue
-        moved = replace(conformer, conformer=number, positions=positions)
-        conformers.append(_perceived(moved, graph))
+        conformers.append(replace(finished, conformer=number))
     drop = None
     if len(conformers) < settings.conformers:
         reason = "fewer_conformers" if conformers else _without_any(candidate, settings, problem)
@@ -73,10 +71,13 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     return replace(result, conformers=tuple(conformers), drop=drop)
 
 
-def _like(candidate: Candidate, settings: RunSettings) -> Conformer:
-    """What the conformers of a molecule have in common, with the given geometry if there is one."""
+def _geometries(candidate: Candidate, settings: RunSettings) -> tuple[Embedded, Chem.Mol | None]:
+    """Conformers before any displacement: those of RDKit, or copies of the given geometry.
+
+    And the molecule with its atoms in their order; None if it is not known, or has other bonds.
+    """
     given = candidate.geometry or Geometry(np.zeros(0, np.uint8), np.zeros((0, 3)))
-    return Conformer(
+    like = Conformer(
         line=candidate.line,
         id=candidate.id,
         smiles=candidate.smiles,
@@ -89,68 +90,40 @@ def _like(candidate: Candidate, settings: RunSettings) -> Conformer:
         input_atom=given.input_atom,
         positions=given.positions,
     )
-
-
-def _geometries(
-    candidate: Candidate, like: Conformer, settings: RunSettings
-) -> tuple[Embedded, Chem.Mol | None]:
-    """Conformers before any displacement: those of RDKit, or copies of the given geometry.
-
-    And the molecule with its atoms in their order, None if that is not known.
-    """
-    given = candidate.geometry
-    if given is None:
-        graph = _graph(candidate.smiles)
-        if candidate.atoms:
-            like = replace(like, input_atom=candidate.atoms.of_rows(graph))
-        elements = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()])
-        in_order = Chem.RenumberAtoms(graph, heavy_first(elements).tolist())
-        return _embedded(graph, like, settings), in_order
-    copies = Embedded(candidate.line, (like,) * settings.conformers)
-    if given.graph is not None or not candidate.smiles:
-        return copies, given.graph
-    return copies, in_order_of(_graph(candidate.smiles), given.numbers, given.positions)
-
-
-def _graph(smiles: str) -> Chem.Mol:
-    """The molecule of a canonical SMILES, with all hydrogens."""
-    bare = Chem.MolFromSmiles(smiles)
+    bare = Chem.MolFromSmiles(candidate.smiles)
     if bare is None:
         raise RuntimeError("RDKit cannot read the SMILES that it wrote")
-    return Chem.AddHs(bare)
+    graph = Chem.AddHs(bare)
+    if candidate.geometry is not None:
+        copies = Embedded(candidate.line, (like,) * settings.conformers)
+        known = in_order_of(graph, like.numbers, like.positions) if candidate.smiles else None
+        return copies, known
+    if candidate.atoms:
+        like = replace(like, input_atom=candidate.atoms.of_rows(graph))
+    in_order = Chem.RenumberAtoms(graph, heavy_first(elements(graph)).tolist())
+    return _embedded(graph, like, settings), in_order
 
 
 def _embedded(graph: Chem.Mol, like: Conformer, settings: RunSettings) -> Embedded:
     """RDKit's conformers; of one stereoisomer, which the first one chooses, if asked for."""
     seconds, start = RDKIT_SHARE * time_limit(settings), time.monotonic()
-    clock = Clock(seconds / 2)
-    starved = False
+    clock, starved = Clock(seconds / 2), False
     with rdBase.BlockLogs():
         refuse_impossible(graph, like.seed, clock)
-        if settings.one_stereoisomer and leaves_open(graph):
+        if settings.one_stereoisomer:
             starved = embedded(graph, like, 1, seconds=seconds / 4).starved
             if graph.GetNumConformers():
                 Chem.AssignStereochemistryFrom3D(graph, replaceExistingTags=False)
+                Chem.AssignStereochemistry(graph, cleanIt=True, force=True)
     left = max(1.0, seconds - (time.monotonic() - start)) if seconds else 0.0
     result = embedded(graph, like, settings.conformers, seconds=left, relax=settings.relax)
     return replace(result, starved=result.starved or clock.starved or starved)
 
 
-def _perceived(conformer: Conformer, graph: Chem.Mol | None) -> Conformer:
-    """With the stereo and the bonds of its positions.
-
-    Without a graph although there is a SMILES, its bonds are not in the geometry.
-    """
-    numbers, positions, smiles = conformer.numbers, conformer.positions, conformer.smiles
-    if graph is None:
-        return replace(conformer, torn=bool(smiles) or is_torn(None, numbers, positions))
-    with rdBase.BlockLogs():
-        isomer = isomer_of(graph, positions, smiles)
-    return replace(conformer, isomer_smiles=isomer, torn=is_torn(graph, numbers, positions))
-
-
-def _finished(conformer: Conformer, settings: RunSettings, copy: int) -> Float[np.ndarray, "A 3"]:
-    """Displaced, rounded and checked positions.
+def _finished(
+    conformer: Conformer, graph: Chem.Mol | None, settings: RunSettings, *, copy: int
+) -> Conformer:
+    """With displaced, rounded and checked positions, and their stereo and bonds.
 
     Raises:
         InvalidMolecule: they cannot be computed.
@@ -166,7 +139,11 @@ def _finished(conformer: Conformer, settings: RunSettings, copy: int) -> Float[n
     positions = rounded(positions)
     molecule = Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)
     molecule.check(settings.level.precision)
-    return positions
+    if graph is None:  # where there is a SMILES, its bonds are not those of the given geometry
+        torn = bool(conformer.smiles) or is_in_parts(numbers, positions)
+        return replace(conformer, positions=positions, torn=torn)
+    isomer, torn = isomer_of(graph, positions, conformer.smiles), is_torn(graph, numbers, positions)
+    return replace(conformer, positions=positions, isomer_smiles=isomer, torn=torn)
 
 
 def _without_any(candidate: Candidate, settings: RunSettings, problem: str) -> str:

@@ -7,7 +7,7 @@ Cordero et al. (doi:10.1039/b801115j). A atoms.
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Integer
 from rdkit import Chem
 from scipy.sparse.csgraph import connected_components
 
@@ -27,55 +27,32 @@ bridge, and may be as near (Si-Si of cyclodisiloxanes, B-B of diborane): they ar
 APART = 1.75
 """Between two molecules, C, N and O are no nearer: 2.4 Angstrom in the strongest hydrogen bonds."""
 
-ORGANIC = (6, 7, 8)
-NEVER_ALONE = (1, 5, 6, 7, 8, 14, 15, 16)
-"""Elements without an atom or ion that is stable by itself and has a closed shell."""
+ORGANIC, NEVER_ALONE = (6, 7, 8), (1, 5, 6, 7, 8, 14, 15, 16)
+"""Elements that `APART` is for; and those without stable atoms or ions of a closed shell."""
+
+Numbers = Integer[np.ndarray, " A"]
+Positions = Float[np.ndarray, "A 3"]
 
 
-def is_torn(
-    graph: Chem.Mol | None, numbers: UInt8[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"]
-) -> bool:
-    """Whether a geometry lacks a bond of the molecule, or has another one.
+def is_torn(graph: Chem.Mol, numbers: Numbers, positions: Positions) -> bool:
+    """Whether a geometry (Bohr) lacks a bond of its molecule, or has another one.
 
-    Args:
-        graph: the molecule, with its atoms in the order of the geometry; None if the bonds are not
-            known. Then no atom may be alone that cannot be, and parts nearer than any two molecules
-            are those of one; ions, complexes and dimers are not torn.
-        numbers: atomic numbers.
-        positions: Bohr.
+    The atoms of the graph are in the order of the geometry.
     """
-    ratio = _ratios(numbers, positions)
-    if graph is None:
-        return _is_in_parts(numbers, ratio)
+    ratio = ratios(numbers, positions)
     linked = Chem.GetAdjacencyMatrix(graph)
     bonded = Chem.GetAdjacencyMatrix(graph, useBO=True) > 0  # hydrogen bonds have order 0
     separate = (linked == 0) & (linked @ linked < 2)
     return bool((ratio[bonded] > STRETCHED).any() or (ratio[separate] < CLOSE).any())
 
 
-def in_order_of(
-    graph: Chem.Mol, numbers: UInt8[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"]
-) -> Chem.Mol | None:
-    """A molecule with its atoms in the order of a geometry; None if the bonds differ.
+def is_in_parts(numbers: Numbers, positions: Positions) -> bool:
+    """Whether a geometry (Bohr) of unknown bonds is that of a molecule in parts.
 
-    The geometry has as many bonds as the molecule, between the atoms that are nearest.
-
-    Args:
-        graph: the molecule with all hydrogens, and the elements of the geometry.
-        numbers: atomic numbers.
-        positions: Bohr.
+    Either an atom is alone that cannot be, or parts are nearer than any two molecules. Ions,
+    complexes and dimers are not such parts.
     """
-    first, second = np.triu_indices(len(numbers), 1)
-    nearest = np.argsort(_ratios(numbers, positions)[first, second], kind="stable")
-    nearest = nearest[: graph.GetNumBonds()]
-    there = _skeleton(numbers.tolist(), zip(first[nearest], second[nearest], strict=True))
-    elements = [atom.GetAtomicNum() for atom in graph.GetAtoms()]
-    bonds = ((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in graph.GetBonds())
-    places = there.GetSubstructMatch(_skeleton(elements, bonds))
-    return Chem.RenumberAtoms(graph, np.argsort(places).tolist()) if places else None
-
-
-def _is_in_parts(numbers: UInt8[np.ndarray, " A"], ratio: Float[np.ndarray, "A A"]) -> bool:
+    ratio = ratios(numbers, positions)
     near = ratio < STRETCHED
     alone = ~near.any(axis=1) & np.isin(numbers, NEVER_ALONE)
     _, piece = connected_components(near, directed=False)
@@ -84,22 +61,39 @@ def _is_in_parts(numbers: UInt8[np.ndarray, " A"], ratio: Float[np.ndarray, "A A
     return bool((alone.any() and len(numbers) > 1) or (ratio[between] < APART).any())
 
 
-def _ratios(
-    numbers: UInt8[np.ndarray, " A"], positions: Float[np.ndarray, "A 3"]
-) -> Float[np.ndarray, "A A"]:
-    """Distances in units of the sums of covalent radii; infinite from an atom to itself."""
+def in_order_of(graph: Chem.Mol, numbers: Numbers, positions: Positions) -> Chem.Mol | None:
+    """A molecule with its atoms in the order of a geometry (Bohr); None if the bonds differ.
+
+    The geometry has as many bonds as the molecule, between the atoms that are nearest.
+    """
+    first, second = np.triu_indices(len(numbers), 1)
+    nearest = np.argsort(ratios(numbers, positions)[first, second], kind="stable")
+    nearest = nearest[: graph.GetNumBonds()]
+    geometry = _skeleton(numbers, zip(first[nearest], second[nearest], strict=True))
+    bonds = ((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in graph.GetBonds())
+    places = geometry.GetSubstructMatch(_skeleton(elements(graph), bonds))
+    return Chem.RenumberAtoms(graph, np.argsort(places).tolist()) if places else None
+
+
+def elements(graph: Chem.Mol) -> Numbers:
+    """The atomic numbers of a molecule."""
+    return np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
+
+
+def ratios(numbers: Numbers, positions: Positions) -> Float[np.ndarray, "A A"]:
+    """Distances (Bohr) over sums of covalent radii; infinite from an atom to itself."""
     table = Chem.GetPeriodicTable()
-    radii = np.array([table.GetRcovalent(z) for z in numbers.tolist()]) / BOHR_TO_ANGSTROM
+    radii = np.array([table.GetRcovalent(int(z)) for z in numbers]) / BOHR_TO_ANGSTROM
     distances = np.linalg.norm(positions[:, None] - positions, axis=-1)
     np.fill_diagonal(distances, np.inf)
     return distances / (radii[:, None] + radii)
 
 
-def _skeleton(elements: Iterable[int], bonds: Iterable[tuple[int, int]]) -> Chem.Mol:
+def _skeleton(numbers: Numbers, bonds: Iterable[tuple[int, int]]) -> Chem.Mol:
     """Atoms without charges, joined by single bonds."""
     graph = Chem.RWMol()
-    for element in elements:
-        graph.AddAtom(Chem.Atom(element))
+    for number in numbers:
+        graph.AddAtom(Chem.Atom(int(number)))
     for first, second in bonds:
         graph.AddBond(int(first), int(second), Chem.BondType.SINGLE)
     return graph

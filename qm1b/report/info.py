@@ -94,14 +94,13 @@ def describe(folder: Path) -> str:
             forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
         torn += int(shard["torn"].sum())
-    one = ", of one stereoisomer" if settings.get("one_stereoisomer") else ""
     facts = [
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", manifest.level.in_words),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("cycles", "of every row" if settings.get("history") else "not kept"),
         ("functional", manifest.functional_definition),
-        ("conformers", f"{settings['conformers']} per molecule{one}, seed {settings['seed']}"),
+        ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         ("padding", settings.get("padding", FINE)),
         ("stability", _stability(settings.get("stability", "none"))),
         *_free_atoms(source.free_atom_energies, elements),

@@ -125,11 +125,9 @@ class Conformer:
         column=Column("canonical SMILES", name="smile"),
     )
     isomer_smiles: str = _text(
-        "canonical SMILES with the stereo of the positions, or empty if the bonds are not known",
-        default="",
-        earlier="",
+        "canonical SMILES with the stereo of the positions, or empty", default="", earlier=""
     )
-    """How it is perceived: `qm1b.conformers.isomers`."""
+    """Empty if the bonds are not known: `qm1b.conformers.isomers`."""
     conformer: int = _count("number of the conformer within its molecule, from 0")
     seed: int = stored(
         "int64",
@@ -148,13 +146,9 @@ class Conformer:
         column=Column("force field that relaxed the geometry, or none"),
     )
     torn: bool = stored(
-        "bool",
-        "1",
-        "whether the positions have other bonds than the molecule",
-        default=False,
-        earlier=False,
+        "bool", "1", "whether the positions have other bonds", default=False, earlier=False
     )
-    """How it is judged: `qm1b.conformers.torn`."""
+    """Than the molecule: `qm1b.conformers.torn`."""
     charge: int = stored("int8", "e", "total charge of the molecule", column=Column("total charge"))
     numbers: UInt8[np.ndarray, " A"] = stored(  # noqa: RUF009
         "uint8",

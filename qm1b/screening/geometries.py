@@ -5,7 +5,7 @@ gives them must agree with its atoms. A atoms.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +40,6 @@ class Geometry:
     """[A] Place of each atom in its record, from 0."""
     identity: str = ""
     """Replaces the SMILES if there is none."""
-    graph: Chem.Mol | None = None
-    """The bonds that the record gives between its atoms, in this order and without positions."""
 
 
 class Given(NamedTuple):
@@ -130,10 +128,7 @@ def _sdf(block: str, limits: Limits) -> Given:
         _check_charges(stated, charge, "the atoms")
     numbers = np.array([atom.GetAtomicNum() for atom in graph.GetAtoms()], dtype=np.int64)
     geometry = _geometry(numbers, np.asarray(graph.GetConformer().GetPositions(), dtype=float))
-    smiles = canonical(graph)[0]  # takes isotopes away
-    bonds = Chem.RenumberAtoms(graph, list(geometry.input_atom))
-    bonds.RemoveAllConformers()
-    return Given(replace(geometry, graph=bonds), smiles, charge)
+    return Given(geometry, canonical(graph)[0], charge)
 
 
 def _xyz(block: str, limits: Limits) -> Given:

@@ -10,7 +10,7 @@ from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from qm1b.commands.generate import SAMPLE
 from qm1b.conformers.embed import embed
-from qm1b.conformers.torn import in_order_of, is_torn
+from qm1b.conformers.torn import in_order_of, is_in_parts, is_torn
 from qm1b.screening.screen import Candidate
 
 ETHANE = """C 0 0 .765
@@ -71,12 +71,12 @@ def embedded(smiles, seed=1):
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_without_bonds_clusters_and_ions_are_whole(name):
-    assert not is_torn(None, *atoms(WHOLE[name]))
+    assert not is_in_parts(*atoms(WHOLE[name]))
 
 
 @pytest.mark.parametrize("name", TORN)
 def test_without_bonds_what_has_no_neighbour_is_torn(name):
-    assert is_torn(None, *atoms(TORN[name]))
+    assert is_in_parts(*atoms(TORN[name]))
 
 
 @pytest.mark.parametrize(

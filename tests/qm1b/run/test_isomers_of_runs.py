@@ -19,6 +19,7 @@ from qm1b.folder.manifest.work_units import Share
 from qm1b.report.card.facts import Statements, gather
 from qm1b.report.card.text import card
 from qm1b.report.info import describe
+from qm1b.rows import dropped
 from qm1b.run.generate import Run, generate
 
 LINES = "CC(F)Cl\nCCO\nO=CCC1OC2COC12\nC[C@H](F)Cl\n"
@@ -122,7 +123,6 @@ def test_one_stereoisomer_is_a_setting_of_the_run(tmp_path):
     for row in load(out):
         isomers.setdefault(row["smiles"], set()).add(row["isomer_smiles"])
     assert all(len(each) == 1 for each in isomers.values())
-    assert "4 per molecule, of one stereoisomer, seed 1" in describe(out)
     assert "All conformers of a molecule are of one" in card(gather(out), Statements("mine"), [])
 
 
@@ -133,6 +133,13 @@ def test_it_is_resumed_repaired_and_not_mixed(tmp_path):
     chosen = {"one_stereoisomer": True}
     check_resumed_with_the_same_choice_only(out, tmp_path / "resumed", "one_stereoisomer", **chosen)
     check_repaired(out, tmp_path / "repaired", **chosen)
+
+
+def test_impossible_stereo_is_a_dropped_line(tmp_path):
+    out, _ = fake_run(tmp_path, "C1C[C@H]2C[C@H]1CC2\nC1C[C@H]2C[C@@H]1CC2\n")
+    (drop,) = dropped.read(out / shards.DROPPED)
+    assert (drop.line, drop.reason) == (1, "embed_failed")
+    assert drop.detail.startswith("impossible stereo: atoms 2 and 5 of the SMILES (from 0) have")
 
 
 def test_a_run_without_it_is_one_of_before():
