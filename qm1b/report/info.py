@@ -107,14 +107,13 @@ def describe(folder: Path) -> str:
         ("fingerprint", manifest.fingerprint),
         ("molecules", len(molecules)),
         ("rows", statuses.total()),
-        ("torn", torn),
     ]
     dropped = [(reason, n, DROP_REASONS.get(reason, "")) for reason, n in reasons.most_common()]
     lines = [
         f"{folder}: {source.status}, {counted(len(source.shards), 'shard')}",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
-        *_aligned([("dropped", reasons.total())]),
+        *_aligned([*([("torn", torn)] if torn else []), ("dropped", reasons.total())]),
         *text_table(dropped, "<18 <8 <", indent="    "),
         *_aligned(_ranges(map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]
