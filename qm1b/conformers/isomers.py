@@ -45,9 +45,8 @@ def isomer_of(graph: Chem.Mol, positions: Float[np.ndarray, "A 3"], smiles: str)
 def refuse_impossible(graph: Chem.Mol, seed: int, clock: Clock) -> None:
     """Raise `ImpossibleStereo` for two centres in rings that cannot have the stereo asked for.
 
-    That is so if all tries fail, but without stereo the molecule can be embedded, and the relative
-    configuration of the two is always the other one. Trying it for every conformer would take much
-    longer. Nothing is said if the time runs out. The graph has its hydrogens.
+    That is so if all tries fail, but without stereo the graph can be embedded, and the relative
+    configuration of the two is always the other one. Nothing is said if the time runs out.
     """
 
     def embedded(graph: Chem.Mol, count: int, tries: int, random: bool = False) -> Chem.Mol:

@@ -19,10 +19,9 @@ MMFF94 and 1.33 without; experiments 1.31 (N-N of N2O3), 1.28 (F-O of FOOF) and 
 2.2 Angstrom for C-C, 1.55 for C-H, 1.4 for O-H and 3.05 for S-S."""
 
 CLOSE = 1.1
-"""Below this ratio two atoms are bonded: C-C at 1.67 Angstrom. Atoms that share one neighbour have
-1.36 and more, others in one molecule 1.6, with close contacts at 1.12 (S-S of trithiapentalene)
-and 1.15 (Si-N of silatranes). Atoms with two common neighbours are across a small ring or a
-bridge, and may be as near (Si-Si of cyclodisiloxanes, B-B of diborane): they are not judged."""
+"""Below this ratio two atoms are bonded: C-C at 1.67 Angstrom. Others of the bundled molecules have
+1.36 and more, close contacts 1.12 (S-S of trithiapentalene). Atoms with two common neighbours may
+be as near without a bond (Si-Si of cyclodisiloxanes, B-B of diborane): they are not judged."""
 
 APART = 1.75
 """Between two molecules, C, N and O are no nearer: 2.4 Angstrom in the strongest hydrogen bonds."""
@@ -49,8 +48,7 @@ def is_torn(graph: Chem.Mol, numbers: Numbers, positions: Positions) -> bool:
 def is_in_parts(numbers: Numbers, positions: Positions) -> bool:
     """Whether a geometry (Bohr) of unknown bonds is that of a molecule in parts.
 
-    Either an atom is alone that cannot be, or parts are nearer than any two molecules. Ions,
-    complexes and dimers are not such parts.
+    Either an atom is alone that cannot be, or parts are nearer than molecules of a cluster.
     """
     ratio = ratios(numbers, positions)
     near = ratio < STRETCHED
