@@ -175,14 +175,14 @@ def slowest_records(folder: Path) -> dict:
         screen = Screen(Limits(lambda numbers: count_ao(numbers, "sto-3g"), 128, keep_charged=True))
         for record in inputs.read(path, settings):
             start = time.perf_counter()
-            found = screen(record)
+            verdict = screen(record)
             middle = time.perf_counter()
             worst["screen"] = max(worst["screen"], (middle - start, record.smiles[:80]))
-            if isinstance(found, Candidate):
-                with suppress(RuntimeError):  # what a worker reports as embed_failed
-                    embed(found, recipe)
+            if isinstance(verdict, Candidate):
+                with suppress(RuntimeError, ValueError):  # what a worker reports as embed_failed
+                    embed(verdict, recipe)
                 took = time.perf_counter() - middle
-                worst["embed"] = max(worst["embed"], (took, found.smiles))
+                worst["embed"] = max(worst["embed"], (took, verdict.smiles))
     return {what: {"seconds": round(t, 3), "smiles": text} for what, (t, text) in worst.items()}
 
 
