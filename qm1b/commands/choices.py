@@ -69,9 +69,9 @@ def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
     Raises:
         UserError: the machines of several shares may hold different numbers.
     """
-    there = shards.settings_of_run(out) if out is not None else None
-    if there is not None:
-        return int(there["max_aos"])
+    settings = shards.settings_of_run(out) if out is not None else None
+    if settings is not None:
+        return int(settings["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
     limit = of_memory(level.check())
