@@ -30,7 +30,13 @@ Padding = Literal["fine", "coarse"]
 FINE, COARSE = get_args(Padding)
 """Words for `padding`."""
 
-LATER = {"id_column": (None,), "padding": (None, FINE), "unit_rows": (None,), "units": (None,)}
+LATER = {
+    "id_column": (None,),
+    "padding": (None, FINE),
+    "unit_rows": (None,),
+    "units": (None,),
+    "one_stereoisomer": (False,),
+}
 """Settings that not every version has, and their values that change nothing."""
 
 
@@ -57,6 +63,9 @@ class RunSettings:
     for) or uff."""
     rattle_angstrom: float = 0.0
     """Displace every coordinate by a Gaussian step of this standard deviation, in Angstrom."""
+    one_stereoisomer: bool = False
+    """Where a SMILES leaves stereo open, make all conformers of the stereoisomer that RDKit chooses
+    for the first one."""
     input_format: str = "auto"
     """smiles, id_smiles, table, sdf or xyz; auto: by the content, then by the name."""
     smiles_column: str | None = None

@@ -145,25 +145,25 @@ def account(out: Path, problems: list[str]) -> dict:
     """Where each record went; adds to the problems."""
     manifest = shards.read_manifest(out)
     n = manifest.input.lines
-    kept: set[int] = set()
+    lines: set[int] = set()
     status: Counter[str] = Counter()
     for shard in map(shards.read_shard, shards.shards(out)):
-        kept |= {int(line) for line in shard["line"]}
+        lines |= {int(line) for line in shard["line"]}
         status.update(text.split(":")[0] for text in shard["status"])
     with open(out / shards.DROPPED, newline="") as stream:
         drops = list(csv.DictReader(stream))
     left_out = {int(drop["line"]) for drop in drops}
     reasons = Counter(drop["reason"] for drop in drops)
-    lost = set(range(1, n + 1)) - kept - left_out
+    lost = set(range(1, n + 1)) - lines - left_out
     if lost:
         problems.append(f"{len(lost)} records vanished, such as {sorted(lost)[:5]}")
-    if not kept | left_out <= set(range(1, n + 1)):
+    if not lines | left_out <= set(range(1, n + 1)):
         problems.append("there are records that the input does not have")
     if not set(reasons) <= set(DROP_REASONS):
         problems.append(f"unknown reasons: {set(reasons) - set(DROP_REASONS)}")
     if manifest.status != "complete":
         problems.append(f"the run is {manifest.status}")
-    return {"records": n, "kept": len(kept), "status": dict(status), "reasons": dict(reasons)}
+    return {"records": n, "kept": len(lines), "status": dict(status), "reasons": dict(reasons)}
 
 
 def slowest_records(folder: Path) -> dict:
@@ -175,14 +175,14 @@ def slowest_records(folder: Path) -> dict:
         screen = Screen(Limits(lambda numbers: count_ao(numbers, "sto-3g"), 128, keep_charged=True))
         for record in inputs.read(path, settings):
             start = time.perf_counter()
-            found = screen(record)
+            verdict = screen(record)
             middle = time.perf_counter()
             worst["screen"] = max(worst["screen"], (middle - start, record.smiles[:80]))
-            if isinstance(found, Candidate):
-                with suppress(RuntimeError):  # what a worker reports as embed_failed
-                    embed(found, recipe)
+            if isinstance(verdict, Candidate):
+                with suppress(RuntimeError, ValueError):  # what a worker reports as embed_failed
+                    embed(verdict, recipe)
                 took = time.perf_counter() - middle
-                worst["embed"] = max(worst["embed"], (took, found.smiles))
+                worst["embed"] = max(worst["embed"], (took, verdict.smiles))
     return {what: {"seconds": round(t, 3), "smiles": text} for what, (t, text) in worst.items()}
 
 

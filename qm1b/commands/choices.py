@@ -84,9 +84,9 @@ def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:
     Raises:
         UserError: the machines of several shares may hold different numbers.
     """
-    there = shards.settings_of_run(out) if out is not None else None
-    if there is not None:
-        return int(there["max_aos"])
+    settings = shards.settings_of_run(out) if out is not None else None
+    if settings is not None:
+        return int(settings["max_aos"])
     from pyscf_ipu.solver.platform import size_limit as of_memory
 
     limit = of_memory(level.check())
@@ -117,9 +117,10 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
         )
     if input_format not in GEOMETRIES:
         return of_preset if count is None else count
-    if chosen.relax != "none":
+    if chosen.relax != "none" or chosen.one_stereoisomer:
+        flag = "--one-stereoisomer" if chosen.relax == "none" else "--relax"
         raise UserError(
-            f"--relax is for SMILES: geometries of {input_format} are taken as given; leave it out"
+            f"{flag} is for SMILES: geometries of {input_format} are taken as given; leave it out"
         )
     if (count or 1) > 1 and not sigma:
         raise UserError(

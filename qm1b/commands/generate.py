@@ -41,7 +41,7 @@ class Generate(RunSettings):
     groups: ClassVar = {
         "level of theory": "preset basis xc grid_level unpruned grid_kind precision cart jk "
         "accuracy fixed_cycles history forces",
-        "conformers": "conformers seed embed_timeout relax rattle_angstrom",
+        "conformers": "conformers seed embed_timeout relax rattle_angstrom one_stereoisomer",
         "quality": "retry stability audit retry_dropped",
         "computing": "workers shard cluster padding stop_after allow_other_versions",
         "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",

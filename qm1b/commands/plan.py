@@ -22,7 +22,7 @@ from qm1b.settings import COARSE, RunSettings
 if TYPE_CHECKING:
     from qm1b.engine.price import Prices
     from qm1b.inputs import InputSummary
-    from qm1b.report.estimate import Need, Rate
+    from qm1b.report.estimate import MachineRate, Need
     from qm1b.run.progress.preview import Preview
 
 
@@ -35,7 +35,7 @@ class PlanCommand(Generate):
         "measuring": "measured workers",
         "simulated IPU": "ipu json",
         "level of theory": Generate.groups["level of theory"],
-        "geometries": "seed embed_timeout relax rattle_angstrom",
+        "geometries": "seed embed_timeout one_stereoisomer relax rattle_angstrom",
         "quality": "retry stability audit",
         "files": "input_format smiles_column id_column limit max_aos keep_charged padding",
     }
@@ -79,7 +79,7 @@ class PlanCommand(Generate):
         say(as_text(rate, need, self.price_per_hour))
         return 0
 
-    def _measure(self) -> tuple[Rate, Need]:
+    def _measure(self) -> tuple[MachineRate, Need]:
         """The rate of this machine, and what the dataset needs."""
         from pyscf_ipu.base.host.cores import n_cores
         from qm1b import inputs

@@ -1,20 +1,25 @@
 """The conformers of one molecule, by RDKit."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
+from rdkit import Chem, rdBase
 
 from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.molecule.smiles import heavy_first
 from qm1b.conformers.embedding import (
     GIVEN,
     NOT_RELAXED,
+    Clock,
     Embedded,
     NoParameters,
     embedded,
     molecule_seed,
 )
+from qm1b.conformers.isomers import isomer_of, refuse_impossible
 from qm1b.conformers.rattle import rattled
+from qm1b.conformers.torn import elements, in_order_of, is_in_parts, is_torn
 from qm1b.rows.schema import Conformer, Drop
 from qm1b.screening.geometries import Geometry, rounded
 from qm1b.screening.screen import Candidate
@@ -39,9 +44,12 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
 
     Positions are rounded to float32, the precision they are stored in, before anything is computed
     from them; conformers with coinciding atoms are not kept.
+
+    Raises:
+        ImpossibleStereo: no geometry has the stereo of the molecule.
     """
     try:
-        result = _geometries(candidate, settings)
+        result, graph = _geometries(candidate, settings)
     except NoParameters as error:
         return Embedded(candidate.line, (), drop_of(candidate, "no_parameters", str(error)))
     conformers: list[Conformer] = []
@@ -49,11 +57,11 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     for copy, conformer in enumerate(result.conformers, candidate.first):
         number = candidate.first + len(conformers)
         try:  # copies of one geometry: after a failed step another one is tried
-            positions = _finished(conformer, settings, copy)
+            finished = _finished(conformer, graph, settings, copy=copy)
         except InvalidMolecule as error:
             problem = f"; {error}"
             continue
-        conformers.append(replace(conformer, conformer=number, positions=positions))
+        conformers.append(replace(finished, conformer=number))
     drop = None
     if len(conformers) < settings.conformers:
         reason = "fewer_conformers" if conformers else _without_any(candidate, settings, problem)
@@ -63,10 +71,11 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     return replace(result, conformers=tuple(conformers), drop=drop)
 
 
-def _geometries(candidate: Candidate, settings: RunSettings) -> Embedded:
-    """Conformers before any displacement: those of RDKit, or copies of the given geometry."""
-    from rdkit import Chem
+def _geometries(candidate: Candidate, settings: RunSettings) -> tuple[Embedded, Chem.Mol | None]:
+    """Conformers before any displacement: those of RDKit, or copies of the given geometry.
 
+    And the molecule with its atoms in their order; None if it is not known, or has other bonds.
+    """
     given = candidate.geometry or Geometry(np.zeros(0, np.uint8), np.zeros((0, 3)))
     like = Conformer(
         line=candidate.line,
@@ -81,20 +90,40 @@ def _geometries(candidate: Candidate, settings: RunSettings) -> Embedded:
         input_atom=given.input_atom,
         positions=given.positions,
     )
-    if candidate.geometry is not None:
-        return Embedded(candidate.line, (like,) * settings.conformers)
     bare = Chem.MolFromSmiles(candidate.smiles)
     if bare is None:
         raise RuntimeError("RDKit cannot read the SMILES that it wrote")
     graph = Chem.AddHs(bare)
+    if candidate.geometry is not None:
+        copies = Embedded(candidate.line, (like,) * settings.conformers)
+        known = in_order_of(graph, like.numbers, like.positions) if candidate.smiles else None
+        return copies, known
     if candidate.atoms:
         like = replace(like, input_atom=candidate.atoms.of_rows(graph))
-    seconds = RDKIT_SHARE * time_limit(settings)
-    return embedded(graph, like, settings.conformers, seconds=seconds, relax=settings.relax)
+    in_order = Chem.RenumberAtoms(graph, heavy_first(elements(graph)).tolist())
+    return _embedded(graph, like, settings), in_order
 
 
-def _finished(conformer: Conformer, settings: RunSettings, copy: int) -> Float[np.ndarray, "A 3"]:
-    """Displaced, rounded and checked positions.
+def _embedded(graph: Chem.Mol, like: Conformer, settings: RunSettings) -> Embedded:
+    """RDKit's conformers; of one stereoisomer, which the first one chooses, if asked for."""
+    seconds, start = RDKIT_SHARE * time_limit(settings), time.monotonic()
+    clock, starved = Clock(seconds / 2), False
+    with rdBase.BlockLogs():
+        refuse_impossible(graph, like.seed, clock)
+        if settings.one_stereoisomer:
+            starved = embedded(graph, like, 1, seconds=seconds / 4).starved
+            if graph.GetNumConformers():
+                Chem.AssignStereochemistryFrom3D(graph, replaceExistingTags=False)
+                Chem.AssignStereochemistry(graph, cleanIt=True, force=True)
+    left = max(1.0, seconds - (time.monotonic() - start)) if seconds else 0.0
+    result = embedded(graph, like, settings.conformers, seconds=left, relax=settings.relax)
+    return replace(result, starved=result.starved or clock.starved or starved)
+
+
+def _finished(
+    conformer: Conformer, graph: Chem.Mol | None, settings: RunSettings, *, copy: int
+) -> Conformer:
+    """With displaced, rounded and checked positions, and their stereo and bonds.
 
     Raises:
         InvalidMolecule: they cannot be computed.
@@ -110,7 +139,11 @@ def _finished(conformer: Conformer, settings: RunSettings, copy: int) -> Float[n
     positions = rounded(positions)
     molecule = Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)
     molecule.check(settings.level.precision)
-    return positions
+    if graph is None:  # where there is a SMILES, its bonds are not those of the given geometry
+        torn = bool(conformer.smiles) or is_in_parts(numbers, positions)
+        return replace(conformer, positions=positions, torn=torn)
+    isomer, torn = isomer_of(graph, positions, conformer.smiles), is_torn(graph, numbers, positions)
+    return replace(conformer, positions=positions, isomer_smiles=isomer, torn=torn)
 
 
 def _without_any(candidate: Candidate, settings: RunSettings, problem: str) -> str:

@@ -4,7 +4,7 @@ The seed of a molecule comes from the run's seed and its canonical SMILES alone,
 neither on the number of workers nor on what else is in the file, nor on how often it was tried.
 They depend on the machine's speed only if the time runs out, which is recorded (`embed_timeout`).
 RDKit chooses the stereocentres that the SMILES leaves open: conformers of one line may then be
-different stereoisomers.
+different stereoisomers (`Conformer.isomer_smiles`), unless the run wants one.
 
 A molecule whose process dies, or has been stopped for most of its time, is tried again alone. It is
 given up after two tries alone, once the same processes have embedded methane.
@@ -63,7 +63,6 @@ class EmbedPool(Pool[Candidate]):
     """
 
     def __init__(self, n: int, settings: RunSettings, log: Path) -> None:
-        self._settings = settings
         self._queue: deque[Candidate] = deque()
         self._done: deque[Embedded] = deque()
         policy = Policy(
@@ -91,10 +90,7 @@ class EmbedPool(Pool[Candidate]):
         return len(self._queue) + len(self._retries) + held + len(self.jobs) + len(self._done)
 
     def submit(self, candidate: Candidate) -> None:
-        """Queue a molecule; what has its geometry needs no worker."""
-        if candidate.geometry is not None:
-            self._done.append(embed(candidate, self._settings))
-            return
+        """Queue a molecule."""
         self._queue.append(candidate)
         self._feed()
 

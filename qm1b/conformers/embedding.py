@@ -84,7 +84,7 @@ def embedded(
     """
     from rdkit import rdBase
 
-    clock = _Clock(seconds)
+    clock = Clock(seconds)
     how: list[str] = []
     relaxation: list[str] = []
     angstrom: list[np.ndarray] = []
@@ -114,7 +114,7 @@ def embedded(
     return Embedded(like.line, conformers, timed_out=timed_out, starved=clock.starved)
 
 
-class _Clock:
+class Clock:
     """The time limit of a molecule.
 
     A limit that strikes while the process is stopped says nothing about the molecule. So a strike
@@ -162,7 +162,7 @@ def _times() -> tuple[float, float]:
     return time.monotonic(), time.process_time()
 
 
-def _chunk(graph: Chem.Mol, count: int, seed: int, clock: _Clock) -> list[str]:
+def _chunk(graph: Chem.Mol, count: int, seed: int, clock: Clock) -> list[str]:
     """Embed up to `count` conformers into `graph`; how each was found."""
     plain = etkdg(graph, count, seed, embed=clock.embed)
     return [ETKDG] * plain + [ETKDG_RANDOM] * (graph.GetNumConformers() - plain)

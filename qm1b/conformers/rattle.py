@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
+from qm1b.conformers.torn import ratios
 
 DRAWS = 20
 """Tries for a geometry without atoms too close."""
@@ -28,23 +29,11 @@ def rattled(
         seed: of the molecule.
         copy: number of the geometry in its molecule; with the seed it decides the steps.
     """
-    closest = np.minimum(_closest_bohr(numbers), 0.999 * _distances(positions))
+    closest = np.minimum(CLOSEST, 0.999 * ratios(numbers, positions))
     random = np.random.default_rng([seed, copy])
     for _ in range(DRAWS):
         step = random.normal(scale=sigma_angstrom / BOHR_TO_ANGSTROM, size=positions.shape)
         moved = positions + step
-        if np.all(_distances(moved) >= closest):
+        if np.all(ratios(numbers, moved) >= closest):
             return moved
     return None
-
-
-def _closest_bohr(numbers: Integer[np.ndarray, " A"]) -> Float[np.ndarray, "A A"]:
-    from rdkit import Chem
-
-    table = Chem.GetPeriodicTable()
-    radii = np.array([table.GetRcovalent(int(z)) for z in numbers]) / BOHR_TO_ANGSTROM
-    return CLOSEST * (radii[:, None] + radii)
-
-
-def _distances(positions: Float[np.ndarray, "A 3"]) -> Float[np.ndarray, "A A"]:
-    return np.linalg.norm(positions[:, None] - positions, axis=-1)

@@ -18,7 +18,7 @@ MACHINES = (1, 4, 16, 64, 256)
 
 
 @dataclass(frozen=True)
-class Rate:
+class MachineRate:
     """The speed of a machine, measured by a run."""
 
     rows: int
@@ -58,7 +58,7 @@ class MachineTime:
     cost: float | None
 
 
-def rate_of(folder: Path) -> Rate:
+def rate_of(folder: Path) -> MachineRate:
     """The rate of a folder's last run on one machine.
 
     Raises:
@@ -95,7 +95,7 @@ def rate_of(folder: Path) -> Rate:
         )
     taken = sum(p["seconds"] for p in run["programs"]) / run["workers"]
     made = [(p["shape"], p["seconds"]) for p in run["programs"] if not p["cached"]]
-    return Rate(
+    return MachineRate(
         rows=run["rows"],
         seconds=run["seconds"],
         workers=run["workers"],
@@ -116,7 +116,7 @@ def per_shape(made: Iterable[tuple[str, float]]) -> float | None:
     return sum(seconds for _, seconds in programs) / len(shapes) if shapes else None
 
 
-def estimate(rate: Rate, need: Need, price_per_hour: float | None) -> list[MachineTime]:
+def estimate(rate: MachineRate, need: Need, price_per_hour: float | None) -> list[MachineTime]:
     """Hours, and cost of all machines together, for each number in MACHINES."""
     times = []
     program = rate.program_seconds or need.program_seconds
@@ -128,7 +128,7 @@ def estimate(rate: Rate, need: Need, price_per_hour: float | None) -> list[Machi
     return times
 
 
-def as_text(rate: Rate, need: Need, price_per_hour: float | None) -> str:
+def as_text(rate: MachineRate, need: Need, price_per_hour: float | None) -> str:
     """The estimate in a sentence and a table, with the rate that it is based on."""
     times = estimate(rate, need, price_per_hour)
     table = [("machines", "time", "" if price_per_hour is None else "cost")]

@@ -80,7 +80,7 @@ def describe(folder: Path) -> str:
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     gaps, sizes, errors, forces = [np.zeros(0)], [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
-    molecules, elements = set[int](), set[int]()
+    molecules, elements, torn = set[int](), set[int](), 0
     for number in range(len(source.shards)):
         shard, drops = source.unit(number)
         elements |= _compared_elements(shard)
@@ -93,6 +93,7 @@ def describe(folder: Path) -> str:
         if "forces" in shard:
             forces.append(shard["reference_forces_error"][good] * FORCE_TO_MEV_PER_ANGSTROM)
         molecules |= distinct(shard)
+        torn += int(shard["torn"].sum())
     facts = [
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", manifest.level.in_words),
@@ -112,7 +113,7 @@ def describe(folder: Path) -> str:
         f"{folder}: {source.status}, {counted(len(source.shards), 'shard')}",
         *_aligned(facts),
         *text_table(statuses.most_common(), "<18 <", indent="    "),
-        *_aligned([("dropped", reasons.total())]),
+        *_aligned([*([("torn", torn)] if torn else []), ("dropped", reasons.total())]),
         *text_table(dropped, "<18 <8 <", indent="    "),
         *_aligned(_ranges(map(np.concatenate, (gaps, sizes, errors, forces)))),
     ]

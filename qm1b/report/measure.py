@@ -17,7 +17,7 @@ from qm1b.folder import shards
 from qm1b.inputs.records import Record
 from qm1b.process.display import Display, Shown
 from qm1b.reference.recompute import recompute_many
-from qm1b.report.estimate import Rate, per_shape
+from qm1b.report.estimate import MachineRate, per_shape
 from qm1b.rows.batch import conformer_of
 from qm1b.run.generate import Run, Summary, generate
 from qm1b.run.progress.preview import Preview
@@ -65,7 +65,7 @@ def measured(
     workers: int,
     folder: Path,
     say: Callable[[str], None],
-) -> Rate:
+) -> MachineRate:
     """Compute some of the molecules of a sample, and take the time.
 
     Args:
@@ -110,7 +110,7 @@ def measured(
     return _rate(summary, watch, settings, folder=folder)
 
 
-def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path) -> Rate:
+def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path) -> MachineRate:
     """The rate of a short run: of the rows after the first ones, if there are any."""
     stats, rows = summary.stats, []
     for path in shards.shards(folder):
@@ -128,7 +128,7 @@ def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path
         for _, reference in recompute_many([conformer], settings.level, 1, forces=settings.forces)
     )
     prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
-    return Rate(
+    return MachineRate(
         priced=idle_workers * (stats.work.done - done) / max(seconds, 1e-3),
         program_seconds=per_shape(made),
         workers=stats.workers,

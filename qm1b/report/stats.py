@@ -75,7 +75,7 @@ QUANTITIES = (
     RowQuantity("max_force_ev_angstrom", "largest force on an atom (eV/Å)", largest_forces),
 )
 
-_LABELS = ("embedding", "relaxation", "suspect")
+_LABELS = ("embedding", "relaxation", "suspect", "torn")
 _FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
 _FIELDS += "cycles numbers attempts forces dispersion cycle_energy".split()
 _STABILITY = ("stable", "followed")
@@ -92,7 +92,7 @@ class Statistics:
     elements: Counter[str] = field(default_factory=Counter)
     """Rows with at least one atom of the element."""
     labels: dict[str, Counter[str]] = field(default_factory=dict)
-    """Rows with each text of a field: the origin of the geometry, why the result is suspect."""
+    """Rows with each value of a field: the origin of the geometry, why the result is suspect."""
     rungs: Counter[str] = field(default_factory=Counter)
     """Converged rows by the attempt that converged: plain, or a rung of the retry ladder."""
     stability: Counter[str] = field(default_factory=Counter)
@@ -141,7 +141,7 @@ def collect(path: Path) -> Statistics:
         for name in _LABELS:
             if name in batch:
                 texts = stats.labels.setdefault(name, Counter())
-                texts.update(text for text in batch[name] if text)
+                texts.update(str(text) for text in batch[name] if text)
         _add(stats, batch.take(np.flatnonzero(good)))
     stats.molecules = len(molecules)
     stats.distributions = [d for d in stats.distributions if d.count]

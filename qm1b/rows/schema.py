@@ -17,10 +17,10 @@ from jaxtyping import Float, UInt8
 
 from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake
 
-VERSION = 7
+VERSION = 8
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
 of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
-atoms, 7 the cycles of runs that wanted them."""
+atoms, 7 the cycles of runs that wanted them, 8 stereo and bonds of the positions."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -124,6 +124,10 @@ class Conformer:
         "canonical SMILES of the molecule, without isotope labels",
         column=Column("canonical SMILES", name="smile"),
     )
+    isomer_smiles: str = _text(
+        "canonical SMILES with the stereo of the positions, or empty", default="", earlier=""
+    )
+    """Empty if the bonds are not known: `qm1b.conformers.isomers`."""
     conformer: int = _count("number of the conformer within its molecule, from 0")
     seed: int = stored(
         "int64",
@@ -141,6 +145,10 @@ class Conformer:
         default="none",
         column=Column("force field that relaxed the geometry, or none"),
     )
+    torn: bool = stored(
+        "bool", "1", "whether the positions have other bonds", default=False, earlier=False
+    )
+    """Than the molecule: `qm1b.conformers.torn`."""
     charge: int = stored("int8", "e", "total charge of the molecule", column=Column("total charge"))
     numbers: UInt8[np.ndarray, " A"] = stored(  # noqa: RUF009
         "uint8",
@@ -365,7 +373,7 @@ DROP_REASONS: dict[str, str] = {
     "periodic": "a periodic system",
     "no_parameters": "--relax was given, and no force field has parameters for the molecule",
     "rattle_failed": "--rattle-angstrom brought atoms too close in every try",
-    "embed_failed": "RDKit found no conformer",
+    "embed_failed": "RDKit found no conformer; the detail says if the stereo is impossible",
     "embed_timeout": "RDKit took longer than the time limit",
     "embed_crash": "the RDKit process died on this molecule in every try, two of them alone",
     "fewer_conformers": "only some of the conformers asked for were found; those are in the data",

@@ -194,6 +194,7 @@ SETTINGS = Object(
         **{name: _one_of(*names) for name, names in CHOICES.items()},
         **{name: _whole(least) for name, least in LEAST.items()},
         **dict.fromkeys(("prune", "history", "keep_charged", "retry", "forces"), FLAG),
+        "one_stereoisomer": FLAG,
         "jk_above_aos": COUNT,
         **dict.fromkeys(("conformers", "unit_rows"), _whole(1)),
         "units": _list_of(PART, "pairs: lines of a part, and of its units"),

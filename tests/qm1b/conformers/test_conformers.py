@@ -142,7 +142,7 @@ def test_what_was_found_before_the_time_ran_out_is_kept(monkeypatch):
 @pytest.mark.parametrize(("processor", "starved"), [(60.0, False), (30.5, False), (29.5, True)])
 def test_a_strike_during_a_pause_does_not_count(processor, starved, monkeypatch):
     monkeypatch.setattr(embedding, "_times", lambda: (100.0, 7.0))
-    clock = embedding._Clock(60.0)
+    clock = embedding.Clock(60.0)
     monkeypatch.setattr(embedding, "_times", lambda: (159.0, 7.0))
     assert not clock.is_over
     monkeypatch.setattr(embedding, "_times", lambda: (160.0, 7.0 + processor))

@@ -10,11 +10,11 @@ from pyscf_ipu.shapes.shape import Shape
 from qm1b.cli import main
 from qm1b.errors import UserError
 from qm1b.folder import shards
-from qm1b.report.estimate import Need, Rate, as_text, estimate, rate_of
+from qm1b.report.estimate import MachineRate, Need, as_text, estimate, rate_of
 from qm1b.report.measure import alike, choice
 from qm1b.run.progress.preview import Preview, SampledLine
 
-RATE = Rate(rows=1000, seconds=110.0, workers=2, priced=4.0, bytes_per_row=500.0)
+RATE = MachineRate(rows=1000, seconds=110.0, workers=2, priced=4.0, bytes_per_row=500.0)
 NEED = Need(rows=3.6e5, seconds=4 * 36000.0, programs=9, program_seconds=8.0)
 
 

@@ -227,6 +227,19 @@ def test_an_entry_that_is_left_out_still_has_its_smiles(tmp_path):
     assert [drop.smiles for drop in drops] == ["[CH3]", "O.O", "CI", ""]
 
 
+def test_an_entry_has_the_stereo_and_the_bonds_of_its_positions(tmp_path):
+    def stretched(graph):
+        graph.GetConformer().SetAtomPosition(7, (4.0, 4.0, 4.0))
+
+    blocks = [block("C[C@H](F)Cl"), block("C[C@H](F)Cl", edit=stretched), block("[2H]C([2H])O")]
+    rows = [embed(each, recipe(1)).conformers[0] for each in sdf(tmp_path, *blocks)]
+    assert [(row.smiles, row.isomer_smiles, row.torn) for row in rows] == [
+        ("C[C@H](F)Cl", "C[C@H](F)Cl", False),
+        ("C[C@H](F)Cl", "", True),
+        ("CO", "CO", False),
+    ]
+
+
 def test_copies_of_a_geometry_are_displaced_each_for_itself(tmp_path):
     path = tmp_path / "a.xyz"
     path.write_text(f"3\n\n{WATER}3\n\n{WATER.replace('0.76', '0.78')}")
