@@ -121,8 +121,8 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
         plots.parity(folder.parity, known, judged.predicted, target=target, errors=errors)
         results.write_errors(folder.results, target, errors)
     if errors.left_out:
-        left_out = counted(errors.left_out, "row")
-        print(f"left out {left_out} with an element that no training row had")
+        without = counted(errors.left_out, "row")
+        print(f"left out {without} with an element that the training rows lack or do not determine")
     print(results.rmse_sentence(target, errors))
     print(results.sentence(name, target, errors))
     return judged

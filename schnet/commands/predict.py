@@ -48,6 +48,6 @@ class Predict:
             write_predictions(self.out, predictor, source.parts(), truth=False, tally=tally)
             predicted = tally.rows - tally.without
             print(f"{self.out}: {counted(predicted, 'prediction')} of {predictor.target.name}")
-        if tally.without:
+        if tally.sentence():
             print(f"schnet: {tally.sentence()}", file=sys.stderr)
         return 0

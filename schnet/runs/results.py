@@ -79,13 +79,15 @@ class PredictedRows:
 
     rows: int = 0
     without: int = 0
+    doubted: int = 0
+    """Rows whose prediction rests on free atoms."""
 
     def sentence(self) -> str:
-        """What to tell of rows without a prediction; '' if there are none."""
-        if not self.without:
-            return ""
-        rows = f"{self.without} of {counted(self.rows, 'row')}"
-        return f"{rows} without a prediction; the column reason says why"
+        """What to tell of rows without a prediction, or with a doubt; '' if there are none."""
+        of = {"without a prediction": self.without, "predicted with free atoms": self.doubted}
+        rows = counted(self.rows, "row")
+        parts = ", ".join(f"{n} of {rows} {what}" for what, n in of.items() if n)
+        return f"{parts}; the column reason says why" if parts else ""
 
 
 def write_predictions(
@@ -117,7 +119,7 @@ def lines(
         predictor: the network.
         parts: the rows.
         truth: add a column with the file's value; without, one with the reason why a row has no
-            prediction.
+            prediction, or a doubtful one.
         tally: counts the rows.
     """
     target = predictor.target
@@ -132,7 +134,8 @@ def lines(
         reasons = predictor.reasons(samples)
         values = np.full(len(samples), np.nan)
         values[reasons == ""] = predicted.values * unit
-        last = [*map(_digits, samples.targets * unit)] if truth else reasons.tolist()
+        doubts = predictor.reasons(samples, doubts=True)
+        last = [*map(_digits, samples.targets * unit)] if truth else doubts.tolist()
         texts = [samples.keys, samples.smiles, map(_digits, values), last]
         if target.has_forces:
             here = np.full(len(samples), "", object)
@@ -145,6 +148,7 @@ def lines(
         if tally is not None:
             tally.rows += len(samples)
             tally.without += int((reasons != "").sum())
+            tally.doubted += int((doubts != reasons).sum())
 
 
 def _force_texts(forces: np.ndarray | None, samples: Samples) -> list[str]:

@@ -43,6 +43,7 @@ class TableSource(Source):
         self._of_target = () if target is None else target.fields
         quality = () if target is None else _QUALITY
         self._data = self._open([*_POSITION, *quality, *self._of_target])
+        self.free_atoms = self._data.free_atom_energies
 
     def _open(self, fields: list[str]) -> Indexed:
         raise NotImplementedError
