@@ -85,7 +85,7 @@ class Optimizer:
     """Loss of an error in units of the target's standard deviation; huber turns from quadratic to
     linear at 1."""
     forces_weight: float = 10.0
-    """For --target forces+energy: weight of the loss of a component of the forces, in the same unit
+    """For targets with forces: weight of the loss of a component of the forces, in the same unit
     per Bohr, beside 1 for that of the energy of a molecule."""
 
     def check(self) -> None:

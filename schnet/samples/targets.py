@@ -160,6 +160,15 @@ _TARGETS = (
         extensive=True,
         other_names=("energy+forces",),
     ),
+    Target(
+        "forces+atomisation_energy",
+        "energy",
+        "meV",
+        stems=("atomisation_energy",),
+        fields=("atomisation_energy", FORCES),
+        extensive=True,
+        other_names=("atomisation_energy+forces",),
+    ),
     Target("homo", "energy", "meV", stems=("homo",), fields=("homo",)),
     Target("lumo", "energy", "meV", stems=("lumo",), fields=("lumo",)),
     Target(
