@@ -73,8 +73,13 @@ class TrainingReport:
         for doubt in prepared.doubts:
             say(f"note: {doubt}")
         epochs = prepared.settings.schedule.max_epochs
-        if training.resumed and self._epoch < epochs:
-            say(f"resuming {training.folder.path}: epoch {self._epoch + 1} of {epochs}")
+        path, is_done = training.folder.path, training.enough or self._epoch >= epochs
+        if training.resumed and is_done:
+            say(
+                f"{path} is complete; to train on from its weights, give --init {path}, a new --out"
+            )
+        elif training.resumed:
+            say(f"resuming {path}: epoch {self._epoch + 1} of {epochs}")
 
     def show(self, progress: TrainingProgress) -> None:
         """Update after a call of the step or at the end of an epoch."""

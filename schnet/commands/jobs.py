@@ -46,7 +46,7 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
     if leads():
         folder.start(prepared.settings, prepared.description)
     elif folder.json.exists():  # all processes raise this error, so none waits for another
-        folder.refuse_other(prepared.description)
+        folder.refuse_other(prepared.settings, prepared.description)
     with display(quiet or not leads()) as shown:
         report = TrainingReport(prepared, shown)
         training = Training(prepared, folder, report.show)

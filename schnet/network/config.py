@@ -88,6 +88,11 @@ class Optimizer:
     """For targets with forces: weight of the loss of a component of the forces, in the same unit
     per Bohr, beside 1 for that of the energy of a molecule."""
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether the learning rate depends on how long the training is to be."""
+        return self.schedule == "cosine" or (self.warmup_fraction > 0 and not self.warmup_updates)
+
     def check(self) -> None:
         """Raise UserError for values that cannot train."""
         if not (self.learning_rate > 0 and self.clip >= 0 and self.weight_decay >= 0):

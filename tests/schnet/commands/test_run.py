@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from packs import QM9, qm9
-from schnet_commands import RUN, train
+from schnet_commands import RUN, train, weights_of
 
 from qm1b.storage.lock import locked
 from schnet.cli import main
@@ -106,6 +106,34 @@ def test_the_same_command_again_trains_no_more(run, capsys):
     assert train(run, *RUN) == 0
     assert (run / "last.ckpt").read_bytes() == before
     assert "test MAE" in capsys.readouterr().out
+
+
+def test_more_epochs_of_a_planned_rate_name_the_command_that_does_it(run, tmp_path, capsys):
+    assert train(run, "--max-epochs", "5", *RUN[2:]) == 2
+    said = capsys.readouterr().err
+    assert "--max-epochs: there 3, here 5" in said
+    command = said.partition("`schnet ")[2].partition("`")[0].split()
+    command[command.index("--out") + 1] = str(tmp_path / "more")
+    assert main([*command, "--quiet"]) == 0
+    assert len(logs.read(tmp_path / "more" / "log.csv")) == 5
+    assert train(run, "--max-epochs", "2", *RUN[2:]) == 2
+    assert "--init" in capsys.readouterr().err
+    assert main(["train", "--out", str(run)]) == 0
+    assert (
+        f"{run} is complete; to train on from its weights, give --init {run}"
+        in capsys.readouterr().err
+    )
+
+
+def test_more_epochs_of_a_rate_without_a_plan_go_on_bit_for_bit(tmp_path, capsys):
+    options = ["--schedule", "constant", "--warmup-updates", "2", "--valid-every", "1"]
+    for out, epochs in (("a", 2), ("b", 1), ("b", 2)):
+        assert train(tmp_path / out, *options, "--max-epochs", str(epochs)) == 0
+    for one, other in zip(*(weights_of(tmp_path / out) for out in "ab"), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert "max_epochs: 2" in (tmp_path / "b" / "config.yaml").read_text()
+    assert train(tmp_path / "b", *options, "--max-epochs", "1") == 0  # fewer change nothing
+    assert len(logs.read(tmp_path / "b" / "log.csv")) == 2
 
 
 def test_a_folder_has_one_training_at_a_time(run, capsys):
