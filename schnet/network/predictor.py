@@ -111,9 +111,10 @@ class Predictor:
 
     def reasons(self, samples: Samples, doubts: bool = False) -> Shaped[np.ndarray, " R"]:
         """Why each row cannot be predicted, '' if it can: its own reason, or one of the references;
-        with `doubts` also what is to be said of a prediction that rests on free atoms."""
+        with `doubts` also what is to be said of a prediction."""
         reasons, fine = samples.reasons.copy(), self.references.covers(samples)
         if doubts:
+            reasons[fine] = np.where(reasons == "", samples.doubts, reasons)[fine]
             fine &= self.references.determines(samples)
         for row in np.flatnonzero(~fine & (reasons == "")).tolist():
             reasons[row] = self.references.doubt(samples[row].numbers)

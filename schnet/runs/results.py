@@ -80,11 +80,11 @@ class PredictedRows:
     rows: int = 0
     without: int = 0
     doubted: int = 0
-    """Rows whose prediction rests on free atoms."""
+    """Rows whose prediction has a doubt."""
 
     def sentence(self) -> str:
         """What to tell of rows without a prediction, or with a doubt; '' if there are none."""
-        of = {"without a prediction": self.without, "predicted with free atoms": self.doubted}
+        of = {"without a prediction": self.without, "in doubt": self.doubted}
         rows = counted(self.rows, "row")
         parts = ", ".join(f"{n} of {rows} {what}" for what, n in of.items() if n)
         return f"{parts}; the column reason says why" if parts else ""
@@ -119,7 +119,7 @@ def lines(
         predictor: the network.
         parts: the rows.
         truth: add a column with the file's value; without, one with the reason why a row has no
-            prediction, or a doubtful one.
+            prediction, or a doubtful one, and one with its name in the file.
         tally: counts the rows.
     """
     target = predictor.target
@@ -129,7 +129,7 @@ def lines(
     columns = [names[0], names[1] if truth else "reason"]
     if target.has_forces:
         columns += forces if truth else [*forces[:1], "atoms", "positions_angstrom"]
-    yield _csv(["row", "smiles", *columns])
+    yield _csv(["row", "smiles", *columns, *([] if truth else ["id"])])
     for samples, known, predicted in predictor.stream(parts):
         reasons = predictor.reasons(samples)
         values = np.full(len(samples), np.nan)
@@ -144,7 +144,7 @@ def lines(
                 here,
                 *([_force_texts(samples.forces, samples)] if truth else _where(samples)),
             ]
-        yield from map(_csv, zip(*texts, strict=True))
+        yield from map(_csv, zip(*texts, *([] if truth else [samples.ids]), strict=True))
         if tally is not None:
             tally.rows += len(samples)
             tally.without += int((reasons != "").sum())

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qm1b.folder.shards import MANIFEST
+from qm1b.inputs.detect import opened
 from schnet.errors import UserError
 from schnet.samples.targets import FORCES, Target, target_of
-from schnet.sources import smiles, xyz
+from schnet.sources import xyz
 from schnet.sources.base import Several, Source
+from schnet.sources.records import RecordSource
 
 KINDS = (
     "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file "
-    "(.gz too), or, for a prediction, a .smi or .csv file of SMILES"
+    "(.gz too), or, for a prediction, whatever qm1b generate reads"
 )
 
 
@@ -69,11 +71,11 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         return source
     if path.name.endswith(xyz.ENDINGS):
         return xyz.XyzSource(path, target, key, unit=unit)
-    if path.name.endswith(smiles.ENDINGS):
-        if target is not None:
-            raise UserError(f"{path} is a file of SMILES, which has no {target.name}; give {KINDS}")
-        return smiles.SmilesSource(path)
-    raise UserError(f"{path} is of no known kind; give {KINDS}")
+    if target is not None:
+        raise UserError(f"{path} is no kind of file that has {target.name}; give {KINDS}")
+    with opened(path) as (source, kind):
+        is_frames = kind == "xyz" and not source.is_archive
+    return xyz.XyzSource(path, None) if is_frames else RecordSource(path, kind)
 
 
 def _check_given(source: Source, target: Target, key: str | None, unit: str | None) -> None:

@@ -24,13 +24,13 @@ from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import CONVERGED
 from schnet.errors import UserError
-from schnet.samples.samples import Samples, texts
+from schnet.samples.samples import Samples, of_charge, texts
 from schnet.samples.targets import FORCES, Target
 from schnet.sources.base import FITTED, Reasons, Source, kept
 
 STD_LIMIT_EV = 0.01
 
-_POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions")
+_POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions", "id", "charge")
 _QUALITY = ("status", "converged", "suspect", "energy_std", "jk")
 
 
@@ -88,6 +88,7 @@ class TableSource(Source):
         targets = np.full(len(batch), np.nan)
         if self.target is not None:
             targets = self.target.of_fields(batch.columns).astype(np.float64)
+        charges = batch["charge"].tolist() if "charge" in batch else [0] * len(batch)
         learned = FORCES in self._of_target
         return Samples(
             numbers=batch["numbers"],
@@ -98,6 +99,8 @@ class TableSource(Source):
             keys=keys,
             molecules=identity.names(batch),
             reasons=texts([""] * len(batch)),
+            ids=batch["id"] if "id" in batch else texts([""] * len(batch)),
+            doubts=texts(map(of_charge, charges)),
             forces=batch[FORCES].astype(np.float32) if learned else None,
         )
 

@@ -159,5 +159,5 @@ def test_few_rows_without_validation(tmp_path, capsys):
     np.testing.assert_allclose(lengths, 1.09, atol=0.1)
     assert methane["energy_ev"] == methane["forces_ev_angstrom"] == ""
     assert methane["reason"].startswith("has H, C whose reference the training rows do not")
-    assert bad["reason"] == "holds bytes that are not SMILES text"
+    assert bad["reason"] == "unparsable: holds bytes that are not SMILES text"
     assert bad["atoms"] == bad["energy_ev"] == ""

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 from contextlib import redirect_stdout
@@ -98,7 +99,7 @@ def test_parts_of_a_file_share_a_compiled_program(run):
     for a, b in zip(one[1:], several[1:], strict=True):
         assert float(a[2]) == pytest.approx(float(b[2]), abs=1e-4)
         assert a[3] == b[3]
-    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev,reason\n"
+    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev,reason,id\n"
 
 
 def test_the_same_command_again_trains_no_more(run, capsys):
@@ -213,6 +214,25 @@ def test_smiles_and_geometries_are_predicted(run, tmp_path, capsys):
     predictor = RunFolder(run).predictor()
     assert isinstance(predictor, Predictor)
     np.testing.assert_allclose(values, predictor(qm9()) * 27.211386, rtol=1e-5)
+
+
+def test_standard_input_is_predicted(run, capsys, monkeypatch):
+    """SMILES, and frames, which are read more than once; nothing at all is a mistake."""
+    texts = {
+        "CCO drink\nC[NH3+] ion\n": [("line 1", "drink", ""), ("line 2", "ion", "has charge +1")],
+        "3\nid=w\nO 0 0 0.1\nH 0 0.76 -0.47\nH 0 -0.76 -0.47\n": [("frame 1", "w", "")],
+    }
+    for text, expected in texts.items():
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["predict", str(run), "-"]) == 0
+        said = capsys.readouterr()
+        rows = list(csv.DictReader(said.out.splitlines()))
+        assert [(row["row"], row["id"], row["reason"][:13]) for row in rows] == expected
+        assert all(row["gap_ev"] for row in rows)
+        assert ("1 of 2 rows in doubt" in said.err) == ("ion" in text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert main(["predict", str(run), "-"]) == 2
+    assert "nothing came in on standard input" in capsys.readouterr().err
 
 
 def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):
