@@ -67,13 +67,9 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     settings = manifest["settings"]
     columns = [(c, c.name) for c in COLUMNS if has(settings, c.only_with)]
     columns += exact_columns(fields_of(settings)) if exact else []
-    texts = {PUBLISHED: meaning(settings)}
+    texts = {name: c.text for c, name in columns} | {PUBLISHED: meaning(settings)}
     fields = [
-        pa.field(
-            name,
-            arrow_type(c),
-            metadata={"unit": c.unit, "description": texts.get(name, c.text)},
-        )
+        pa.field(name, arrow_type(c), metadata={"unit": c.unit, "description": texts[name]})
         for c, name in columns
     ]
     if settings["max_aos"] > np.iinfo(np.uint8).max:

@@ -48,12 +48,7 @@ class PublishedFilter:
     """Audited rows that it drops although the energy is right."""
 
     def add(self, batch: Batch, settings: Json) -> None:
-        """Count the rows of a batch that has the spread of the last energies.
-
-        Args:
-            batch: the rows.
-            settings: of their run, as far as they are known.
-        """
+        """Count the rows of a batch with the spread of the last energies, of a run of settings."""
         if "energy_std" not in batch:
             return
         spread = published_std(batch, settings) * HARTREE_TO_EV

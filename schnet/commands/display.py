@@ -73,11 +73,9 @@ class TrainingReport:
         for doubt in prepared.doubts:
             say(f"note: {doubt}")
         epochs = prepared.settings.schedule.max_epochs
-        path, is_done = training.folder.path, training.enough or self._epoch >= epochs
-        if training.resumed and is_done:
-            say(
-                f"{path} is complete; to train on from its weights, give --init {path}, a new --out"
-            )
+        path = training.folder.path
+        if training.enough or self._epoch >= epochs:
+            say(f"{path} is complete; to train on from its weights: --init {path} and a new --out")
         elif training.resumed:
             say(f"resuming {path}: epoch {self._epoch + 1} of {epochs}")
 

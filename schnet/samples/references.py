@@ -26,10 +26,8 @@ EXACT_SCALE = 1 / HARTREE_TO_EV
 where too few training rows leave nothing to measure it by."""
 
 DEFICIENT = 1e-10
-"""Singular values below this fraction of the largest one count as zero."""
-
-OUTSIDE = 1e-6
-"""Share of a vector outside of the row space that counts; rounding leaves some 1e-13."""
+"""Singular values below this fraction of the largest one count as zero; its square root is the part
+of a vector that may be outside of the row space (rounding leaves some 1e-13)."""
 
 
 def composition(samples: Samples) -> Int[np.ndarray, "R 119"]:
@@ -174,8 +172,8 @@ class AtomReferences:
     @property
     def open_elements(self) -> list[str]:
         """Symbols of the elements whose values the training rows do not determine."""
-        sizes = np.linalg.norm(self._basis, axis=0)[:-1]
-        return [SYMBOLS[z] for z, size in zip(self.elements, sizes, strict=True) if size > OUTSIDE]
+        is_open = np.linalg.norm(self._basis, axis=0)[:-1] > DEFICIENT**0.5
+        return [SYMBOLS[z] for z, unsure in zip(self.elements, is_open, strict=True) if unsure]
 
     @property
     def _basis(self) -> Float64[np.ndarray, "_ values"]:
@@ -186,7 +184,7 @@ class AtomReferences:
         counts = composition(samples)[:, list(self.elements)]
         rows = np.hstack([counts, np.ones((len(samples), 1))])
         outside = np.linalg.norm(rows @ self._basis.T, axis=1)
-        return outside <= OUTSIDE * np.linalg.norm(rows, axis=1)
+        return outside <= DEFICIENT**0.5 * np.linalg.norm(rows, axis=1)
 
     def covers(self, samples: Samples) -> Bool[np.ndarray, " R"]:
         """Which rows have only elements of the training rows, and a sum that means something."""
@@ -236,8 +234,8 @@ class AtomReferences:
     def as_text(self) -> str:
         """The values in the target's atomic unit by element; `*` where rows leave them open."""
         stars = dict.fromkeys(self.open_elements, " *")
-        symbols = [SYMBOLS[z] for z in self.elements]
-        values = zip([*symbols, "constant"], [*self.values, self.constant], strict=True)
+        names = [*(SYMBOLS[z] for z in self.elements), "constant"]
+        values = zip(names, [*self.values, self.constant], strict=True)
         return ", ".join(f"{name} {value:.4f}{stars.get(name, '')}" for name, value in values)
 
     def to_dict(self) -> dict[str, object]:

@@ -15,6 +15,9 @@ from jaxtyping import Float32, Float64, Int, Int64, Shaped, UInt8
 
 from qm1b.rows.batch import gather, offsets_of
 
+_TEXTS = ("key", "reason", "id", "doubt")
+"""Fields of a `Sample` whose plurals are columns of `Samples`."""
+
 
 class Sample(NamedTuple):
     """One row; A atoms."""
@@ -78,11 +81,8 @@ class Samples:
             offsets_of([len(row.numbers) for row in rows]),
             targets=np.array([row.target for row in rows], np.float64),
             smiles=smiles,
-            keys=texts(row.key for row in rows),
             molecules=smiles if molecules is None else texts(molecules),
-            reasons=texts(row.reason for row in rows),
-            ids=texts(row.id for row in rows),
-            doubts=texts(row.doubt for row in rows),
+            **{f"{one}s": texts(getattr(row, one) for row in rows) for one in _TEXTS},
             forces=_joined([row.forces for row in rows]),
         )
 
@@ -120,11 +120,8 @@ class Samples:
             self.positions_bohr[atoms],
             target,
             smiles=self.smiles[at],
-            key=self.keys[at],
-            reason=self.reasons[at],
+            **{one: getattr(self, f"{one}s")[at] for one in _TEXTS},
             forces=None if self.forces is None else self.forces[atoms],
-            id=self.ids[at],
-            doubt=self.doubts[at],
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -134,7 +131,7 @@ class Samples:
     def take(self, rows: Int[np.ndarray, " _"]) -> Samples:
         """The rows of these numbers, in this order."""
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
-        by_row = ("targets", "smiles", "keys", "molecules", "reasons", "ids", "doubts")
+        by_row = ("targets", "smiles", "molecules", *(f"{one}s" for one in _TEXTS))
         return Samples(
             self.numbers[index],
             self.positions_bohr[index],

@@ -105,8 +105,7 @@ class Several(Source):
     def __init__(self, path: Path, sources: Sequence[Source]) -> None:
         super().__init__(path)
         self.sources = tuple(sources)
-        shared = set.intersection(*({*source.free_atoms.items()} for source in sources))
-        self.free_atoms = dict(shared)
+        self.free_atoms = dict(set.intersection(*({*s.free_atoms.items()} for s in sources)))
 
     @cached_property
     def sizes(self) -> list[int]:

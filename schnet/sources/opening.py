@@ -7,13 +7,13 @@ from qm1b.folder.shards import MANIFEST
 from qm1b.inputs.detect import opened
 from schnet.errors import UserError
 from schnet.samples.targets import FORCES, Target, target_of
-from schnet.sources import xyz
 from schnet.sources.base import Several, Source
 from schnet.sources.records import RecordSource
+from schnet.sources.xyz import XyzSource
 
 KINDS = (
-    "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file "
-    "(.gz too), or, for a prediction, whatever qm1b generate reads"
+    "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file, "
+    "packed or not, or, for a prediction, whatever qm1b generate reads"
 )
 
 
@@ -69,13 +69,12 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         if target is not None:
             _check_given(source, target, key, unit=unit)
         return source
-    if path.name.endswith(xyz.ENDINGS):
-        return xyz.XyzSource(path, target, key, unit=unit)
+    with opened(path) as (source, kind):
+        if kind == "xyz" and not source.is_archive:
+            return XyzSource(path, target, key, unit=unit)
     if target is not None:
         raise UserError(f"{path} is no kind of file that has {target.name}; give {KINDS}")
-    with opened(path) as (source, kind):
-        is_frames = kind == "xyz" and not source.is_archive
-    return xyz.XyzSource(path, None) if is_frames else RecordSource(path, kind)
+    return RecordSource(path, kind)
 
 
 def _check_given(source: Source, target: Target, key: str | None, unit: str | None) -> None:

@@ -38,8 +38,6 @@ IN_MEMORY_BYTES = 1 << 28
 UNLIMITED = 1 << 31
 """Atoms of a frame: the network has no limit of its own."""
 
-ENDINGS = (".extxyz", ".extxyz.gz", ".xyz", ".xyz.gz")
-
 
 class XyzSource(Source):
     """Frames of a file; without a target all of them, for a prediction.

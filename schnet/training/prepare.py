@@ -98,10 +98,8 @@ def prepare(settings: TrainSettings) -> Prepared:
         totals.add(samples)
         sizes.update(samples.sizes.tolist())
     references = AtomReferences.fit(totals, target.extensive)
-    free_atoms = sides["train"].source.free_atoms
-    if target.number == "atomisation_energy":
-        free_atoms = dict.fromkeys(SYMBOLS, 0.0)
-    references = references.nearest_to(free_atoms)
+    zeros = dict.fromkeys(SYMBOLS, 0.0) if target.number == "atomisation_energy" else {}
+    references = references.nearest_to(zeros or sides["train"].source.free_atoms)
     if settings.rows.scaling == "none":
         unit = 1.0 if target.quantity == "dipole" else 1 / HARTREE_TO_EV
         references = AtomReferences.none(totals.elements, unit)

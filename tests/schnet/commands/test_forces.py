@@ -120,6 +120,7 @@ def test_forces_are_learned_with_the_atomisation_energy(tmp_path, capsys):
         predictor(samples)[0] * HARTREE_TO_EV, abs=1e-3
     )
     assert main(["export", str(out), "--pyg", str(tmp_path / "net.npz")]) == 0
+    assert "did not determine the references of H, C, N, O" in capsys.readouterr().out
 
 
 def test_data_without_forces_are_refused(tmp_path, capsys):

@@ -121,8 +121,7 @@ def test_more_epochs_of_a_planned_rate_name_the_command_that_does_it(run, tmp_pa
     assert "--init" in capsys.readouterr().err
     assert main(["train", "--out", str(run)]) == 0
     assert (
-        f"{run} is complete; to train on from its weights, give --init {run}"
-        in capsys.readouterr().err
+        f"{run} is complete; to train on from its weights: --init {run}" in capsys.readouterr().err
     )
 
 
