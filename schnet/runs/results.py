@@ -13,6 +13,7 @@ import numpy as np
 from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
+from qm1b.rows.dropped import guarded
 from qm1b.storage.files import atomic_write, write_text
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Errors, Predicted
@@ -144,7 +145,9 @@ def lines(
                 here,
                 *([_force_texts(samples.forces, samples)] if truth else _where(samples)),
             ]
-        yield from map(_csv, zip(*texts, *([] if truth else [samples.ids]), strict=True))
+        yield from map(
+            _csv, zip(*texts, *([] if truth else [map(guarded, samples.ids)]), strict=True)
+        )
         if tally is not None:
             tally.rows += len(samples)
             tally.without += int((reasons != "").sum())

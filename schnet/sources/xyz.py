@@ -125,6 +125,7 @@ class XyzSource(Source):
         comment = comment_keys(piece.comment)
         smiles = comment.get("smiles", comment.get("SMILES", ""))
         key, where = f"frame {frame}", f"{self.path}, frame {frame}"
+        name = "" if self._lookup else of_comment(piece.comment, None)
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
             if piece.trouble:
@@ -137,7 +138,8 @@ class XyzSource(Source):
         except Refused as error:
             if isinstance(error, Unreadable) and self._lookup and not missing:
                 raise UserError(f"{where}: {error}") from None
-            return without_atoms(smiles, key, error.short if self._lookup else str(error))
+            why = error.short if self._lookup else str(error)
+            return without_atoms(smiles, key, why, name=name)
         if missing:
             return without_atoms(smiles, key, f"no {' and '.join(missing)}")
         bohr = (molecule.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
@@ -145,7 +147,6 @@ class XyzSource(Source):
         if self._lookup is None:
             unit = mistaken_unit(molecule.numbers, molecule.positions_angstrom)
             doubts = (doubt, in_words(unit) if unit else "")
-            name = of_comment(piece.comment, None)
             return row._replace(id=name, doubt="; ".join(filter(None, doubts)))
         forces = self._lookup.atomic_forces(molecule.vectors)
         return row._replace(target=self._lookup.value(comment, where), forces=forces)

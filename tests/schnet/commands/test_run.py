@@ -218,7 +218,10 @@ def test_smiles_and_geometries_are_predicted(run, tmp_path, capsys):
 def test_standard_input_is_predicted(run, capsys, monkeypatch):
     """SMILES, and frames, which are read more than once; nothing at all is a mistake."""
     texts = {
-        "CCO drink\nC[NH3+] ion\n": [("line 1", "drink", ""), ("line 2", "ion", "has charge +1")],
+        "CCO =SUM(A1)\nC[NH3+] ion\n": [
+            ("line 1", "'=SUM(A1)", ""),  # no spreadsheet runs it
+            ("line 2", "ion", "has charge +1"),
+        ],
         "3\nid=w\nO 0 0 0.1\nH 0 0.76 -0.47\nH 0 -0.76 -0.47\n": [("frame 1", "w", "")],
     }
     for text, expected in texts.items():

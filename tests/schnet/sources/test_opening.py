@@ -80,19 +80,21 @@ def test_whatever_qm1b_reads_is_predicted(tmp_path):
     assert whole(source).ids.tolist() == ["CID1", "CID2"]
     bohr = WATER.format("").replace("0.76", "1.44").replace("0.47", "0.89").replace("0.1", "0.19")
     frames = tmp_path / "c.xyz"
-    frames.write_text(WATER.format("id=w") + bohr + WATER.format("charge=2"))
+    frames.write_text(WATER.format("id=w") + bohr + WATER.format("id=ion charge=2"))
     for path, key in ((frames, "frame"), (tmp_path / "c.tar.gz", "record")):
         if key == "record":
             with tarfile.open(path, "w:gz") as archive:
                 archive.add(frames, "c.xyz")
         found = whole(open_source(path, None))
         assert found.keys.tolist() == [f"{key} {n}" for n in (1, 2, 3)]
-        assert found.ids[0] == "w"
         assert found.doubts[0] == ""
         assert "positions were in Bohr" in found.doubts[1]
         ion = found[2].doubt or found[2].reason
         assert "charge +2" in ion
-    assert whole(open_source(tmp_path / "c.xyz", None)).take(np.array([2])).ids.tolist() == [""]
+        assert found.ids.tolist() == ["w", "", "ion"]
+    assert whole(open_source(frames, None)).take(np.array([2])).ids.tolist() == ["ion"]
+    frames.write_text(WATER.format("id=torn multiplicity=3"))
+    assert whole(open_source(frames, None)).ids.tolist() == ["torn"]
 
 
 def test_a_molecule_beyond_rdkits_limit_has_its_reason(tmp_path):
