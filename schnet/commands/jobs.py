@@ -116,7 +116,9 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     judged = results.judge(predictor, rows.parts())
     target, errors = predictor.target, judged.errors
     if keep:
-        results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
+        results.write_rows(
+            folder.predictions, results.lines(predictor, [judged.samples], truth=True)
+        )
         known = Predicted.in_file(judged.samples)
         plots.parity(folder.parity, known, judged.predicted, target=target, errors=errors)
         results.write_errors(folder.results, target, errors)

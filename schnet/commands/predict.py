@@ -1,6 +1,7 @@
 """`schnet predict`."""
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,7 @@ class Predict:
 
     def _predict(self, data: Path) -> int:
         from pyscf_ipu.base.terminal import counted
-        from schnet.runs.results import PredictedRows, lines, write_predictions
+        from schnet.runs import results
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
 
@@ -48,13 +49,14 @@ class Predict:
         source = open_source(data, None)
         for remark in source.remarks:
             print(f"schnet: {remark}", file=sys.stderr)
-        tally = PredictedRows()
+        tally = Counter[str]()
+        rows = results.lines(predictor, source.parts(), truth=False, tally=tally)
         if self.out is None:
-            sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))
+            sys.stdout.writelines(rows)
         else:
-            write_predictions(self.out, predictor, source.parts(), truth=False, tally=tally)
-            predicted = tally.rows - tally.without
+            results.write_rows(self.out, rows)
+            predicted = tally[results.ROWS] - tally[results.WITHOUT]
             print(f"{self.out}: {counted(predicted, 'prediction')} of {predictor.target.name}")
-        if tally.sentence():
-            print(f"schnet: {tally.sentence()}", file=sys.stderr)
+        if sentence := results.tally_sentence(tally):
+            print(f"schnet: {sentence}", file=sys.stderr)
         return 0

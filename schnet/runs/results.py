@@ -3,10 +3,10 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,41 +74,25 @@ def write_errors(path: Path, target: Target, errors: Errors) -> None:
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 
-@dataclass
-class PredictedRows:
-    """Rows of a prediction: all, and those without one."""
-
-    rows: int = 0
-    without: int = 0
-    doubted: int = 0
-    """Rows whose prediction has a doubt."""
-
-    def sentence(self) -> str:
-        """What to tell of rows without a prediction, or with a doubt; '' if there are none."""
-        of = {"without a prediction": self.without, "in doubt": self.doubted}
-        rows = counted(self.rows, "row")
-        parts = ", ".join(f"{n} of {rows} {what}" for what, n in of.items() if n)
-        return f"{parts}; the column reason says why" if parts else ""
+WITHOUT, DOUBTED = "without a prediction", "in doubt"
+"""What is counted of the rows of a prediction, besides all of them (ROWS)."""
+ROWS = "rows"
 
 
-def write_predictions(
-    path: Path,
-    predictor: Predictor,
-    parts: Iterable[Samples],
-    truth: bool,
-    tally: PredictedRows | None = None,
-) -> None:
+def tally_sentence(tally: Counter[str]) -> str:
+    """What to tell of rows without a prediction, or with a doubt; '' if there are none."""
+    rows = counted(tally[ROWS], "row")
+    parts = ", ".join(f"{tally[x]} of {rows} {x}" for x in (WITHOUT, DOUBTED) if tally[x])
+    return f"{parts}; the column reason says why" if parts else ""
+
+
+def write_rows(path: Path, rows: Iterable[str]) -> None:
     """Write `lines` to a file; raises UserError if that fails."""
-
-    def write(stream: IO[bytes]) -> None:
-        for line in lines(predictor, parts, truth, tally=tally):
-            stream.write(line.encode())
-
-    atomic_write(path, write)
+    atomic_write(path, lambda stream: stream.writelines(row.encode() for row in rows))
 
 
 def lines(
-    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: PredictedRows | None = None
+    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: Counter[str] | None = None
 ) -> Iterator[str]:
     """CSV of all rows: place in the file, SMILES, prediction.
 
@@ -149,9 +133,8 @@ def lines(
             _csv, zip(*texts, *([] if truth else [map(guarded, samples.ids)]), strict=True)
         )
         if tally is not None:
-            tally.rows += len(samples)
-            tally.without += int((reasons != "").sum())
-            tally.doubted += int((doubts != reasons).sum())
+            counts = {WITHOUT: (reasons != "").sum(), DOUBTED: (doubts != reasons).sum()}
+            tally.update({ROWS: len(samples)} | {k: int(n) for k, n in counts.items()})
 
 
 def _force_texts(forces: np.ndarray | None, samples: Samples) -> list[str]:
