@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pyscf_ipu.base.errors import InvalidMolecule, TooLarge
 from pyscf_ipu.molecule.files.framing import MAX_ATOMS
 from qm1b import inputs
 from qm1b.conformers.embed import embed
 from qm1b.rows.schema import DROP_REASONS, Drop
-from qm1b.screening.limits import Limits
+from qm1b.screening.limits import Dropped, Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import PRESETS, RunSettings
 from schnet.errors import UserError
@@ -57,25 +56,21 @@ class RecordSource(Source):
 
     def _row(self, record: inputs.Record) -> Sample:
         """A molecule; without atoms, and with the reason, if there is no geometry of it."""
-        screen = Screen(Limits(_n_ao, max_aos=MAX_ATOMS, keep_charged=True))
+        screen = Screen(Limits(_n_ao, max_aos=MAX_ATOMS, keep_charged=True))  # it knows no others
         key = f"{'record' if record.block else 'line'} {record.number}"
-        try:  # a screen of its own: a molecule may come twice
-            molecule = screen(record)
-            made = None if isinstance(molecule, Drop) else embed(molecule, self._settings)
-        except InvalidMolecule as error:
-            return without_atoms(record.smiles, key, str(error), name=record.id)
-        drop = made.drop if made else molecule
-        if isinstance(drop, Drop):
-            why = f"{drop.reason}: {drop.detail or DROP_REASONS[drop.reason]}"
-            return without_atoms(drop.smiles, key, why, name=record.id)
-        assert made
-        conformer = made.conformers[0]
-        doubts = [of_charge(conformer.charge), *screen.remarks]
+        result = screen(record)
+        if not isinstance(result, Drop):
+            made = embed(result, self._settings)
+            result = made.drop or made.conformers[0]
+        if isinstance(result, Drop):
+            why = f"{result.reason}: {result.detail or DROP_REASONS[result.reason]}"
+            return without_atoms(result.smiles, key, why, name=record.id)
+        doubts = [of_charge(result.charge), *screen.remarks]
         return Sample(
-            conformer.numbers,
-            conformer.positions.astype(np.float32),
+            result.numbers,
+            result.positions.astype(np.float32),
             float("nan"),
-            smiles=record.smiles or conformer.smiles,
+            smiles=record.smiles or result.smiles,
             key=key,
             id=record.id,
             doubt="; ".join(filter(None, doubts)),
@@ -90,5 +85,5 @@ def _is_blank(record: inputs.Record) -> bool:
 def _n_ao(numbers: Sequence[int]) -> int:
     """No functions: a network has no basis. But RDKit has a limit of atoms."""
     if len(numbers) > MAX_ATOMS:
-        raise TooLarge(f"{len(numbers)} atoms; {MAX_ATOMS} at most")
+        raise Dropped("too_large", f"{len(numbers)} atoms; {MAX_ATOMS} at most")
     return 0

@@ -101,7 +101,7 @@ def test_a_molecule_beyond_rdkits_limit_has_its_reason(tmp_path):
     path = tmp_path / "a.smi"
     path.write_text("C" * 900 + " long\nC\n")
     found = whole(open_source(path, None))
-    assert found.reasons.tolist() == ["2702 atoms; 2000 at most", ""]
+    assert found.reasons.tolist() == ["too_large: 2702 atoms; 2000 at most", ""]
 
 
 def test_paths_that_cannot_be_opened(tmp_path):
