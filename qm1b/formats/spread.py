@@ -3,7 +3,7 @@
 Of QM1B's 20 cycles the last five came after convergence; `--fixed-cycles` makes the same. Otherwise
 an SCF ends at convergence, and its last five cycles (`energy_std`) include early ones and estimates
 from the coarse grid. So only the last two count: they differ by less than a threshold, and their
-standard deviation is at most half of it. A record of `--history` may end with another start.
+standard deviation is below half of it. A record of `--history` may end with another start.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ MOST_CHANGE_HARTREE = {"float32": 1e-4, "mixed": 1e-4, "float64": 1e-9}
 
 
 def published_std(batch: Batch, settings: Json) -> Float64[np.ndarray, " R"]:
-    """The spread of each row in hartree, or an upper bound of it.
+    """The spread of each row in hartree, or what it is at most.
 
     That of the last five cycles is taken as it is without settings or `status`, as in QM1B's files.
     """
@@ -36,4 +36,4 @@ def meaning(settings: Json) -> str:
     """What `std` is in the files of a run."""
     if settings.get("fixed_cycles"):
         return f"standard deviation of the last five of {settings['fixed_cycles']} cycle energies"
-    return "upper bound of the standard deviation of the two energies that agreed at convergence"
+    return "half of the threshold on the energy at convergence, or energy_std if that is smaller"
