@@ -111,9 +111,9 @@ class RunFolder:
             return not lines
         then = f"Take another --out, or resume it as it is: `schnet train --out {self.path}`."
         if epochs:
-            then = (
-                "The learning rate is planned over the epochs. Train on from the best weights with "
-                f"a new plan: `schnet train --config {self.config} --init {self.path} "
+            then += (
+                " The learning rate is planned over the epochs: to train on from the best weights, "
+                f"with a new plan, `schnet train --config {self.config} --init {self.path} "
                 f"--max-epochs {settings.schedule.max_epochs} --out {self.path}-more`."
             )
         shown = "".join(f"  {line}\n" for line in lines)

@@ -30,7 +30,8 @@ from schnet.sources.base import FITTED, Reasons, Source, kept
 
 STD_LIMIT_EV = 0.01
 
-_POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions", "id", "charge")
+_POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions")
+_TO_PREDICT = ("id", "charge")
 _QUALITY = ("status", "converged", "suspect", "energy_std", "jk")
 
 
@@ -41,8 +42,8 @@ class TableSource(Source):
         super().__init__(path)
         self.target = target
         self._of_target = () if target is None else target.fields
-        quality = () if target is None else _QUALITY
-        self._data = self._open([*_POSITION, *quality, *self._of_target])
+        further = _TO_PREDICT if target is None else _QUALITY
+        self._data = self._open([*_POSITION, *further, *self._of_target])
         self.free_atoms = self._data.free_atom_energies
 
     def _open(self, fields: list[str]) -> Indexed:

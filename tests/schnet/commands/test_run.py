@@ -113,7 +113,8 @@ def test_more_epochs_of_a_planned_rate_name_the_command_that_does_it(run, tmp_pa
     assert train(run, "--max-epochs", "5", *RUN[2:]) == 2
     said = capsys.readouterr().err
     assert "--max-epochs: there 3, here 5" in said
-    command = said.partition("`schnet ")[2].partition("`")[0].split()
+    assert f"resume it as it is: `schnet train --out {run}`." in said
+    command = said.split("`")[-2].split()[1:]
     command[command.index("--out") + 1] = str(tmp_path / "more")
     assert main([*command, "--quiet"]) == 0
     assert len(logs.read(tmp_path / "more" / "log.csv")) == 5
