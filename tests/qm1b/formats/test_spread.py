@@ -1,6 +1,7 @@
 """QM1B's column `std` in our files, and which meaning a file has."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from qm1b.convert.export import export
 from qm1b.convert.parts import export_parts
 from qm1b.formats.spread import MEANING, MOST_CHANGE_HARTREE, published_std
 from qm1b.rows.batch import Batch
+from qm1b.settings import PRESETS
 
 
 def test_the_thresholds_are_those_of_the_scf():
@@ -36,10 +38,6 @@ def test_only_what_follows_convergence_counts():
 @pytest.fixture(scope="module", params=[0, 20])
 def exported(request, tmp_path_factory):
     """A run, the fixed number of its cycles, and its exports."""
-    from dataclasses import replace
-
-    from qm1b.settings import PRESETS
-
     folder = tmp_path_factory.mktemp("run")
     level = replace(PRESETS["qm1b"], fixed_cycles=request.param)
     run, _ = fake_run(folder, "O\nC\nCCO\n", level=level)
