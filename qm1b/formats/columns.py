@@ -9,19 +9,21 @@ import pyarrow as pa
 
 from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS
+from qm1b.formats.spread import MEANING, PUBLISHED, meaning
 from qm1b.rows.batch import OFFSETS, unit_name
 from qm1b.rows.schema import FIELDS, FREE_ATOMS, Field, Json, fields_of, has
 
 ORDER = """
 smile atoms z energy homo lumo N std y pos
 status converged cycles commutator_norm dipole mulliken_charges conformer seed embedding relaxation
-attempts stable followed suspect line id input_atom charge atomisation_energy
+attempts stable followed suspect line id input_atom charge atomisation_energy energy_std
 """.split()
 """QM1B's own columns, then ours; columns that are not named here follow in the order of fields."""
 
 MADE = (
     Field("atoms", "str", "text", text="element symbols, heavy atoms first"),
     Field("y", "float64", "eV", text="gap, lumo - homo"),
+    Field(PUBLISHED, "float32", "eV", text="spread of the energies after convergence"),
 )
 """Columns that no field holds."""
 
@@ -65,8 +67,9 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     settings = manifest["settings"]
     columns = [(c, c.name) for c in COLUMNS if has(settings, c.only_with)]
     columns += exact_columns(fields_of(settings)) if exact else []
+    texts = {name: c.text for c, name in columns} | {PUBLISHED: meaning(settings)}
     fields = [
-        pa.field(name, arrow_type(c), metadata={"unit": c.unit, "description": c.text})
+        pa.field(name, arrow_type(c), metadata={"unit": c.unit, "description": texts[name]})
         for c, name in columns
     ]
     if settings["max_aos"] > np.iinfo(np.uint8).max:
@@ -75,6 +78,7 @@ def arrow_schema(manifest: Json, exact: bool = False) -> pa.Schema:
     metadata[FREE_ATOMS] = json.dumps(manifest.get(FREE_ATOMS, {}))
     if exact:
         metadata["manifest"] = json.dumps(manifest)
+    metadata[MEANING] = texts[PUBLISHED]
     metadata["units"] = json.dumps({f.name: f.metadata[b"unit"].decode() for f in fields})
     metadata["hartree_to_ev"] = str(HARTREE_TO_EV)
     return pa.schema(fields, metadata=metadata)

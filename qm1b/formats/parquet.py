@@ -23,6 +23,7 @@ from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.errors import UserError
 from qm1b.folder.manifest.manifest_schema import LEVEL_KEYS
 from qm1b.formats.columns import CONVERTED, RENAMED, arrow_type, exact_columns
+from qm1b.formats.spread import PUBLISHED, published_std
 from qm1b.rows.batch import BY_NAME, OFFSETS, Batch, column, in_order, offsets_of
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import FIELDS, FREE_ATOMS, Field, Json, fields_of
@@ -101,6 +102,8 @@ def table(batch: Batch, schema: pa.Schema) -> pa.Table:
         for field, (name, factor) in CONVERTED.items()
         if name in schema.names
     }
+    settings = json.loads((schema.metadata or {}).get(b"settings", b"{}"))
+    arrays[PUBLISHED] = pa.array(published_std(batch, settings) * HARTREE_TO_EV)
     arrays["y"] = pa.array(batch["lumo"] * HARTREE_TO_EV - batch["homo"] * HARTREE_TO_EV)
     arrays["atoms"] = pa.array(
         ["".join(symbols[a:b]) for a, b in pairwise(batch["atom_offset"])], pa.string()
@@ -113,6 +116,9 @@ def table(batch: Batch, schema: pa.Schema) -> pa.Table:
 
 def batch_of(rows: pa.Table) -> Batch:
     """The fields that an Arrow table holds; exact columns are preferred to others."""
+    if "energy_std" not in rows.column_names:  # QM1B's own files, and ours from before
+        names = ["energy_std" if name == PUBLISHED else name for name in rows.column_names]
+        rows = rows.rename_columns(names)
     names, columns = set(rows.column_names), {}
     for f in FIELDS:
         if f.name in OFFSETS:
@@ -174,7 +180,7 @@ class ParquetFile(Indexed):
             return None
         return [
             name
-            for f in self.fields
+            for f in (*self.fields, *[PUBLISHED] * ("energy_std" in self.fields))
             for name in (f, _EXACT.get(f, f), RENAMED.get(f, f), CONVERTED.get(f, (f,))[0])
             if name in self._file.schema_arrow.names
         ]

@@ -75,7 +75,7 @@ def _detected(source: Source) -> str:
             if kind not in (None, theirs) and member.head.strip():
                 raise UserError(
                     f"archive {source.path} holds files of several formats (first {kind}, but "
-                    f"{theirs} in {member.name}); unpack it, or give --input-format"
+                    f"{theirs} in {member.name}); unpack it, or give qm1b generate --input-format"
                 )
             kind = kind or theirs
     return kind or "smiles"

@@ -1,10 +1,9 @@
 """What QM1B's own filter would have dropped, and how often that would have been wrong.
 
 QM1B kept a row of 20 cycles if its last five energies had a standard deviation of at most 0.01 eV
-and its gap was not zero (arXiv:2311.01135, and the datasheet of the dataset). Our rows end when
-they have converged, with the last five energies of fewer cycles, so this is that rule on our
-numbers. An audited row (`qm1b generate --audit`) has PySCF's energy too, and is wrong if it differs
-by more than rounding.
+and its gap was not zero (arXiv:2311.01135, and the datasheet of the dataset). This is that rule on
+our numbers (`qm1b.formats.spread`). An audited row (`--audit`) has PySCF's energy too, and is wrong
+if it differs by more than rounding.
 """
 
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ import numpy as np
 
 from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.base.units import HARTREE_TO_EV
+from qm1b.formats.spread import published_std
 from qm1b.rows.batch import Batch
-from qm1b.rows.schema import CONVERGED
+from qm1b.rows.schema import CONVERGED, Json
 
 MOST_STD_EV = 0.01
 """Standard deviation of the last five energies, above which QM1B dropped a row."""
@@ -47,11 +47,11 @@ class PublishedFilter:
     dropped_right: int = 0
     """Audited rows that it drops although the energy is right."""
 
-    def add(self, batch: Batch) -> None:
-        """Count the rows of a batch that has the spread of the last energies."""
+    def add(self, batch: Batch, settings: Json) -> None:
+        """Count the rows of a batch with the spread of the last energies, of a run of settings."""
         if "energy_std" not in batch:
             return
-        spread = batch["energy_std"] * HARTREE_TO_EV
+        spread = published_std(batch, settings) * HARTREE_TO_EV
         by_std = ~(spread <= MOST_STD_EV)  # NaN is no sign of convergence
         by_gap = ~(batch["lumo"] - batch["homo"] != 0)
         drops = by_std | by_gap

@@ -128,12 +128,13 @@ def collect(path: Path) -> Statistics:
     """
     stats = Statistics(distributions=[Distribution(q.name, q.title, q.whole) for q in QUANTITIES])
     molecules = set[int]()
-    for batch in load(path, [*_FIELDS, *_LABELS, *_STABILITY, *_OF_FILTER]).batches():
+    data = load(path, [*_FIELDS, *_LABELS, *_STABILITY, *_OF_FILTER])
+    for batch in data.batches():
         if not len(batch):
             continue
         molecules |= distinct(batch)
         stats.rows += len(batch)
-        stats.published_filter.add(batch)
+        stats.published_filter.add(batch, data.metadata.get("settings", {}))
         good = np.ones(len(batch), dtype=bool)  # all rows of QM1B's own files converged
         if "status" in batch:
             stats.statuses.update(text.split(":")[0] for text in batch["status"])

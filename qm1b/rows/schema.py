@@ -244,7 +244,7 @@ class Row:
     lumo: float = _energy("energy of the lowest unoccupied orbital", column=Column("", "eV", FLOAT))
     energy_std: float = _energy(
         "standard deviation of the last five cycle energies",
-        column=Column("", "eV", FLOAT, name="std"),
+        column=Column("", "eV", FLOAT),
     )
     dipole: tuple[float, float, float] = _dipole(
         "electric dipole moment", column=Column("electric dipole moment x, y, z", dtype=FLOAT)

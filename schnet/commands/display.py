@@ -68,23 +68,30 @@ class TrainingReport:
         for file, reasons in prepared.dropped.items():
             for why, n in reasons.items():
                 say(f"{file}: left out {counted(n, 'row')}: {why}")
+        if any(prepared.references.values):
+            say(f"references in {prepared.target.unit}: {prepared.references.as_text()}")
         for doubt in prepared.doubts:
             say(f"note: {doubt}")
         epochs = prepared.settings.schedule.max_epochs
-        if training.resumed and self._epoch < epochs:
-            say(f"resuming {training.folder.path}: epoch {self._epoch + 1} of {epochs}")
+        path = training.folder.path
+        if training.enough or self._epoch >= epochs:
+            say(f"{path} is complete; to train on from its weights: --init {path} and a new --out")
+        elif training.resumed:
+            say(f"resuming {path}: epoch {self._epoch + 1} of {epochs}")
 
     def show(self, progress: TrainingProgress) -> None:
         """Update after a call of the step or at the end of an epoch."""
-        prepared, log = self.prepared, self._training and self._training.log
+        prepared, training = self.prepared, self._training
         unit = prepared.target.display_unit
         if progress.place.epoch > self._epoch:
             self._epoch = progress.place.epoch
-            if log is not None:  # only the process that writes has one
-                line = log.lines[-1]
+            if training and training.log:  # only the process that writes has one
+                line, n = training.log.lines[-1], training.left_out
+                left_out = f"  {counted(n, 'validation row')} left out" if n else ""
                 self._display.say(
                     f"epoch {line.epoch:4d}  train {line.train_mae:8.1f} {unit}  "
-                    f"{_of_validation(line, unit)}{_of_forces(line)}{line.graphs_per_s:6.0f} rows/s"
+                    f"{_of_validation(line, unit)}{_of_forces(line)}"
+                    f"{line.graphs_per_s:6.0f} rows/s{left_out}"
                 )
         if progress.molecules:
             self._display.update(self._shown(progress))

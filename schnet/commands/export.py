@@ -32,6 +32,8 @@ class ExportNetwork:
             raise UserError("nothing to write: give --pyg FILE.pt, --onnx FILE.onnx, or both")
         check_folders((self.pyg, self.onnx))
         predictor = RunFolder(self.run).predictor()
+        if unsure := ", ".join(predictor.references.open_elements):
+            print(f"note: the training rows did not determine the references of {unsure}")
         if self.pyg is not None:
             network = pyg_weights.converted(predictor)
             pyg_weights.write(self.pyg, network)

@@ -46,7 +46,7 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
     if leads():
         folder.start(prepared.settings, prepared.description)
     elif folder.json.exists():  # all processes raise this error, so none waits for another
-        folder.refuse_other(prepared.description)
+        folder.refuse_other(prepared.settings, prepared.description)
     with display(quiet or not leads()) as shown:
         report = TrainingReport(prepared, shown)
         training = Training(prepared, folder, report.show)
@@ -116,13 +116,15 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
     judged = results.judge(predictor, rows.parts())
     target, errors = predictor.target, judged.errors
     if keep:
-        results.write_predictions(folder.predictions, predictor, [judged.samples], truth=True)
+        results.write_rows(
+            folder.predictions, results.lines(predictor, [judged.samples], truth=True)
+        )
         known = Predicted.in_file(judged.samples)
         plots.parity(folder.parity, known, judged.predicted, target=target, errors=errors)
         results.write_errors(folder.results, target, errors)
     if errors.left_out:
-        left_out = counted(errors.left_out, "row")
-        print(f"left out {left_out} with an element that no training row had")
+        without = counted(errors.left_out, "row")
+        print(f"left out {without} with an element that the training rows lack or do not determine")
     print(results.rmse_sentence(target, errors))
     print(results.sentence(name, target, errors))
     return judged

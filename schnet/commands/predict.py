@@ -1,8 +1,10 @@
 """`schnet predict`."""
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import tyro
 
@@ -18,8 +20,8 @@ class Predict:
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
     data: tyro.conf.Positional[Path]
-    """SMILES, one per line (.smi) or in a column (.csv, .tsv), .xyz, .extxyz(.gz), .parquet, or a
-    folder of qm1b generate."""
+    """What qm1b generate reads: SMILES, one per line or in a column, SDF or XYZ, packed or not, -
+    for standard input; also .parquet, or a folder of qm1b generate."""
     out: Path | None = None
     """CSV file to write; if not given, the CSV is printed."""
 
@@ -31,23 +33,30 @@ class Predict:
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
         from pyscf_ipu.base.command_line.targets import check_folders
+        from qm1b.folder.stdin import PIPE, spooled
+
+        check_folders([self.out])
+        with TemporaryDirectory() as folder:
+            return self._predict(spooled(Path(folder)) if self.data == PIPE else self.data)
+
+    def _predict(self, data: Path) -> int:
         from pyscf_ipu.base.terminal import counted
-        from schnet.runs.results import PredictedRows, lines, write_predictions
+        from schnet.runs import results
         from schnet.runs.run_folder import RunFolder
         from schnet.sources import open_source
 
-        check_folders([self.out])
         predictor = RunFolder(self.run).predictor()
-        source = open_source(self.data, None)
+        source = open_source(data, None)
         for remark in source.remarks:
             print(f"schnet: {remark}", file=sys.stderr)
-        tally = PredictedRows()
+        tally = Counter[str]()
+        rows = results.lines(predictor, source.parts(), truth=False, tally=tally)
         if self.out is None:
-            sys.stdout.writelines(lines(predictor, source.parts(), truth=False, tally=tally))
+            sys.stdout.writelines(rows)
         else:
-            write_predictions(self.out, predictor, source.parts(), truth=False, tally=tally)
-            predicted = tally.rows - tally.without
+            results.write_rows(self.out, rows)
+            predicted = tally[results.ROWS] - tally[results.WITHOUT]
             print(f"{self.out}: {counted(predicted, 'prediction')} of {predictor.target.name}")
-        if tally.without:
-            print(f"schnet: {tally.sentence()}", file=sys.stderr)
+        if sentence := results.tally_sentence(tally):
+            print(f"schnet: {sentence}", file=sys.stderr)
         return 0

@@ -128,6 +128,6 @@ def _check_forces_weight(arguments: Sequence[str], target: Target) -> None:
     """Refuse an option that would be ignored; in a file of settings it may stand for other runs."""
     if "forces_weight" in given_options(arguments) and not target.has_forces:
         raise UserError(
-            f"--forces-weight is for --target forces+energy: --target {target.name} learns no "
-            "forces; leave one of them out"
+            f"--forces-weight is for --target forces+energy or forces+atomisation_energy: --target "
+            f"{target.name} learns no forces; leave one of them out"
         )

@@ -85,8 +85,13 @@ class Optimizer:
     """Loss of an error in units of the target's standard deviation; huber turns from quadratic to
     linear at 1."""
     forces_weight: float = 10.0
-    """For --target forces+energy: weight of the loss of a component of the forces, in the same unit
+    """For targets with forces: weight of the loss of a component of the forces, in the same unit
     per Bohr, beside 1 for that of the energy of a molecule."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the learning rate depends on how long the training is to be."""
+        return self.schedule == "cosine" or (self.warmup_fraction > 0 and not self.warmup_updates)
 
     def check(self) -> None:
         """Raise UserError for values that cannot train."""

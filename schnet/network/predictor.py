@@ -54,8 +54,8 @@ class Predictor:
             shape: slots of the packs, into which each row must fit; by default chosen for the rows.
 
         Raises:
-            UserError: a row has an element that no training row had, or a reason of its own why it
-                cannot be predicted; `known` has the others.
+            UserError: a row has a reason (`reasons`) why it cannot be predicted; `known` has the
+                others.
         """
         self._check(samples)
         if not len(samples):
@@ -109,11 +109,15 @@ class Predictor:
         mask = self.reasons(samples) == ""
         return samples if mask.all() else samples.take(np.flatnonzero(mask))
 
-    def reasons(self, samples: Samples) -> Shaped[np.ndarray, " R"]:
-        """Why each row cannot be predicted, '' if it can: its own reason, or a new element."""
-        reasons = samples.reasons.copy()
-        for row in np.flatnonzero(~self.references.covers(samples) & (reasons == "")).tolist():
-            reasons[row] = self.references.new_elements(samples[row].numbers)
+    def reasons(self, samples: Samples, doubts: bool = False) -> Shaped[np.ndarray, " R"]:
+        """Why each row cannot be predicted, '' if it can: its own reason, or one of the references;
+        with `doubts` also what is to be said of a prediction."""
+        reasons, fine = samples.reasons.copy(), self.references.covers(samples)
+        if doubts:
+            reasons[fine] = np.where(reasons == "", samples.doubts, reasons)[fine]
+            fine &= self.references.determines(samples)
+        for row in np.flatnonzero(~fine & (reasons == "")).tolist():
+            reasons[row] = self.references.doubt(samples[row].numbers)
         return reasons
 
     def shape(self, samples: Samples) -> PackShape:

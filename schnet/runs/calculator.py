@@ -62,7 +62,7 @@ class SchNetCalculator(Calculator):
         """Compute what ASE's `Calculator.calculate` asks for.
 
         Raises:
-            UserError: an element that no training row had, or periodic atoms.
+            UserError: atoms of which the training rows say nothing, or periodic ones.
         """
         super().calculate(atoms, list(properties), list(system_changes))
         assert self.atoms is not None

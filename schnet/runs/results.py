@@ -3,16 +3,17 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.elements.spellings import SYMBOLS
+from qm1b.rows.dropped import guarded
 from qm1b.storage.files import atomic_write, write_text
 from schnet.network.predictor import Predictor
 from schnet.samples.accuracy import Errors, Predicted
@@ -73,39 +74,25 @@ def write_errors(path: Path, target: Target, errors: Errors) -> None:
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 
-@dataclass
-class PredictedRows:
-    """Rows of a prediction: all, and those without one."""
-
-    rows: int = 0
-    without: int = 0
-
-    def sentence(self) -> str:
-        """What to tell of rows without a prediction; '' if there are none."""
-        if not self.without:
-            return ""
-        rows = f"{self.without} of {counted(self.rows, 'row')}"
-        return f"{rows} without a prediction; the column reason says why"
+WITHOUT, DOUBTED = "without a prediction", "in doubt"
+"""What is counted of the rows of a prediction, besides all of them (ROWS)."""
+ROWS = "rows"
 
 
-def write_predictions(
-    path: Path,
-    predictor: Predictor,
-    parts: Iterable[Samples],
-    truth: bool,
-    tally: PredictedRows | None = None,
-) -> None:
+def tally_sentence(tally: Counter[str]) -> str:
+    """What to tell of rows without a prediction, or with a doubt; '' if there are none."""
+    rows = counted(tally[ROWS], "row")
+    parts = ", ".join(f"{tally[x]} of {rows} {x}" for x in (WITHOUT, DOUBTED) if tally[x])
+    return f"{parts}; the column reason says why" if parts else ""
+
+
+def write_rows(path: Path, rows: Iterable[str]) -> None:
     """Write `lines` to a file; raises UserError if that fails."""
-
-    def write(stream: IO[bytes]) -> None:
-        for line in lines(predictor, parts, truth, tally=tally):
-            stream.write(line.encode())
-
-    atomic_write(path, write)
+    atomic_write(path, lambda stream: stream.writelines(row.encode() for row in rows))
 
 
 def lines(
-    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: PredictedRows | None = None
+    predictor: Predictor, parts: Iterable[Samples], truth: bool, tally: Counter[str] | None = None
 ) -> Iterator[str]:
     """CSV of all rows: place in the file, SMILES, prediction.
 
@@ -117,7 +104,7 @@ def lines(
         predictor: the network.
         parts: the rows.
         truth: add a column with the file's value; without, one with the reason why a row has no
-            prediction.
+            prediction, or a doubtful one, and one with its name in the file.
         tally: counts the rows.
     """
     target = predictor.target
@@ -127,12 +114,13 @@ def lines(
     columns = [names[0], names[1] if truth else "reason"]
     if target.has_forces:
         columns += forces if truth else [*forces[:1], "atoms", "positions_angstrom"]
-    yield _csv(["row", "smiles", *columns])
+    yield _csv(["row", "smiles", *columns, *([] if truth else ["id"])])
     for samples, known, predicted in predictor.stream(parts):
         reasons = predictor.reasons(samples)
         values = np.full(len(samples), np.nan)
         values[reasons == ""] = predicted.values * unit
-        last = [*map(_digits, samples.targets * unit)] if truth else reasons.tolist()
+        doubts = predictor.reasons(samples, doubts=True)
+        last = [*map(_digits, samples.targets * unit)] if truth else doubts.tolist()
         texts = [samples.keys, samples.smiles, map(_digits, values), last]
         if target.has_forces:
             here = np.full(len(samples), "", object)
@@ -141,10 +129,12 @@ def lines(
                 here,
                 *([_force_texts(samples.forces, samples)] if truth else _where(samples)),
             ]
-        yield from map(_csv, zip(*texts, strict=True))
+        yield from map(
+            _csv, zip(*texts, *([] if truth else [map(guarded, samples.ids)]), strict=True)
+        )
         if tally is not None:
-            tally.rows += len(samples)
-            tally.without += int((reasons != "").sum())
+            counts = {WITHOUT: (reasons != "").sum(), DOUBTED: (doubts != reasons).sum()}
+            tally.update({ROWS: len(samples)} | {k: int(n) for k, n in counts.items()})
 
 
 def _force_texts(forces: np.ndarray | None, samples: Samples) -> list[str]:

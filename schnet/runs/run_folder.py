@@ -80,8 +80,7 @@ class RunFolder:
 
     def start(self, settings: TrainSettings, record: Mapping[str, object]) -> None:
         """Make the folder of a training, or `refuse_other`; raises UserError if that fails."""
-        if self.json.exists():
-            self.refuse_other(record)
+        if self.json.exists() and self.refuse_other(settings, record):
             return
         self.make()
         write_yaml(self.config, settings)
@@ -101,15 +100,24 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"folder {self.path} cannot be made: {error.strerror}") from None
 
-    def refuse_other(self, record: Mapping[str, object]) -> None:
-        """Raise UserError if other settings or data made the folder."""
+    def refuse_other(self, settings: TrainSettings, record: Mapping[str, object]) -> bool:
+        """Raise UserError if other settings or data made the folder; returns whether the same did.
+
+        The number of epochs may change, unless the learning rate is planned over them.
+        """
         lines = differences(self.describe(), json.loads(json.dumps(record)))
-        if lines:
-            raise UserError(
-                f"{self.path} was made with other settings or data:\n"
-                + "".join(f"  {line}\n" for line in lines)
-                + f"Take another --out, or resume it as it is: `schnet train --out {self.path}`."
+        epochs = len(lines) == 1 and lines[0].startswith("--max-epochs")
+        if not lines or (epochs and not settings.optimizer.is_planned):
+            return not lines
+        then = f"Take another --out, or resume it as it is: `schnet train --out {self.path}`."
+        if epochs:
+            then += (
+                " The learning rate is planned over the epochs: to train on from the best weights, "
+                f"with a new plan, `schnet train --config {self.config} --init {self.path} "
+                f"--max-epochs {settings.schedule.max_epochs} --out {self.path}-more`."
             )
+        shown = "".join(f"  {line}\n" for line in lines)
+        raise UserError(f"{self.path} was made with other settings or data:\n{shown}{then}")
 
     def predictor(self, which: Path | None = None) -> Predictor:
         """The network of a checkpoint, by default the best one, ready to predict.

@@ -48,7 +48,8 @@ class Data:
     data: tuple[Path, ...] = ()
     """Folders of qm1b generate, .parquet or .extxyz(.gz) files."""
     target: str = "gap"
-    """gap, energy, atomisation_energy, forces+energy, homo, lumo or dipole_norm."""
+    """gap, energy, atomisation_energy, homo, lumo or dipole_norm; with forces forces+energy or
+    forces+atomisation_energy."""
     key: str | None = None
     """Key of extended XYZ that holds the target, if its name does not say so."""
     unit: str | None = None

@@ -78,7 +78,7 @@ class Errors(NamedTuple):
     molecules: int
     """Number of rows."""
     left_out: int = 0
-    """Rows with an element that no training row had."""
+    """Rows that cannot be predicted (`AtomReferences.covers`)."""
     forces: ForceErrors | None = None
     """Of the forces, if the target has them."""
     simplest: Simplest = "mean predictor"
@@ -107,7 +107,7 @@ class Errors(NamedTuple):
         """
         truth = known.values
         if not len(truth):
-            also = f" but {left_out} with elements that no training row had" if left_out else ""
+            also = f" but {left_out} of which the training rows say nothing" if left_out else ""
             raise UserError(
                 f"there are no rows to evaluate{also}: give data, or a split that leaves some"
             )

@@ -7,8 +7,8 @@ that do not grow with the molecule only the mean is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ EXACT_SCALE = 1 / HARTREE_TO_EV
 where too few training rows leave nothing to measure it by."""
 
 DEFICIENT = 1e-10
-"""Singular values below this fraction of the largest one count as zero."""
+"""Singular values below this fraction of the largest one count as zero; its square root is the part
+of a vector that may be outside of the row space (rounding leaves some 1e-13)."""
 
 
 def composition(samples: Samples) -> Int[np.ndarray, "R 119"]:
@@ -81,11 +82,15 @@ class Totals:
         return float(rest @ rest / self.n)
 
     @property
-    def determined(self) -> bool:
-        """Whether the rows determine a value for each element, and a constant."""
-        sizes = np.linalg.svd(self.factor[:, :-1], compute_uv=False)
-        enough = len(sizes) == len(self.elements) + 1
-        return enough and bool(sizes[-1] > DEFICIENT * sizes[0])
+    def undetermined(self) -> Float64[np.ndarray, "_ values"]:
+        """What the rows leave open: an orthonormal basis N of the null space of their matrix X.
+
+        X has (element counts, 1) of each row. The rows determine the value of an element if its
+        unit vector e lies in the row space of X, that is if N e = 0, and the sum of a composition c
+        if N c = 0. One row can be enough: it says more than the free atom, which has no bonds.
+        """
+        _, sizes, basis = np.linalg.svd(self.factor[:, :-1])
+        return basis[int((sizes > DEFICIENT * sizes.max(initial=0.0)).sum()) :]
 
     def check(self) -> None:
         """Raise UserError if there are no rows."""
@@ -116,6 +121,10 @@ class AtomReferences:
     scale: float
     """Standard deviation of the rest, in the target's atomic unit; if there is no rest, EXACT_SCALE
     for a sum over atoms, else 1."""
+    undetermined: tuple[tuple[float, ...], ...] = ()
+    """Rows of `Totals.undetermined`, each with a number for every element and the constant."""
+    from_free_atoms: bool = False
+    """Whether free atoms decide what the training rows leave open (`nearest_to`)."""
 
     @classmethod
     def fit(cls, totals: Totals, extensive: bool) -> AtomReferences:
@@ -142,30 +151,68 @@ class AtomReferences:
         *values, constant = solution.tolist()
         # A rest as small as rounding errors is nothing to scale by.
         exact = spread <= 1e-12 * float(np.abs(right).max())
-        return cls(totals.elements, tuple(values), constant, scale=EXACT_SCALE if exact else spread)
+        scale = EXACT_SCALE if exact else spread
+        basis = tuple(map(tuple, totals.undetermined.tolist()))
+        return cls(totals.elements, tuple(values), constant, scale=scale, undetermined=basis)
+
+    def nearest_to(self, free_atoms: Mapping[str, float]) -> AtomReferences:
+        """Let free atoms (by symbol, in the target's atomic unit) decide what rows leave open.
+
+        Of all values v that fit as well, those nearest to the free atoms f are v + Nᵀ N (f - v),
+        with N of `Totals.undetermined`: determined ones stay. Without a free atom of every open
+        element nothing changes.
+        """
+        if not self.undetermined or {*self.open_elements} - {*free_atoms}:
+            return self
+        fitted = np.array([*self.values, self.constant])
+        free = np.array([*(free_atoms.get(SYMBOLS[z], 0.0) for z in self.elements), 0.0])
+        *values, constant = (fitted + self._basis.T @ (self._basis @ (free - fitted))).tolist()
+        return replace(self, values=tuple(values), constant=constant, from_free_atoms=True)
+
+    @property
+    def open_elements(self) -> list[str]:
+        """Symbols of the elements whose values the training rows do not determine."""
+        is_open = np.linalg.norm(self._basis, axis=0)[:-1] > DEFICIENT**0.5
+        return [SYMBOLS[z] for z, unsure in zip(self.elements, is_open, strict=True) if unsure]
+
+    @property
+    def _basis(self) -> Float64[np.ndarray, "_ values"]:
+        return np.array(self.undetermined).reshape(-1, len(self.elements) + 1)
+
+    def determines(self, samples: Samples) -> Bool[np.ndarray, " R"]:
+        """Which rows, of elements of the training rows, have a sum that these determine."""
+        counts = composition(samples)[:, list(self.elements)]
+        rows = np.hstack([counts, np.ones((len(samples), 1))])
+        outside = np.linalg.norm(rows @ self._basis.T, axis=1)
+        return outside <= DEFICIENT**0.5 * np.linalg.norm(rows, axis=1)
 
     def covers(self, samples: Samples) -> Bool[np.ndarray, " R"]:
-        """Which rows have only elements of the training rows."""
+        """Which rows have only elements of the training rows, and a sum that means something."""
         new = np.ones(HIGHEST + 1, dtype=bool)
         new[list(self.elements)] = False
-        return composition(samples) @ new == 0
+        known = composition(samples) @ new == 0
+        return known if self.from_free_atoms else known & self.determines(samples)
 
-    def new_elements(self, numbers: UInt8[np.ndarray, " A"]) -> str:
-        """The elements among these that no training row had, in words for a row that has some."""
-        new = ", ".join(SYMBOLS[z] for z in sorted({*numbers.tolist()} - {*self.elements}))
-        seen = ", ".join(SYMBOLS[z] for z in self.elements)
-        return f"has {new}, which no training row had; the model is for {seen}"
+    def doubt(self, numbers: UInt8[np.ndarray, " A"]) -> str:
+        """Why a row of these atoms is not covered, or not determined, in words that follow it."""
+        here = [SYMBOLS[z] for z in sorted({*numbers.tolist()})]
+        seen = [SYMBOLS[z] for z in self.elements]
+        if new := ", ".join(x for x in here if x not in seen):
+            return f"has {new}, which no training row had; the model is for {', '.join(seen)}"
+        unsure = ", ".join(x for x in here if x in self.open_elements) or "a composition"
+        rest = "value rests on free atoms" if self.from_free_atoms else "a value would mean nothing"
+        return f"has {unsure} whose reference the training rows do not determine: {rest}"
 
     def baseline(self, samples: Samples) -> Float64[np.ndarray, " R"]:
         """The constant and the atoms' values, in the target's atomic unit.
 
         Raises:
-            UserError: a row has an element that no training row had.
+            UserError: a row is not covered.
         """
         counts, known = composition(samples), self.covers(samples)
         if not known.all():
             row = samples[int(np.flatnonzero(~known)[0])]
-            why = self.new_elements(row.numbers)
+            why = self.doubt(row.numbers)
             raise UserError(f"{row.key} ({row.smiles or 'no SMILES'}) {why}")
         return self.constant + counts[:, list(self.elements)] @ np.array(self.values, np.float64)
 
@@ -183,6 +230,13 @@ class AtomReferences:
         """Forces in hartree/bohr from the network's, in units of `scale` per Bohr: the rest of the
         target does not depend on the positions."""
         return self.scale * residuals.astype(np.float64)
+
+    def as_text(self) -> str:
+        """The values in the target's atomic unit by element; `*` where rows leave them open."""
+        stars = dict.fromkeys(self.open_elements, " *")
+        names = [*(SYMBOLS[z] for z in self.elements), "constant"]
+        values = zip(names, [*self.values, self.constant], strict=True)
+        return ", ".join(f"{name} {value:.4f}{stars.get(name, '')}" for name, value in values)
 
     def to_dict(self) -> dict[str, object]:
         """The record for run.json; JSON keeps every bit of a float64."""
@@ -203,6 +257,8 @@ class AtomReferences:
             elements = tuple(SYMBOLS.index(symbol) for symbol in record["elements"])
             values = tuple(map(float, record["values"]))
             constant, scale = float(record["constant"]), float(record["scale"])
+            basis = np.array(record.get("undetermined", ()), float).reshape(-1, len(elements) + 1)
         except (LookupError, TypeError, ValueError) as error:
             raise UserError(f"the references in run.json are damaged ({error!r})") from None
-        return cls(elements, values, constant, scale=scale)
+        rows, free = tuple(map(tuple, basis.tolist())), bool(record.get("from_free_atoms"))
+        return cls(elements, values, constant, scale=scale, undetermined=rows, from_free_atoms=free)

@@ -15,6 +15,9 @@ from jaxtyping import Float32, Float64, Int, Int64, Shaped, UInt8
 
 from qm1b.rows.batch import gather, offsets_of
 
+_TEXTS = ("key", "reason", "id", "doubt")
+"""Fields of a `Sample` whose plurals are columns of `Samples`."""
+
 
 class Sample(NamedTuple):
     """One row; A atoms."""
@@ -29,6 +32,10 @@ class Sample(NamedTuple):
     """Why the row cannot be predicted; it may then be without atoms."""
     forces: Float32[np.ndarray, "A 3"] | None = None
     """In hartree/bohr; None if the target has none."""
+    id: str = ""
+    """Its name in the file; '' if it has none."""
+    doubt: str = ""
+    """What is to be said of its prediction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,9 @@ class Samples:
     """Text that is the same for all conformers of a molecule; splits go by it."""
     reasons: Shaped[np.ndarray, " R"]
     """Why a row cannot be predicted; '' if it can, and in all rows of data to train on."""
+    ids: Shaped[np.ndarray, " R"]
+    doubts: Shaped[np.ndarray, " R"]
+    """Both as in `Sample`."""
     forces: Float32[np.ndarray, "atoms 3"] | None = None
     """On every atom, in hartree/bohr; None if the target has none."""
 
@@ -71,9 +81,8 @@ class Samples:
             offsets_of([len(row.numbers) for row in rows]),
             targets=np.array([row.target for row in rows], np.float64),
             smiles=smiles,
-            keys=texts(row.key for row in rows),
             molecules=smiles if molecules is None else texts(molecules),
-            reasons=texts(row.reason for row in rows),
+            **{f"{one}s": texts(getattr(row, one) for row in rows) for one in _TEXTS},
             forces=_joined([row.forces for row in rows]),
         )
 
@@ -111,8 +120,7 @@ class Samples:
             self.positions_bohr[atoms],
             target,
             smiles=self.smiles[at],
-            key=self.keys[at],
-            reason=self.reasons[at],
+            **{one: getattr(self, f"{one}s")[at] for one in _TEXTS},
             forces=None if self.forces is None else self.forces[atoms],
         )
 
@@ -123,7 +131,7 @@ class Samples:
     def take(self, rows: Int[np.ndarray, " _"]) -> Samples:
         """The rows of these numbers, in this order."""
         index, offset = gather(self.atom_offset[rows], self.atom_offset[rows + 1])
-        by_row = ("targets", "smiles", "keys", "molecules", "reasons")
+        by_row = ("targets", "smiles", "molecules", *(f"{one}s" for one in _TEXTS))
         return Samples(
             self.numbers[index],
             self.positions_bohr[index],
@@ -141,12 +149,16 @@ def _joined(
     return np.concatenate(given) if given and len(given) == len(parts) else None
 
 
-def without_atoms(smiles: str, key: str, reason: str) -> Sample:
+def of_charge(charge: int) -> str:
+    """The doubt about an ion."""
+    return f"has charge {charge:+d}, which the network does not know of" if charge else ""
+
+
+def without_atoms(smiles: str, key: str, reason: str, name: str = "") -> Sample:
     """A row of which nothing can be predicted, and why, in one line of text."""
     none, nowhere = np.zeros(0, np.uint8), np.zeros((0, 3), np.float32)
-    return Sample(
-        none, nowhere, float("nan"), smiles=smiles, key=key, reason=" ".join(reason.split())
-    )
+    why = " ".join(reason.split())
+    return Sample(none, nowhere, float("nan"), smiles=smiles, key=key, reason=why, id=name)
 
 
 def texts(values: Iterable[str]) -> Shaped[np.ndarray, " _"]:

@@ -7,7 +7,7 @@ follow CODATA 2018 (doi:10.1103/RevModPhys.93.025010).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -140,26 +140,26 @@ class Target:
         return np.linalg.norm(values, axis=1) if self.quantity == "dipole" else values
 
 
+_ENERGIES = tuple(
+    Target(name, "energy", "meV", stems=stems, fields=(name,), extensive=True)
+    for name, stems in {
+        "energy": ("energy", "u0"),
+        "atomisation_energy": ("atomisation_energy",),
+    }.items()
+)
+_WITH_FORCES = tuple(
+    replace(
+        target,
+        name=f"{FORCES}+{target.name}",
+        fields=(*target.fields, FORCES),
+        other_names=(f"{target.name}+{FORCES}",),
+    )
+    for target in _ENERGIES
+)
 _TARGETS = (
     Target("gap", "energy", "meV", stems=("gap",), fields=("homo", "lumo")),
-    Target("energy", "energy", "meV", stems=("energy", "u0"), fields=("energy",), extensive=True),
-    Target(
-        "atomisation_energy",
-        "energy",
-        "meV",
-        stems=("atomisation_energy",),
-        fields=("atomisation_energy",),
-        extensive=True,
-    ),
-    Target(
-        "forces+energy",
-        "energy",
-        "meV",
-        stems=("energy", "u0"),
-        fields=("energy", FORCES),
-        extensive=True,
-        other_names=("energy+forces",),
-    ),
+    *_ENERGIES,
+    *_WITH_FORCES,
     Target("homo", "energy", "meV", stems=("homo",), fields=("homo",)),
     Target("lumo", "energy", "meV", stems=("lumo",), fields=("lumo",)),
     Target(

@@ -3,11 +3,12 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -42,6 +43,8 @@ class Source(ABC):
     path: Path
     remarks: tuple[str, ...] = ()
     """What to say of the file."""
+    free_atoms: Mapping[str, float] = MappingProxyType({})
+    """Energies of free atoms in hartree by symbol, as far as the file has them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -102,6 +105,7 @@ class Several(Source):
     def __init__(self, path: Path, sources: Sequence[Source]) -> None:
         super().__init__(path)
         self.sources = tuple(sources)
+        self.free_atoms = dict(set.intersection(*({*s.free_atoms.items()} for s in sources)))
 
     @cached_property
     def sizes(self) -> list[int]:

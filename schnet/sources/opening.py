@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qm1b.folder.shards import MANIFEST
+from qm1b.inputs.detect import opened
 from schnet.errors import UserError
 from schnet.samples.targets import FORCES, Target, target_of
-from schnet.sources import smiles, xyz
 from schnet.sources.base import Several, Source
+from schnet.sources.records import RecordSource
+from schnet.sources.xyz import XyzSource
 
 KINDS = (
-    "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file "
-    "(.gz too), or, for a prediction, a .smi or .csv file of SMILES"
+    "a folder of qm1b generate, a .parquet file or a folder of them, an .extxyz or .xyz file, "
+    "packed or not, or, for a prediction, whatever qm1b generate reads"
 )
 
 
@@ -67,13 +69,12 @@ def _open(path: Path, target: Target | None, key: str | None, unit: str | None) 
         if target is not None:
             _check_given(source, target, key, unit=unit)
         return source
-    if path.name.endswith(xyz.ENDINGS):
-        return xyz.XyzSource(path, target, key, unit=unit)
-    if path.name.endswith(smiles.ENDINGS):
-        if target is not None:
-            raise UserError(f"{path} is a file of SMILES, which has no {target.name}; give {KINDS}")
-        return smiles.SmilesSource(path)
-    raise UserError(f"{path} is of no known kind; give {KINDS}")
+    with opened(path) as (source, kind):
+        if kind == "xyz" and not source.is_archive:
+            return XyzSource(path, target, key, unit=unit)
+    if target is not None:
+        raise UserError(f"{path} is no kind of file that has {target.name}; give {KINDS}")
+    return RecordSource(path, kind)
 
 
 def _check_given(source: Source, target: Target, key: str | None, unit: str | None) -> None:

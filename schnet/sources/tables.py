@@ -24,13 +24,14 @@ from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Indexed
 from qm1b.rows.schema import CONVERGED
 from schnet.errors import UserError
-from schnet.samples.samples import Samples, texts
+from schnet.samples.samples import Samples, of_charge, texts
 from schnet.samples.targets import FORCES, Target
 from schnet.sources.base import FITTED, Reasons, Source, kept
 
 STD_LIMIT_EV = 0.01
 
 _POSITION = ("smiles", "line", "conformer", "seed", "numbers", "positions")
+_TO_PREDICT = ("id", "charge")
 _QUALITY = ("status", "converged", "suspect", "energy_std", "jk")
 
 
@@ -41,8 +42,9 @@ class TableSource(Source):
         super().__init__(path)
         self.target = target
         self._of_target = () if target is None else target.fields
-        quality = () if target is None else _QUALITY
-        self._data = self._open([*_POSITION, *quality, *self._of_target])
+        further = _TO_PREDICT if target is None else _QUALITY
+        self._data = self._open([*_POSITION, *further, *self._of_target])
+        self.free_atoms = self._data.free_atom_energies
 
     def _open(self, fields: list[str]) -> Indexed:
         raise NotImplementedError
@@ -87,6 +89,7 @@ class TableSource(Source):
         targets = np.full(len(batch), np.nan)
         if self.target is not None:
             targets = self.target.of_fields(batch.columns).astype(np.float64)
+        charges = batch["charge"].tolist() if "charge" in batch else [0] * len(batch)
         learned = FORCES in self._of_target
         return Samples(
             numbers=batch["numbers"],
@@ -97,6 +100,8 @@ class TableSource(Source):
             keys=keys,
             molecules=identity.names(batch),
             reasons=texts([""] * len(batch)),
+            ids=batch["id"] if "id" in batch else texts([""] * len(batch)),
+            doubts=texts(map(of_charge, charges)),
             forces=batch[FORCES].astype(np.float32) if learned else None,
         )
 

@@ -23,9 +23,11 @@ from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 from pyscf_ipu.molecule.files.framing import Piece, frames
 from pyscf_ipu.molecule.files.opening import is_plain, opened, whole_lines
 from pyscf_ipu.molecule.files.stated import Refused
+from pyscf_ipu.molecule.files.wrong_unit import in_words, mistaken_unit
 from pyscf_ipu.molecule.files.xyz import Unreadable, comment_keys, frame_of
+from qm1b.inputs.ids import of_comment
 from schnet.errors import UserError
-from schnet.samples.samples import Sample, Samples, without_atoms
+from schnet.samples.samples import Sample, Samples, of_charge, without_atoms
 from schnet.samples.targets import Target
 from schnet.sources.base import FITTED, Reasons, Source, kept
 from schnet.sources.identity import molecule_of
@@ -35,8 +37,6 @@ PART_FRAMES = 4096
 IN_MEMORY_BYTES = 1 << 28
 UNLIMITED = 1 << 31
 """Atoms of a frame: the network has no limit of its own."""
-
-ENDINGS = (".extxyz", ".extxyz.gz", ".xyz", ".xyz.gz")
 
 
 class XyzSource(Source):
@@ -125,6 +125,7 @@ class XyzSource(Source):
         comment = comment_keys(piece.comment)
         smiles = comment.get("smiles", comment.get("SMILES", ""))
         key, where = f"frame {frame}", f"{self.path}, frame {frame}"
+        name = "" if self._lookup else of_comment(piece.comment, None)
         missing = self._lookup.missing(comment) if self._lookup else []
         try:
             if piece.trouble:
@@ -133,17 +134,20 @@ class XyzSource(Source):
                 piece.comment, piece.atoms, self._lookup.forces_column if self._lookup else None
             )
             molecule.check()
-            _ = molecule.charge  # a contradiction; the network does not know charges
+            doubt = of_charge(molecule.charge or 0)  # a contradiction is refused
         except Refused as error:
             if isinstance(error, Unreadable) and self._lookup and not missing:
                 raise UserError(f"{where}: {error}") from None
-            return without_atoms(smiles, key, error.short if self._lookup else str(error))
+            why = error.short if self._lookup else str(error)
+            return without_atoms(smiles, key, why, name=name)
         if missing:
             return without_atoms(smiles, key, f"no {' and '.join(missing)}")
         bohr = (molecule.positions_angstrom / BOHR_TO_ANGSTROM).astype(np.float32)
         row = Sample(molecule.numbers.astype(np.uint8), bohr, float("nan"), smiles=smiles, key=key)
         if self._lookup is None:
-            return row
+            unit = mistaken_unit(molecule.numbers, molecule.positions_angstrom)
+            doubts = (doubt, in_words(unit) if unit else "")
+            return row._replace(id=name, doubt="; ".join(filter(None, doubts)))
         forces = self._lookup.atomic_forces(molecule.vectors)
         return row._replace(target=self._lookup.value(comment, where), forces=forces)
 

@@ -60,6 +60,8 @@ class Training:
             rule, config, dtype, devices=prepared.devices, forces=forces, rounding=rounding
         )
         self.log = CsvLog(folder.log, self.progress.place.epoch) if leads() else None
+        self.left_out = 0
+        """Rows of the last validation that cannot be predicted."""
         self._began = time.monotonic() - self.progress.seconds
         self._saved = time.monotonic()
 
@@ -187,9 +189,10 @@ class Training:
     def _validate(self) -> Errors | None:
         """Errors of the averaged weights; None without validation rows that can be predicted."""
         predictor = self.predictor()
-        known = map(predictor.known, self.prepared.sides["valid"].parts())
-        rows = [part for part in known if len(part)]
-        return predictor.errors(rows) if rows else None
+        rows = [part for part in self.prepared.sides["valid"].parts() if len(part)]
+        known = sum(len(predictor.known(part)) for part in rows)
+        self.left_out = sum(map(len, rows)) - known
+        return predictor.errors(rows) if known else None
 
     def predictor(self) -> Predictor:
         """A predictor with the current averaged weights."""

@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 
 from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.base.units import HARTREE_TO_EV
+from pyscf_ipu.elements.spellings import SYMBOLS
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig
 from schnet.network.model import SchNet
@@ -97,6 +98,8 @@ def prepare(settings: TrainSettings) -> Prepared:
         totals.add(samples)
         sizes.update(samples.sizes.tolist())
     references = AtomReferences.fit(totals, target.extensive)
+    zeros = dict.fromkeys(SYMBOLS, 0.0) if target.number == "atomisation_energy" else {}
+    references = references.nearest_to(zeros or sides["train"].source.free_atoms)
     if settings.rows.scaling == "none":
         unit = 1.0 if target.quantity == "dipole" else 1 / HARTREE_TO_EV
         references = AtomReferences.none(totals.elements, unit)
@@ -126,16 +129,18 @@ def prepare(settings: TrainSettings) -> Prepared:
         batches=batches,
         updates=batches.expected_updates(sizes),
         devices=devices,
-        doubts=(*_doubts(settings, totals, target), *_mixed(sides)),
+        doubts=(*_doubts(settings, totals.n, references), *_mixed(sides)),
     )
 
 
-def _doubts(settings: TrainSettings, totals: Totals, target: Target) -> Iterator[str]:
-    if target.extensive and not totals.determined:
+def _doubts(settings: TrainSettings, rows: int, references: AtomReferences) -> Iterator[str]:
+    if references.undetermined:
+        rest = "free atoms are used, and predictions that rest on them say so"
+        if not references.from_free_atoms:
+            rest = "without free atoms in the data, other compositions get no prediction"
         yield (
-            f"{counted(totals.n, 'training row')} of {len(totals.elements)} elements do not "
-            "determine the references of the elements one by one: the smallest values that fit are "
-            "taken, and predictions for molecules of other compositions mean nothing"
+            f"{counted(rows, 'training row')} of {len(references.elements)} elements do not "
+            f"determine the references of {', '.join(references.open_elements)} (*): {rest}"
         )
     parts = parse_split(settings.rows.split)
     share = parts[1] if isinstance(parts, tuple) else parts.valid

@@ -26,7 +26,8 @@ def test_verdicts_beside_ours_and_pyscfs():
             lumo=np.array([0.1, 0.1, 0.1, 0.0, 0.1, 0.1]),
             energy=np.zeros(6),
             reference_energy=np.array([0.001, 0.5, 0.001, np.nan, 0.3, 0.2]) * EV,
-        )
+        ),
+        {},
     )
     assert found.to_dict() == {
         "rows": 6,
@@ -46,11 +47,22 @@ def test_verdicts_beside_ours_and_pyscfs():
 
 def test_without_an_audit_or_a_spread():
     found = PublishedFilter()
-    found.add(rows(energy_std=np.array([0.0]), lumo=np.array([0.1]), energy=np.zeros(1)))
+    found.add(rows(energy_std=np.array([0.0]), lumo=np.array([0.1]), energy=np.zeros(1)), {})
     assert len(found.as_text()) == 1
     found = PublishedFilter()
-    found.add(Batch({"energy": np.zeros(3)}))
+    found.add(Batch({"energy": np.zeros(3)}), {})
     assert found.as_text() == []
+
+
+def test_a_run_that_ends_at_convergence_is_judged_after_it():
+    """The spread of cycles before convergence drops no row; with a fixed number it counts."""
+    status = np.array(["converged", "not_converged", "converged"], object)
+    batch = rows(status=status, energy_std=np.array([0.3, 0.3, np.nan]) * EV, lumo=np.full(3, 0.1))
+    batch.columns["energy"] = np.zeros(3)
+    for fixed, dropped in ((0, 2), (20, 3)):
+        found = PublishedFilter()
+        found.add(batch, {"precision": "float32", "fixed_cycles": fixed})
+        assert found.dropped == dropped
 
 
 def test_stats_say_it(finished):

@@ -2,9 +2,11 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from fake_runs import fake_run
 from schnet_commands import RUN, SIZE, train, weights_of
 from toy_forces import toy, written
 
@@ -91,6 +93,36 @@ def test_a_training_of_forces_that_was_stopped_resumes_bit_for_bit(forces_run, t
         )
 
 
+def test_forces_are_learned_with_the_atomisation_energy(tmp_path, capsys):
+    """From start to prediction and export: the forces are the slope of the atomisation energy."""
+    run, _ = fake_run(tmp_path, "O\nCCO\nCC\nCN\nCCC\nCOC\n", forces=True)
+    out, smiles = tmp_path / "run", tmp_path / "mine.smi"
+    rows = ["--data", str(run), "--target", "forces+atomisation_energy", "--split", "4,1,1"]
+    few = ["--max-epochs", "2", "--forces-weight", "3", "--quiet", "--out", str(out)]
+    assert main(["train", *rows, *SIZE, *few]) == 0
+    smiles.write_text("CCO\n")
+    assert main(["evaluate", str(out)]) == 0
+    assert "atom references alone" in capsys.readouterr().out
+    assert json.loads((out / "results.json").read_text())["forces"]["unit"] == "meV/Angstrom"
+    assert main(["predict", str(out), str(smiles)]) == 0
+    row = next(csv.DictReader(capsys.readouterr().out.splitlines()))
+    force = np.array(row["forces_ev_angstrom"].split(), float)[0]
+    samples = next(open_source(smiles, None).parts())
+    predictor = RunFolder(out).predictor()
+    ends = []
+    for step in (-0.01, 0.01):
+        moved = samples.positions_bohr.copy()
+        moved[0, 0] += step / BOHR_TO_ANGSTROM
+        ends += [predictor.with_forces(replace(samples, positions_bohr=moved)).values[0]]
+    slope = (ends[1] - ends[0]) * HARTREE_TO_EV / 0.02
+    assert force == pytest.approx(-slope, rel=2e-2, abs=2e-3)
+    assert float(row["atomisation_energy_ev"]) == pytest.approx(
+        predictor(samples)[0] * HARTREE_TO_EV, abs=1e-3
+    )
+    assert main(["export", str(out), "--pyg", str(tmp_path / "net.npz")]) == 0
+    assert "did not determine the references of H, C, N, O" in capsys.readouterr().out
+
+
 def test_data_without_forces_are_refused(tmp_path, capsys):
     assert train(tmp_path / "run", "--target", "forces+energy") == 2
     assert "`qm1b generate --forces`" in capsys.readouterr().err
@@ -110,19 +142,23 @@ def test_few_rows_without_validation(tmp_path, capsys):
     assert main(["train", *rows, *SIZE, *few]) == 0
     said = capsys.readouterr().err
     assert "3 training rows of" in said
-    assert "do not determine the references of the elements" in said
+    assert "do not determine the references of H, C, " in said
+    assert "other compositions get no prediction" in said
     assert "there are no validation rows" in said
     assert "nan" not in said.lower()
     references = RunFolder(tmp_path / "run").predictor().references
     assert references.scale == pytest.approx(1 / HARTREE_TO_EV)
     smiles = tmp_path / "mine.csv"
-    smiles.write_bytes(b"name,smiles\nx,C\ny,C\xff\n")
+    smiles.write_bytes(b"name,smiles\nx,CO\ny,C\xff\nz,C\n")
     assert main(["predict", str(tmp_path / "run"), str(smiles)]) == 0
-    methane, bad = csv.DictReader(capsys.readouterr().out.splitlines())
-    assert methane["atoms"] == "C H H H H"
-    shape = np.array(methane["forces_ev_angstrom"].split(), float).reshape(-1, 3).shape
-    positions = np.array(methane["positions_angstrom"].split(), float).reshape(-1, 3)
-    assert shape == positions.shape == (5, 3)
-    np.testing.assert_allclose(np.linalg.norm(positions[1:] - positions[0], axis=1), 1.09, atol=0.1)
-    assert bad["reason"] == "holds bytes that are not SMILES text"
+    methanol, bad, methane = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert methanol["atoms"] == "C O H H H H"
+    shape = np.array(methanol["forces_ev_angstrom"].split(), float).reshape(-1, 3).shape
+    positions = np.array(methanol["positions_angstrom"].split(), float).reshape(-1, 3)
+    assert shape == positions.shape == (6, 3)
+    lengths = np.linalg.norm(positions[2:5] - positions[0], axis=1)
+    np.testing.assert_allclose(lengths, 1.09, atol=0.1)
+    assert methane["energy_ev"] == methane["forces_ev_angstrom"] == ""
+    assert methane["reason"].startswith("has H, C whose reference the training rows do not")
+    assert bad["reason"] == "unparsable: holds bytes that are not SMILES text"
     assert bad["atoms"] == bad["energy_ev"] == ""

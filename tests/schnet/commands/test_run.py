@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 from contextlib import redirect_stdout
@@ -10,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from packs import QM9, qm9
-from schnet_commands import RUN, train
+from schnet_commands import RUN, train, weights_of
 
 from qm1b.storage.lock import locked
 from schnet.cli import main
@@ -98,7 +99,7 @@ def test_parts_of_a_file_share_a_compiled_program(run):
     for a, b in zip(one[1:], several[1:], strict=True):
         assert float(a[2]) == pytest.approx(float(b[2]), abs=1e-4)
         assert a[3] == b[3]
-    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev,reason\n"
+    assert next(results.lines(predictor, [], truth=False)) == "row,smiles,gap_ev,reason,id\n"
 
 
 def test_the_same_command_again_trains_no_more(run, capsys):
@@ -106,6 +107,34 @@ def test_the_same_command_again_trains_no_more(run, capsys):
     assert train(run, *RUN) == 0
     assert (run / "last.ckpt").read_bytes() == before
     assert "test MAE" in capsys.readouterr().out
+
+
+def test_more_epochs_of_a_planned_rate_name_the_command_that_does_it(run, tmp_path, capsys):
+    assert train(run, "--max-epochs", "5", *RUN[2:]) == 2
+    said = capsys.readouterr().err
+    assert "--max-epochs: there 3, here 5" in said
+    assert f"resume it as it is: `schnet train --out {run}`." in said
+    command = said.split("`")[-2].split()[1:]
+    command[command.index("--out") + 1] = str(tmp_path / "more")
+    assert main([*command, "--quiet"]) == 0
+    assert len(logs.read(tmp_path / "more" / "log.csv")) == 5
+    assert train(run, "--max-epochs", "2", *RUN[2:]) == 2
+    assert "--init" in capsys.readouterr().err
+    assert main(["train", "--out", str(run)]) == 0
+    assert (
+        f"{run} is complete; to train on from its weights: --init {run}" in capsys.readouterr().err
+    )
+
+
+def test_more_epochs_of_a_rate_without_a_plan_go_on_bit_for_bit(tmp_path, capsys):
+    options = ["--schedule", "constant", "--warmup-updates", "2", "--valid-every", "1"]
+    for out, epochs in (("a", 2), ("b", 1), ("b", 2)):
+        assert train(tmp_path / out, *options, "--max-epochs", str(epochs)) == 0
+    for one, other in zip(*(weights_of(tmp_path / out) for out in "ab"), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert "max_epochs: 2" in (tmp_path / "b" / "config.yaml").read_text()
+    assert train(tmp_path / "b", *options, "--max-epochs", "1") == 0  # fewer change nothing
+    assert len(logs.read(tmp_path / "b" / "log.csv")) == 2
 
 
 def test_a_folder_has_one_training_at_a_time(run, capsys):
@@ -185,6 +214,28 @@ def test_smiles_and_geometries_are_predicted(run, tmp_path, capsys):
     predictor = RunFolder(run).predictor()
     assert isinstance(predictor, Predictor)
     np.testing.assert_allclose(values, predictor(qm9()) * 27.211386, rtol=1e-5)
+
+
+def test_standard_input_is_predicted(run, capsys, monkeypatch):
+    """SMILES, and frames, which are read more than once; nothing at all is a mistake."""
+    texts = {
+        "CCO =SUM(A1)\nC[NH3+] ion\n": [
+            ("line 1", "'=SUM(A1)", ""),  # no spreadsheet runs it
+            ("line 2", "ion", "has charge +1"),
+        ],
+        "3\nid=w\nO 0 0 0.1\nH 0 0.76 -0.47\nH 0 -0.76 -0.47\n": [("frame 1", "w", "")],
+    }
+    for text, expected in texts.items():
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert main(["predict", str(run), "-"]) == 0
+        said = capsys.readouterr()
+        rows = list(csv.DictReader(said.out.splitlines()))
+        assert [(row["row"], row["id"], row["reason"][:13]) for row in rows] == expected
+        assert all(row["gap_ev"] for row in rows)
+        assert ("1 of 2 rows in doubt" in said.err) == ("ion" in text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert main(["predict", str(run), "-"]) == 2
+    assert "nothing came in on standard input" in capsys.readouterr().err
 
 
 def test_a_row_with_a_new_element_is_left_out_and_said(run, tmp_path, capsys):

@@ -49,5 +49,5 @@ def test_parts_are_joined_and_no_rows_are_refused():
     assert joined.forces.shape == whole.forces.shape
     assert Predicted.joined([]).forces is None
     none = Predicted.joined([])
-    with pytest.raises(UserError, match="no rows to evaluate but 4 with elements"):
+    with pytest.raises(UserError, match="no rows to evaluate but 4 of which"):
         Errors.of(ENERGY, none, none, np.zeros(0), 4)

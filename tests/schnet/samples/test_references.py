@@ -45,10 +45,10 @@ def test_planted_references_come_back():
 
 
 def test_rows_that_do_not_determine_every_element_are_noticed():
-    assert totals([planted(300, 0)]).determined
+    assert not len(totals([planted(300, 0)]).undetermined)
     few = totals([planted(3, 0)])
-    assert not few.determined
-    assert not totals([planted(1, 0), planted(1, 0), planted(1, 0), planted(1, 0)]).determined
+    assert len(few.undetermined) == 1
+    assert len(totals([planted(1, 0)] * 4).undetermined) == 3
     found = AtomReferences.fit(few, extensive=True)
     np.testing.assert_allclose(found.baseline(planted(3, 0)), planted(3, 0).targets, rtol=1e-12)
     assert found.scale == EXACT_SCALE
@@ -131,6 +131,99 @@ def test_no_rows_at_all():
             AtomReferences.fit(totals([Samples.of([])]), extensive)
 
 
+FREE = {"H": -0.46, "C": -37.33, "N": -53.86, "F": -98.25, "Cl": -454.0}
+
+
+def together(rows=60):
+    """Rows in which F and Cl occur only together, one of each; energies are planted."""
+    base = planted(rows, 5)
+    extra = [9, 17]
+    energy = PLANTED[17] - 99.0
+    found = [
+        Sample(
+            np.append(row.numbers, extra if i % 2 else []).astype(np.uint8),
+            np.zeros((len(row.numbers) + 2 * (i % 2), 3), np.float32),
+            row.target + energy * (i % 2),
+            "",
+            row.key,
+        )
+        for i, row in enumerate(base)
+    ]
+    return Samples.of(found)
+
+
+def of_atoms(*numbers):
+    return Samples.of(
+        [
+            Sample(np.array(z, np.uint8), np.zeros((len(z), 3), np.float32), 0.0, "", "")
+            for z in numbers
+        ]
+    )
+
+
+def test_free_atoms_decide_what_rows_leave_open_and_nothing_else():
+    smallest = fitted(together())
+    found = smallest.nearest_to(FREE)
+    assert smallest.open_elements == found.open_elements == ["F", "Cl"]
+    assert found.elements == (1, 6, 7, 9, 17)
+    values = dict(zip(found.elements, found.values, strict=True))
+    for z in (1, 6, 7):
+        assert values[z] == pytest.approx(PLANTED[z], abs=1e-9)
+    # The rows say the sum of the two; the difference is that of the free atoms.
+    assert values[9] + values[17] == pytest.approx(PLANTED[17] - 99.0, abs=1e-9)
+    assert values[9] - values[17] == pytest.approx(FREE["F"] - FREE["Cl"], abs=1e-9)
+    assert smallest.values[3] == pytest.approx(smallest.values[4])  # -279.5: for either, nonsense
+    np.testing.assert_allclose(found.baseline(together()), smallest.baseline(together()), atol=1e-9)
+    assert found.scale == smallest.scale
+
+
+def test_a_row_says_what_its_reference_rests_on():
+    smallest = fitted(together())
+    samples = of_atoms([6, 9, 17], [6, 9, 9], [6, 1], [6, 8])
+    assert smallest.determines(samples[:0] if False else samples).tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert smallest.covers(samples).tolist() == [True, False, True, False]
+    found = smallest.nearest_to(FREE)
+    assert found.covers(samples).tolist() == [True, True, True, False]
+    assert "has F whose reference" in found.doubt(samples[1].numbers)
+    assert found.doubt(samples[1].numbers).endswith("value rests on free atoms")
+    assert smallest.doubt(samples[1].numbers).endswith("a value would mean nothing")
+    assert "has O, which no training row had" in found.doubt(samples[3].numbers)
+    with pytest.raises(UserError, match="do not determine: a value"):
+        smallest.baseline(samples.take(np.array([1])))
+    assert "F -" in found.as_text()
+    assert found.as_text().count(" *") == 2
+
+
+def test_free_atoms_change_no_determined_fit():
+    found = fitted(planted(300, 0, noise=0.1))
+    assert found.nearest_to(FREE) is found
+    assert not found.open_elements
+    lacking = fitted(together())
+    assert lacking.nearest_to({"H": -0.46, "F": -98.25}) is lacking  # none of Cl
+
+
+def test_one_composition_is_predicted_and_others_are_not():
+    same = fitted(Samples.of([molecule(2, 4, target) for target in (-78.0, -78.1)]))
+    assert same.covers(Samples.of([molecule(2, 4), molecule(3, 4)])).tolist() == [True, False]
+    assert "has H, C whose" in same.doubt(np.array([1, 6], np.uint8))
+    # The energy of the bonds is shared: nearest to the free atoms, not to zero.
+    found = same.nearest_to(FREE)
+    assert found.values == pytest.approx((FREE["H"], FREE["C"]), abs=0.6)
+
+
 def test_json_keeps_every_bit():
     found = fitted(planted(100, 4, noise=0.01))
+    record = json.loads(json.dumps(found.to_dict()))
+    assert AtomReferences.from_dict(record) == found
+    del record["undetermined"], record["from_free_atoms"]  # of an earlier version
+    assert AtomReferences.from_dict(record) == found
+    found = fitted(together()).nearest_to(FREE)
     assert AtomReferences.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    damaged = found.to_dict() | {"undetermined": [[1.0, 2.0]]}
+    with pytest.raises(UserError, match="damaged"):
+        AtomReferences.from_dict(damaged)

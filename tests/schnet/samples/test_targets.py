@@ -136,6 +136,11 @@ def test_names_of_a_target():
     assert target_of("energy+forces") is target_of("forces+energy")
     assert target_of("forces+energy").is_like(target_of("energy"))
     assert target_of("forces+energy").number == "energy"
+    bonds = target_of("atomisation_energy+forces")
+    assert bonds is target_of("forces+atomisation_energy")
+    assert bonds.has_forces
+    assert bonds.is_like(target_of("energy"))
+    assert bonds.number == "atomisation_energy"
 
 
 def test_from_the_fields_of_a_dataset():

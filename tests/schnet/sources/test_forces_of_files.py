@@ -10,6 +10,7 @@ from packs import QM9
 from source_files import WATER, qm1b_table, whole
 from toy_forces import toy, written
 
+from qm1b.convert.export import export
 from schnet.errors import UserError
 from schnet.samples.samples import Samples
 from schnet.samples.targets import target_of
@@ -54,6 +55,20 @@ def test_data_without_forces_say_how_to_get_them(tmp_path):
     for data in (run, tmp_path / "a.parquet", QM9):
         with pytest.raises(UserError, match=r"has no forces.*`qm1b generate --forces`"):
             whole(open_source(data, "forces+energy", unit=None))
+
+
+def test_forces_with_the_atomisation_energy(tmp_path):
+    """From a run and its exports: the energies of one target, the forces of the other."""
+    run, _ = fake_run(tmp_path, "O\nCCO\n", forces=True)
+    of_energy, of_bonds = (
+        whole(open_source(run, name)) for name in ("forces+energy", "atomisation_energy")
+    )
+    for path in (run, tmp_path / "a.parquet", tmp_path / "a.extxyz"):
+        if path != run:
+            export(run, path)
+        found = whole(open_source(path, "forces+atomisation_energy"))
+        np.testing.assert_allclose(found.targets, of_bonds.targets, rtol=1e-9)
+        np.testing.assert_allclose(found.forces, of_energy.forces, rtol=1e-6)
 
 
 @pytest.mark.parametrize("column", ["forces", "REF_forces", "forces_ev_angstrom"])

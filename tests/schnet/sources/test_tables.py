@@ -63,6 +63,16 @@ def test_a_prediction_takes_all_rows(run):
     assert np.isnan(whole(open_source(QM9, None)).targets).all()
 
 
+def test_a_prediction_has_the_ids_of_rows_and_doubts_about_ions(tmp_path):
+    run, _ = fake_run(tmp_path, "CC ethane\nC[NH3+] ion\n", conformers=1, keep_charged=True)
+    export(run, tmp_path / "a.parquet")
+    for path in (run, tmp_path / "a.parquet"):
+        found = whole(open_source(path, None))
+        assert found.ids.tolist() == ["ethane", "ion"]
+        assert found.doubts.tolist() == ["", "has charge +1, which the network does not know of"]
+        assert whole(open_source(path, "energy")).ids.tolist() == ["", ""]  # nobody reads them
+
+
 def test_qm1b_s_own_files(tmp_path):
     path = tmp_path / "part0.parquet"
     pq.write_table(qm1b_table(), path, row_group_size=2)

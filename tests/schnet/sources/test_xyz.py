@@ -185,8 +185,8 @@ def test_a_line_of_smiles_without_end_has_its_reason(tmp_path):
     samples, _ = open_source(path, None).read_part(0)
     assert samples.reasons.tolist() == [
         "",
-        "a line of more than 262144 characters",
+        "too_long: a line of more than 262144 characters",
         "",
-        "a SMILES of more than 2000 characters",
+        "too_long: more than 2000 characters",
     ]
     assert samples.keys.tolist() == ["line 1", "line 2", "line 3", "line 5"]
