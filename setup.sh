@@ -1,16 +1,21 @@
 # Sourced by generate.sh and test.sh: makes a virtual environment for both if needed, and sets `venv`
-# to its path.
+# to its path.  With `extra` empty it has what generating needs, else the extra of that name, too
+# (default: test).
 #   PYTHON               interpreter to make it with (3.11 or newer; default python3)
 #   PYSCF_IPU_VENV       path of the environment (default: .venv beside this file)
 #   PYSCF_IPU_INSTALLER  uv or pip (default: uv if it is there)
 #   PYSCF_IPU_LOCKED=1   exactly the versions in constraints.txt
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${PYSCF_IPU_VENV:-$checkout/.venv}
+extra=${extra-test}
 
-# True if the packaging or the C++ is newer than the last complete installation, or if the checkout
-# has been moved.
+# True if the packaging or the C++ is newer than the last complete installation, if that lacks the
+# extra, or if the checkout has been moved.
 stale() {
-    [ "$(cat "$venv/.installed" 2>/dev/null)" != "$checkout" ] && return 0
+    [ "$(sed -n 1p "$venv/.installed" 2>/dev/null)" != "$checkout" ] && return 0
+    if [ -n "$extra" ] && ! grep -qx "extra $extra" "$venv/.installed"; then
+        return 0
+    fi
     [ -n "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
         "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
 }
@@ -25,13 +30,13 @@ make_venv() {
 }
 
 install_packages() {
-    local locked=()
+    local locked=() package=$checkout${extra:+[$extra]}
     [ "${PYSCF_IPU_LOCKED:-0}" = 1 ] && locked=(--constraint "$checkout/constraints.txt")
     if [ "$installer" = uv ]; then
-        uv pip install --quiet --python "$venv/bin/python" "${locked[@]}" --editable "$checkout[test]"
+        uv pip install --quiet --python "$venv/bin/python" "${locked[@]}" --editable "$package"
     else
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${locked[@]}" \
-            --editable "$checkout[test]"
+            --editable "$package"
     fi
 }
 
@@ -45,7 +50,9 @@ if stale; then
         echo "error: PYSCF_IPU_INSTALLER is '$installer': give pip, or uv if it is installed" >&2
         exit 2
     fi
-    echo "Setting up $venv with $installer (once: a few minutes, 1.5 GB) ..."
+    # An environment that has the extra keeps it.
+    [ -z "$extra" ] && grep -qx "extra test" "$venv/.installed" 2>/dev/null && extra=test
+    echo "Setting up $venv with $installer (once: two minutes${extra:+, more for the tests}) ..."
     fresh=1
     [ -e "$venv" ] && fresh=0 # the user's folder: never remove it
     if [ ! -x "$venv/bin/python" ] && ! make_venv; then
@@ -67,5 +74,5 @@ if stale; then
             "check the network and run the command again" >&2
         exit 2
     fi
-    echo "$checkout" >"$venv/.installed"
+    printf '%s\n' "$checkout" ${extra:+"extra $extra"} >"$venv/.installed"
 fi

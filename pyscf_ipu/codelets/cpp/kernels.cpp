@@ -1,4 +1,5 @@
-// Compiled once per instruction set; ISA is the namespace, VECTOR_BYTES the width.
+// Compiled once per instruction set and precision: ISA is the namespace, VECTOR_BYTES the width, and
+// REAL float or double.
 #include "kernels.hpp"
 
 #include "fitting/fitting_gradient.hpp"
@@ -20,9 +21,6 @@
 #include "integrals/shell_pairs.hpp"
 #include "totals.hpp"
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-
 namespace pyscf_ipu::ISA {
 
 template <class T>
@@ -35,8 +33,6 @@ Kernels<T> table() {
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }
 
-InstructionSet kernels() {
-  return {TEXT(ISA), VECTOR_BYTES, table<float>(), table<double>()};
-}
+template Kernels<REAL> table<REAL>();
 
 }  // namespace pyscf_ipu::ISA

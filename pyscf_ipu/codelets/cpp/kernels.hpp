@@ -267,7 +267,6 @@ struct Kernels {
 
 struct InstructionSet {
   const char* name;
-  int vector_bytes;
   Kernels<float> single_precision;
   Kernels<double> double_precision;
   template <class T>
@@ -279,8 +278,8 @@ inline const Kernels<float>& InstructionSet::of<float>() const { return single_p
 template <>
 inline const Kernels<double>& InstructionSet::of<double>() const { return double_precision; }
 
-namespace baseline { InstructionSet kernels(); }
-namespace avx2 { InstructionSet kernels(); }
-namespace avx512 { InstructionSet kernels(); }
+namespace baseline { template <class T> Kernels<T> table(); }
+namespace avx2 { template <class T> Kernels<T> table(); }
+namespace avx512 { template <class T> Kernels<T> table(); }
 
 }  // namespace pyscf_ipu

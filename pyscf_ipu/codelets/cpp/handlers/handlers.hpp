@@ -38,12 +38,12 @@ inline const char* of_processor() {
 inline const InstructionSet& best() {
   static const InstructionSet chosen = [] {
 #if HAS_avx512
-    if (wanted("avx512") && !std::strcmp(of_processor(), "avx512")) return avx512::kernels();
+    if (wanted("avx512") && !std::strcmp(of_processor(), "avx512")) return InstructionSet{"avx512", avx512::table<float>(), avx512::table<double>()};
 #endif
 #if HAS_avx2
-    if (wanted("avx2") && std::strcmp(of_processor(), "baseline")) return avx2::kernels();
+    if (wanted("avx2") && std::strcmp(of_processor(), "baseline")) return InstructionSet{"avx2", avx2::table<float>(), avx2::table<double>()};
 #endif
-    return baseline::kernels();
+    return InstructionSet{"baseline", baseline::table<float>(), baseline::table<double>()};
   }();
   return chosen;
 }
