@@ -31,6 +31,7 @@ from pyscf_ipu.base.host.cache_folder import (
     read_trusted,
 )
 from pyscf_ipu.base.host.disk_cache import kept_in, processor
+from pyscf_ipu.base.host.modes import lowered_plainly
 from pyscf_ipu.base.host.quiet import quiet_xla
 from pyscf_ipu.base.host.temporaries import replacing
 from pyscf_ipu.codelets.loading import library
@@ -81,7 +82,7 @@ def compiled(
     if program is not None:
         return program, True
     before = _cache_hits().count
-    lowered = jax.jit(function).lower(*args)
+    lowered = lowered_plainly(function, args)
     with quiet_xla():  # its simplifier calls itself stuck on f shells, and stops in time
         program = lowered.compile(options)
     of_jax = _cache_hits().count > before

@@ -2,10 +2,12 @@
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import jax
+import numpy as np
 
 from pyscf_ipu.base.errors import UsageError
 
@@ -25,6 +27,24 @@ def plain_jax() -> Iterator[None]:
     compiled, free = jax.disable_jit(False), jax.transfer_guard("allow")
     with compiled, free, jax.ensure_compile_time_eval():
         yield
+
+
+def lowered_plainly(function: Callable, args: tuple) -> jax.stages.Lowered:
+    """Trace and lower a function in no mode of JAX but those of float64 and of the device.
+
+    Modes belong to a thread, so this takes one of its own.  In the block of `plain_jax`, every
+    constant would be computed while the function is traced, by a small program of its own: some 200
+    of them take as long as the function.
+    """
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    is_wide = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+
+    def lower() -> jax.stages.Lowered:
+        with jax.enable_x64(is_wide), jax.default_device(device):
+            return jax.jit(function).lower(*args)
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lower).result()
 
 
 def refuse_fork() -> None:

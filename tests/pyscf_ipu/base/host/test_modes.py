@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import pyscf_ipu as pi
+from pyscf_ipu.base.host.modes import lowered_plainly, plain_jax
 
 WATER = pi.Molecule([8, 1, 1], [[0, 0, 0], [0, 0, 1.8], [0, 1.8, 0]])
 
@@ -71,3 +74,25 @@ def test_a_forked_child_computes_or_says_why_not(when, words):
         [sys.executable, "-c", FORK, when], capture_output=True, text=True, timeout=120
     )
     assert words in done.stdout, done.stderr
+
+
+def test_constants_are_not_computed_while_a_program_is_traced():
+    """Each would be a small program of its own; together they took as long as the program."""
+
+    def counted(x):
+        return x + jnp.arange(3)
+
+    with plain_jax():
+        assert "iota" not in jax.jit(counted).lower(np.int32(1)).as_text()
+        assert "iota" in lowered_plainly(counted, (np.int32(1),)).as_text()
+
+
+def test_a_program_keeps_the_width_of_floats():
+    with jax.enable_x64(True):
+        assert "f64" in lowered_plainly(jnp.sin, (np.float64(1.0),)).as_text()
+    assert "f64" not in lowered_plainly(jnp.sin, (np.float64(1.0),)).as_text()
+
+
+def test_an_error_while_tracing_is_the_callers():
+    with pytest.raises(TypeError, match="sin"):
+        lowered_plainly(jnp.sin, ("water",))
