@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.experimental import pallas as pl
 from jaxtyping import Float
 
 from pyscf_ipu.integrals.electron_repulsion import EriSide
+from pyscf_ipu.machines import pallas as pl
 from pyscf_ipu.machines.launch import Ref, launch
 from pyscf_ipu.machines.rounding import divided, inverse_root
 from pyscf_ipu.numerics.arrays import Lanes

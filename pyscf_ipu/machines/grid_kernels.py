@@ -8,10 +8,9 @@ import functools
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Float
 
+from pyscf_ipu.machines import pallas as pl
 from pyscf_ipu.machines.launch import Ref, interpreted, launch
 from pyscf_ipu.numerics.arrays import FloatNN, FloatTDG, FloatTDNG
 
@@ -57,7 +56,7 @@ def _density(tiles: int, ao: Ref, density: Ref, out: Ref) -> None:
         product = jnp.zeros((ROWS, POINTS), ao.dtype)
         for other in range(tiles):
             columns, there = _rows(other, n)
-            part = triton.load(
+            part = pl.triton.load(
                 density.at[rows[:, None], columns[None]],
                 mask=real[:, None] & there[None],
                 other=0.0,
@@ -89,7 +88,7 @@ def _potential(ao: Ref, factors: Ref, out: Ref) -> None:
 
     total = lax.fori_loop(0, size // POINTS, add, jnp.zeros((ROWS, ROWS), ao.dtype))
     mask = real[:, None] & there[None]
-    triton.store(out.at[block, rows[:, None], columns[None]], total, mask=mask)
+    pl.triton.store(out.at[block, rows[:, None], columns[None]], total, mask=mask)
 
 
 def _rows(tile: int | Array, n: int) -> tuple[Array, Array]:
@@ -102,7 +101,9 @@ def _load(
     ao: Ref, place: tuple[Array, int], rows: Array, real: Array, start: Array
 ) -> Float[Array, "n g"]:
     points = start + jnp.arange(POINTS, dtype=jnp.int32)
-    return triton.load(ao.at[(*place, rows[:, None], points[None])], mask=real[:, None], other=0.0)
+    return pl.triton.load(
+        ao.at[(*place, rows[:, None], points[None])], mask=real[:, None], other=0.0
+    )
 
 
 def _product(

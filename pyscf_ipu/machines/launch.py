@@ -5,11 +5,10 @@ from typing import Any
 
 import jax
 from jax import Array
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jax.typing import DTypeLike
 
 from pyscf_ipu.base.host.backend import backend
+from pyscf_ipu.machines import pallas as pl
 
 Ref = Any
 """An array of a kernel in the GPU's memory; JAX has no public name for its type."""
@@ -42,7 +41,7 @@ def launch(
         kernel,
         out_shape=jax.ShapeDtypeStruct(shape, dtype),
         grid=programs,
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+        compiler_params=pl.triton.CompilerParams(num_warps=warps, num_stages=1),
         name=name,
         interpret=interpreted(),
     )

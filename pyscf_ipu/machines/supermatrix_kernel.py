@@ -8,11 +8,10 @@ import functools
 
 import jax.numpy as jnp
 from jax import Array
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Float
 
 from pyscf_ipu.integrals.supermatrix import packed_indices
+from pyscf_ipu.machines import pallas as pl
 from pyscf_ipu.machines.launch import Ref, launch
 from pyscf_ipu.numerics.arrays import FloatP, FloatRR
 from pyscf_ipu.numerics.two_words import Pair
@@ -46,7 +45,7 @@ def _kernel(fraction: float, *refs: Ref) -> None:
     i, j = first[place], second[place]
 
     def load(ref: Ref, *index: Array) -> Array:
-        return triton.load(ref.at[index], mask=inside, other=0)
+        return pl.triton.load(ref.at[index], mask=inside, other=0)
 
     k, l = load(first, columns), load(second, columns)
     element = load(coulomb, row_of[i, j], load(row_of, k, l))
@@ -54,7 +53,7 @@ def _kernel(fraction: float, *refs: Ref) -> None:
         one = load(exchange, load(row_of, i, k), load(row_of, j, l))
         two = load(exchange, load(row_of, i, l), load(row_of, j, k))
         element = element - 0.25 * fraction * (one + two)
-    triton.store(out.at[place, columns], element, mask=inside)
+    pl.triton.store(out.at[place, columns], element, mask=inside)
 
 
 def full_repulsion(full: Float[Array, "P P"], d: FloatP) -> tuple[FloatP, Pair]:

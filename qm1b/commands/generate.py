@@ -95,7 +95,7 @@ class Generate(RunSettings):
     spherical f (--cart 6d7f), as Gaussian takes for Pople's basis sets, instead of the preset's."""
     jk: Literal["exact", "ri", "auto"] | None = None
     """Electron repulsion from all its integrals (exact), by density fitting (ri), or by density
-    fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's: exact."""
+    fitting for shapes of more than 128 atomic orbitals (auto), instead of the preset's."""
     accuracy: Literal["energy", "orbitals", "properties"] | None = None
     """What is to be right: the energy alone, orbital energies too, or all columns (properties, the
     default). The first two save some of the last cycles."""
@@ -130,12 +130,11 @@ class Generate(RunSettings):
         """Run it; returns the exit code."""
         from rich.console import Console
 
-        from pyscf_ipu.ipu.chip.target import priced_target
         from qm1b.process.display import Bar, Plain
         from qm1b.report.info import first_rows
         from qm1b.run.generate import Run, generate
 
-        chip = priced_target(self.price) if self.price else None
+        chip = self._chip()
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
@@ -177,6 +176,14 @@ class Generate(RunSettings):
                 f"{this_command()} generate FILE"
             )
         return 0
+
+    def _chip(self) -> "Target | None":
+        """The chip of --price."""
+        if not self.price:
+            return None
+        from pyscf_ipu.ipu.chip.target import priced_target
+
+        return priced_target(self.price)
 
     def _trace(self) -> Path | None:
         """The file of the trace."""
