@@ -29,15 +29,42 @@ make_venv() {
     fi
 }
 
-install_packages() {
-    local locked=() package=$checkout${extra:+[$extra]}
+# requirements: what pyproject.toml names, of the extra, too, which may name other extras.
+requirements() {
+    "$venv/bin/python" - "$checkout/pyproject.toml" "$extra" <<'END'
+import re, sys, tomllib
+
+def lines(requirements):
+    for line in requirements:
+        extras = re.match(r"pyscf-ipu\[(.*?)\](.*)", line)
+        if extras is None:
+            yield line
+        else:
+            for name in extras[1].split(","):
+                yield from (f"{each}{extras[2]}" for each in lines(optional[name]))
+
+project = tomllib.load(open(sys.argv[1], "rb"))["project"]
+optional = project["optional-dependencies"]
+print(*lines(project["dependencies"] + (optional[sys.argv[2]] if sys.argv[2] else [])), sep="\n")
+END
+}
+
+install() {
+    local locked=()
     [ "${PYSCF_IPU_LOCKED:-0}" = 1 ] && locked=(--constraint "$checkout/constraints.txt")
     if [ "$installer" = uv ]; then
-        uv pip install --quiet --python "$venv/bin/python" "${locked[@]}" --editable "$package"
+        uv pip install --quiet --python "$venv/bin/python" ${locked[@]+"${locked[@]}"} "$@"
     else
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${locked[@]}" \
-            --editable "$package"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+            ${locked[@]+"${locked[@]}"} "$@"
     fi
+}
+
+# install_packages: what the packages require, while the compiler works for them.
+install_packages() {
+    requirements >"$venv/requirements.txt" || return 1
+    install --requirement "$venv/requirements.txt" &
+    install --no-deps --editable "$checkout" && wait $!
 }
 
 if stale; then
