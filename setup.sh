@@ -1,21 +1,22 @@
 # Sourced by generate.sh and test.sh: makes a virtual environment for both if needed, and sets `venv`
-# to its path.  With `extra` empty it has what generating needs, else the extra of that name, too
-# (default: test).
+# to its path.  It has the extra that `extra` names: train for generate.sh, so that a SchNet can be
+# trained next, or test, which has train and nearly all others (default).
 #   PYTHON               interpreter to make it with (3.11 or newer; default python3)
 #   PYSCF_IPU_VENV       path of the environment (default: .venv beside this file)
 #   PYSCF_IPU_INSTALLER  uv or pip (default: uv if it is there)
 #   PYSCF_IPU_LOCKED=1   exactly the versions in constraints.txt
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${PYSCF_IPU_VENV:-$checkout/.venv}
-extra=${extra-test}
+extra=${extra:-test}
+
+# True if the environment has the extra.
+has_extra() { grep -qxE "extra ($extra|test)" "$venv/.installed" 2>/dev/null; }
 
 # True if the packaging or the C++ is newer than the last complete installation, if that lacks the
 # extra, or if the checkout has been moved.
 stale() {
     [ "$(sed -n 1p "$venv/.installed" 2>/dev/null)" != "$checkout" ] && return 0
-    if [ -n "$extra" ] && ! grep -qx "extra $extra" "$venv/.installed"; then
-        return 0
-    fi
+    has_extra || return 0
     [ -n "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
         "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
 }
@@ -29,7 +30,7 @@ make_venv() {
     fi
 }
 
-# requirements: what pyproject.toml names, of the extra, too, which may name other extras.
+# requirements: all that pyproject.toml names, with the extra, which may name other extras.
 requirements() {
     "$venv/bin/python" - "$checkout/pyproject.toml" "$extra" <<'END'
 import re, sys, tomllib
@@ -45,7 +46,7 @@ def lines(requirements):
 
 project = tomllib.load(open(sys.argv[1], "rb"))["project"]
 optional = project["optional-dependencies"]
-print(*lines(project["dependencies"] + (optional[sys.argv[2]] if sys.argv[2] else [])), sep="\n")
+print(*lines(project["dependencies"] + optional[sys.argv[2]]), sep="\n")
 END
 }
 
@@ -64,7 +65,9 @@ install() {
 install_packages() {
     requirements >"$venv/requirements.txt" || return 1
     install --requirement "$venv/requirements.txt" &
-    install --no-deps --editable "$checkout" && wait $!
+    local built=0
+    install --no-deps --editable "$checkout" || built=1
+    wait $! && [ "$built" = 0 ]
 }
 
 if stale; then
@@ -77,9 +80,9 @@ if stale; then
         echo "error: PYSCF_IPU_INSTALLER is '$installer': give pip, or uv if it is installed" >&2
         exit 2
     fi
-    # An environment that has the extra keeps it.
-    [ -z "$extra" ] && grep -qx "extra test" "$venv/.installed" 2>/dev/null && extra=test
-    echo "Setting up $venv with $installer (once: two minutes${extra:+, more for the tests}) ..."
+    # An environment for the tests stays one.
+    has_extra && grep -qx "extra test" "$venv/.installed" && extra=test
+    echo "Setting up $venv with $installer (once: a few minutes, 1.5 GB; for the tests 2.7 GB) ..."
     fresh=1
     [ -e "$venv" ] && fresh=0 # the user's folder: never remove it
     if [ ! -x "$venv/bin/python" ] && ! make_venv; then
@@ -101,5 +104,5 @@ if stale; then
             "check the network and run the command again" >&2
         exit 2
     fi
-    printf '%s\n' "$checkout" ${extra:+"extra $extra"} >"$venv/.installed"
+    printf '%s\n' "$checkout" "extra $extra" >"$venv/.installed"
 fi
