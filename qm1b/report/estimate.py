@@ -124,7 +124,7 @@ def estimate(rate: MachineRate, need: Need, price_per_hour: float | None) -> lis
     for machines in MACHINES:
         hours = need.seconds / rate.priced / machines / HOUR + compiling
         cost = None if price_per_hour is None else hours * machines * price_per_hour
-        times.append(MachineTime(machines, hours, compiling, cost))
+        times.append(MachineTime(machines, hours, compiling, cost=cost))
     return times
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.base.terminal import counted
-from qm1b.engine.factory import DEFAULT
 from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import shards
@@ -101,7 +100,7 @@ def measured(
         limit=None, audit=0.0, units=None,
     )  # fmt: skip
     watch = Watch(say)
-    summary = generate(Run(source, folder, short, workers, DEFAULT), watch)
+    summary = generate(Run(source, folder, short, workers=workers), watch)
     if summary.interrupted:
         raise KeyboardInterrupt  # there is nothing to keep
     if not summary.tally.rows:

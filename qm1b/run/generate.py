@@ -220,7 +220,9 @@ class _Generation:
             status = "interrupted" if self.out.to_do else COMPLETE
             self._write_manifest(status)
         is_late = bool(self.out.to_do) and not interrupt.by_hand
-        return Summary(self.stats, self.out.tally, status == "interrupted", is_late)
+        return Summary(
+            self.stats, self.out.tally, interrupted=status == "interrupted", is_late=is_late
+        )
 
     def _compute(self, interrupt: Interrupt) -> None:
         """Compute the missing units, on a cluster or on this machine's cores."""

@@ -46,7 +46,7 @@ class Preview:
         for record in source.sample:
             verdict = screen(record)
             if isinstance(verdict, Drop):
-                lines.append(SampledLine(0.0, 0, None, verdict.reason))
+                lines.append(SampledLine(0.0, 0, None, reason=verdict.reason))
             else:
                 numbers = verdict.numbers
                 seconds = settings.conformers * prices.seconds(numbers)
