@@ -228,7 +228,7 @@ def _must_agree(path: Path, before: Manifest, here: Manifest) -> None:
     differing = manifest.differences(before, here)
     if differing:
         form = before.settings.get("jk", EXACT)
-        fit = f"; there with --jk {form}" * any(name == "jk" for name, _, _ in differing)
+        fit = f" (that run has --jk {form})" * any(name == "jk" for name, _, _ in differing)
         raise UserError(
             f"folder {path} holds another run; give another --out, or the same input and "
             f"settings as there{fit}:\n"
