@@ -4,6 +4,7 @@
 #   ./test.sh -m "not slow"      with any options of pytest
 #   ./test.sh -m long            the few tests of up to a minute each, which are left out otherwise
 set -euo pipefail
+extra=test
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$checkout"

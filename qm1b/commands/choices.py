@@ -1,5 +1,6 @@
 """What `qm1b generate` does where a flag was left out, and which flags do not go together."""
 
+import math
 import operator
 import re
 from contextlib import suppress
@@ -16,13 +17,13 @@ MAX_RATTLE_ANGSTROM = 1.0
 """Beyond that, bonds are broken rather than bent."""
 
 
-def seconds_of(text: str) -> float:
+def duration_seconds(text: str) -> float:
     """The seconds of --stop-after, as 20h, 90m or 1d12h."""
-    parts = re.fullmatch(r"(?:([\d.]+)d)?(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?", text.strip())
+    parts = re.fullmatch("".join(f"(?:([0-9.]+){unit})?" for unit in "dhms"), text.strip())
     with suppress(ValueError):
         numbers = [float(part or 0) for part in parts.groups()] if parts else []
         seconds = sum(map(operator.mul, numbers, (86400.0, 3600.0, 60.0, 1.0)))
-        if seconds > 0:
+        if 0 < seconds < math.inf:
             return seconds
     raise UserError(
         f"--stop-after is {text!r}: give days, hours, minutes or seconds, as 20h, 90m or 1d12h"

@@ -50,7 +50,7 @@ def outcome(summary: Summary) -> str:
 def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
     """After an end before the end: how far the run came, and the command that resumes it."""
     again = shlex.join([*sys.argv[1:], *([] if out_was_given else ["--out", str(out)])])
-    how = "Stopped in time" if summary.is_late else "Interrupted"
+    how = "Stopped in time" if summary.stopped_in_time else "Interrupted"
     return (
         f"{how}: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
         f"To resume: {this_command()} {again}"

@@ -1,5 +1,7 @@
 """`qm1b generate`: molecules in, a folder of shards out."""
 
+import math
+import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -10,7 +12,7 @@ from pyscf_ipu.base.terminal import EXIT_INTERRUPTED, say
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.settings import Settings, preset
 from qm1b import inputs
-from qm1b.commands.choices import conformers, forces_need, seconds_of, size_limit, stability
+from qm1b.commands.choices import conformers, duration_seconds, forces_need, size_limit, stability
 from qm1b.commands.ending import how_to_go_on, outcome, this_command
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE, Share
@@ -134,7 +136,11 @@ class Generate(RunSettings):
         from qm1b.report.info import first_rows
         from qm1b.run.generate import Run, generate
 
-        chip = self._chip()
+        began, chip = time.monotonic(), None
+        if self.price:
+            from pyscf_ipu.ipu.chip.target import priced_target
+
+            chip = priced_target(self.price)
         share = Share.parse(self.shard) if self.shard else WHOLE
         out = self._folder(share)
         source = spooled(out) if self.source == PIPE else self.source
@@ -153,7 +159,7 @@ class Generate(RunSettings):
             cluster=self.cluster,
             retry_dropped=self._reasons(),
             trace=self._trace(),
-            stop_after=None if self.stop_after is None else seconds_of(self.stop_after),
+            deadline=began + duration_seconds(self.stop_after) if self.stop_after else math.inf,
         )
         console = Console()
         summary = generate(run, Bar(console) if console.is_terminal else Plain())
@@ -162,7 +168,7 @@ class Generate(RunSettings):
         say(f"\nThe data are in {out} (dropped.csv there says what was left out and why).")
         if summary.interrupted:
             say(how_to_go_on(summary, out, self.out is not None))
-            return EXIT_STOPPED if summary.is_late else EXIT_INTERRUPTED
+            return EXIT_STOPPED if summary.stopped_in_time else EXIT_INTERRUPTED
         if share.count == 1 and not summary.tally.rows:
             say(f"qm1b: {self.source} gave no rows; dropped.csv says why", to_stderr=True)
             return EXIT_NOTHING
@@ -176,14 +182,6 @@ class Generate(RunSettings):
                 f"{this_command()} generate FILE"
             )
         return 0
-
-    def _chip(self) -> "Target | None":
-        """The chip of --price."""
-        if not self.price:
-            return None
-        from pyscf_ipu.ipu.chip.target import priced_target
-
-        return priced_target(self.price)
 
     def _trace(self) -> Path | None:
         """The file of the trace."""

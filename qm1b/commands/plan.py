@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -84,10 +84,11 @@ class PlanCommand(Generate):
         from pyscf_ipu.base.host.cores import n_cores
         from qm1b import inputs
         from qm1b.engine import factory
+        from qm1b.engine.padding import cheaper
         from qm1b.engine.price import Prices
         from qm1b.report.estimate import rate_of
         from qm1b.report.measure import measured
-        from qm1b.run.generate import limits_of, with_padding
+        from qm1b.run.generate import limits_of
         from qm1b.run.progress.preview import Preview, too_large
 
         settings = run_settings(self)
@@ -95,7 +96,8 @@ class PlanCommand(Generate):
         source = inputs.summarise(self.source, settings)
         limits = limits_of(settings, engine)
         molecules = round(self.molecules or source.n_lines)
-        settings = with_padding(settings, Path(), molecules)
+        padding = settings.padding or cheaper(settings.level, molecules, settings.conformers)
+        settings = replace(settings, padding=padding)
         prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
         preview = Preview.of(source, settings, limits=limits, prices=prices)
         say(self._what_it_is(source, preview, settings))

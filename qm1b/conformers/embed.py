@@ -71,6 +71,15 @@ def embed(candidate: Candidate, settings: RunSettings) -> Embedded:
     return replace(result, conformers=tuple(conformers), drop=drop)
 
 
+def embed_or_drop(candidate: Candidate, settings: RunSettings) -> Embedded:
+    """Embed a molecule; what RDKit raises, or says of impossible stereo, becomes a drop."""
+    try:
+        return embed(candidate, settings)
+    except (RuntimeError, ValueError) as error:
+        drop = drop_of(candidate, "embed_failed", str(error)[:200])
+        return Embedded(candidate.line, (), drop)
+
+
 def _geometries(candidate: Candidate, settings: RunSettings) -> tuple[Embedded, Chem.Mol | None]:
     """Conformers before any displacement: those of RDKit, or copies of the given geometry.
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from qm1b.conformers.embed import drop_of, embed, time_limit
+from qm1b.conformers.embed import drop_of, embed, embed_or_drop, time_limit
 from qm1b.conformers.embedding import Embedded
 from qm1b.process.jobs import Done, Job, Lost, serve_jobs
 from qm1b.process.pool import Policy, Pool
@@ -45,11 +45,7 @@ def serve(conn: Connection, settings: RunSettings) -> None:
 
     def answer(job: Job[Candidate]) -> Done[Embedded]:
         (candidate,) = job.items
-        try:
-            result = embed(candidate, settings)
-        except (RuntimeError, ValueError) as error:  # RDKit's
-            reason = drop_of(candidate, "embed_failed", str(error)[:200])
-            result = Embedded(candidate.line, (), reason)
+        result = embed_or_drop(candidate, settings)
         return Done(result, starved=result.starved)
 
     embed(PROBE, replace(settings, conformers=1))  # imports RDKit

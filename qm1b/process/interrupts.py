@@ -10,14 +10,14 @@ from types import FrameType
 
 
 class Interrupt:
-    """Counts Ctrl-C (or SIGTERM), and as one more that the time is over.
+    """Counts Ctrl-C (or SIGTERM); the end of the time is like the first of them.
 
     Args:
-        stop_after: seconds from now; None for no limit.
+        deadline: when the time is over, by `time.monotonic`.
     """
 
-    def __init__(self, stop_after: float | None = None) -> None:
-        self._end = math.inf if stop_after is None else time.monotonic() + stop_after
+    def __init__(self, deadline: float = math.inf) -> None:
+        self._end = deadline
         self._signals = 0
         self._noticed = False
 
@@ -29,7 +29,7 @@ class Interrupt:
     @property
     def count(self) -> int:
         """Requests to end: the first lets running work be finished."""
-        return self._signals + (self.seconds_left <= 0)
+        return max(self._signals, int(self.seconds_left <= 0))
 
     @property
     def by_hand(self) -> bool:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
-import sys
-import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -26,9 +23,6 @@ DECIMALS = 8
 
 TOLERANCE_HARTREE = 1e-5
 """Between releases of PySCF and libxc."""
-
-LOW_PRIORITY = 10
-"""Of the thread, as of `nice`."""
 
 _SHELLS = "s s p s p s d p".split()
 """In the order in which they are filled, up to krypton."""
@@ -131,7 +125,7 @@ class FreeAtoms:
         missing = [z for z in numbers if SYMBOLS[z] not in known and z not in OPEN_D]
         if missing:
             _import_pyscf()
-            pool = ThreadPoolExecutor(1, "free-atoms", initializer=_step_back)
+            pool = ThreadPoolExecutor(1, "free-atoms")
             of_atoms = replace(level, precision="float64", fixed_cycles=0, history=False)
             self._coming = {SYMBOLS[z]: pool.submit(free_atom_energy, z, of_atoms) for z in missing}
             pool.shutdown(wait=False)
@@ -151,12 +145,6 @@ class FreeAtoms:
         """Begin no further atom."""
         for energy in self._coming.values():
             energy.cancel()
-
-
-def _step_back() -> None:
-    """Let the processes that make the first programs go before this thread."""
-    if sys.platform == "linux":  # which gives threads priorities of their own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
 
 
 def _import_pyscf() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +85,7 @@ def rate_of(folder: Path) -> MachineRate:
     price = 0.0
     for path in shards.shards(folder):
         shard = shards.read_shard(path)
-        rows, size = rows + len(shard), size + path.stat().st_size
+        rows, size = rows + len(shard), size + sum(c.nbytes for c in shard.columns.values())
         price += sum(prices.seconds(shard.row(i)["numbers"].tolist()) for i in range(len(shard)))
     if run["rows"] > rows:
         raise UserError(
@@ -94,26 +93,17 @@ def rate_of(folder: Path) -> MachineRate:
             f"{rows}; measure with another qm1b generate, or leave --measured out"
         )
     taken = sum(p["seconds"] for p in run["programs"]) / run["workers"]
-    made = [(p["shape"], p["seconds"]) for p in run["programs"] if not p["cached"]]
+    made = [p for p in run["programs"] if not p["cached"]]
+    shapes = {p["shape"] for p in made}
+    program = sum(p["seconds"] for p in made) / len(shapes) if shapes else None
     return MachineRate(
         rows=run["rows"],
         seconds=run["seconds"],
         workers=run["workers"],
         priced=price * run["rows"] / rows / max(run["seconds"] - taken, 1e-3),
         bytes_per_row=size / rows,
-        program_seconds=per_shape(made),
+        program_seconds=program,
     )
-
-
-def per_shape(made: Iterable[tuple[str, float]]) -> float | None:
-    """Seconds for all programs of a shape, on average; None if there is none.
-
-    Args:
-        made: shape and seconds of each program.
-    """
-    programs = [*made]
-    shapes = {shape for shape, _ in programs}
-    return sum(seconds for _, seconds in programs) / len(shapes) if shapes else None
 
 
 def estimate(rate: MachineRate, need: Need, price_per_hour: float | None) -> list[MachineTime]:

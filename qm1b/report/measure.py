@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from pyscf_ipu.base.terminal import counted
 from qm1b.engine.price import Prices
@@ -16,7 +16,7 @@ from qm1b.folder import shards
 from qm1b.inputs.records import Record
 from qm1b.process.display import Display, Shown
 from qm1b.reference.recompute import recompute_many
-from qm1b.report.estimate import MachineRate, per_shape
+from qm1b.report.estimate import MachineRate, rate_of
 from qm1b.rows.batch import conformer_of
 from qm1b.run.generate import Run, Summary, generate
 from qm1b.run.progress.preview import Preview
@@ -25,8 +25,6 @@ from qm1b.settings import RunSettings
 
 LEAST_SECONDS, LEAST_ROWS = 10.0, 2
 """The short run has so many priced seconds for each core, and so many rows at least."""
-QUICK_SECONDS = 10.0
-"""Three shapes are measured if a row of each takes less than this, by the table; else one."""
 
 
 class Watch(Display):
@@ -78,15 +76,16 @@ def measured(
     Raises:
         UserError: nothing could be computed.
     """
-    chosen = choice(preview)
-    first, row_seconds = records[chosen[0]], _row_seconds(preview, chosen)
+    chosen = choice(preview, workers)
+    line, first = preview.sample[chosen[0]], records[chosen[0]]
+    row_seconds = line.seconds / line.rows
     wanted = workers * max(LEAST_SECONDS / row_seconds, LEAST_ROWS)
     if first.block:
         conformers, kind = 1, first.format
-        chosen = alike(preview, chosen[len(chosen) // 2], round(wanted))
-        text = "".join(f"{records[i].block.rstrip()}\n" for i in chosen)
+        end = "$$$$\n" if kind == "sdf" else ""
+        text = "".join(f"{records[i].block.rstrip()}\n{end}" for i in chosen)
     else:
-        conformers, kind = max(1, round(wanted / len(chosen))), "smiles"
+        conformers, kind = math.ceil(wanted / len(chosen)), "smiles"
         text = "".join(f"{records[i].smiles}\n" for i in chosen)
     source = folder.with_suffix(".txt")
     source.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -111,69 +110,37 @@ def measured(
 
 def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path) -> MachineRate:
     """The rate of a short run: of the rows after the first ones, if there are any."""
-    stats, rows = summary.stats, []
-    for path in shards.shards(folder):
-        batch = shards.read_shard(path)
-        rows += [batch.row(i) for i in range(len(batch))]
+    stats = summary.stats
     since, done = watch.first or (stats.start, 0.0)
     if done > stats.work.done / 2:
         since, done = stats.start, 0.0
     seconds = stats.last_row - since - stats.idle_seconds(since)
-    idle_workers = max(1.0, stats.workers / len(rows))
-    made = [(event.label, event.seconds or 0.0) for event in stats.compiles if not event.cached]
-    conformer = conformer_of(rows[0])
-    pyscf = next(
-        reference.seconds
-        for _, reference in recompute_many([conformer], settings.level, 1, forces=settings.forces)
-    )
+    idle_workers = max(1.0, stats.workers / summary.tally.rows)
+    conformer = conformer_of(shards.read_shard(shards.shards(folder)[0]).row(0))
+    ((_, reference),) = recompute_many([conformer], settings.level, 1, forces=settings.forces)
     prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
-    return MachineRate(
+    pyscf = prices.seconds(conformer.numbers.tolist()) / reference.seconds
+    return replace(
+        rate_of(folder),
         priced=idle_workers * (stats.work.done - done) / max(seconds, 1e-3),
-        program_seconds=per_shape(made),
-        workers=stats.workers,
-        rows=len(rows),
-        seconds=stats.seconds,
-        bytes_per_row=sum(map(_n_bytes, rows)) / len(rows),
-        pyscf=stats.workers * prices.seconds(conformer.numbers.tolist()) / pyscf,
+        pyscf=stats.workers * pyscf,
     )
 
 
-def _n_bytes(row: Mapping[str, object]) -> int:
-    return sum(np.asarray(value).nbytes for value in row.values())
-
-
-def _row_seconds(preview: Preview, chosen: Sequence[int]) -> float:
-    """The mean price of a row of some lines."""
-    lines = [preview.sample[i] for i in chosen]
-    return sum(line.seconds / line.rows for line in lines) / len(lines)
-
-
-def alike(preview: Preview, line: int, most: int) -> list[int]:
-    """Numbers of lines of one shape."""
-    shape = preview.sample[line].shape
-    return [i for i, other in enumerate(preview.sample) if other.shape == shape][: max(1, most)]
-
-
-def choice(preview: Preview) -> list[int]:
-    """Numbers of lines of the sample: where a half of the price is reached, if lines are in the
-    order of the price of a row; where rows are quick, at a sixth and at five sixths, too.
+def choice(preview: Preview, most: int) -> list[int]:
+    """Numbers of lines of the sample, of one shape: that at which half of the price is reached, if
+    lines are in the order of their price.
 
     Raises:
         UserError: every line is left out.
     """
-    order = sorted(
-        (i for i, line in enumerate(preview.sample) if line.rows),
-        key=lambda i: preview.sample[i].seconds,
-    )
-    if not order:
+    kept = [i for i, line in enumerate(preview.sample) if line.rows]
+    if not kept:
         raise UserError("no molecule of the input can be computed: qm1b generate says why")
-    total, reached, chosen = sum(preview.line_seconds), 0.0, list[int]()
-    places = [total / 6, total / 2, 5 * total / 6]
-    for i in order:
-        reached += preview.sample[i].seconds
-        while places and reached >= places[0] * (1 - 1e-9):
-            chosen.append(i)
-            places.pop(0)
-    lines = [preview.sample[i] for i in chosen]
-    quick = all(line.seconds / line.rows < QUICK_SECONDS for line in lines)
-    return list(dict.fromkeys(chosen if quick else chosen[1:2]))
+    order = sorted(kept, key=lambda i: preview.sample[i].seconds)
+    reached = itertools.accumulate(preview.sample[i].seconds for i in order)
+    half = sum(preview.line_seconds) / 2
+    middle = next(i for i, seconds in zip(order, reached, strict=True) if seconds >= half)
+    shape = preview.sample[middle].shape
+    alike = (i for i in kept if i != middle and preview.sample[i].shape == shape)
+    return [middle, *itertools.islice(alike, most - 1)]

@@ -135,6 +135,8 @@ def compute(
             ) from None
         finally:
             ray.shutdown()
+            for message in messages.take():
+                reports.display.say(message)
 
 
 def _finished(
@@ -149,7 +151,8 @@ def _finished(
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(unit_of_task)
     running: list[object] = []
     while interrupt.count < 2:
-        if not interrupt.count and interrupt.seconds_left > _unit_seconds(reports.stats):
+        of_a_cpu = reports.stats.workers * UNIT_SECONDS / (reports.stats.priced_rate or 1.0)
+        if not interrupt.count and interrupt.seconds_left > QUEUED * of_a_cpu:
             ahead = max(1, round(QUEUED * ray.cluster_resources().get("CPU", 0)))
             room = max(0, ahead - len(running))
             running += [remote.remote(task) for task in islice(tasks, room)]
@@ -162,11 +165,6 @@ def _finished(
             reports.display.say(message)
         yield from (_result(ray, reference) for reference in ready)
         reports.display.update(reports.stats)
-
-
-def _unit_seconds(stats: Stats) -> float:
-    """Time that a unit takes one CPU of the cluster."""
-    return stats.seconds_of(UNIT_SECONDS * stats.workers)
 
 
 def unit_of_task(task: Task) -> Finished:

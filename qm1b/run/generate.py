@@ -1,5 +1,6 @@
 """A run: from an input file and settings to a folder of shards, or to the rest of its shards."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
@@ -59,8 +60,8 @@ class Run:
     them are tried again."""
     trace: Path | None = None
     """File for a trace of the processes (`qm1b.run.trace`)."""
-    stop_after: float | None = None
-    """Seconds after which the run ends: it begins no unit that would not be finished by then."""
+    deadline: float = math.inf
+    """By `time.monotonic`: the run begins no unit that would not be finished by then, and ends."""
 
     @property
     def title(self) -> str:
@@ -84,8 +85,8 @@ class Summary:
     tally: Tally
     """What the folder holds."""
     interrupted: bool
-    is_late: bool = False
-    """Whether it was `Run.stop_after` that ended it."""
+    stopped_in_time: bool = False
+    """Whether it was `Run.deadline` that ended it."""
 
 
 def generate(run: Run, display: Display | None = None) -> Summary:
@@ -200,7 +201,7 @@ class _Generation:
         """Run to the end, or to the first Ctrl-C; the folder is consistent in either case."""
         self._write_manifest(RUNNING)
         self.out.write_dropped()
-        with self.display, interrupts(Interrupt(self.run.stop_after)) as interrupt:
+        with self.display, interrupts(Interrupt(self.run.deadline)) as interrupt:
             self.display.say(self.run.title)
             self._say_what_is_there()
             try:
@@ -219,9 +220,12 @@ class _Generation:
                 self.atoms.stop()
             status = "interrupted" if self.out.to_do else COMPLETE
             self._write_manifest(status)
-        is_late = bool(self.out.to_do) and not interrupt.by_hand
+        in_time = bool(self.out.to_do) and not interrupt.by_hand
         return Summary(
-            self.stats, self.out.tally, interrupted=status == "interrupted", is_late=is_late
+            self.stats,
+            self.out.tally,
+            interrupted=status == "interrupted",
+            stopped_in_time=in_time,
         )
 
     def _compute(self, interrupt: Interrupt) -> None:

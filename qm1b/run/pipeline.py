@@ -88,6 +88,8 @@ class Pipeline:
         self.trace = trace or Trace(None)
         self.stats, self.display, self.write = reports.stats, reports.display, reports.write
         self.all_read = False
+        self.is_late = False
+        """Whether another unit would not be done in time, as far as is known now."""
         self.ledger = Ledger(plan)
         self.buckets = Buckets(functools.cache(engine.batch_size))
         self.shape_of: dict[tuple[bytes, int], Hashable] = {}
@@ -109,14 +111,13 @@ class Pipeline:
                 compute.forget()
                 embed.forget()
             else:
-                self.all_read |= self._is_time_to_end(interrupt)
                 with self.trace.host("read and screen"):
-                    more = self._read(embed, compute)
+                    more = self._read(embed, compute, interrupt)
                 with self.trace.host("dispatch"):
                     for row in compute.dispatch(self.buckets, flush):
                         self._row(row)
                 self._close()
-                if self.all_read and not self.ledger.unfinished:
+                if (self.all_read or self.is_late) and not self.ledger.unfinished:
                     break
             self.trace.look(embed.workers, compute.workers)
             starving, since = self._starving(embed, compute), time.monotonic()
@@ -130,17 +131,19 @@ class Pipeline:
             self.display.update(self.stats)
         self._close()
 
-    def _is_time_to_end(self, interrupt: Interrupt) -> bool:
-        """Whether the last line read ends a unit, and another would not be done before the end."""
+    def _is_too_late(self, interrupt: Interrupt) -> bool:
+        """Whether the last line read ends a unit, and another would not be done in time."""
         position = self.stats.work.position
         if interrupt.seconds_left == math.inf or not 0 < position < self.plan.n_lines:
             return False
-        is_end = position == self.plan.last_line(self.plan.unit_of(position))
-        return is_end and interrupt.seconds_left < self.stats.seconds_of(UNIT_SECONDS)
+        unit = self.plan.unit_of(position + 1)
+        return unit != self.plan.unit_of(
+            position
+        ) and interrupt.seconds_left < self.stats.seconds_for(self.plan.lines_of(unit))
 
     def _starving(self, embed: EmbedPool, compute: ComputePool) -> int:
         """Compute processes that wait for conformers: no batch is full, but more will come."""
-        nothing_comes = self.all_read and not embed.pending
+        nothing_comes = (self.all_read or self.is_late) and not embed.pending
         has_batch = next(self.buckets.full(), None) is not None
         return 0 if nothing_comes or has_batch else compute.idle
 
@@ -171,10 +174,11 @@ class Pipeline:
                 self.stats.uncount_row(row)
                 self.buckets.add(shape, replace(row.conformer, follow=True))
 
-    def _read(self, embed: EmbedPool, compute: ComputePool) -> bool:
+    def _read(self, embed: EmbedPool, compute: ComputePool, interrupt: Interrupt) -> bool:
         """Take screened lines while there is room for conformers; returns whether more come."""
         for _ in range(LINES_AT_A_TIME):
-            if self.all_read or not embed.has_room or self._is_full(compute):
+            self.is_late = self._is_too_late(interrupt)
+            if self.is_late or self.all_read or not embed.has_room or self._is_full(compute):
                 return False
             try:
                 verdict = next(self.lines)
@@ -196,10 +200,11 @@ class Pipeline:
         return True
 
     def _is_full(self, compute: ComputePool) -> bool:
-        """Whether enough conformers wait, or work for a unit and for all processes."""
-        busy = self.buckets.waiting + compute.running
-        enough = busy >= WAITING_EACH * self.stats.workers
-        return busy >= MAX_WAITING or (enough and self.stats.work.pending >= UNIT_SECONDS)
+        """Whether as many conformers wait as memory may hold, or enough for all processes."""
+        if self.buckets.waiting + compute.running >= MAX_WAITING:
+            return True
+        enough = self.buckets.waiting >= WAITING_EACH * self.stats.workers
+        return enough and self.stats.work.pending >= UNIT_SECONDS
 
     def _embedded(self, result: Embedded) -> None:
         """Put conformers that have arrived into their bucket, or drop them."""
@@ -241,7 +246,7 @@ class Pipeline:
         oldest = self.buckets.oldest()
         if oldest is None:
             return
-        nothing_comes = self.all_read and not embed.pending
+        nothing_comes = (self.all_read or self.is_late) and not embed.pending
         if nothing_comes or self._is_full(compute):
             yield from self.buckets.fullest()
         elif self.ledger.begun_since(oldest[1]) > MAX_OPEN_UNITS:
@@ -251,6 +256,7 @@ class Pipeline:
         self.stats.count_row(self.ledger.computed(row))
 
     def _compile_event(self, event: ProgramEvent, compute: ComputePool) -> None:
+        self.stats.computing()
         if event.seconds is None:
             self.display.begin(f"worker {event.worker} compiles {event.label} ...")
             return

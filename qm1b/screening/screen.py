@@ -52,8 +52,9 @@ class Candidate:
         """Atomic numbers, hydrogens included."""
         if self.geometry is not None:
             return [int(number) for number in self.geometry.numbers]
-        graph = Chem.AddHs(Chem.MolFromSmiles(self.smiles))
-        return [atom.GetAtomicNum() for atom in graph.GetAtoms()]
+        with rdBase.BlockLogs():
+            graph = Chem.MolFromSmiles(self.smiles)
+        return [] if graph is None else [a.GetAtomicNum() for a in Chem.AddHs(graph).GetAtoms()]
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyscf_ipu.molecule.files.framing import MAX_ATOMS
 from qm1b import inputs
-from qm1b.conformers.embed import embed
+from qm1b.conformers.embed import embed_or_drop
 from qm1b.rows.schema import DROP_REASONS, Drop
 from qm1b.screening.limits import Dropped, Limits
 from qm1b.screening.screen import Screen
@@ -60,7 +60,7 @@ class RecordSource(Source):
         key = f"{'record' if record.block else 'line'} {record.number}"
         result = screen(record)
         if not isinstance(result, Drop):
-            made = embed(result, self._settings)
+            made = embed_or_drop(result, self._settings)
             result = made.drop or made.conformers[0]
         if isinstance(result, Drop):
             why = f"{result.reason}: {result.detail or DROP_REASONS[result.reason]}"

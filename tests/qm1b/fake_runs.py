@@ -25,7 +25,7 @@ MANY = CALM + "\n" + "\n".join("C" * n + "O" * m for n in range(1, 9) for m in r
 """39 lines, ten units; several lines are duplicates of lines in other units."""
 
 
-HOW = ("share", "other_versions", "retry_dropped", "stop_after")
+HOW = ("share", "other_versions", "retry_dropped", "deadline")
 """Fields of `Run` that a test may change."""
 
 

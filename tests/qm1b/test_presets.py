@@ -110,8 +110,8 @@ def test_an_unknown_preset_is_one_sentence(tmp_path, capsys):
             assert not printed.out
 
 
-def test_a_run_of_the_earlier_preset_is_refused_with_its_flag(tmp_path, monkeypatch):
+def test_a_run_of_the_earlier_preset_is_refused_with_its_flag(tmp_path):
     """`qmugs` and `spice` had exact integrals once."""
-    out, _ = fake_run(tmp_path, "C\n", workers=1)
+    fake_run(tmp_path, "C\n", workers=1)
     with pytest.raises(UserError, match=r"settings as there \(that run has --jk exact\):\n"):
         fake_run(tmp_path, "C\n", workers=1, level=of_runs.PRESETS["qm1b"].changed(jk="ri"))

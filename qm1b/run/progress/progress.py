@@ -70,6 +70,11 @@ class Stats(Counts):
     def __post_init__(self) -> None:
         self._recent.append((self.start, self.rows, self._done))
 
+    def computing(self) -> None:
+        """Workers have started: before that there is no rate."""
+        if len(self._recent) == 1 and not self._made:
+            self._recent[0] = (time.monotonic(), *self._recent[0][1:])
+
     def settle(self, tally: Tally) -> None:
         """Count what the folder holds: what was begun and not finished is lost."""
         for name, value in tally.so_far().items():
@@ -151,9 +156,11 @@ class Stats(Counts):
         seconds -= min(self.idle_seconds(since), MOST_IDLE * seconds)
         return (self._done - done) / max(seconds, 1e-3)
 
-    def seconds_of(self, priced: float) -> float:
-        """Time that what was begun and some further work take; what was priced, without a rate."""
-        return (max(0.0, self.work.pending) + priced) / (self.priced_rate or self.workers)
+    def seconds_for(self, n_lines: int) -> float:
+        """Time that what was begun and some further lines take; as priced, without a rate."""
+        preview = self.work.preview
+        seconds = preview.seconds_of(n_lines, self.work.position) if preview else 0.0
+        return (max(0.0, self.work.pending) + seconds) / (self.priced_rate or self.workers)
 
     @property
     def seconds_left(self) -> float | None:

@@ -7,7 +7,7 @@ from fake_runs import conformer, fake_run, row, settings
 from rdkit import rdBase
 from threads import Threads
 
-from qm1b.conformers import embed_pool
+from qm1b.conformers import embed as of_molecules
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.process import worker
@@ -51,20 +51,20 @@ def test_a_bug_of_the_embedding_is_no_drop(tmp_path, monkeypatch):
         if candidate.line:
             raise TypeError("no such argument")
 
-    monkeypatch.setattr(embed_pool, "embed", embed)
+    monkeypatch.setattr(of_molecules, "embed", embed)
     with pytest.raises(RuntimeError, match=r"qm1b-embed failed: TypeError.*workers\.log has"):
         fake_run(tmp_path, "C\n", conformers=1)
 
 
 def test_what_rdkit_raises_is_a_drop(tmp_path, monkeypatch):
-    real = embed_pool.embed
+    real = of_molecules.embed
 
     def embed(candidate, settings):
         if candidate.smiles == "CC":
             raise RuntimeError("Pre-condition Violation")
         return real(candidate, settings)
 
-    monkeypatch.setattr(embed_pool, "embed", embed)
+    monkeypatch.setattr(of_molecules, "embed", embed)
     out, _ = fake_run(tmp_path, "C\nCC\n", conformers=1)
     (drop,) = shards.read_drops(shards.shards(out)[0])
     assert (drop.smiles, drop.reason) == ("CC", "embed_failed")
@@ -72,7 +72,7 @@ def test_what_rdkit_raises_is_a_drop(tmp_path, monkeypatch):
 
 def test_a_smiles_that_rdkit_cannot_read_again_is_an_error_of_rdkit():
     with rdBase.BlockLogs(), pytest.raises(RuntimeError, match="the SMILES that it wrote"):
-        embed_pool.embed(Candidate(1, "C(((", 0), settings())
+        of_molecules.embed(Candidate(1, "C(((", 0), settings())
 
 
 def test_units_of_a_cluster_count_their_troubles():

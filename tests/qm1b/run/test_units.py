@@ -1,6 +1,7 @@
 """Work units by price: what a run cuts, what it loses, and folders of earlier versions."""
 
 import json
+import math
 import shutil
 
 import pytest
@@ -12,6 +13,7 @@ from qm1b.convert.merge import merge
 from qm1b.folder import same, shards
 from qm1b.folder.manifest import work_units
 from qm1b.folder.manifest.work_units import Share
+from qm1b.run import pipeline
 
 CUT = "qm1b.folder.manifest.work_units.UNIT_SECONDS"
 
@@ -21,6 +23,9 @@ def small_units(monkeypatch):
     """Units of half a second by the table, and no fewer parts than that allows."""
     monkeypatch.setattr(CUT, 0.5)
     monkeypatch.setattr(work_units, "PART_UNITS", 1)
+    monkeypatch.setattr(pipeline, "UNIT_SECONDS", 0.1)  # so it does not read all lines at once
+    monkeypatch.setattr(pipeline, "WAITING_EACH", 1)
+    monkeypatch.setattr(pipeline, "LINES_AT_A_TIME", 2)
 
 
 def units_of(folder):
@@ -97,18 +102,18 @@ def test_a_run_that_is_stopped_in_time_has_whole_units_and_goes_on(
     until = property(lambda _: 1000.0 if len(shards.shards(out)) < 3 else left)
     with monkeypatch.context() as patched:
         patched.setattr("qm1b.process.interrupts.Interrupt.seconds_left", until)
-        _, early = fake_run(tmp_path / "early", MANY, unit_rows=None, stop_after=1.0)
+        _, early = fake_run(tmp_path / "early", MANY, unit_rows=None, deadline=0.0)
     assert early.interrupted
-    assert early.is_late
+    assert early.stopped_in_time
     manifest = shards.read_manifest(out)
     assert manifest.status == "interrupted"
     assert 3 <= manifest.counts.units < len(manifest.plan.units)
     assert early.stats.drops == early.tally.drops
     assert early.stats.rows == early.tally.rows == manifest.counts.rows
     assert len((out / "dropped.csv").read_text().splitlines()) == early.stats.drops.total() + 1
-    _, late = fake_run(tmp_path / "early", MANY, unit_rows=None, stop_after=1e6)
+    _, late = fake_run(tmp_path / "early", MANY, unit_rows=None, deadline=math.inf)
     assert not late.interrupted
-    assert not late.is_late
+    assert not late.stopped_in_time
     assert same.differences(cut, out) == []
 
 
