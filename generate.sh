@@ -4,7 +4,7 @@
 #   ./generate.sh my.smi --conformers 20 --out data/mine   with any options of `qm1b generate`
 #   ./generate.sh --help                                   lists the options
 set -euo pipefail
-extra=train
+extra=generate
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 exec "$venv/bin/qm1b" generate "$@"

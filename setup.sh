@@ -1,6 +1,6 @@
 # Sourced by generate.sh and test.sh: makes a virtual environment for both if needed, and sets `venv`
-# to its path.  It has the extra that `extra` names: train for generate.sh, so that a SchNet can be
-# trained next, or test, which has train and nearly all others (default).
+# to its path.  It has the extra that `extra` names: generate, or test, which has nearly all others
+# (default).
 #   PYTHON               interpreter to make it with (3.11 or newer; default python3)
 #   PYSCF_IPU_VENV       path of the environment (default: .venv beside this file)
 #   PYSCF_IPU_INSTALLER  uv or pip (default: uv if it is there)

@@ -51,8 +51,12 @@ def how_to_go_on(summary: Summary, out: Path, out_was_given: bool) -> str:
     """After an end before the end: how far the run came, and the command that resumes it."""
     again = shlex.join([*sys.argv[1:], *([] if out_was_given else ["--out", str(out)])])
     how = "Stopped in time" if summary.stopped_in_time else "Interrupted"
+    lost = f", {counted(summary.stats.lost_rows, 'conformer')} of the others are not kept"
+    more = summary.stats.rows == summary.stats.rows_before and summary.stopped_in_time
     return (
-        f"{how}: {summary.tally.lines} of {summary.stats.n_lines} lines are done. "
+        f"{how}: {summary.tally.lines} of {summary.stats.n_lines} lines are done"
+        f"{lost * bool(summary.stats.lost_rows)}. "
+        f"{'No work unit was finished: give --stop-after more time. ' * more}"
         f"To resume: {this_command()} {again}"
     )
 

@@ -121,7 +121,8 @@ class PlanCommand(Generate):
         sampled = "" if preview.is_whole else f"; of {len(preview.sample)} looked at"
         return (
             f"{self.source.name}: {counted(preview.n_lines, 'line')}{sampled}: {kept} to compute"
-            f"{f', {dropped.total()} dropped ({reasons})' * bool(dropped)}; "
+            f"{f', {dropped.total()} dropped ({reasons})' * bool(dropped)}"
+            f"{'; --keep-charged computes ions' * bool(dropped['charged'])}; "
             f"{counted(settings.conformers, 'conformer')} each, {settings.level.in_words}"
             f"{', with forces' * settings.forces}, {settings.padding} padding"
         )

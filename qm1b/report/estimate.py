@@ -128,10 +128,10 @@ def as_text(rate: MachineRate, need: Need, price_per_hour: float | None) -> str:
     one, pyscf = times[0], ""
     if rate.pyscf is not None:
         pyscf = f"; a PySCF loop: {_duration(need.seconds / rate.pyscf / HOUR)}"
-    known = "measured" if rate.program_seconds else "by the table, as those measured were on disk"
+    known = "measured" if rate.program_seconds else "by the table; those measured were on disk"
     lines = [
         f"{need.rows:,.0f} rows: {_duration(one.hours)}, {_duration(one.compiling)} of them "
-        f"compiling{pyscf}",
+        f"compiling{'' if rate.program_seconds else ' if no program is on disk'}{pyscf}",
         "",
         *text_table(table, ">8 >14 >16", gap=""),
         "",

@@ -92,7 +92,8 @@ def measured(
     n_rows = conformers * len(chosen)
     say(
         f"measuring {counted(n_rows, 'row')} of {counted(len(chosen), 'molecule')}: about "
-        f"{n_rows * row_seconds / workers:.0f} s, and the time of programs, which stay on disk ..."
+        f"{n_rows * row_seconds / workers:.0f} s; besides the programs, which stay on disk, and "
+        "one of them by PySCF ..."
     )
     short = replace(
         settings, conformers=conformers, input_format=kind, smiles_column=None, id_column=None,

@@ -42,6 +42,8 @@ class Stats(Counts):
     """Programs that are ready."""
     compiling: list[tuple[str, float]] = field(default_factory=list)
     """Programs that are being made, and the seconds since they were begun."""
+    lost_rows: int = 0
+    """Conformers that were computed, of units that were not finished; known in the end."""
     pending_programs: int = 0
     """Programs that conformers wait for and nobody has begun."""
     workers: int = 1
@@ -77,6 +79,7 @@ class Stats(Counts):
 
     def settle(self, tally: Tally) -> None:
         """Count what the folder holds: what was begun and not finished is lost."""
+        self.lost_rows = self.rows - tally.rows
         for name, value in tally.so_far().items():
             setattr(self, name, value)
 
