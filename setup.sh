@@ -12,13 +12,11 @@ extra=${extra:-test}
 # True if the environment has the extra.
 has_extra() { grep -qxE "extra ($extra|test)" "$venv/.installed" 2>/dev/null; }
 
-# True if the packaging or the C++ is newer than the last complete installation, if that lacks the
-# extra, or if the checkout has been moved.
-stale() {
-    [ "$(sed -n 1p "$venv/.installed" 2>/dev/null)" != "$checkout" ] && return 0
-    has_extra || return 0
-    [ -n "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
-        "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
+# True if the last complete installation was of this checkout, and of this packaging and C++.
+is_built() {
+    [ "$(sed -n 1p "$venv/.installed" 2>/dev/null)" = "$checkout" ] &&
+        [ -z "$(find "$checkout/pyproject.toml" "$checkout/CMakeLists.txt" \
+            "$checkout/pyscf_ipu/codelets/cpp" -newer "$venv/.installed" -print -quit)" ]
 }
 
 # make_venv: pip is in it in any case, for further extras.
@@ -64,13 +62,17 @@ install() {
 # install_packages: what the packages require, while the compiler works for them.
 install_packages() {
     requirements >"$venv/requirements.txt" || return 1
+    if is_built; then
+        install --requirement "$venv/requirements.txt"
+        return
+    fi
     install --requirement "$venv/requirements.txt" &
     local built=0
     install --no-deps --editable "$checkout" || built=1
     wait $! && [ "$built" = 0 ]
 }
 
-if stale; then
+if ! is_built || ! has_extra; then
     if ! "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         echo "error: '${PYTHON:-python3}' is missing or older than Python 3.11: set PYTHON to a newer one" >&2
         exit 2
