@@ -55,6 +55,12 @@ def entries(
         return
     if smiles_column is not None and smiles_column.isdecimal() and int(smiles_column):
         delimiter, column = _by_cells(first, ",\t;|")[0], int(smiles_column) - 1
+        named = [cell for cell in _cells(first, delimiter) if plain(cell) in SMILES_NAMES]
+        if named:
+            raise UserError(
+                f"the table has a header: give --smiles-column {named[0].strip()}, as numbers are "
+                "for tables without one"
+            )
         name = ids.of_column_number(id_column)
         lines = itertools.chain([first], lines)
     else:

@@ -20,9 +20,8 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(
-            f"folder {path} cannot be written ({error.strerror}); give another folder"
-        ) from None
+        why = "a file has this name" if path.is_file() else error.strerror
+        raise UserError(f"folder {path} cannot be written ({why}); give another folder") from None
 
 
 def refuse_stream(path: Path) -> None:

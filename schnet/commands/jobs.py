@@ -68,7 +68,10 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
         if any(len(part) for part in prepared.sides["test"].parts()):
             _judge(folder, prepared.sides["test"], "test", keep=True)
         else:
-            print("no test rows: evaluate with `schnet evaluate RUN --data FILE`")
+            print(
+                "no test rows: by its share of so few molecules, --split puts none there; give "
+                "numbers, such as --split 20,3,3, or evaluate other data with `schnet evaluate`"
+            )
     return end
 
 
@@ -90,7 +93,7 @@ def evaluate(
     if side is not None:
         raise UserError("--side selects rows of the run's own data: leave out --side or --data")
     source = open_source(data, folder.target().name, key, unit=unit)
-    judged = _judge(folder, source, "test", keep=False)
+    judged = _judge(folder, source, data.name, keep=False)
     for reason, n in source.dropped.items():
         print(f"left out {counted(n, 'row')}: {reason}", file=sys.stderr)
     return judged

@@ -218,6 +218,7 @@ class Stats(Counts):
         if len(lines) > COMPILING_SHOWN:
             more = len(lines) - COMPILING_SHOWN + 1
             lines[COMPILING_SHOWN - 1 :] = [f"compiling {more} more programs"]
-        if not lines and self.rows == self.rows_before and not self.compiles:
+        begins = self.rows == self.rows_before and not self.compiles
+        if not lines and begins and self.expected:
             lines = ["starting the worker processes"]
         return lines

@@ -230,3 +230,10 @@ def test_a_limit_ends_a_unit_too(tmp_path):
     written(tmp_path, "a.smi", "C\n" * 9 + "N\n" * 12)
     with pytest.raises(UserError, match="has changed since"):
         list(inputs.read(path, chosen, 10, summary))
+
+
+def test_a_number_for_a_table_with_a_header_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("name,SMILES\nm1,CCO\n")
+    with pytest.raises(UserError, match="has a header: give --smiles-column SMILES"):
+        [*inputs.read(path, settings(input_format="table", smiles_column="2"))]

@@ -81,7 +81,7 @@ def test_a_full_disk_ends_an_evaluation_and_not_an_export(run, tmp_path, capsys)
 def test_other_data_can_be_evaluated(run, capsys):
     assert main(["evaluate", str(run), "--data", str(QM9)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("test MAE ")
+    assert last.startswith(f"{QM9.name} MAE ")
     assert "over 60 rows" in last
     for contradiction in (["--data", str(QM9), "--side", "test"], ["--unit", "ev"]):
         assert main(["evaluate", str(run), *contradiction]) == 2

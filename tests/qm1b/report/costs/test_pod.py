@@ -103,7 +103,7 @@ def test_given_geometries_are_one_row_each_and_need_no_host(cheap, tmp_path, cap
     assert "1 rows on bow-pod16, 16 IPUs" in out
     assert "host" not in out
     assert "1 molecule ..." in out
-    assert main(["plan", str(file), "--ipu", "bow", "--conformers", "10"]) == 0
+    assert main(["plan", str(file), "--ipu", "bow", "--molecules", "10"]) == 0
     out = capsys.readouterr().out
     assert "10 rows on bow, 1 IPU, a conformer" in out
     assert "inf" not in out
@@ -114,7 +114,7 @@ def test_given_geometries_are_one_row_each_and_need_no_host(cheap, tmp_path, cap
     [
         (["--ipu", "pod"], "bow-pod16"),
         (["--json", "--molecules", "10"], "--ipu"),
-        ([], "--molecules"),
+        (["--molecules", "nan"], "--molecules"),
         (["--ipu", "bow", "--price-per-hour", "1"], "--price-per-hour"),
     ],
 )
