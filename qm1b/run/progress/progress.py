@@ -79,7 +79,7 @@ class Stats(Counts):
 
     def settle(self, tally: Tally) -> None:
         """Count what the folder holds: what was begun and not finished is lost."""
-        self.lost_rows = self.rows - tally.rows
+        self.lost_rows = max(0, self.rows - tally.rows)  # of lines tried again, some are there
         for name, value in tally.so_far().items():
             setattr(self, name, value)
 
@@ -113,7 +113,7 @@ class Stats(Counts):
         return self.work.done if self.work.preview else float(self.rows)
 
     def _tick(self) -> None:
-        """Remember the rows of the last minute, and at least so many."""
+        """Remember the rows of the last minute, and WINDOW_ROWS at least."""
         self._recent.append((time.monotonic(), self.rows, self._done))
         begin = self._recent[-1][0] - WINDOW_SECONDS
         while len(self._recent) > WINDOW_ROWS and self._recent[1][0] < begin:

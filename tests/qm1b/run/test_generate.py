@@ -13,6 +13,7 @@ from qm1b.cli import main
 from qm1b.engine.programs import ProgramEvent
 from qm1b.errors import UserError
 from qm1b.folder import shards
+from qm1b.folder.manifest.tally import Tally
 from qm1b.process.display import Display, speed
 from qm1b.report.info import describe
 from qm1b.rows.schema import fields_of
@@ -152,6 +153,15 @@ def test_a_program_that_takes_minutes_does_not_end_the_run_in_a_moment(monkeypat
 )
 def test_a_slow_rate_is_in_seconds(rate, words):
     assert speed(rate) == words
+
+
+def test_rows_of_lines_that_are_tried_again_are_not_lost():
+    """They are in the folder and not counted by the run that replaces them."""
+    stats = Stats(n_lines=9, conformers=1, rows=3)
+    stats.settle(Tally(rows=5))
+    assert (stats.rows, stats.lost_rows) == (5, 0)
+    stats.settle(Tally(rows=2))
+    assert (stats.rows, stats.lost_rows) == (2, 3)
 
 
 def test_two_rows_of_one_batch_are_no_rate(monkeypatch):
