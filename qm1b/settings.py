@@ -30,14 +30,14 @@ Padding = Literal["fine", "coarse"]
 FINE, COARSE = get_args(Padding)
 """Words for `padding`."""
 
-LATER = {
+OMITTED = {
     "id_column": (None,),
     "padding": (None, FINE),
     "unit_rows": (None,),
     "units": (None,),
     "one_stereoisomer": (False,),
 }
-"""Settings that not every version has, and their values that change nothing."""
+"""Settings that not every version has, and the values at which they are left out."""
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,11 @@ class RunSettings:
     def to_dict(self) -> Json:
         """Plain values, for JSON; the level's fields beside the run's.
 
-        Those of LATER are left out where they change nothing, as in the runs before them.  Beside
+        Those of OMITTED are left out where they change nothing, as in the runs before them.  Beside
         jk="auto" stands its rule: `jk_above_aos`, the most AOs of a shape that is not fitted.
         """
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
-        unused = {name for name, idle in LATER.items() if others[name] in idle}
+        unused = {name for name, idle in OMITTED.items() if others[name] in idle}
         level = self.level.to_dict()
         if self.level.jk == "auto":
             level["jk_above_aos"] = AUTO_AOS

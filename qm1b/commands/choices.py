@@ -19,12 +19,12 @@ MAX_RATTLE_ANGSTROM = 1.0
 
 def duration_seconds(text: str) -> float:
     """The seconds of --stop-after, as 20h, 90m or 1d12h."""
-    parts = re.fullmatch("".join(f"(?:([0-9.]+){unit})?" for unit in "dhms"), text.strip())
-    with suppress(ValueError):
-        numbers = [float(part or 0) for part in parts.groups()] if parts else []
-        seconds = sum(map(operator.mul, numbers, (86400.0, 3600.0, 60.0, 1.0)))
-        if 0 < seconds < math.inf:
-            return seconds
+    number = r"([0-9]+(?:\.[0-9]*)?)"
+    parts = re.fullmatch("".join(f"(?:{number}{unit})?" for unit in "dhms"), text.strip())
+    numbers = [float(part or 0) for part in parts.groups()] if parts else []
+    seconds = sum(map(operator.mul, numbers, (86400.0, 3600.0, 60.0, 1.0)))
+    if 0 < seconds < math.inf:
+        return seconds
     raise UserError(
         f"--stop-after is {text!r}: give days, hours, minutes or seconds, as 20h, 90m or 1d12h"
     )

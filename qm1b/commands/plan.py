@@ -20,8 +20,6 @@ from qm1b.folder.stdin import PIPE
 from qm1b.settings import COARSE, RunSettings
 
 if TYPE_CHECKING:
-    from qm1b.engine.price import Prices
-    from qm1b.inputs import InputSummary
     from qm1b.report.estimate import MachineRate, Need
     from qm1b.run.progress.preview import Preview
 
@@ -85,7 +83,6 @@ class PlanCommand(Generate):
         from qm1b import inputs
         from qm1b.engine import factory
         from qm1b.engine.padding import cheaper
-        from qm1b.engine.price import Prices
         from qm1b.report.estimate import rate_of
         from qm1b.report.measure import measured
         from qm1b.run.generate import limits_of
@@ -98,12 +95,11 @@ class PlanCommand(Generate):
         molecules = round(self.molecules or source.n_lines)
         padding = settings.padding or cheaper(settings.level, molecules, settings.conformers)
         settings = replace(settings, padding=padding)
-        prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
-        preview = Preview.of(source, settings, limits=limits, prices=prices)
-        say(self._what_it_is(source, preview, settings))
-        if large := too_large(source, settings, limits):
+        preview = Preview.of(source, settings, limits)
+        say(self._what_it_is(preview, settings))
+        if large := too_large(preview, source, settings, limits=limits):
             say(large)
-        need = self._need(preview, prices)
+        need = self._need(preview)
         if self.measured is not None:
             return rate_of(self.measured), need
         with scratch_folder() as folder:
@@ -113,7 +109,7 @@ class PlanCommand(Generate):
             )  # fmt: skip
         return rate, need
 
-    def _what_it_is(self, source: InputSummary, preview: Preview, settings: RunSettings) -> str:
+    def _what_it_is(self, preview: Preview, settings: RunSettings) -> str:
         """The input, what of it will be computed, and how."""
         dropped = Counter(line.reason for line in preview.sample if line.reason)
         reasons = ", ".join(f"{n} {reason}" for reason, n in dropped.most_common())
@@ -127,7 +123,7 @@ class PlanCommand(Generate):
             f"{', with forces' * settings.forces}, {settings.padding} padding"
         )
 
-    def _need(self, preview: Preview, prices: Prices) -> Need:
+    def _need(self, preview: Preview) -> Need:
         """What the dataset needs: its molecules are like those of the sample that are computed."""
         from qm1b.report.estimate import Need
 
@@ -136,7 +132,7 @@ class PlanCommand(Generate):
             raise UserError(f"no molecule of {self.source} can be computed: see above")
         share = len(kept) / len(preview.sample)
         molecules = self.molecules or preview.n_lines * share
-        programs = [prices.program_seconds(shape) for shape in preview.shapes]
+        programs = [preview.prices.program_seconds(shape) for shape in preview.shapes]
         return Need(
             rows=molecules * sum(line.rows for line in kept) / len(kept),
             seconds=molecules * sum(preview.line_seconds) / len(kept),

@@ -148,7 +148,7 @@ def _finished(
     positions = rounded(positions)
     molecule = Molecule(numbers, positions, conformer.charge, smiles=conformer.smiles)
     molecule.check(settings.level.precision)
-    if graph is None:  # where there is a SMILES, its bonds are not those of the given geometry
+    if graph is None:  # if the input has a SMILES, the geometry has other bonds
         torn = bool(conformer.smiles) or is_in_parts(numbers, positions)
         return replace(conformer, positions=positions, torn=torn)
     isomer, torn = isomer_of(graph, positions, conformer.smiles), is_torn(graph, numbers, positions)

@@ -81,6 +81,6 @@ def refuse_impossible(graph: Chem.Mol, seed: int, clock: Clock) -> None:
 
 
 def _hand(atom: Chem.Atom) -> int:
-    """1 or -1 for the handedness of a centre; 0 if there is none."""
+    """The handedness of an atom, 1 or -1; 0 if it is no stereocentre."""
     tags = Chem.ChiralType
     return {tags.CHI_TETRAHEDRAL_CW: 1, tags.CHI_TETRAHEDRAL_CCW: -1}.get(atom.GetChiralTag(), 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable
+from typing import SupportsInt
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.settings import Settings
@@ -42,7 +43,7 @@ class Prices:
         self._shapes: dict[tuple[tuple[int, int], ...], Shape | None] = {}
         self._of_shape = functools.cache(self._priced)
 
-    def shape(self, numbers: Iterable[int]) -> Shape | None:
+    def shape(self, numbers: Iterable[SupportsInt]) -> Shape | None:
         """The shape of some atomic numbers; None if the basis lacks one."""
         atoms = Counter(map(int, numbers))
         key = tuple(sorted(atoms.items()))
@@ -57,7 +58,7 @@ class Prices:
                 self._shapes[key] = None
         return self._shapes[key]
 
-    def seconds(self, numbers: Iterable[int]) -> float:
+    def seconds(self, numbers: Iterable[SupportsInt]) -> float:
         """What a conformer of some atomic numbers takes one core, embedding included."""
         shape = self.shape(numbers)
         return EMBED_SECONDS + (self._of_shape(shape) if shape is not None else 0.0)

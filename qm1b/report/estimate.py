@@ -86,7 +86,7 @@ def rate_of(folder: Path) -> MachineRate:
     for path in shards.shards(folder):
         shard = shards.read_shard(path)
         rows, size = rows + len(shard), size + sum(c.nbytes for c in shard.columns.values())
-        price += sum(prices.seconds(shard.row(i)["numbers"].tolist()) for i in range(len(shard)))
+        price += sum(prices.seconds(shard.row(i)["numbers"]) for i in range(len(shard)))
     if run["rows"] > rows:
         raise UserError(
             f"folder {folder}: by the manifest a run gave {run['rows']} rows, but the shards hold "

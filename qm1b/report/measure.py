@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyscf_ipu.base.terminal import counted
-from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.inputs.records import Record
@@ -24,7 +23,7 @@ from qm1b.run.progress.progress import Stats
 from qm1b.settings import RunSettings
 
 LEAST_SECONDS, LEAST_ROWS = 10.0, 2
-"""The short run has so many priced seconds for each core, and so many rows at least."""
+"""Priced seconds of the short run for each core, and its rows for each core, at least."""
 
 
 class Watch(Display):
@@ -106,10 +105,12 @@ def measured(
     if not summary.tally.rows:
         reasons = ", ".join(summary.tally.drops)
         raise UserError(f"the short run gave no rows (dropped: {reasons}): give other molecules")
-    return _rate(summary, watch, settings, folder=folder)
+    return _rate(summary, watch, preview, settings=settings, folder=folder)
 
 
-def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path) -> MachineRate:
+def _rate(
+    summary: Summary, watch: Watch, preview: Preview, settings: RunSettings, folder: Path
+) -> MachineRate:
     """The rate of a short run: of the rows after the first ones, if there are any."""
     stats = summary.stats
     since, done = watch.first or (stats.start, 0.0)
@@ -119,8 +120,7 @@ def _rate(summary: Summary, watch: Watch, settings: RunSettings, *, folder: Path
     idle_workers = max(1.0, stats.workers / summary.tally.rows)
     conformer = conformer_of(shards.read_shard(shards.shards(folder)[0]).row(0))
     ((_, reference),) = recompute_many([conformer], settings.level, 1, forces=settings.forces)
-    prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
-    pyscf = prices.seconds(conformer.numbers.tolist()) / reference.seconds
+    pyscf = preview.prices.seconds(conformer.numbers) / reference.seconds
     return replace(
         rate_of(folder),
         priced=idle_workers * (stats.work.done - done) / max(seconds, 1e-3),

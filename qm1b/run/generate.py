@@ -13,7 +13,6 @@ from qm1b import inputs
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.padding import cheaper
-from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import run_folder, shards
 from qm1b.folder.manifest import manifest
@@ -106,14 +105,13 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     engine = engine_factory.build(run.factory, run.settings.level)
     definition = engine_factory.definition(run.settings.level.xc)
     settings = with_padding(run.settings, run.out, source.n_lines)
-    prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
-    preview = Preview.of(source, settings, limits=limits_of(settings, engine), prices=prices)
+    preview = Preview.of(source, settings, limits_of(settings, engine))
     run = replace(run, settings=with_units(settings, run.out, preview, stride=source.stride))
     identity = Manifest.of(run.settings, run.source, source, definition=definition, share=run.share)
     retry = run.retry_dropped
     with run_folder.opened(run.out, identity, run.other_versions, retry=retry) as out:
         generation = _Generation(
-            run, source, out, engine=engine, work=PricedWork(prices, preview),
+            run, source, out, engine=engine, preview=preview,
             display=display or Display(),
         )  # fmt: skip
         return generation.execute()
@@ -182,15 +180,16 @@ class _Generation:
         out: LockedFolder,
         *,
         engine: Engine,
-        work: PricedWork,
+        preview: Preview,
         display: Display,
     ) -> None:
-        self.run, self.source, self.out = run, source, out
+        self.run, self.source, self.out, self.preview = run, source, out, preview
         self.engine, self.display = engine, display
         self.rows_before = out.tally.rows
         left = copy(out.tally)
         left.replace(out.taken_out, Tally())
-        self.stats = Stats.after(left, out.plan.lines, run.settings.conformers, work=work)
+        work, each = PricedWork(preview), run.settings.conformers
+        self.stats = Stats.after(left, out.plan.lines, each, work=work)
         self.workers = run.workers or n_cores()
         self.started = run_folder.started_now()
         self.limits = limits_of(run.settings, engine)
@@ -306,7 +305,7 @@ class _Generation:
         out = self.out
         for name in out.identity.input.skipped:
             self.display.say(f"skipping {name} in the archive: its name has no known ending")
-        if large := too_large(self.source, self.run.settings, self.limits):
+        if large := too_large(self.preview, self.source, self.run.settings, limits=self.limits):
             self.display.say(large)
         if out.mended:
             self.display.say(f"manifest.json is written anew: {out.mended}")

@@ -34,8 +34,8 @@ MAX_WAITING = 4096
 """About this many conformers may wait for the engine in memory; then no more lines are read."""
 
 WAITING_EACH = 4
-"""Nor if the work of a unit waits, and so many conformers for each compute process: a killed run
-loses what is computed of open units."""
+"""No more lines are read, either, while the work of a unit waits, and this many conformers for each
+compute process: a killed run loses what is computed of open units."""
 
 MAX_OPEN_UNITS = 4
 """An incomplete batch is sent when this many newer work units have been begun."""
@@ -137,9 +137,8 @@ class Pipeline:
         if interrupt.seconds_left == math.inf or not 0 < position < self.plan.n_lines:
             return False
         unit = self.plan.unit_of(position + 1)
-        return unit != self.plan.unit_of(
-            position
-        ) and interrupt.seconds_left < self.stats.seconds_for(self.plan.lines_of(unit))
+        ends = unit != self.plan.unit_of(position)
+        return ends and interrupt.seconds_left < self.stats.seconds_for(self.plan.lines_of(unit))
 
     def _starving(self, embed: EmbedPool, compute: ComputePool) -> int:
         """Compute processes that wait for conformers: no batch is full, but more will come."""
@@ -200,7 +199,7 @@ class Pipeline:
         return True
 
     def _is_full(self, compute: ComputePool) -> bool:
-        """Whether as many conformers wait as memory may hold, or enough for all processes."""
+        """Whether to read no more lines: memory is full, or all processes have enough to do."""
         if self.buckets.waiting + compute.running >= MAX_WAITING:
             return True
         enough = self.buckets.waiting >= WAITING_EACH * self.stats.workers

@@ -50,7 +50,7 @@ MOST_ROWS = 1024
 """Rows of a unit, so that a shard is read at once."""
 MOST_PARTS = 64
 PART_UNITS = 8
-"""An input is cut in at most so many parts, each of one length of units, and of so many units."""
+"""Parts of an input at most; and units of a part, all of which have the same length, at least."""
 
 Cut = tuple[tuple[int, int], ...]
 """Consecutive parts of an input: lines of the part, and lines of each of its units."""

@@ -10,11 +10,13 @@ from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.shapes.shape import Shape
 from qm1b.engine.price import Prices
 from qm1b.inputs import InputSummary
-from qm1b.inputs.records import Record
 from qm1b.rows.schema import Drop
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import RunSettings
+
+TOO_LARGE = "too_large"
+"""The reason of a line that a larger limit would keep."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,13 @@ class Preview:
     n_lines: int
     """Of the input, up to the limit."""
     sample: Sequence[SampledLine]
+    prices: Prices
+    """Of rows of the run."""
 
     @classmethod
-    def of(
-        cls, source: InputSummary, settings: RunSettings, limits: Limits, prices: Prices
-    ) -> Preview:
+    def of(cls, source: InputSummary, settings: RunSettings, limits: Limits) -> Preview:
         """Screen and price the sample of an input."""
+        prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
         screen, lines = Screen(limits, settings.conformers), []
         for record in source.sample:
             verdict = screen(record)
@@ -51,7 +54,7 @@ class Preview:
                 numbers = verdict.numbers
                 seconds = settings.conformers * prices.seconds(numbers)
                 lines.append(SampledLine(seconds, settings.conformers, prices.shape(numbers)))
-        return cls(min(source.n_lines, settings.limit or source.n_lines), lines)
+        return cls(min(source.n_lines, settings.limit or source.n_lines), lines, prices)
 
     @property
     def is_whole(self) -> bool:
@@ -64,12 +67,12 @@ class Preview:
         return [line.seconds for line in self.sample]
 
     def after(self, line: int) -> Sequence[SampledLine]:
-        """The sample behind a line of the input, or its last line."""
+        """The sample after a line of the input, or its last line."""
         first = min(-(-line * len(self.sample) // self.n_lines), len(self.sample) - 1)
         return self.sample[first:]
 
     def seconds_of(self, n_lines: int, after: int = 0) -> float:
-        """Price of some lines behind a line of the input."""
+        """Price of this many lines after a line of the input."""
         rest = self.after(after)
         return n_lines * sum(line.seconds for line in rest) / len(rest)
 
@@ -83,20 +86,20 @@ class Preview:
         return shapes
 
 
-def too_large(source: InputSummary, settings: RunSettings, limits: Limits) -> str:
+def too_large(preview: Preview, source: InputSummary, settings: RunSettings, limits: Limits) -> str:
     """How many lines are too large, and what would compute them; "" if none is."""
-    large = [r for r in source.sample if _is_too_large(r, limits)]
+    looked_at = zip(preview.sample, source.sample, strict=True)
+    large = [record for line, record in looked_at if line.reason == TOO_LARGE]
     if not large:
         return ""
-    n_lines = min(source.n_lines, settings.limit or source.n_lines)
-    n_sample = len(source.sample)
-    share = f"{len(large)} of {counted(n_lines, 'line')}"
-    if n_sample < n_lines:
-        share = f"about {100 * len(large) / n_sample:.2g} % of the lines"
-    text = f"{share} will be dropped as too_large: more atomic orbitals than {settings.max_aos}"
+    share = f"{len(large)} of {counted(preview.n_lines, 'line')}"
+    if not preview.is_whole:
+        share = f"about {100 * len(large) / len(preview.sample):.2g} % of the lines"
+    text = f"{share} will be dropped as {TOO_LARGE}: more atomic orbitals than {settings.max_aos}"
     ways, left = [], len(large)
     for flag, limit in _larger_limits(settings):
-        fit = sum(not _is_too_large(r, replace(limits, max_aos=limit)) for r in large)
+        verdicts = map(Screen(replace(limits, max_aos=limit)), large)
+        fit = sum(not (isinstance(v, Drop) and v.reason == TOO_LARGE) for v in verdicts)
         if left and fit > len(large) - left:
             left = len(large) - fit
             ways.append(f"{flag} computes {f'{fit} of them' if left else 'them all'}")
@@ -114,8 +117,3 @@ def _larger_limits(settings: RunSettings) -> list[tuple[str, int]]:
         if limit > max([settings.max_aos, *(known for _, known in limits)]):
             limits.append((f"{flag}--max-aos {limit}", limit))
     return limits
-
-
-def _is_too_large(record: Record, limits: Limits) -> bool:
-    verdict = Screen(limits)(record)
-    return isinstance(verdict, Drop) and verdict.reason == "too_large"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import SupportsInt
 
 from pyscf_ipu.shapes.shape import Shape
-from qm1b.engine.price import Prices
 from qm1b.rows.schema import Conformer, Row
 from qm1b.rows.unit import Unit
 from qm1b.run.progress.preview import Preview
@@ -15,10 +15,8 @@ from qm1b.screening.screen import Candidate
 class PricedWork:
     """The price of what a run has done, of what it has begun, and of what is ahead."""
 
-    prices: Prices | None = None
-    """None where every row counts alike."""
     preview: Preview | None = None
-    """The whole input; None where nobody has looked at it."""
+    """The whole input; None where nobody has looked at it, and every row counts alike."""
     done: float = 0.0
     """Priced seconds of the rows of this run."""
     pending: float = 0.0
@@ -31,29 +29,29 @@ class PricedWork:
     def read(self, candidate: Candidate, conformers: int) -> None:
         """A line is kept, and RDKit begins."""
         numbers = candidate.numbers
-        if self.prices is not None:
-            self._met.add(self.prices.shape(numbers))
+        if self.preview is not None:
+            self._met.add(self.preview.prices.shape(numbers))
         self._embedding[candidate.line] = conformers * self._price(numbers)
         self.pending += self._embedding[candidate.line]
 
     def embedded(self, line: int, conformers: Sequence[Conformer]) -> None:
         """The conformers of a line are there."""
         self.pending -= self._embedding.pop(line, 0.0)
-        self.pending += sum(self._price(conformer.numbers.tolist()) for conformer in conformers)
+        self.pending += sum(self._price(conformer.numbers) for conformer in conformers)
 
     def computed(self, row: Row) -> None:
         """A row is there."""
-        price = self._price(row.conformer.numbers.tolist())
+        price = self._price(row.conformer.numbers)
         self.done += price
         self.pending -= price
 
     def again(self, row: Row) -> None:
         """A row is to be computed once more."""
-        self.pending += self._price(row.conformer.numbers.tolist())
+        self.pending += self._price(row.conformer.numbers)
 
     def elsewhere(self, unit: Unit) -> None:
         """A unit is computed, of which nothing was pending here."""
-        self.done += sum(self._price(row.conformer.numbers.tolist()) for row in unit.rows)
+        self.done += sum(self._price(row.conformer.numbers) for row in unit.rows)
         self.position = max(self.position, *unit.lines)
 
     def left(self, n_lines: int, rows: int) -> float:
@@ -74,5 +72,5 @@ class PricedWork:
             return 0
         return len({line.shape for line in self.preview.after(self.position)} - self._met - {None})
 
-    def _price(self, numbers: Iterable[int]) -> float:
-        return self.prices.seconds(numbers) if self.prices is not None else 1.0
+    def _price(self, numbers: Iterable[SupportsInt]) -> float:
+        return self.preview.prices.seconds(numbers) if self.preview is not None else 1.0

@@ -10,11 +10,13 @@ from rdkit.Chem import rdDistGeom
 
 from pyscf_ipu.shapes.shape import Shape
 from qm1b.cli import main
+from qm1b.engine.price import Prices
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.report.estimate import MachineRate, Need, as_text, estimate, rate_of
 from qm1b.report.measure import choice
 from qm1b.run.progress.preview import Preview, SampledLine
+from qm1b.settings import PRESETS
 
 RATE = MachineRate(rows=1000, seconds=110.0, workers=2, priced=4.0, bytes_per_row=500.0)
 NEED = Need(rows=3.6e5, seconds=4 * 36000.0, programs=9, program_seconds=8.0)
@@ -166,6 +168,7 @@ def lines_of(*seconds):
     return Preview(
         len(seconds), [SampledLine(s, 4 if s else 0, Shape((), (int(s // 10),)) if s else None)
                        for s in seconds],
+        Prices(PRESETS['qm1b'], forces=False, coarse=False),
     )  # fmt: skip
 
 

@@ -34,16 +34,18 @@ inline const char* of_processor() {
   return "baseline";
 }
 
+#define INSTRUCTION_SET(isa) InstructionSet{#isa, isa::table<float>(), isa::table<double>()}
+
 // The kernels of the widest instruction set that was compiled and that this processor has.
 inline const InstructionSet& best() {
   static const InstructionSet chosen = [] {
 #if HAS_avx512
-    if (wanted("avx512") && !std::strcmp(of_processor(), "avx512")) return InstructionSet{"avx512", avx512::table<float>(), avx512::table<double>()};
+    if (wanted("avx512") && !std::strcmp(of_processor(), "avx512")) return INSTRUCTION_SET(avx512);
 #endif
 #if HAS_avx2
-    if (wanted("avx2") && std::strcmp(of_processor(), "baseline")) return InstructionSet{"avx2", avx2::table<float>(), avx2::table<double>()};
+    if (wanted("avx2") && std::strcmp(of_processor(), "baseline")) return INSTRUCTION_SET(avx2);
 #endif
-    return InstructionSet{"baseline", baseline::table<float>(), baseline::table<double>()};
+    return INSTRUCTION_SET(baseline);
   }();
   return chosen;
 }

@@ -24,15 +24,14 @@ def looked(tmp_path):
         settings = RunSettings(level, **{"conformers": 2, "max_aos": 128} | changes)
         source = inputs.summarise(path, settings)
         limits = Limits(ao_counter(build(DEFAULT, level)), settings.max_aos, settings.keep_charged)
-        prices = Prices(level, forces=settings.forces, coarse=settings.coarse)
-        preview = Preview.of(source, settings, limits=limits, prices=prices)
-        return preview, too_large(source, settings, limits), prices
+        preview = Preview.of(source, settings, limits)
+        return preview, too_large(preview, source, settings, limits=limits)
 
     return look
 
 
 def test_larger_molecules_cost_more_and_dropped_ones_nothing(looked):
-    preview, _, _ = looked(SORTED + "C\n[Na+].[Cl-]\n", max_aos=9999)
+    preview, _ = looked(SORTED + "C\n[Na+].[Cl-]\n", max_aos=9999)
     seconds = preview.line_seconds
     assert seconds[:40] == sorted(seconds[:40])
     assert seconds[40:] == [0.0, 0.0]
@@ -41,7 +40,7 @@ def test_larger_molecules_cost_more_and_dropped_ones_nothing(looked):
 
 
 def test_what_is_ahead_is_priced_by_what_is_ahead(looked):
-    preview, _, _ = looked(SORTED, max_aos=9999)
+    preview, _ = looked(SORTED, max_aos=9999)
     whole = preview.seconds_of(40)
     assert whole == pytest.approx(sum(preview.line_seconds))
     assert preview.seconds_of(20, after=20) == pytest.approx(sum(preview.line_seconds[20:]))
@@ -50,9 +49,9 @@ def test_what_is_ahead_is_priced_by_what_is_ahead(looked):
 
 
 def test_a_sample_stands_for_the_whole(looked, monkeypatch):
-    whole, _, _ = looked(SORTED * 20, max_aos=9999)
+    whole, _ = looked(SORTED * 20, max_aos=9999)
     monkeypatch.setattr(first_pass, "MOST_SAMPLED", 100)
-    part, _, _ = looked(SORTED * 20, max_aos=9999)
+    part, _ = looked(SORTED * 20, max_aos=9999)
     assert whole.is_whole
     assert not part.is_whole
     assert part.n_lines == whole.n_lines == 800
@@ -60,11 +59,11 @@ def test_a_sample_stands_for_the_whole(looked, monkeypatch):
 
 def test_too_large_molecules_are_counted_with_what_would_compute_them(looked, monkeypatch):
     monkeypatch.setattr("pyscf_ipu.solver.platform.available_bytes", lambda: 24 * 2**30)
-    _, text, _ = looked(SORTED)
+    _, text = looked(SORTED)
     assert text.startswith("22 of 40 lines will be dropped as too_large: more atomic orbitals than")
     assert "--max-aos" in text
     assert looked("C\nCC\n")[1] == ""
-    _, text, _ = looked("C" * 9 + "\nC\n", PRESETS["qm9"].changed(basis="def2-tzvp"), max_aos=150)
+    _, text = looked("C" * 9 + "\nC\n", PRESETS["qm9"].changed(basis="def2-tzvp"), max_aos=150)
     assert text.startswith("1 of 2 lines will be")
     assert "--jk ri --max-aos" in text
     monkeypatch.setattr("pyscf_ipu.solver.platform.available_bytes", lambda: 2**20)
