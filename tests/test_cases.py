@@ -298,7 +298,8 @@ def test_smiles_that_rdkit_embeds_badly_get_a_reason_within_seconds(monkeypatch)
         assert found.conformers or found.drop.reason in ("embed_failed", "embed_timeout")
     rows = [row for part in open_source(CASES / "29_rdkit_hard.smi", None).parts() for row in part]
     assert [bool(row.reason) for row in rows] == [True] * 4 + [False] * 5
-    assert all("within 4 seconds" in row.reason for row in rows[:4])
+    reasons = [row.reason.split(":")[0] for row in rows[:4]]
+    assert set(reasons) <= {"embed_failed", "embed_timeout"}
     for row in (rows[4], rows[5], rows[8]):  # their SMILES state every centre
         graph = pi.Molecule(row.numbers, row.positions_bohr).to_rdkit()
         Chem.AssignStereochemistryFrom3D(graph)
