@@ -26,6 +26,9 @@ SUSPECT = "suspect"
 STABILITY = {"none": 0.0, SUSPECT: 0.0, "all": 1.0}
 """Words for `stability`, and the share of the rows that is followed at once."""
 
+CPU = "cpu"
+"""The machine of a run that asks for no simulated one: what JAX computes on."""
+
 Padding = Literal["fine", "coarse"]
 FINE, COARSE = get_args(Padding)
 """Words for `padding`."""
@@ -36,6 +39,8 @@ OMITTED = {
     "unit_rows": (None,),
     "units": (None,),
     "one_stereoisomer": (False,),
+    "machine": (CPU,),
+    "run_vertices": (False,),
 }
 """Settings that not every version has, and the values at which they are left out."""
 
@@ -95,6 +100,17 @@ class RunSettings:
     """How far numbers of hydrogens are rounded up, so that molecules share programs. coarse needs
     half as many programs, for small inputs. If not given, what takes less time, or what the run in
     --out has."""
+
+    machine: str = CPU
+    """What computes: cpu, or the program of a simulated IPU, bow or gc200, which also prices each
+    row; or one of these with other figures, bow:tile_clock_frequency=1.5e9,..."""
+    run_vertices: bool = False
+    """With a simulated IPU: compute the integrals by its vertices, too, instead of by this host."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the rows come from a simulated IPU."""
+        return self.machine != CPU
 
     @property
     def stability_share(self) -> float:

@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from pyscf_ipu.api.advice import explains_keywords
+from pyscf_ipu.api.machine_names import find_machine
 from pyscf_ipu.base.errors import ConvergenceError, UsageError
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import ILL_CONDITIONED, MoleculeResult, RKSResult, stacked
 from pyscf_ipu.settings import LevelKeywords, Settings
 from pyscf_ipu.solver.batches import Wanted, molecule_list, results
+from pyscf_ipu.solver.platform import Platform
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
+
+if TYPE_CHECKING:
+    from pyscf_ipu.ipu import Target
 
 
 @explains_keywords
@@ -26,6 +31,7 @@ def rks(
     stability: bool = False,
     history: bool = False,
     workers: int | None = None,
+    machine: "str | Platform | Target | None" = None,
     solver: Solver | None = None,
     **level: Unpack[LevelKeywords],
 ) -> RKSResult:
@@ -66,10 +72,15 @@ def rks(
         history: also return energy, commutator and gap of every SCF cycle, by another program.
         workers: batches of a list that are computed at the same time; default: one per core that
             this process may use.  Results do not depend on it.
+        machine: "bow" or "gc200" for a simulated IPU, whose own program computes each molecule and
+            gives the price of its run (`ipu_cycles_low` and the like); also one with other figures,
+            "bow:tile_clock_frequency=1.5e9", a `pyscf_ipu.ipu.Target`, or a machine that
+            `pyscf_ipu.ipu.machine` has made.  Default: JAX's device, which "cpu" and "gpu" check.
         solver: a `Solver` of your own; default: the one that all calls at these settings share.
 
     Raises:
-        UsageError: (a ValueError) a setting cannot be used, or `history` goes with `stability`.
+        UsageError: (a ValueError) a setting cannot be used, `history` goes with `stability`, or the
+            machine does not compute this.
         InvalidMolecule: a single molecule cannot be computed; in a list such an entry has status
             "invalid: ..." and energy NaN.
         ConvergenceError: with `throw`, the first molecule that does not converge, or whose basis
@@ -78,14 +89,15 @@ def rks(
     """
     alone = isinstance(molecules, Molecule)
     mols = molecule_list(molecules)
-    solver = solver_for(solver, **level)
+    solver = _on_machine(solver_for(solver, **level), machine, is_given=solver is not None)
     if history and not solver.settings.history:
-        solver = shared_solver(replace(solver.settings, history=True))
+        solver = shared_solver(replace(solver.settings, history=True), solver.machine)
     if stability and (solver.settings.history or solver.settings.fixed_cycles):
         raise UsageError(
             "stability=True runs several SCFs, so it cannot be combined with history=True or "
             "fixed_cycles: leave one out"
         )
+    solver.platform.check(forces, stability)
     if forces:
         solver.settings.check_forces()
     wanted = Wanted(orbitals, forces, stability)
@@ -142,6 +154,21 @@ def solver_for(solver: Solver | None, **level: Unpack[LevelKeywords]) -> Solver:
                 f"{name}={made_with!r}: leave one of them out"
             )
     return solver
+
+
+def _on_machine(
+    solver: Solver, machine: "str | Platform | Target | None", is_given: bool
+) -> Solver:
+    """The solver of the same level on a machine; raises UsageError if a given one has another."""
+    platform = find_machine(machine)
+    if machine is None or platform == solver.machine:
+        return solver
+    if is_given:
+        raise UsageError(
+            f"machine={machine!r} contradicts the solver, which was made with another one: leave "
+            "one of them out"
+        )
+    return shared_solver(solver.settings, platform)
 
 
 def ill_conditioned(row: RKSResult, settings: Settings) -> str:

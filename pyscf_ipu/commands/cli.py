@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import FlagCreatePairsOff, arg
 
-import pyscf_ipu
 from pyscf_ipu.base.command_line.given_words import given_options
 from pyscf_ipu.base.command_line.options import JsonTarget
 from pyscf_ipu.base.command_line.parse import subcommand
@@ -81,10 +80,10 @@ class ProfileCommand:
         """
         check_folders((self.html, self.json, self.trace))
         second = target_and_number(self.compare) if self.compare else None
-        from pyscf_ipu import Molecule
         from pyscf_ipu.base.host.disk_cache import keep_programs
         from pyscf_ipu.ipu.engine.command import profile_rks
         from pyscf_ipu.ipu.report.diff import diff
+        from pyscf_ipu.molecule.molecule import Molecule
 
         settings = Settings(
             basis=self.basis, xc=self.xc, grid_level=self.grid_level, max_cycles=self.max_cycles
@@ -126,7 +125,7 @@ def info() -> str:
 
     devices = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
     rows = {
-        "pyscf_ipu": pyscf_ipu.__version__,
+        "pyscf_ipu": version("pyscf-ipu"),
         "versions": f"JAX {jax.__version__}, PySCF {version('pyscf')}",
         "devices": devices,
         "codelets": describe(),

@@ -71,9 +71,9 @@ class OneMolecule:
         from pyscf_ipu.base.host.disk_cache import keep_programs
         from pyscf_ipu.commands.report import Report
         from pyscf_ipu.molecule.named.argument import find_molecule
-        from pyscf_ipu.solver.solver import Solver
 
         settings = self.settings().check()
+        solver = self.solver(settings)
         report = Report(self.json, has_files=any(f not in (None, TO_STDOUT) for f in self.files()))
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
@@ -82,7 +82,7 @@ class OneMolecule:
             say(f"pyscf-ipu: warning: {doubt.message}", to_stderr=True)
         molecule.check(settings.precision)
         keep_programs()
-        code = self.compute(molecule, Solver(settings), report)
+        code = self.compute(molecule, solver, report)
         report.finish()
         return code
 
@@ -93,6 +93,12 @@ class OneMolecule:
         usual = type(self).level
         own, chosen = changes(DEFAULT_LEVEL, usual), changes(usual, self.level, self.given)
         return Settings.preset(self.preset).changed(**own | chosen)
+
+    def solver(self, settings: Settings) -> Solver:
+        """What computes."""
+        from pyscf_ipu.solver.solver import Solver
+
+        return Solver(settings)
 
     def check_options(self) -> None:
         """Raise UsageError, before anything is computed, for what cannot be done."""
@@ -126,7 +132,23 @@ class RksCommand(OneMolecule):
     """Compute the energy of a molecule."""
 
     ipu: Annotated[str | None, arg(metavar="TARGET[:IPUS]")] = None
-    """Also price the run on a simulated IPU: bow, gc200 or gc2."""
+    """Also price the run on a simulated IPU: bow or gc200."""
+    machine: str | None = None
+    """Compute by the program of a simulated IPU, bow or gc200, which prices its own run; also one
+    with other figures, bow:tile_clock_frequency=1.5e9,...; or cpu, or gpu. If not given, what JAX
+    computes on."""
+    run_vertices: Flag = False
+    """With a simulated IPU: compute the integrals by its vertices, too, instead of by this host."""
+
+    def solver(self, settings: Settings) -> Solver:
+        """What computes, on the machine that was asked for."""
+        from pyscf_ipu.api.machine_names import find_machine
+        from pyscf_ipu.solver.solver import Solver
+
+        machine = find_machine(self.machine, self.run_vertices)
+        if machine is not None:
+            machine.check(forces=self.forces, stability=False)
+        return Solver(settings, machine)
 
     def check_options(self) -> None:
         """Also raise UsageError if there is no such chip."""

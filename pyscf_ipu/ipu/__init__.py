@@ -17,6 +17,7 @@ from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import BOW, GC2, GC200, TARGETS, Target, priced_target, target
 from pyscf_ipu.ipu.engine.algorithms.families import FamilyPlan, family_plan
 from pyscf_ipu.ipu.engine.algorithms.jacobi import jacobi_eigh
+from pyscf_ipu.ipu.engine.chip_machine import machine
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
@@ -42,6 +43,7 @@ __all__ = [
     "UnknownEquation",
     "family_plan",
     "jacobi_eigh",
+    "machine",
     "machine_of",
     "memory_of",
     "on_ipu",

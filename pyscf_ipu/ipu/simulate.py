@@ -23,7 +23,7 @@ from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.pricing.on_ipu import last_mark
 from pyscf_ipu.ipu.pricing.pricer import AVAILABLE, Pricer, Pricing, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
-from pyscf_ipu.ipu.profile.data import Program, Repeat, Step
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Program, Repeat, Step
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
@@ -142,6 +142,42 @@ def memory_of(
 ) -> Memory:
     """The memory of `fn(*args)` on every tile; nothing is compiled or run."""
     return _Priced(jax.make_jaxpr(fn)(*args), target, num_ipus, how=Pricing(rules)).memory
+
+
+@dataclasses.dataclass(frozen=True)
+class TurnPrices:
+    """The price of a program before it runs."""
+
+    cycles: Mapping[Path | None, Cycles]
+    """On the device, of one turn of each counted loop or branch, without those inside it; by None,
+    of what runs once."""
+    memory: Memory
+    unknown: frozenset[str]
+    """Operations without a price."""
+
+
+def turn_prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
+    """What a program costs on one IPU, for each turn that `with_counts` counts."""
+    priced = _Priced(closed, target, 1, how=Pricing(RULES, quick=True))
+    unknown = frozenset(name for name, _ in priced.pricer.unknown)
+    return TurnPrices(_by_turn(priced.pricer.steps), priced.memory, unknown)
+
+
+def _by_turn(
+    steps: list[PricedStep | Loop], site: Path | None = None, times: int = 1
+) -> dict[Path | None, Cycles]:
+    """Cycles of the steps of a loop's body; counts are sums over all entries of outer loops."""
+    totals: dict[Path | None, Cycles] = {}
+    for step in steps:
+        if not isinstance(step, Loop):
+            inner = {site: step.step.cycles * times} if step.step.kind != "host" else {}
+        elif isinstance(step.trips, int):
+            inner = _by_turn(step.body, site, times * step.trips)
+        else:
+            inner = _by_turn(step.body, step.trips)
+        for at, cycles in inner.items():
+            totals[at] = totals.get(at, NOTHING) + cycles
+    return totals
 
 
 class _Priced:

@@ -1,6 +1,6 @@
 """The compiled function of a shape: conformers in, energies out, no host round trip."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -55,6 +55,8 @@ class Solution(NamedTuple):
     overlap_smallest: Scalar  # smallest eigenvalue of the overlap
     n_dropped: Count  # eigenvectors of the overlap that were left out
     history: History | None = None
+    figures: Mapping[str, Pair] | None = None
+    """What a simulated machine says of its run, by the name of a result's field."""
 
 
 Program = Callable[[tuple[ClassTable, ...], PyTree], PyTree]

@@ -21,6 +21,9 @@ UNITS = {
     "mo_energy": "Hartree",
     "mulliken_charges": "e",
     "forces": "Hartree/Bohr",
+    "ipu_cycles_low": "cycles",
+    "ipu_cycles_high": "cycles",
+    "ipu_fullest_tile_bytes": "bytes",
     "positions": "Bohr",
     "charge": "e",
 }

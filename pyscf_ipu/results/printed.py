@@ -45,6 +45,13 @@ def _one(values: Values) -> str:
     lines = [_title(values), *text_table(rows, "<0 >0 <0 >0", gap="  ")]
     if values["stable"] is not None:
         lines.append(f"stable: {bool(values['stable'])}, lower states found: {values['followed']}")
+    if values["ipu_cycles_low"] is not None:
+        low, high = (values[f"ipu_cycles_{end}"] / 1e6 for end in ("low", "high"))
+        fullest = values["ipu_fullest_tile_bytes"] / 1024
+        lines.append(
+            f"on the simulated IPU: {low:.2f} to {high:.2f} million cycles, fullest tile "
+            f"{fullest:.0f} KiB"
+        )
     shapes = [f"{n} {list(values[n].shape)}" for n in ARRAYS if values[n] is not None]
     return "\n".join([*lines, f"arrays: {', '.join(shapes)}"])
 

@@ -106,6 +106,13 @@ class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
     history: PyTree = None
     """Of every SCF cycle, by name, if asked for (history=True), else None: `energy`,
     `commutator_norm` and `gap`, each [cycles] in Hartree; in "mixed" those of float32."""
+    ipu_cycles_low: Number | None = None
+    """Cycles of this molecule's own run on the simulated IPU that computed it (machine="bow"), with
+    perfect code; None on other machines."""
+    ipu_cycles_high: Number | None = None
+    """Cycles of that run with compiled code."""
+    ipu_fullest_tile_bytes: Whole | None = None
+    """Memory of the fullest tile in that run."""
     molecule: Molecule | list[Molecule | None] | None = None
     """What was computed; a list of B for a list."""
     settings: Settings | None = None
@@ -172,10 +179,20 @@ def from_solution(
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
         history=_history(out, int(out.cycles), added.energy, has_gap=bool(np.isfinite(lumo))),
+        **_of_the_machine(out),
         molecule=mol,
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
+
+
+def _of_the_machine(out: Solution) -> dict[str, PyTree]:
+    """What a simulated machine said of its run."""
+    figures = {name: to_float64(pair) for name, pair in (out.figures or {}).items()}
+    return {
+        name: np.int64(value) if name.endswith("bytes") else np.float64(value)
+        for name, value in figures.items()
+    }
 
 
 def _forces(gradient: np.ndarray, of_dispersion: np.ndarray, converged: bool) -> np.ndarray:
@@ -278,6 +295,7 @@ def stacked(
     settings = results[0].settings if results else None
     if settings is not None and settings.dispersion is not None:
         fields["dispersion"] = column("dispersion")
+    fields |= _machine_columns(results)
     terms = np.array([[one.energy_terms[name] for name in TERM_NAMES] for one in results])
     terms = terms.reshape(len(results), len(TERM_NAMES))
     return RKSResult(
@@ -289,3 +307,15 @@ def stacked(
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
         settings=settings,
     )
+
+
+def _machine_columns(results: Sequence[MoleculeResult]) -> dict[str, np.ndarray]:
+    """The prices of the molecules; NaN and 0 for one that was not computed."""
+    if all(one.ipu_fullest_tile_bytes is None for one in results):
+        return {}
+    cycles = {
+        name: np.array([getattr(one, name) for one in results], np.float64)
+        for name in ("ipu_cycles_low", "ipu_cycles_high")
+    }
+    fullest = [one.ipu_fullest_tile_bytes or 0 for one in results]
+    return cycles | {"ipu_fullest_tile_bytes": np.array(fullest, np.int64)}

@@ -11,12 +11,12 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from pyscf_ipu.base.errors import InvalidMolecule, UsageError
+from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.molecule.checks import as_molecule
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.results.result import MoleculeResult, invalid
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
+from pyscf_ipu.solver.platform import MEMORY_SHARE
 from pyscf_ipu.solver.solver import Solver
 
 PATIENCE_SECONDS = 3.0
@@ -89,14 +89,14 @@ def results(
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
 
     def compute(batch: _Batch) -> _Done:
-        with jax.default_device(device):  # a setting of the caller's thread alone
-            return batch, solver.run(
-                batch.shape,
-                [mols[i] for i in batch.places],
-                orbitals=wanted.orbitals,
-                forces=wanted.forces,
-                stability=wanted.stability,
-            )
+        members = [mols[i] for i in batch.places]
+        try:
+            with jax.default_device(device):  # a setting of the caller's thread alone
+                return batch, solver.run(batch.shape, members, **vars(wanted))
+        except TooLarge as error:  # seen when the program was made
+            if strict:
+                raise
+            return batch, [_refused(error, mol, solver) for mol in members]
 
     if len(batches) == 1:
         done = compute(batches[0])
@@ -128,16 +128,20 @@ def _by_shape(
                 raise type(error)(
                     f"molecule {i}: {error}" if len(mols) > 1 else str(error)
                 ) from error
-            reason = invalid(str(error), mol.n_atoms)
-            refused[i] = replace(reason, molecule=mol, settings=solver.settings)
+            refused[i] = _refused(error, mol, solver)
     return groups, refused
+
+
+def _refused(error: InvalidMolecule, mol: Molecule, solver: Solver) -> MoleculeResult:
+    """The result of a molecule that cannot be computed."""
+    return replace(invalid(str(error), mol.n_atoms), molecule=mol, settings=solver.settings)
 
 
 def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:
     """How many batches are computed at a time: as many as were asked for and memory holds."""
     if workers is not None and (type(workers) is not int or workers < 1):
         raise UsageError(f"workers={workers!r}: give a whole number from 1 on, or None")
-    here = platform()
+    here = solver.platform
     largest = max((solver.memory_bytes(shape) for shape in shapes), default=1)
     room = int(MEMORY_SHARE * here.room() / largest)
     return max(1, min(here.threads() if workers is None else workers, room))
@@ -152,7 +156,7 @@ def _batches(groups: dict[Shape, list[int]], solver: Solver, threads: int) -> li
     batches: list[tuple[int, int, _Batch]] = []
     for shape, places in groups.items():
         size = solver.batch_size(shape)
-        if platform().padding_is_free:
+        if solver.platform.padding_is_free:
             size = min(size, -(-len(places) // threads))
         for start in range(0, len(places), size):
             batch = _Batch(shape, places[start : start + size])

@@ -41,8 +41,8 @@ FORMAT = 3  # 1 had a checksum of the program alone, 1 and 2 held traced program
 FAST = 1  # of zlib's levels: a program shrinks to a quarter in a few milliseconds
 
 ROOMS = (
-    "codelets elements fitting gradient grid integrals kohn_sham machines numerics scf settings "
-    "shapes tiles xc"
+    "codelets elements fitting gradient grid integrals ipu kohn_sham machines numerics scf "
+    "settings shapes tiles xc"
 ).split()
 """The folders of this package whose source decides what a program computes."""
 FILES = ("base/units.py base/host/__init__.py base/host/backend.py solver/platform.py").split()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.backend import backend
 from pyscf_ipu.base.host.cores import n_cores
 from pyscf_ipu.base.host.memory_limit import available_bytes
@@ -21,10 +22,10 @@ MEMORY_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Platform:
-    """A kind of device."""
+    """A machine that a `Solver` computes on: a kind of device, or a simulated chip."""
 
-    machine: Machine
-    """Its algorithms."""
+    machine: Callable[[Shape], Machine]
+    """Its algorithms for the molecules of a shape."""
     driver: Callable[[Program], Driver]
     """Runs the molecules of a batch."""
     batch_sizes: tuple[tuple[int, int], ...]
@@ -37,6 +38,12 @@ class Platform:
     """Estimated peak memory of a call, from the number of its molecules."""
     room: Callable[[], int]
     """Bytes of memory where it computes."""
+    name: str = ""
+    """What its programs depend on besides JAX's device, for those on disk."""
+    level: Callable[[Settings], Settings] = lambda settings: settings
+    """The level as it computes it; raises UsageError for one that it cannot."""
+    only_energies: str = ""
+    """Why it neither makes forces nor follows instabilities; empty if it does."""
 
     @property
     def padding_is_free(self) -> bool:
@@ -54,6 +61,12 @@ class Platform:
     def call_size(self, count: int, batch_size: int) -> int:
         """For how many molecules the program is made that computes `count` of them."""
         return next((n for n in self.fewer if count <= n < batch_size), batch_size)
+
+    def check(self, forces: bool, stability: bool) -> None:
+        """Raise UsageError if it does not compute this."""
+        if self.only_energies and (forces or stability):
+            what = "forces" if forces else "stability"
+            raise UsageError(f"{what}: {self.only_energies}")
 
 
 def platform() -> Platform:
@@ -80,7 +93,7 @@ def _one_after_another(shape: Shape, settings: Settings, size: int) -> int:
 
 
 OTHER = Platform(
-    HOST,
+    lambda shape: HOST,
     side_by_side,
     batch_sizes=((10_000, 512),),
     fewer=(1, 64),
@@ -91,7 +104,7 @@ OTHER = Platform(
 """Accelerators that Triton does not know: nothing but XLA."""
 PLATFORMS = {
     "cpu": Platform(
-        PROCESSOR,
+        lambda shape: PROCESSOR,
         sequential,
         batch_sizes=((64, 16), (100, 8), (160, 2)),
         fewer=(),
@@ -100,6 +113,8 @@ PLATFORMS = {
         room=lambda: available_bytes(),
     ),
     "gpu": replace(
-        OTHER, machine=GPU_MACHINE, call_bytes=partial(side_by_side_bytes, kernels=True)
+        OTHER,
+        machine=lambda shape: GPU_MACHINE,
+        call_bytes=partial(side_by_side_bytes, kernels=True),
     ),
 }

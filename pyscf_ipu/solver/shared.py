@@ -6,6 +6,7 @@ import threading
 import jax
 
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.solver.platform import Platform
 from pyscf_ipu.solver.solver import Solver
 
 _LOCK = threading.Lock()
@@ -14,22 +15,26 @@ MOST = 8
 """Levels of theory whose solvers are kept: the last ones that were asked for."""
 
 
-def shared_solver(settings: Settings) -> Solver:
-    """The solver of these settings on JAX's default device, with all the programs it has.
+def shared_solver(settings: Settings, machine: Platform | None = None) -> Solver:
+    """The solver of these settings on a machine, with all the programs it has.
+
+    Args:
+        settings: the level of theory.
+        machine: computes; default: JAX's default device.
 
     Raises:
         UsageError: a setting cannot be used.
     """
     with _LOCK:  # a cached function may run twice if two threads call it at once
-        return _solver(settings, jax.config.jax_default_device)  # type: ignore[attr-defined]
+        return _solver(settings, jax.config.jax_default_device, machine)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=MOST)
-def _solver(settings: Settings, device: object) -> Solver:
+def _solver(settings: Settings, device: object, machine: Platform | None) -> Solver:
     computed = settings.without_dispersion()
     if computed == settings:
-        return Solver(settings)
-    return _solver(computed, device).with_dispersion(settings)
+        return Solver(settings, machine)
+    return _solver(computed, device, machine).with_dispersion(settings)
 
 
 def clear() -> None:

@@ -29,7 +29,7 @@ from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.auxiliary import check_auxiliary
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
-from pyscf_ipu.solver.platform import MEMORY_SHARE, platform
+from pyscf_ipu.solver.platform import MEMORY_SHARE, Platform, platform
 
 Programs = dict[tuple[Shape, int], Callable[..., PyTree]]
 """By shape and size of the batch."""
@@ -49,24 +49,38 @@ class Solver:
 
     Cheap to make: nothing is compiled before `compile` or `run`.  Threads may share one.
 
+    Args:
+        settings: the level of theory.
+        machine: computes, for example `pyscf_ipu.ipu.machine("bow")`; default: what JAX computes
+            on when it is asked to.
+
     Raises:
-        TypeError: these are not Settings.
-        UsageError: the basis cannot be used.
+        TypeError: these are not Settings, or this is not a machine.
+        UsageError: the basis cannot be used, or the machine does not compute this level.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, machine: Platform | None = None) -> None:
+        if machine is not None and not isinstance(machine, Platform):
+            raise TypeError(
+                f"a machine is needed, not a {type(machine).__name__}: "
+                "pyscf_ipu.ipu.machine('bow') makes one, and without JAX's device computes"
+            )
         self.settings = usable(settings)
-        self._computed = self.settings.without_dispersion()  # what programs depend on
+        self.machine = machine
+        """Computes; None for what JAX computes on."""
+        level = self.settings.without_dispersion()
+        self._computed = level if machine is None else machine.level(level)  # as programs have it
         self._programs: Programs = {}
         self._lowest: Programs = {}
         self._gradients: Programs = {}
         self._tables: dict[Shape, tuple] = {}
         self._batch_sizes: dict[Shape, int] = {}
+        self._refused: dict[Shape, str] = {}
         self._locks: dict[tuple[str, Shape, int], threading.Lock] = {}
 
-    def __reduce__(self) -> tuple[type[Solver], tuple[Settings]]:
+    def __reduce__(self) -> tuple[type[Solver], tuple[Settings, Platform | None]]:
         """Pickled by its settings: compiled programs belong to this process."""
-        return type(self), (self.settings,)
+        return type(self), (self.settings, self.machine)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Solver:
         """Itself: compiled programs can be shared."""
@@ -78,11 +92,16 @@ class Solver:
         Raises:
             UsageError: the level differs in more than that, or cannot be used.
         """
-        new = Solver(settings)
+        new = Solver(settings, self.machine)
         if new._computed != self._computed:
             raise UsageError(f"{settings} has other programs than {self.settings}")
         vars(new).update({k: v for k, v in vars(self).items() if k != "settings"})
         return new
+
+    @property
+    def platform(self) -> Platform:
+        """The machine that computes a call that is made now."""
+        return self.machine or platform()
 
     def shape(self, mol: Molecule, coarse: bool = False) -> Shape:
         """The bucket of a molecule.
@@ -112,7 +131,7 @@ class Solver:
                 f"too large: {shape.n_ao} AOs, and exact integrals in {level.precision} take at "
                 f"most {MOST_AOS}: use jk='ri', or precision='float64'"
             )
-        needed, there = self.memory_bytes(shape), platform().room()
+        needed, there = self.memory_bytes(shape), self.platform.room()
         if needed > MEMORY_SHARE * there:
             raise TooLarge(
                 f"too large: {shape.n_ao} AOs need about {needed / 2**30:.2g} GiB, and of this "
@@ -127,7 +146,7 @@ class Solver:
 
     def memory_bytes(self, shape: Shape) -> int:
         """Estimated peak memory of a call with a full batch."""
-        return platform().call_bytes(shape, self.settings, self.batch_size(shape))
+        return self.platform.call_bytes(shape, self.settings, self.batch_size(shape))
 
     def batch_size(self, shape: Shape) -> int:
         """Conformers per call at most; fixed for a shape.
@@ -136,7 +155,7 @@ class Solver:
         depend on it.
         """
         if shape not in self._batch_sizes:  # once: a container's limit may change under way
-            self._batch_sizes[shape] = platform().batch_size(shape, self.settings)
+            self._batch_sizes[shape] = self.platform.batch_size(shape, self.settings)
         return self._batch_sizes[shape]
 
     def compile(
@@ -158,11 +177,12 @@ class Solver:
                 f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
                 "makes several of as many cycles as they need: leave one"
             )
+        self.platform.check(forces=False, stability=stability)
         if stability:
             programs, name, make = self._lowest, "lowest energies", lowest_energies
         else:
             programs, name, make = self._programs, "energies", energies
-        program = partial(make, machine=platform().machine)
+        program = partial(make, machine=self.platform.machine(shape))
         size = self._call_size(shape, count)
         return self._compile(
             shape, size, programs, name=name, make=program, empty=conformer.empty_batch
@@ -174,6 +194,7 @@ class Solver:
         Raises:
             UsageError: the settings' accuracy does not reach forces.
         """
+        self.platform.check(forces=True, stability=False)
         self.settings.check_forces()
         size = self._call_size(shape, count)
         return self._compile(
@@ -182,7 +203,7 @@ class Solver:
 
     def _call_size(self, shape: Shape, count: int | None) -> int:
         size = self.batch_size(shape)
-        return platform().call_size(size if count is None else count, size)
+        return self.platform.call_size(size if count is None else count, size)
 
     def _compile(
         self,
@@ -197,16 +218,23 @@ class Solver:
         with self._locks.setdefault((name, shape, size), threading.Lock()):
             if (shape, size) in programs:
                 return None
+            if shape in self._refused:
+                raise TooLarge(self._refused[shape])
             if backend() == "cpu":
                 warn_if_missing()
             start = time.perf_counter()
-            driver = platform().driver(make(shape, self._computed))
+            driver = self.platform.driver(make(shape, self._computed))
             with plain_jax(), self.settings.numerics.scope():
                 tables = shapes_tables.shape_tables(shape, self._computed)
                 example = empty(shape, self._computed, size)
-                key = f"{name} {shape!r} {self._computed!r} batch of {size}"
+                of = f"{self.platform.name} {name}".lstrip()
+                key = f"{of} {shape!r} {self._computed!r} batch of {size}"
                 arguments, quick = (tables, example, np.int32(1)), programs is not self._gradients
-                program, cached = kept.compiled(driver, key, arguments, quick=quick)
+                try:
+                    program, cached = kept.compiled(driver, key, arguments, quick=quick)
+                except TooLarge as error:
+                    self._refused[shape] = str(error)
+                    raise
                 if shape not in self._tables:
                     self._tables[shape] = jax.device_put(tables)
             programs[shape, size] = program

@@ -129,3 +129,23 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
             "displace the copies with --rattle-angstrom"
         )
     return count or 1
+
+
+def on_its_machine(settings: RunSettings) -> RunSettings:
+    """The settings, if their machine computes them.
+
+    Raises:
+        UserError: the machine is not one for rows.
+        UsageError: there is no such machine, or it does not compute this.
+    """
+    if settings.machine == "gpu":
+        raise UserError("--machine is gpu: rows are computed on cpu, or on a simulated IPU, bow")
+    if settings.run_vertices and not settings.is_simulated:
+        raise UserError("--run-vertices is for a simulated IPU: give --machine bow, too")
+    if settings.is_simulated:
+        from pyscf_ipu.ipu.engine.chip_machine import machine
+
+        chip = machine(settings.machine, settings.run_vertices)
+        chip.check(settings.forces, settings.stability != "none")
+        chip.level(settings.level)
+    return settings

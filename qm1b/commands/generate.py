@@ -12,7 +12,14 @@ from pyscf_ipu.base.terminal import EXIT_INTERRUPTED, say
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.settings import Settings, preset
 from qm1b import inputs
-from qm1b.commands.choices import conformers, duration_seconds, forces_need, size_limit, stability
+from qm1b.commands.choices import (
+    conformers,
+    duration_seconds,
+    forces_need,
+    on_its_machine,
+    size_limit,
+    stability,
+)
 from qm1b.commands.ending import how_to_go_on, outcome, this_command
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE, Share
@@ -45,7 +52,8 @@ class Generate(RunSettings):
         "accuracy fixed_cycles history forces",
         "conformers": "conformers seed embed_timeout relax rattle_angstrom one_stereoisomer",
         "quality": "retry stability audit retry_dropped",
-        "computing": "workers shard cluster padding stop_after allow_other_versions",
+        "computing": "machine run_vertices workers shard cluster padding stop_after "
+        "allow_other_versions",
         "files": "out input_format smiles_column id_column limit max_aos keep_charged price trace",
     }
     stdout_is_log: ClassVar = True
@@ -277,7 +285,8 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability, command.history, command.fixed_cycles)
-    return RunSettings(**settings)
+    settings["machine"] = command.machine.lower()
+    return on_its_machine(RunSettings(**settings))
 
 
 def _cart(command: Generate) -> Cart | None:

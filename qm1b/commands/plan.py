@@ -89,7 +89,7 @@ class PlanCommand(Generate):
         from qm1b.run.progress.preview import Preview, too_large
 
         settings = run_settings(self)
-        engine = factory.build(factory.DEFAULT, settings.level)
+        engine = factory.build(factory.DEFAULT, settings)
         source = inputs.summarise(self.source, settings)
         limits = limits_of(settings, engine)
         molecules = round(self.molecules or source.n_lines)

@@ -24,7 +24,7 @@ from qm1b.engine.programs import ProgramEvent
 from qm1b.process.jobs import Done, Failed, Job, Lost
 from qm1b.process.pool import Policy, Pool
 from qm1b.process.worker import Worker, environment
-from qm1b.rows.schema import Conformer, Row
+from qm1b.rows.schema import TOO_LARGE, Conformer, Row
 from qm1b.settings import RunSettings
 
 POLICY = Policy(
@@ -127,7 +127,8 @@ class ComputePool(Pool[Conformer]):
                         self._on_disk.add(event.shape)
                     yield event
                 case Done(rows):
-                    self._on_disk.add(job.shape)
+                    if not any(row.status.startswith(TOO_LARGE) for row in rows):
+                        self._on_disk.add(job.shape)
                     self._worked.add(job.shape)
                     yield from () if job.is_probe else rows
                 case Failed(error) | Lost(_, error):

@@ -18,6 +18,7 @@ import numpy as np
 
 from pyscf_ipu.settings import Settings
 from qm1b.errors import UserError
+from qm1b.settings import RunSettings
 
 if TYPE_CHECKING:
     from pyscf_ipu.molecule.molecule import Molecule
@@ -79,18 +80,26 @@ class Engine(Protocol):
         ...
 
 
-def pyscf_ipu_solver(**level: Any) -> Engine:
+def pyscf_ipu_solver(
+    machine: str | None = None, run_vertices: bool = False, **level: Any
+) -> Engine:
     """The project's own engine.
+
+    Args:
+        machine: a simulated IPU; None for what JAX computes on.
+        run_vertices: as of `RunSettings`.
+        **level: the fields of a `Settings`.
 
     Raises:
         ValueError: a setting is not offered; the message names what is.
         UserError: there is no folder for compiled programs, or others may write to it.
     """
+    from pyscf_ipu.api.machine_names import find_machine
     from pyscf_ipu.base.errors import UntrustedCache
     from pyscf_ipu.base.host.disk_cache import keep_programs
     from pyscf_ipu.solver.solver import Solver
 
-    solver = Solver(Settings(**level))
+    solver = Solver(Settings(**level), find_machine(machine, run_vertices))
     try:
         keep_programs()
     except UntrustedCache as error:
@@ -98,12 +107,14 @@ def pyscf_ipu_solver(**level: Any) -> Engine:
     return solver
 
 
-def build(factory: str, level: Settings) -> Engine:
-    """The engine that `factory` makes for a level of theory."""
+def build(factory: str, settings: RunSettings) -> Engine:
+    """The engine that `factory` makes for a level of theory, on the machine of the run."""
     module, _, name = factory.partition(":")
+    names = ("machine", "run_vertices") if settings.is_simulated or settings.run_vertices else ()
+    machine = {name: getattr(settings, name) for name in names}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PySCF adds advice of its own to an unknown basis
-        return getattr(importlib.import_module(module), name)(**vars(level))
+        return getattr(importlib.import_module(module), name)(**machine, **vars(settings.level))
 
 
 def ao_counter(engine: Engine) -> Callable[[Iterable[int]], int]:
@@ -127,12 +138,14 @@ class EngineAt(Protocol):
         ...
 
 
-def at_precisions(factory: str, level: Settings) -> EngineAt:
-    """The engines of a level; each is made when it is first asked for."""
+def at_precisions(factory: str, settings: RunSettings) -> EngineAt:
+    """The engines of a run's level; each is made when it is first asked for."""
+    level = settings.level
 
     @functools.cache
     def engine(precision: str, fixed_cycles: int) -> Engine:
-        return build(factory, replace(level, precision=precision, fixed_cycles=fixed_cycles))
+        variant = replace(level, precision=precision, fixed_cycles=fixed_cycles)
+        return build(factory, replace(settings, level=variant))
 
     def at(precision: str | None, *, stability: bool = False) -> Engine:
         return engine(precision or level.precision, 0 if stability else level.fixed_cycles)

@@ -115,15 +115,17 @@ def _tried(run: Run, conformers: Sequence[Conformer], rung: Rung) -> list[Row | 
         return [row for one in conformers for row in _tried(run, [one], rung)]
 
 
-def ladder_for(retry: bool) -> tuple[Rung, ...]:
-    """The rungs of a run: none if it does not retry."""
-    return LADDER if retry else ()
+def ladder_for(settings: RunSettings) -> tuple[Rung, ...]:
+    """The rungs of a run: none if it does not retry, and on a simulated IPU those in float32."""
+    if not settings.retry:
+        return ()
+    return tuple(r for r in LADDER if not (settings.is_simulated and r.precision))
 
 
 def memory_of(engine: Engine, factory: str, settings: RunSettings) -> Callable[[Hashable], int]:
     """What a batch of a shape needs at most, whichever rung of the ladder it climbs to."""
-    engine_at = at_precisions(factory, settings.level)
-    rungs = ladder_for(settings.retry)
+    engine_at = at_precisions(factory, settings)
+    rungs = ladder_for(settings)
     others = {(rung.precision, rung.stability) for rung in rungs} - {(None, False)}
     engines = [engine, *(engine_at(precision, stability=lowest) for precision, lowest in others)]
     return lambda shape: max(each.memory_bytes(shape) for each in engines)

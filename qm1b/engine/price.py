@@ -27,6 +27,8 @@ PROGRAM, FORCES_PROGRAM, RI_PROGRAM = (5.0, 5.0, 12.0, 25.0), 1.6, 1.5
 many times as long it takes with forces and with density fitting."""
 FORCES, FLOAT64 = 0.6, 3.0
 """What forces add, as a share, and how many times as long float64 takes."""
+SIMULATED = 4.0
+"""How many times as long a row and a program take on a simulated IPU."""
 
 
 class Prices:
@@ -36,10 +38,14 @@ class Prices:
         level: the level.
         forces: whether rows have forces.
         coarse: whether numbers of hydrogens are rounded up to few limits.
+        is_simulated: whether a simulated IPU computes them.
     """
 
-    def __init__(self, level: Settings, forces: bool, coarse: bool) -> None:
+    def __init__(
+        self, level: Settings, forces: bool, coarse: bool, is_simulated: bool = False
+    ) -> None:
         self._level, self._forces, self._coarse = level, forces, coarse
+        self._dearer = SIMULATED if is_simulated else 1.0
         self._shapes: dict[tuple[tuple[int, int], ...], Shape | None] = {}
         self._of_shape = functools.cache(self._priced)
 
@@ -66,7 +72,7 @@ class Prices:
     def program_seconds(self, shape: Shape) -> float:
         """What the programs of a shape take one core to make."""
         highest = max(kind.l_max for c in shape.classes for kind in c.kinds)
-        seconds = PROGRAM[min(highest, len(PROGRAM) - 1)]
+        seconds = self._dearer * PROGRAM[min(highest, len(PROGRAM) - 1)]
         seconds *= RI_PROGRAM if self._level.form(shape.n_ao) == "ri" else 1.0
         return seconds * (FORCES_PROGRAM if self._forces else 1.0)
 
@@ -74,6 +80,6 @@ class Prices:
         """Seconds of one core for a conformer of a shape."""
         n, level = shape.n_ao, self._level
         factor, power = REPULSION[level.form(n)]
-        seconds = ROW + GRID * n**2 * shape.n_grid + factor * n**power
+        seconds = self._dearer * (ROW + GRID * n**2 * shape.n_grid + factor * n**power)
         seconds *= 1.0 + FORCES * self._forces
         return seconds * (FLOAT64 if level.precision == "float64" else 1.0)

@@ -7,8 +7,9 @@ pinned to cores: on a machine with other work, one would wait while a core is id
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
+from pyscf_ipu.base.errors import TooLarge
 from qm1b.engine import factory as engine_factory
 from qm1b.engine.factory import Engine
 from qm1b.engine.ladder import climb, ladder_for, run_of
@@ -18,7 +19,7 @@ from qm1b.process.jobs import Done, Failed, Job, serve_jobs
 from qm1b.process.worker import Connection
 from qm1b.reference.inline_audit import audited
 from qm1b.rows.identity import is_drawn
-from qm1b.rows.schema import Conformer, Row
+from qm1b.rows.schema import TOO_LARGE, Conformer, Row
 from qm1b.settings import RunSettings
 
 ERROR_CHARACTERS = 300
@@ -26,9 +27,9 @@ ERROR_CHARACTERS = 300
 
 def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     """A worker: `Job` in; `ProgramEvent`, and `Done` or `Failed` out."""
-    engine_at = engine_factory.at_precisions(factory, settings.level)
+    engine_at = engine_factory.at_precisions(factory, settings)
     engine = engine_at(None)
-    ladder = ladder_for(settings.retry)
+    ladder = ladder_for(settings)
     compiled: set[tuple[Hashable, bool]] = set()
 
     def computed(job: Job[Conformer]) -> list[Row]:
@@ -50,6 +51,8 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
     def answer(job: Job[Conformer]) -> Done[tuple[Row, ...]] | Failed:
         try:
             rows = computed(job)
+        except TooLarge as error:  # seen when the program was made
+            return Done(tuple(_refused(job, f"{TOO_LARGE}: {error}", engine)))
         except Exception as error:
             if is_of_no_molecule(error):
                 raise
@@ -59,6 +62,12 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
         return Done(audited(rows, settings.level, share=share, seed=seed))
 
     serve_jobs(conn, answer)
+
+
+def _refused(job: Job[Conformer], status: str, engine: Engine) -> Iterator[Row]:
+    """The conformers of a shape that no machine of this run holds; none of them becomes a row."""
+    for conformer in job.items:
+        yield Row(conformer=conformer, status=status, n_ao=engine.n_ao(conformer.numbers))
 
 
 def _ready(engine: Engine, shape: Hashable, stability: bool, forces: bool) -> ProgramEvent | None:

@@ -80,6 +80,7 @@ def rate_of(folder: Path) -> MachineRate:
         manifest.level,
         forces=settings.get("forces", False),
         coarse=settings.get("padding") == COARSE,
+        is_simulated="machine" in settings,
     )
     rows = size = 0
     price = 0.0

@@ -28,6 +28,8 @@ version since then can be resumed."""
 
 CONVERGED = "converged"
 NOT_CONVERGED = "not_converged"
+TOO_LARGE = "too_large"
+"""The reason of a drop, and the status with which a worker says so of its conformers."""
 ILL_CONDITIONED = "ill_conditioned"
 """AOs too nearly dependent for the precision; see `pyscf_ipu.RKSResult`."""
 
@@ -38,6 +40,9 @@ DISPERSION = "dispersion"
 """A value of `Field.only_with`: a level of theory with a dispersion correction."""
 CYCLES = "history"
 """A value of `Field.only_with`: the setting to keep every cycle."""
+
+SIMULATED = "machine"
+"""A value of `Field.only_with`: the setting that names a simulated machine."""
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -110,6 +115,7 @@ _count = partial(stored, "int32", "1")
 _energy = partial(stored, "float64", "hartree", default=NAN)
 _dipole = partial(stored, "float64", "e*bohr", default=(NAN, NAN, NAN), width=3)
 _vectors = partial(stored, ragged="atom", width=3)
+_price = partial(stored, "float64", "1", default=NAN, only_with=SIMULATED)
 _cycle = partial(_energy, default=(), ragged="cycle", only_with=CYCLES)
 
 
@@ -263,6 +269,15 @@ class Row:
         only_with="forces",
         column=None,
     )
+    ipu_cycles_low: float = _price("cycles of the row's run on the simulated IPU, perfect code")
+    ipu_cycles_high: float = _price("cycles of the row's run on the simulated IPU, compiled code")
+    ipu_fullest_tile_bytes: int = stored(
+        "int64",
+        "1",
+        "memory of the fullest tile of the simulated IPU, -1 if not computed",
+        default=-1,
+        only_with=SIMULATED,
+    )
     mulliken_charges: tuple[float, ...] = stored(
         "float64",
         "e",
@@ -361,7 +376,7 @@ DROP_REASONS: dict[str, str] = {
     "ghost": "a ghost or dummy atom, which has functions but no nucleus",
     "ambiguous": "a label or a comment that may mean several things",
     "multi_fragment": "more than one molecule (a salt or a mixture)",
-    "too_large": "more atomic orbitals than --max-aos, or than fit into this machine's memory",
+    TOO_LARGE: "more atomic orbitals than --max-aos, or than fit into the memory of the machine",
     "radical": "unpaired electrons",
     "charged": "not neutral, and --keep-charged was not given or the charge exceeds 8 e",
     "odd_electrons": "an odd number of electrons",
@@ -380,5 +395,5 @@ DROP_REASONS: dict[str, str] = {
     "invalid": "the engine cannot compute this molecule",
 }
 
-RETRIABLE = ("embed_crash", "embed_timeout", "too_large")
+RETRIABLE = ("embed_crash", "embed_timeout", TOO_LARGE)
 """Reasons that also depend on the machine: another try may end otherwise (--retry-dropped)."""

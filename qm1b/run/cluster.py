@@ -196,14 +196,14 @@ class _Station:
 
 @functools.cache  # Ray reuses its processes: engines with compiled programs outlive the task
 def _station(factory: str, settings: RunSettings) -> _Station:
-    engine = engine_factory.build(factory, settings.level)
+    engine = engine_factory.build(factory, settings)
     closing = ExitStack()  # Ray kills this process in the end, and the next one removes the log
     atexit.register(closing.close)
     log = closing.enter_context(temporary(Path(tempfile.gettempdir()) / LOG))
     return _Station(
         engine,
         Pools(1, factory, settings, engine=engine, log=Path(log.name)),
-        manifest.versions(settings.packages),
+        manifest.versions(settings.packages, settings.machine),
     )
 
 

@@ -71,7 +71,8 @@ class Run:
             f"{self.source} -> {self.out}: {count} conformer{'s' * (count > 1)} per molecule, "
             f"{self.settings.level.in_words}{', with forces' * self.settings.forces}"
             f"{', with every cycle' * self.settings.level.history}"
-            f"{', coarse padding' * self.settings.coarse}{part}"
+            f"{', coarse padding' * self.settings.coarse}"
+            f"{f', on a simulated {self.settings.machine}' * self.settings.is_simulated}{part}"
         )
 
 
@@ -102,7 +103,7 @@ def generate(run: Run, display: Display | None = None) -> Summary:
     """
     _check_retry(run)
     source = inputs.summarise(run.source, run.settings)
-    engine = engine_factory.build(run.factory, run.settings.level)
+    engine = engine_factory.build(run.factory, run.settings)
     definition = engine_factory.definition(run.settings.level.xc)
     settings = with_padding(run.settings, run.out, source.n_lines)
     preview = Preview.of(source, settings, limits_of(settings, engine))

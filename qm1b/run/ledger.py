@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from qm1b.folder.manifest.work_units import WorkPlan
-from qm1b.rows.schema import CONVERGED, Drop, Row
+from qm1b.rows.schema import CONVERGED, TOO_LARGE, Drop, Row
 from qm1b.rows.suspects import flagged
 from qm1b.rows.unit import Unit
 
@@ -64,11 +64,31 @@ class Ledger:
             troubles = (*before.troubles, *row.troubles, ended)
             row = replace(before, troubles=troubles)
         unit.rows.append(row)
+        self._one_less(unit, line)
+        return row
+
+    def refused(self, row: Row) -> Drop | None:
+        """One conformer of an open line is too large for the machine; gives the line's drop, once.
+
+        All conformers of a line have one shape, so none of them becomes a row.
+        """
+        conformer = row.conformer
+        unit = self._unit(conformer.line)
+        self._one_less(unit, conformer.line)
+        others = [drop for drop in unit.drops if drop.line != conformer.line]
+        if any(d.reason == TOO_LARGE for d in unit.drops if d.line == conformer.line):
+            return None
+        detail = row.status.partition(": ")[2]
+        drop = Drop(conformer.line, conformer.smiles, TOO_LARGE, detail=detail, id=conformer.id)
+        unit.drops = [*others, drop]
+        return drop
+
+    def _one_less(self, unit: Unit, line: int) -> None:
+        """One conformer of an open line is done."""
         left = (unit.open[line] or 0) - 1
         unit.open[line] = left
         if left == 0:
             del unit.open[line]
-        return row
 
     def reopened(self, unit: Unit, again: Sequence[Row]) -> None:
         """Take rows of a closed unit out of it: they are computed once more."""

@@ -22,7 +22,7 @@ from qm1b.folder.manifest.work_units import UNIT_SECONDS, WorkPlan
 from qm1b.process.display import Display
 from qm1b.process.interrupts import Interrupt
 from qm1b.process.worker import wait
-from qm1b.rows.schema import Conformer, Drop, Row
+from qm1b.rows.schema import TOO_LARGE, Conformer, Drop, Row
 from qm1b.run.ledger import Ledger
 from qm1b.run.progress.progress import Stats
 from qm1b.run.second_look import unchecked
@@ -94,6 +94,8 @@ class Pipeline:
         self.buckets = Buckets(functools.cache(engine.batch_size))
         self.shape_of: dict[tuple[bytes, int], Hashable] = {}
         """Shapes by atomic numbers and charge, on which alone they depend."""
+        self.refused: dict[Hashable, str] = {}
+        """Shapes whose program a worker found too large for the machine, and why."""
 
     def run(self, pools: Pools, interrupt: Interrupt) -> None:
         """Run to the end of the lines, or to the first Ctrl-C.
@@ -236,9 +238,13 @@ class Pipeline:
             try:
                 self.shape_of[key] = self.engine.shape(molecule, coarse=self.settings.coarse)
             except InvalidMolecule as error:  # any other error is none of the molecule's
-                reason = "too_large" if isinstance(error, TooLarge) else "invalid"
+                reason = TOO_LARGE if isinstance(error, TooLarge) else "invalid"
                 return Drop(result.line, first.smiles, reason, detail=str(error), id=first.id)
-        return self.shape_of[key]
+        shape = self.shape_of[key]
+        if shape in self.refused:
+            detail = self.refused[shape]
+            return Drop(result.line, first.smiles, TOO_LARGE, detail=detail, id=first.id)
+        return shape
 
     def _flush(self, embed: EmbedPool, compute: ComputePool) -> Iterator[Hashable]:
         """Shapes whose incomplete batch should not wait longer."""
@@ -252,7 +258,11 @@ class Pipeline:
             yield oldest[0]
 
     def _row(self, row: Row) -> None:
-        self.stats.count_row(self.ledger.computed(row))
+        if not row.status.startswith(TOO_LARGE):
+            self.stats.count_row(self.ledger.computed(row))
+            return
+        self.refused[self.shape_of[_composition(row.conformer)]] = row.status.partition(": ")[2]
+        self.stats.count_refused(row, self.ledger.refused(row))
 
     def _compile_event(self, event: ProgramEvent, compute: ComputePool) -> None:
         self.stats.computing()

@@ -5,11 +5,14 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 import jax
 import numpy as np
 
 from pyscf_ipu.base.errors import UsageError
+
+Out = TypeVar("Out")
 
 
 @contextmanager
@@ -32,19 +35,26 @@ def plain_jax() -> Iterator[None]:
 def lowered_plainly(function: Callable, args: tuple) -> jax.stages.Lowered:
     """Trace and lower a function in no mode of JAX but those of float64 and of the device.
 
-    Modes belong to a thread, so this takes one of its own.  In the block of `plain_jax`, every
-    constant would be computed while the function is traced, by a small program of its own: some 200
-    of them take as long as the function.
+    In the block of `plain_jax`, every constant would be computed while the function is traced, by a
+    small program of its own: some 200 of them take as long as the function.
+    """
+    return plainly(lambda: jax.jit(function).lower(*args))
+
+
+def plainly(function: Callable[[], Out]) -> Out:
+    """Call a function in no mode of JAX but those of float64 and of the device.
+
+    Modes belong to a thread, and so does what is being traced: this takes a thread of its own.
     """
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
     is_wide = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
 
-    def lower() -> jax.stages.Lowered:
+    def call() -> Out:
         with jax.enable_x64(is_wide), jax.default_device(device):
-            return jax.jit(function).lower(*args)
+            return function()
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lower).result()
+        return thread.submit(call).result()
 
 
 def refuse_fork() -> None:

@@ -5,6 +5,7 @@ unknown one raises where it is used.  A *system* is a target whose number of IPU
 by itself stands for any number of them.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -230,3 +231,38 @@ def priced_target(name: str) -> Target:
     if name.lower() not in TARGETS:
         raise UsageError(f"unknown target {name!r}: {choice}")
     return target(name)
+
+
+def described_target(text: str) -> Target:
+    """Find a target by name, or one with other figures: "bow:tile_clock_frequency=1.5e9,...".
+
+    Raises:
+        UsageError: As `priced_target`; or there is no such figure, or this is no number above 0.
+    """
+    name, colon, given = text.partition(":")
+    if not colon:
+        return priced_target(name)
+    base = priced_target(name)
+    own = base.quantities()
+    figures: dict[str, Quantity] = {}
+    for word in given.split(","):
+        field, _, value = (part.strip() for part in word.partition("="))
+        if field not in own:
+            raise UsageError(
+                f"{text!r}: {field!r} is no figure of a chip; give {name}:FIGURE=NUMBER, with one "
+                f"of {', '.join(own)}"
+            )
+        figures[field] = replace(own[field], value=_number(text, value), how="estimated",
+                                 source=f"given as {word.strip()}")  # fmt: skip
+    return replace(base, name=text, **figures)
+
+
+def _number(text: str, value: str) -> float | int:
+    """A figure of a chip from text; whole numbers stay whole."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise UsageError(f"{text!r}: {value!r} is no number above 0")
+    return int(number) if number.is_integer() else number

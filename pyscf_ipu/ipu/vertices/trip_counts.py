@@ -173,6 +173,11 @@ def _cond(eqn: JaxprEqn, operands: list[object], path: Path) -> tuple[list[objec
     return list(outs), within
 
 
+def with_counts(closed: ClosedJaxpr) -> Callable[..., tuple[list[object], Counts]]:
+    """The program as a function of its flat arguments that also returns the count of every site."""
+    return lambda *args: _evaluate(closed.jaxpr, closed.consts, args, path=())
+
+
 def run_counts(closed: ClosedJaxpr, quick: bool = False) -> Callable[..., dict[Path, int]]:
     """A function of the program's flat arguments that returns the count of every site.
 

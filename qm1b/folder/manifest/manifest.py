@@ -26,11 +26,12 @@ from qm1b.settings import RunSettings, fingerprint_of, without_later
 
 DECISIVE = (
     *("pyscf-ipu", "sources", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "codelets"),
-    *("dftd3", "dftd4"),
+    *("dftd3", "dftd4", "machine"),
 )
 """Software whose version decides rows: RDKit the conformers, `sources` (the hash of this project's
-code, which runs of earlier versions lack) anything, the others the last digits.  The last two are
-named only where they compute a dispersion correction."""
+code, which runs of earlier versions lack) anything, the others the last digits.  dftd3 and dftd4
+are named only where they compute a dispersion correction, and the figures of the machine only where
+it is a simulated one."""
 
 Difference = tuple[str, str, str]
 """Field, value there, value here."""
@@ -100,7 +101,7 @@ class Manifest:
             ),
             unit_lines=settings.unit_lines,
             shard=str(share),
-            versions=versions(settings.packages),
+            versions=versions(settings.packages, settings.machine),
         )
 
     @classmethod

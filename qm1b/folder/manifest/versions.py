@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from qm1b.folder.manifest.sources import sources
+from qm1b.settings import CPU
 
 PACKAGES = ("pyscf-ipu", "jax", "jaxlib", "pyscf", "rdkit", "numpy", "h5py")
 
@@ -21,14 +22,15 @@ CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
 """The versions of all packages that `PYSCF_IPU_LOCKED=1` installs; only in a checkout."""
 
 
-def versions(others: Iterable[str] = ()) -> dict[str, str]:
+def versions(others: Iterable[str] = (), machine: str = CPU) -> dict[str, str]:
     """Python, the packages that matter, the form of the codelets, the hash of this project's code,
-    the constraints of a checkout.
+    the figures of a simulated machine, the constraints of a checkout.
 
     Args:
         others: packages that matter besides.
+        machine: what computes.
     """
-    known = package_versions([*PACKAGES, *others]) | _own_code()
+    known = package_versions([*PACKAGES, *others]) | _own_code() | _figures(machine)
     return known | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
 
 
@@ -73,6 +75,18 @@ def package_versions(packages: Iterable[str]) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             versions[package] = "not installed as a package"
     return versions
+
+
+def _figures(machine: str) -> dict[str, str]:
+    """The figures of a simulated chip."""
+    if machine == CPU:
+        return {}
+    from pyscf_ipu.ipu.chip.target import described_target
+
+    target = described_target(machine)
+    figures = target.quantities().items()
+    known = [f"{name}={figure.value:g}" for name, figure in figures if figure.value is not None]
+    return {"machine": f"{target.ipu_version}: {', '.join(known)}"}
 
 
 def _own_code() -> dict[str, str]:

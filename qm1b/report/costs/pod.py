@@ -97,7 +97,7 @@ class PodPlan:
 
 def accepted(path: Path, settings: RunSettings) -> list[Candidate]:
     """The molecules of a file that a run would compute; raises UserError if there is none."""
-    engine = factory.build(factory.DEFAULT, settings.level)
+    engine = factory.build(factory.DEFAULT, settings)
     limits = Limits(factory.ao_counter(engine), settings.max_aos, settings.keep_charged)
     screen = Screen(limits)
     screened = [screen(record) for record in inputs.read(path, settings, settings.limit)]

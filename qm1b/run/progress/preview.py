@@ -10,13 +10,10 @@ from pyscf_ipu.base.terminal import counted
 from pyscf_ipu.shapes.shape import Shape
 from qm1b.engine.price import Prices
 from qm1b.inputs import InputSummary
-from qm1b.rows.schema import Drop
+from qm1b.rows.schema import TOO_LARGE, Drop
 from qm1b.screening.limits import Limits
 from qm1b.screening.screen import Screen
 from qm1b.settings import RunSettings
-
-TOO_LARGE = "too_large"
-"""The reason of a line that a larger limit would keep."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,10 @@ class Preview:
     @classmethod
     def of(cls, source: InputSummary, settings: RunSettings, limits: Limits) -> Preview:
         """Screen and price the sample of an input."""
-        prices = Prices(settings.level, forces=settings.forces, coarse=settings.coarse)
+        prices = Prices(
+            settings.level, forces=settings.forces, coarse=settings.coarse,
+            is_simulated=settings.is_simulated,
+        )  # fmt: skip
         screen, lines = Screen(limits, settings.conformers), []
         for record in source.sample:
             verdict = screen(record)

@@ -45,6 +45,10 @@ class PricedWork:
         self.done += price
         self.pending -= price
 
+    def refused(self, row: Row) -> None:
+        """A row will not come."""
+        self.pending -= self._price(row.conformer.numbers)
+
     def again(self, row: Row) -> None:
         """A row is to be computed once more."""
         self.pending += self._price(row.conformer.numbers)

@@ -51,8 +51,7 @@ def test_there_is_a_driver_for_each_kind_of_device():
 def test_accelerators_cut_lists_by_whole_batches(monkeypatch):
     """Padding is computed in vain there: two threads must not make two padded calls of one."""
     gpu = dataclasses.replace(PLATFORMS["gpu"], room=lambda: 2**36)
-    for module in (solver_module, batches):
-        monkeypatch.setattr(module, "platform", lambda: gpu)
+    monkeypatch.setattr(solver_module, "platform", lambda: gpu)
     solver = Solver(Settings(grid_level=0))
     shape = solver.shape(HYDROGEN)
     size = solver.batch_size(shape)
