@@ -53,9 +53,14 @@ def supported_basis(basis: str) -> str:
 def has_d(basis: str) -> bool:
     """Whether carbon has functions beyond p; False if there is no such set."""
     try:
-        return max(shell[0] for shell in basis_entry(supported_basis(basis), "C")) > 1
+        return highest(basis, "C") > 1
     except UnknownBasis:
         return False
+
+
+def highest(basis: str, symbol: str) -> int:
+    """The highest angular momentum of an element's shells in a set, 2 for d."""
+    return max(shell[0] for shell in basis_entry(supported_basis(basis), symbol))
 
 
 def element_shells(basis: str, name: str) -> Shells:

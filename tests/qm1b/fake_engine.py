@@ -3,7 +3,7 @@
 Worker processes import it by name. Some molecules are traps: helium kills the process, neon and
 argon raise, chlorine does not converge, sulphur only with damping, silicon only in float64,
 phosphorus is too large for the memory, boron has a state without a gap, which is unstable, and
-fluorine one with a small gap, which is not.
+fluorine one with a small gap, which is not. On a simulated chip, a shape of 64 AOs is too large.
 """
 
 import multiprocessing
@@ -40,6 +40,7 @@ class Solver:
         self.has_dispersion = "-d" in level.get("xc", "")
         self.fixed_cycles = level.get("fixed_cycles", 0)
         self.keeps_cycles = level.get("history", False)
+        self.is_simulated = "machine" in level
 
     def n_ao(self, numbers):
         return sum(AOS[int(z)] for z in numbers)
@@ -68,6 +69,8 @@ class Solver:
     def compile(self, shape, stability=False):
         if (shape, stability) in self.compiled:
             return None
+        if self.is_simulated and shape.n_ao == 64:
+            raise TooLarge("too large for a simulated chip: 700000 bytes")
         self.compiled.add((shape, stability))
         return SimpleNamespace(shape=shape, seconds=0.01, cached=False)
 
@@ -109,6 +112,9 @@ class Solver:
             stable=not stays_out if stability else None,
             followed=int(boron) if stability else None,
             history=history if self.keeps_cycles and not stability else None,
+            ipu_cycles_low=1000.5 * (50 if stays_out else 9) if self.is_simulated else None,
+            ipu_cycles_high=4000.5 * (50 if stays_out else 9) if self.is_simulated else None,
+            ipu_fullest_tile_bytes=2000 if self.is_simulated else None,
         )
 
     def history(self, energy, cycles):

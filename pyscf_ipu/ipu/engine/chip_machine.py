@@ -6,6 +6,7 @@ from dataclasses import replace
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.cores import n_cores
 from pyscf_ipu.base.host.memory_limit import available_bytes
+from pyscf_ipu.elements.basis_sets import highest
 from pyscf_ipu.ipu.chip.target import Target, described_target
 from pyscf_ipu.ipu.engine.metered import metered
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
@@ -19,6 +20,8 @@ ENERGIES = (
     "the simulated IPU has programs for energies and all that comes with them, not for forces or "
     "stability; leave that out, or use machine='cpu'"
 )
+MOST_ANGULAR = 2
+"""d functions."""
 BLOCKS = 2
 """Copies of the matrices over AO pairs: the integrals of a tile's quartets are kept as blocks."""
 
@@ -78,6 +81,11 @@ def _level(settings: Settings) -> Settings:
         raise UsageError(
             f"jk={settings.jk!r}: a fit is made in float64, which an IPU does not have; give "
             "jk='exact', or machine='cpu'"
+        )
+    if highest(settings.basis, "C") > MOST_ANGULAR:
+        raise UsageError(
+            f"basis={settings.basis!r} has f functions, of which a simulated IPU takes minutes and "
+            "gigabytes to compile; give a basis of s, p and d, or machine='cpu'"
         )
     return replace(settings, first_cycles="full")
 

@@ -24,6 +24,7 @@ def of_level(facts: Facts) -> Json:
         "preset": name_of(asdict(level)),
         "free_atoms": facts.manifest.free_atom_energies_hartree,
         "precision": _precision(facts),
+        "machine": _machine(facts.settings),
         "price": _price(facts),
     }
 
@@ -38,6 +39,14 @@ def _precision(facts: Facts) -> str:
     ]
     text = _PRECISIONS.get(usual, usual)
     return f"{text.removesuffix(' throughout')}, but {', '.join(other)}" if other else text
+
+
+def _machine(settings: Json) -> str:
+    """What computed the rows, if it is a simulated machine."""
+    if "machine" not in settings:
+        return ""
+    vertices = ", with all its vertices run" if "run_vertices" in settings else ""
+    return f"the program of a simulated IPU, {settings['machine']}{vertices}"
 
 
 def _price(facts: Facts) -> Json:

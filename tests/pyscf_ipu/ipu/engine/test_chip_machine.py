@@ -1,0 +1,113 @@
+"""A simulated chip as the machine of a solver."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pyscf_ipu as pi
+from pyscf_ipu.base.errors import TooLarge
+from pyscf_ipu.ipu import BOW, GC200, machine, target
+from pyscf_ipu.ipu.chip.target import described_target
+from pyscf_ipu.ipu.engine.command import price_rks
+
+LEVEL = pi.Settings(grid_level=0)
+WATER = [pi.Molecule.from_smiles("O", seed=k) for k in range(3)]
+STRETCHED = replace(WATER[0], positions=2.0 * WATER[0].positions)
+
+
+@pytest.fixture(scope="module")
+def on_bow():
+    return pi.Solver(LEVEL, machine("bow"))
+
+
+@pytest.mark.slow
+def test_every_molecule_has_the_price_of_its_own_run(on_bow):
+    """That of `price_rks`, which counts the loops by another program."""
+    row = pi.rks([*WATER, STRETCHED], solver=on_bow)
+    assert len(set(row.cycles)) > 1
+    for i in (0, 3):
+        price = price_rks([*WATER, STRETCHED][i], LEVEL, BOW)
+        np.testing.assert_allclose(row.ipu_cycles_low[i], price.cycles.low, rtol=1e-7)
+        np.testing.assert_allclose(row.ipu_cycles_high[i], price.cycles.high, rtol=1e-7)
+        assert row.ipu_fullest_tile_bytes[i] == price.memory.max_tile_bytes
+    assert row.ipu_cycles_low[3] > row.ipu_cycles_low[0]
+
+
+def test_energies_are_those_of_a_cpu(on_bow):
+    np.testing.assert_allclose(
+        pi.rks(WATER, solver=on_bow).energy, pi.rks(WATER, grid_level=0).energy, atol=2e-5
+    )
+
+
+def test_rks_finds_the_machine_by_its_name_or_target(on_bow):
+    one = pi.rks(WATER[0], grid_level=0, machine="bow")
+    other = pi.rks(WATER[0], machine=machine("bow"), solver=on_bow)
+    assert one.energy == other.energy
+    assert one.ipu_cycles_low == other.ipu_cycles_low
+    assert "million cycles, fullest tile" in repr(one)
+    assert pi.rks(WATER[0], grid_level=0, machine="cpu").ipu_cycles_low is None
+
+
+def test_a_solver_keeps_its_machine_in_another_process(on_bow):
+    again = pickle.loads(pickle.dumps(on_bow))
+    assert again.machine.name == on_bow.machine.name
+    assert again.machine.machine(again.shape(WATER[0])).has_float64 is False
+    other = on_bow.with_dispersion(replace(LEVEL, xc="b3lyp-d3bj"))
+    assert other.machine is on_bow.machine
+
+
+@pytest.mark.slow
+def test_a_shape_that_overflows_a_tile_costs_its_molecules_alone():
+    hydrogen = pi.Molecule.from_smiles("[H][H]")
+    small = machine("bow:memory_bytes_per_tile=200000")
+    rows = pi.rks([hydrogen, WATER[0]], grid_level=0, machine=small)
+    assert rows.status[0] == "converged"
+    assert "too large for a simulated bow:memory_bytes" in rows.status[1]
+    assert "203049 bytes and have 200000" in rows.status[1]
+    assert np.isnan(rows.ipu_cycles_low[1])
+    assert rows.ipu_fullest_tile_bytes[1] == 0
+    with pytest.raises(TooLarge, match="203049 bytes"):
+        pi.rks(WATER[0], grid_level=0, machine=small)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"precision": "mixed"}, "an IPU computes in float32"),
+        ({"precision": "float64"}, "an IPU computes in float32"),
+        ({"jk": "ri"}, "float64, which an IPU does not have"),
+        ({"basis": "cc-pvtz"}, "f functions"),
+        ({"forces": True}, "^forces: .* not for forces or stability"),
+        ({"stability": True}, "^stability: "),
+        ({"machine": "bow-pod4"}, "a molecule is computed on one: give bow or gc200"),
+        ({"machine": "gc2"}, "too little is public"),
+        ({"machine": "ipu"}, "unknown target 'ipu'"),
+        ({"machine": "gpu"}, "JAX computes on cpu here"),
+        ({"machine": "bow:4"}, "'4' is no figure of a chip"),
+        ({"machine": "bow:tiles_per_ipu=some"}, "'some' is no number above 0"),
+    ],
+)
+def test_what_it_does_not_compute_is_refused_at_once(given, words):
+    with pytest.raises(pi.UsageError, match=words):
+        pi.rks(WATER[0], **{"machine": "bow", "grid_level": 0} | given)
+
+
+def test_what_is_no_machine_is_refused(on_bow):
+    with pytest.raises(TypeError, match="a chip is needed, not a int"):
+        pi.rks(WATER[0], machine=3)
+    with pytest.raises(TypeError, match=r"a machine is needed, not a str: pyscf_ipu.ipu.machine"):
+        pi.Solver(LEVEL, "bow")
+    with pytest.raises(pi.UsageError, match="contradicts the solver"):
+        pi.rks(WATER[0], machine="gc200", solver=on_bow)
+
+
+def test_a_chip_of_ones_own_has_other_figures():
+    own = described_target("bow:tile_clock_frequency=1.5e9, tiles_per_ipu=1216")
+    assert float(own.tile_clock_frequency) == 1.5e9
+    assert int(own.tiles_per_ipu) == 1216
+    assert own.tiles_per_ipu.how == "estimated"
+    assert own.memory_bytes_per_tile == BOW.memory_bytes_per_tile
+    assert described_target("GC200") is GC200
+    assert machine(target("bow")).name == machine("bow").name
