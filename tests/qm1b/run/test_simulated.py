@@ -133,7 +133,7 @@ def test_upper_case_names_the_same_machine(tmp_path):
     assert run_settings(command) == run_settings(replace(command, machine="bow"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_whole_small_dataset_is_made_by_the_vertices(tmp_path):
     """Each row is the CPU's within float32, and has the price that its molecule has by itself."""
     source = tmp_path / "a.smi"
