@@ -178,21 +178,20 @@ def from_solution(
         forces=None if gradient is None else _forces(gradient[atoms], added.forces, converged),
         stable=np.bool_(out.stable and converged) if stability else None,
         followed=np.int64(out.followed) if stability else None,
-        history=_history(out, int(out.cycles), added.energy, has_gap=bool(np.isfinite(lumo))),
-        **_of_the_machine(out),
+        **_of_the_run(out, added.energy, has_gap=bool(np.isfinite(lumo))),
         molecule=mol,
         settings=settings,
     )
     return row if converged or row.commutator_norm <= FAR_HARTREE else _without_density(row)
 
 
-def _of_the_machine(out: Solution) -> dict[str, PyTree]:
-    """What a simulated machine said of its run."""
-    figures = {name: to_float64(pair) for name, pair in (out.figures or {}).items()}
-    return {
-        name: np.int64(value) if name.endswith("bytes") else np.float64(value)
-        for name, value in figures.items()
+def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, PyTree]:
+    """Its cycles, if they are kept, and what a simulated machine says of it."""
+    fields: dict[str, PyTree] = {
+        name: (np.int64 if name.endswith("bytes") else np.float64)(to_float64(pair))
+        for name, pair in (out.figures or {}).items()
     }
+    return fields | {"history": _history(out, int(out.cycles), dispersion, has_gap=has_gap)}
 
 
 def _forces(gradient: np.ndarray, of_dispersion: np.ndarray, converged: bool) -> np.ndarray:

@@ -67,7 +67,7 @@ def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
 
 
 def _algorithms(target: Target, run_vertices: bool, shape: Shape) -> Machine:
-    return machine_of(target, 1, shape, run_vertices)
+    return machine_of(target, 1, shape, run_vertices=run_vertices)
 
 
 def _level(settings: Settings) -> Settings:

@@ -5,13 +5,13 @@ cycles of a turn are known when the program is traced, and the compiled program 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr
+from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from pyscf_ipu.base.errors import TileMemoryError, TooLarge, UsageError
@@ -50,7 +50,7 @@ def metered(target: Target, program: Program) -> Driver:
     return run
 
 
-def _like(x: Any) -> jax.ShapeDtypeStruct:
+def _like(x: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
 
@@ -68,7 +68,7 @@ def _checked(prices: TurnPrices, target: Target) -> TurnPrices:
     return prices
 
 
-def _with_figures(closed: ClosedJaxpr, out: Any, prices: TurnPrices) -> Program:
+def _with_figures(closed: ClosedJaxpr, out: PyTreeDef, prices: TurnPrices) -> Program:
     """The program of one molecule, whose solution has its price."""
     counted = with_counts(closed)
 

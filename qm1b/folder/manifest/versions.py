@@ -30,7 +30,7 @@ def versions(others: Iterable[str] = (), machine: str = CPU) -> dict[str, str]:
         others: packages that matter besides.
         machine: what computes.
     """
-    known = package_versions([*PACKAGES, *others]) | _own_code() | _figures(machine)
+    known = package_versions([*PACKAGES, *others]) | _own_code(machine) | _figures(machine)
     return known | ({"constraints": constraints(CONSTRAINTS)} if CONSTRAINTS.is_file() else {})
 
 
@@ -89,9 +89,10 @@ def _figures(machine: str) -> dict[str, str]:
     return {"machine": f"{target.ipu_version}: {', '.join(known)}"}
 
 
-def _own_code() -> dict[str, str]:
+def _own_code(machine: str) -> dict[str, str]:
     from pyscf_ipu.codelets.loading import library
 
     native = library()
     codelets = f"native, {native.instruction_set}" if native else PORTABLE
-    return {"codelets": codelets, "sources": sources(native.built_by if native else "")}
+    built = native.built_by if native else ""
+    return {"codelets": codelets, "sources": sources(built, machine != CPU)}

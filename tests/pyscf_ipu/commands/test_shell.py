@@ -33,7 +33,8 @@ def no_other_disk_cache(monkeypatch):
 def shared_solver(solver_of, monkeypatch):
     """The programs that other tests have compiled."""
 
-    def made(settings):
+    def made(settings, machine=None):
+        assert machine is None
         return solver_of(**{f.name: getattr(settings, f.name) for f in fields(settings)})
 
     monkeypatch.setattr("pyscf_ipu.solver.solver.Solver", made)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fake_engine import Solver
-from fake_runs import conformer, fake_run, row
+from fake_runs import conformer, fake_run, row, settings
 
 from pyscf_ipu.base.errors import TooLarge
 from pyscf_ipu.molecule.molecule import Molecule
@@ -93,8 +93,8 @@ def test_one_without_orbitals_is_no_small_gap():
 
 
 def test_ladder_of_a_run():
-    assert ladder_for(retry=False) == ()
-    assert [r.name for r in ladder_for(retry=True)] == ["damped", "shifted", "second_order"]
+    assert ladder_for(settings(retry=False)) == ()
+    assert [r.name for r in ladder_for(settings())] == ["damped", "shifted", "second_order"]
 
 
 @pytest.mark.parametrize("retry", [True, False])

@@ -161,7 +161,7 @@ def test_references_have_the_same_correction():
 
 @pytest.mark.long
 def test_rows_of_the_engine_are_those_of_the_reference():
-    engine_at = at_precisions(DEFAULT, LEVEL)
+    engine_at = at_precisions(DEFAULT, settings(level=LEVEL))
     shape, who = engine_at(None).shape(Molecule([8, 1, 1], WATER)), conformer(1, [8, 1, 1], WATER)
     (row,) = run_of(shape, engine_at, forces=True)([who], None)
     expected = recompute(who, LEVEL, forces=True)

@@ -165,7 +165,7 @@ def test_forces_of_every_attempt_are_those_of_pyscf(rung):
     """The last rung is another program in another precision."""
     level = settings(forces=True).level
     assert level == PRESETS["qm1b"]
-    engine_at = at_precisions(DEFAULT, level)
+    engine_at = at_precisions(DEFAULT, settings(level=level))
     geometry = np.array([[0.1, 0.0, 0.2], [0.3, 1.2, -0.5]])
     hydrogens = [conformer(1, [1, 1], s * geometry) for s in (1.0, 1.1)]
     run = run_of(engine_at(None).shape(Molecule([1, 1], geometry)), engine_at, forces=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fake_runs import MANY, conformer, fake_run
+from fake_runs import MANY, conformer, fake_run, settings
 from optional_columns import (
     check_merged,
     check_repaired,
@@ -166,7 +166,7 @@ def test_flags_of_one_scf_and_of_several_are_refused(tmp_path, capsys, flags):
 @pytest.mark.long
 def test_the_cycles_are_those_of_rks_and_the_last_rung_has_none():
     level = replace(LEVEL, xc="hf")
-    engine_at = at_precisions(DEFAULT, level)
+    engine_at = at_precisions(DEFAULT, settings(level=level))
     hydrogen = Molecule([1, 1], [[0.1, 0.0, 0.2], [0.3, 1.2, -0.6]])
     run = run_of(engine_at(None).shape(hydrogen), engine_at)
     who = conformer(1, hydrogen.numbers, hydrogen.positions)

@@ -105,9 +105,9 @@ def test_what_it_does_not_compute_is_refused_at_once(given, words):
 
 
 def test_what_is_no_machine_is_refused(on_bow):
-    with pytest.raises(TypeError, match="a chip is needed, not a int|violates type hint"):
+    with pytest.raises(TypeError, match=r"a chip is needed, not a int|violates type hint"):
         pi.rks(WATER[0], machine=3)
-    with pytest.raises(TypeError, match="a machine is needed, not a str|violates type hint"):
+    with pytest.raises(TypeError, match=r"a machine is needed, not a str|violates type hint"):
         pi.Solver(LEVEL, "bow")
     with pytest.raises(pi.UsageError, match="contradicts the solver"):
         pi.rks(WATER[0], machine="gc200", solver=on_bow)

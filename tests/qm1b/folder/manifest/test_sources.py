@@ -95,6 +95,7 @@ def test_what_only_type_checkers_import_does_not_count():
     assert "pyscf_ipu.api.optimize" not in names  # the package names it for type checkers
     assert not [n for n in names if n.startswith(("schnet", "qm1b.commands", "pyscf_ipu.ipu"))]
     assert {"qm1b.rows.suspects", "qm1b.reference.atomisation"} < {*names}  # of the main process
+    assert "pyscf_ipu.ipu.engine.metered" in sources.modules(HOMES, Path.read_text, True)
 
 
 def test_the_pools_start_what_is_hashed(tmp_path):
@@ -129,7 +130,7 @@ embedder = started(embed_pool.serve, settings)
 embedder.send(Job((Candidate(1, "O", 0),)))
 conformers = embedder.recv().answer.conformers
 from pyscf_ipu.molecule.molecule import Molecule
-engine = factory.build(factory.DEFAULT, level)
+engine = factory.build(factory.DEFAULT, settings)
 first = conformers[0]
 shape = engine.shape(Molecule(first.numbers, first.positions))
 computer = started(worker.serve, factory.DEFAULT, settings)

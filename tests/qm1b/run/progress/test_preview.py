@@ -23,7 +23,9 @@ def looked(tmp_path):
         path.write_text(text)
         settings = RunSettings(level, **{"conformers": 2, "max_aos": 128} | changes)
         source = inputs.summarise(path, settings)
-        limits = Limits(ao_counter(build(DEFAULT, level)), settings.max_aos, settings.keep_charged)
+        limits = Limits(
+            ao_counter(build(DEFAULT, settings)), settings.max_aos, settings.keep_charged
+        )
         preview = Preview.of(source, settings, limits)
         return preview, too_large(preview, source, settings, limits=limits)
 
