@@ -4,14 +4,14 @@ A program's cycles are a sum over its loops and branches: what one turn takes, t
 cycles of a turn are known when the program is traced, and the compiled program counts its turns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr
-from jax.tree_util import PyTreeDef
 from jaxtyping import PyTree
 
 from pyscf_ipu.base.errors import TileMemoryError, TooLarge, UsageError
@@ -43,9 +43,8 @@ def metered(target: Target, program: Program) -> Driver:
         like = jax.tree.map(_like, tables), jax.tree.map(lambda x: _like(x[0]), rows)
         closed, out = jax.make_jaxpr(program, return_shape=True)(*like)
         prices = plainly(lambda: _checked(turn_prices(closed, target), target))
-        return sequential(_with_figures(closed, jax.tree.structure(out), prices))(
-            tables, rows, count
-        )
+        as_solution = partial(jax.tree.unflatten, jax.tree.structure(out))
+        return sequential(_with_figures(closed, as_solution, prices))(tables, rows, count)
 
     return run
 
@@ -68,14 +67,15 @@ def _checked(prices: TurnPrices, target: Target) -> TurnPrices:
     return prices
 
 
-def _with_figures(closed: ClosedJaxpr, out: PyTreeDef, prices: TurnPrices) -> Program:
+def _with_figures(
+    closed: ClosedJaxpr, as_solution: Callable[[list[object]], PyTree], prices: TurnPrices
+) -> Program:
     """The program of one molecule, whose solution has its price."""
     counted = with_counts(closed)
 
     def one(*args: PyTree) -> PyTree:
         values, counts = counted(*jax.tree.leaves(args))
-        solution = jax.tree.unflatten(out, values)
-        return solution._replace(figures=_figures(counts, prices))
+        return as_solution(values)._replace(figures=_figures(counts, prices))
 
     return one
 
