@@ -23,6 +23,7 @@ from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
 from pyscf_ipu.ipu.steps.tile_memory import Trackers
+from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
     branches_of,
@@ -117,7 +118,7 @@ class Pricer(Steps):
 
     def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         """Price one equation."""
-        refuse_types(eqn)
+        refuse_types(eqn, stored=True)
         name = eqn.primitive.name
         if self.collecting and name not in COLLECTIVES:
             self.flush()
@@ -136,6 +137,8 @@ class Pricer(Steps):
         if folded is not None:
             different = math.prod(v.distinct for v in ins)
             return [self.constant(x, min(different, np.size(x))) for x in folded]
+        if name in ARITHMETIC:
+            refuse_types(eqn)
         if name in self.rules:
             return self.rules[name](self, eqn, ins)
         refuse_program(eqn)
