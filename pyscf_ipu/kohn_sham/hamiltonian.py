@@ -157,8 +157,6 @@ def hamiltonian(
     with jax.named_scope("one_electron"):
         overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
         overlap_pair = Pair(overlap, unpack(one.overlap.lo, n))
-    with jax.named_scope("energy"):
-        nuclear = nuclear_repulsion(atoms.charge, atoms.nuclei)
     return Hamiltonian(
         functional,
         overlap_pair,
@@ -168,7 +166,7 @@ def hamiltonian(
         coarse=few_points,
         grid_products=machine.grid_products,
         padded=padded,
-        nuclear=nuclear,
+        nuclear=nuclear_repulsion(atoms.charge, atoms.nuclei),
     )
 
 

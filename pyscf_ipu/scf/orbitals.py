@@ -55,13 +55,11 @@ def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.
     with jax.named_scope("eigensolver"):
         start = jnp.eye(overlap.hi.shape[0], dtype=overlap.dtype)
         values, vectors = eigh(overlap.hi, start, jnp.zeros((), overlap.dtype))
-    return _inverse_root(overlap, values, vectors, drop_below=drop_below)
+    return _loewdin(overlap, values, vectors, drop_below=drop_below)
 
 
 @jax.named_scope("orthonormalisation")
-def _inverse_root(
-    overlap: Pair, values: FloatN, vectors: FloatNN, drop_below: float
-) -> Orthonormal:
+def _loewdin(overlap: Pair, values: FloatN, vectors: FloatNN, drop_below: float) -> Orthonormal:
     """S^(-1/2) and S^(1/2) from the eigenvalues and eigenvectors of S."""
     floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
     root = jnp.sqrt(jnp.maximum(values, floor))

@@ -118,8 +118,9 @@ class Pricer(Steps):
 
     def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         """Price one equation."""
-        refuse_types(eqn, stored=True)
         name = eqn.primitive.name
+        known = all(v.constant is not None for v in ins)
+        refuse_types(eqn, stored=known or name not in ARITHMETIC)
         if self.collecting and name not in COLLECTIVES:
             self.flush()
         inner = called(eqn)
@@ -137,8 +138,6 @@ class Pricer(Steps):
         if folded is not None:
             different = math.prod(v.distinct for v in ins)
             return [self.constant(x, min(different, np.size(x))) for x in folded]
-        if name in ARITHMETIC:
-            refuse_types(eqn)
         if name in self.rules:
             return self.rules[name](self, eqn, ins)
         refuse_program(eqn)

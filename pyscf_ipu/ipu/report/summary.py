@@ -181,9 +181,8 @@ def _times(profile: ProfileData) -> list[str]:
         ("Tile balance", f"{profile.balance():.2f}"),
     ]
     if (whole_program := rates(profile)["all"]).flops:
-        share = percent(whole_program.flops_share)
-        work = f"{whole_program.flops / 1e9:.3f} G, {share} of the matrix units' peak"
-        rows.append(("Floating-point operations", work))
+        share = f"{percent(whole_program.flops_share)} of the matrix units' peak"
+        rows.append(("Floating-point operations", f"{whole_program.flops / 1e9:.3f} G, {share}"))
     if profile.energy_hartree is not None:
         rows.append(("Energy", f"{profile.energy_hartree:.6f} hartree"))
     return table(rows, "< <")

@@ -52,11 +52,9 @@ REDUCTIONS = frozenset(
     "cumprod cummax cummin cumlogsumexp".split()
 )
 MOVES = frozenset("dynamic_slice dynamic_update_slice gather scatter scatter-add sort".split())
-ARITHMETIC = (
-    (WORKER_CYCLES.keys() - {"convert_element_type", "select_n", "random_bits"})
-    | REDUCTIONS
-    | set("dot_general conv_general_dilated scatter-add scatter_add sort top_k".split())
-)
+_CONVERSIONS = frozenset("convert_element_type select_n random_bits".split())
+_OTHERS = frozenset("dot_general conv_general_dilated scatter-add scatter_add sort top_k".split())
+ARITHMETIC = (WORKER_CYCLES.keys() - _CONVERSIONS) | REDUCTIONS | _OTHERS
 """What computes, in dtypes that have arithmetic; all else also moves those that are only stored."""
 
 
