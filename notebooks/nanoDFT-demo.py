@@ -333,13 +333,25 @@ style = "display: flex; overflow-x: auto; scroll-snap-type: x mandatory; max-wid
 display(HTML(f'<div tabindex="0" style="{style}">{strip}</div>'))
 
 # %% [markdown]
-# Turn the HOMO with the mouse (the viewer py3Dmol loads its script from the network; without a network you see only the picture).
+# Choose one by its number. Numbers begin at 0: 0 to 5 are made of the carbons' 1s, `homo` is 20, and 35 is the last. With 5 there is a ball around each carbon.
+# Electrons so close to a nucleus hardly notice the other atoms: the energies of the six differ by less than 0.1 eV, and they have no part in the bonds. Choose another number, and run the next two cells again.
+
+# %%
+mo_index = 5
+
+# %% [markdown]
+# Turn it with the mouse (the viewer py3Dmol loads its script from the network; without a network you see only the picture).
 
 # %%
 import py3Dmol
 
+chosen = field.mo_coeff[:, mo_index]
+print(
+    f"orbital {mo_index} of {len(levels)}: {levels[mo_index]:.1f} eV, {field.mo_occ[mo_index]:.0f} electrons"
+)
 
-def cube_text(orbital_coefficients, spacing_bohr=0.55):
+
+def cube_text(orbital_coefficients, spacing_bohr=0.4):
     """A Gaussian cube file with few digits: it becomes a part of the notebook."""
     half = np.array([6.6, 6.6, 3.3])
     axes = [np.arange(-h, h + 1e-9, spacing_bohr) for h in half]
@@ -354,21 +366,22 @@ def cube_text(orbital_coefficients, spacing_bohr=0.55):
         f"{z} {z} {x:.3f} {y:.3f} {u:.3f}"
         for z, (x, y, u) in zip(mole.atom_charges(), mole.atom_coords(), strict=True)
     ]
-    return "\n".join([*lines, " ".join(f"{v:.2f}" for v in value)])
+    return "\n".join([*lines, " ".join(f"{v:g}" for v in value.round(2))])
 
 
 xyz = f"{mole.natm}\n\n" + mole.tostring("raw")
 view = py3Dmol.view(width=420, height=320)
 view.addModel(xyz, "xyz")
 view.setStyle({"stick": {"radius": 0.12}, "sphere": {"scale": 0.2}})
-cube = cube_text(field.mo_coeff[:, homo])
+cube = cube_text(chosen)
 for sign, colour in ((1, "red"), (-1, "blue")):
     view.addVolumetricData(cube, "cube", {"isoval": sign * LEVEL, "color": colour, "opacity": 0.8})
 view.rotate(-55, "x")
 view.zoomTo()
 display(HTML(view._make_html()))
 fig, ax = plt.subplots(figsize=(3.2, 3.2))
-ax.imshow(picture((aos @ field.mo_coeff[:, homo]).reshape(points.shape[:3]), *molecule))
+ax.imshow(picture((aos @ chosen).reshape(points.shape[:3]), *molecule))
+ax.set_title(f"mo_index = {mo_index}", fontsize=10)
 ax.axis("off")
 plt.show()
 

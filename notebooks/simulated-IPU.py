@@ -145,7 +145,7 @@ def stages(ax, profiles):
     ax.legend(frameon=False)
 
 
-fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 stages(ax, {"careless plan": first})
 plt.show()
 
@@ -180,9 +180,10 @@ def timeline(ax, profile, colours):
 
 
 names = list(first.total_by("stage"))  # the costliest first
-bright = iter([*plt.cm.tab10.colors[:7], *plt.cm.tab10.colors[8:]])  # without its grey
+strong, pale = plt.cm.tab20.colors[::2], plt.cm.tab20.colors[1::2]
+bright = iter([*strong[:7], *strong[8:], *pale[:7], *pale[8:]])  # without greys
 colours = {name: "lightgrey" if name == "other" else next(bright) for name in names}
-fig, ax = plt.subplots(figsize=(9, 2.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(9, 2.8), layout="constrained")
 timeline(ax, first, colours)
 ax.set_xlabel("million cycles")
 handles = [plt.Rectangle((0, 0), 1, 1, color=c) for c in colours.values()]
@@ -209,7 +210,7 @@ plt.show()
 busy, mean = first.tile_compute.max(), first.tile_compute.mean()
 print(f"busiest tile {busy:,.0f} cycles, mean of all {mean:,.0f}")
 for stage, balance in first.balance_by_stage().items():
-    print(f"{stage:13} mean over busiest tile {balance:5.2f}")
+    print(f"{stage:18} mean over busiest tile {balance:5.2f}")
 
 # %% [markdown]
 # ## 4. Change the plan
@@ -219,7 +220,7 @@ for stage, balance in first.balance_by_stage().items():
 
 # %%
 second = profile_on(BOW, lambda shape: machine_of(BOW, 1, shape))
-fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 5.5), layout="constrained")
 stages(ax, {"careless plan": first, "the engine's plan": second})
 plt.show()
 

@@ -1,6 +1,7 @@
 """The page of the paper's figures has a picture of each one that the script makes."""
 
 import csv
+import json
 import re
 from math import nan
 from pathlib import Path
@@ -53,18 +54,32 @@ def test_a_line_takes_away_what_two_numbers_say():
     assert after_line == pytest.approx(0.0, abs=1e-9)
 
 
-def test_what_was_published_is_shown_where_nothing_is_computed(tmp_path, monkeypatch):
-    computed = []
-    result = speed.Computed(nan, nan, 2e-3, 8e-3, 4e6, 15e6)
+def test_sets_that_take_minutes_are_kept_for_the_quick_form(tmp_path, monkeypatch):
+    computed, kept = [], tmp_path / "kept.json"
+    result = speed.Computed(0.6, 0.04, 2e-3, 8e-3, 4e6, 15e6)
     monkeypatch.setattr(speed, "_computed", lambda job, basis: computed.append(basis) or result)
+    speed.five_carbons(Job(tmp_path, quick=False), kept)
+    assert computed == ["sto-3g", "6-31g", "6-31g*"]
+    assert json.loads(kept.read_text()) == dict.fromkeys(computed[1:], result._asdict())
+    result = result._replace(bow_low_s=3e-3)
+    speed.five_carbons(Job(tmp_path, quick=True), kept)
+    assert computed[3:] == ["sto-3g"]
+    rows = list(csv.DictReader((tmp_path / "five_carbons.csv").open()))
+    assert [row["bow_low_s"] for row in rows] == ["0.003", "0.002", "0.002"]
+
+
+def test_the_kept_prices_are_below_what_was_published(tmp_path, monkeypatch):
+    result = speed.Computed(nan, nan, 2e-3, 8e-3, 4e6, 15e6)
+    monkeypatch.setattr(speed, "_computed", lambda job, basis: result)
     speed.five_carbons(Job(tmp_path, quick=True, times=False))
     rows = list(csv.DictReader((tmp_path / "five_carbons.csv").open()))
     assert [row["basis"] for row in rows] == ["sto-3g", "6-31g", "6-31g*"]
     assert [float(row["published_cycles"]) for row in rows] == [77.7e6, 108.7e6, 302.8e6]
-    assert [row["bow_low_s"] for row in rows] == ["0.002", "nan", "nan"]
-    assert computed == ["sto-3g"]
-    speed.five_carbons(Job(tmp_path, quick=False, times=False))
-    assert computed[1:] == ["sto-3g", "6-31g", "6-31g*"]
+    assert all(float(r["bow_low_cycles"]) < float(r["published_cycles"]) for r in rows)
+    assert all(
+        float(r["bow_high_s"]) == pytest.approx(float(r["bow_high_cycles"]) / 1.85e9, rel=1e-6)
+        for r in rows[1:]
+    )
 
 
 def test_cycles_have_a_column_for_each_way_and_a_style_for_each_precision():

@@ -29,11 +29,15 @@ class ConvergenceError(RuntimeError):
     """A self-consistent field did not converge, became non-finite, or is ill-conditioned."""
 
 
-class Float64OnIpuError(TypeError):
+class DtypeOnIpuError(TypeError):
+    """The program computes in a dtype that an IPU does not have, or can only store."""
+
+
+class Float64OnIpuError(DtypeOnIpuError):
     """The program computes in float64, which an IPU does not have."""
 
 
-class BFloat16OnIpuError(TypeError):
+class BFloat16OnIpuError(DtypeOnIpuError):
     """The program computes in bfloat16, which an IPU does not have."""
 
 

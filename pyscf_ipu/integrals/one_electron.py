@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array, lax, named_scope
 from jaxtyping import Float, Int
 
 from pyscf_ipu.codelets import codelet
@@ -139,6 +139,7 @@ def potential_of(
     return total
 
 
+@named_scope("energy")
 def nuclear_repulsion(charges: FloatA, nuclei: Pair) -> Pair:
     """sum_{A<B} Z_A Z_B / R_AB in Hartree, to twice the working precision; Z = 0 is padding."""
     d = two_sum(nuclei.hi[:, None], -nuclei.hi[None])

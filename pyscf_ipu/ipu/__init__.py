@@ -9,6 +9,7 @@ What is modelled, and how far to trust it: docs/simulated-ipu.md.
 
 from pyscf_ipu.base.errors import (
     BFloat16OnIpuError,
+    DtypeOnIpuError,
     Float64OnIpuError,
     TileMemoryError,
     UnknownEquation,
@@ -33,6 +34,7 @@ __all__ = [
     "RULES",
     "TARGETS",
     "BFloat16OnIpuError",
+    "DtypeOnIpuError",
     "FamilyPlan",
     "Float64OnIpuError",
     "Profile",

@@ -69,8 +69,8 @@ def simulate(
             product may take; a larger product runs in parts.
 
     Raises:
-        Float64OnIpuError: The program computes in float64; the error names the operation.
-        BFloat16OnIpuError: It computes in bfloat16.
+        DtypeOnIpuError: The program computes in a dtype without arithmetic, such as int8; for
+            float64 a Float64OnIpuError, for bfloat16 a BFloat16OnIpuError.  It names the operation.
         UnknownEquation: This version of JAX writes loops, branches or calls in an unknown way.
         TypeError: `target` is the name of one, or a number of IPUs is not a whole one.
         TileMemoryError: With `strict`, if a tile's memory overflows.

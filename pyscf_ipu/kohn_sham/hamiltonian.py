@@ -50,6 +50,7 @@ class EnergyTerms(NamedTuple):
     exchange_correlation: Pair  # semilocal part
     nuclear_repulsion: Pair
 
+    @jax.named_scope("energy")
     def total(self) -> Pair:
         return tile_total(Pair(jnp.stack([t.hi for t in self]), jnp.stack([t.lo for t in self])))
 
@@ -91,13 +92,14 @@ class Hamiltonian:
         kinetic, nuclear = self.one.kinetic, self.one.nuclear
         packed = ((two_electron + nuclear.hi) + kinetic.hi) + (nuclear.lo + kinetic.lo)
         zero = jnp.zeros((), density.dtype)
-        terms = EnergyTerms(
-            tile_dot(d, self.one.kinetic),
-            tile_dot(d, self.one.nuclear),
-            repulsion_energy,
-            exchange_correlation=Pair(zero, zero),
-            nuclear_repulsion=self.nuclear,
-        )
+        with jax.named_scope("energy"):
+            terms = EnergyTerms(
+                tile_dot(d, self.one.kinetic),
+                tile_dot(d, self.one.nuclear),
+                repulsion_energy,
+                exchange_correlation=Pair(zero, zero),
+                nuclear_repulsion=self.nuclear,
+            )
         shift = jnp.where(self.padded, PADDING_SHIFT, 0.0).astype(packed.dtype)
         return unpack(packed, density.shape[0]) + jnp.diag(shift), terms
 
@@ -152,10 +154,12 @@ def hamiltonian(
         grid = grid_blocks(atoms, functional, **cut)
         few = atoms.on_coarse_grid() if coarse else None
         few_points = None if few is None else grid_blocks(few, functional, **cut)
-    overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
+    with jax.named_scope("one_electron"):
+        overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
+        overlap_pair = Pair(overlap, unpack(one.overlap.lo, n))
     return Hamiltonian(
         functional,
-        Pair(overlap, unpack(one.overlap.lo, n)),
+        overlap_pair,
         one,
         repulsion=repulsion,
         grid=grid,
@@ -206,6 +210,7 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
     )
 
 
+@jax.named_scope("guess")
 def guess_density(atoms: Atoms) -> FloatNN:
     """Superposition of atomic densities: block diagonal, in the dtype of the atoms."""
     n, first_ao = atoms.layout.shape.n_ao, atoms.layout.first_ao

@@ -8,6 +8,7 @@ doi:10.1103/RevModPhys.32.335, to first order).  delta is a difference of nearly
 needs products in two words; all else does not.  The energy changes by the trace of F R.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -21,6 +22,7 @@ from pyscf_ipu.scf.run import ScfRun
 from pyscf_ipu.tiles import exact_product, tile_dot
 
 
+@jax.named_scope("energy")
 def of_idempotent(problem: Hamiltonian, run: ScfRun) -> EnergyTerms:
     """The energy's parts at the idempotent density next to the one that the run evaluated.
 

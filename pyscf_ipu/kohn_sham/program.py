@@ -145,6 +145,7 @@ def _solve(
     return Lowest(run, jnp.zeros((), bool), jnp.zeros((), jnp.int32))
 
 
+@jax.named_scope("properties")
 def _solution(lowest: Lowest, problem: Hamiltonian, atoms: Atoms, basis: Orthonormal) -> Solution:
     """The results of an SCF."""
     run = lowest.run

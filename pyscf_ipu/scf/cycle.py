@@ -182,6 +182,7 @@ def build_fock(problem: ScfProblem, begin: Begin, state: CycleState) -> tuple[Ev
     return evaluate(problem.fock, at), last
 
 
+@jax.named_scope("convergence")
 def assess(problem: ScfProblem, state: CycleState, built: Evaluated) -> Progress:
     """Judge the Fock matrix: does the energy stand still, do F and D commute?
 
@@ -244,8 +245,9 @@ def diagonalise(
         # Far from convergence loose orbitals do; those of a converged density are exact.
         accuracy = jnp.where(state.run.converged | ends, 0.0, LOOSE * progress.commutator)
         eps, Cx = problem.algebra.eigh(chosen, state.Cx, accuracy)
-    lowest = occupied(Cx, problem.n_occupied)
-    C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.T))
+    with jax.named_scope("occupation"):
+        lowest = occupied(Cx, problem.n_occupied)
+        C, FxCx, half = products((basis.inverse, Cx), (built.matrix, Cx), (lowest, lowest.T))
     C = reorthonormalise(C, basis.overlap, products)
     return Orbitals(
         eps=eps,
@@ -257,6 +259,7 @@ def diagonalise(
     )
 
 
+@jax.named_scope("occupation")
 def judge(
     problem: ScfProblem, state: CycleState, built: Evaluated, progress: Progress, orbitals: Orbitals
 ) -> Verdict:
@@ -301,6 +304,7 @@ def with_cycle(
     return history.with_cycle(place, progress.energy, commutator, gap=gap)
 
 
+@jax.named_scope("convergence")
 def record(
     state: CycleState,
     built: Evaluated,
@@ -325,6 +329,7 @@ def record(
     )
 
 
+@jax.named_scope("convergence")
 def restart(
     problem: ScfProblem, begin: Begin, before: CycleState, after: CycleState, verdict: Verdict
 ) -> CycleState:

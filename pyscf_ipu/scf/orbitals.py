@@ -35,6 +35,7 @@ class Orthonormal(NamedTuple):
     lift: FloatNN | None = None
     """Raises them, Hartree; None where nothing can be left out."""
 
+    @jax.named_scope("orthonormalisation")
     def matrix(self, fock: FloatNN, products: Products = one_by_one) -> FloatNN:
         """A Fock matrix in the orthonormal basis."""
         inside = wide_similar(fock, self.factors, products)
@@ -54,6 +55,12 @@ def orthonormal(overlap: Pair, eigh: Eigh = library_eigh, drop_below: float = 0.
     with jax.named_scope("eigensolver"):
         start = jnp.eye(overlap.hi.shape[0], dtype=overlap.dtype)
         values, vectors = eigh(overlap.hi, start, jnp.zeros((), overlap.dtype))
+    return _loewdin(overlap, values, vectors, drop_below=drop_below)
+
+
+@jax.named_scope("orthonormalisation")
+def _loewdin(overlap: Pair, values: FloatN, vectors: FloatNN, drop_below: float) -> Orthonormal:
+    """S^(-1/2) and S^(1/2) from the eigenvalues and eigenvectors of S."""
     floor = float(jnp.finfo(overlap.dtype).eps) * overlap.hi.shape[0]
     root = jnp.sqrt(jnp.maximum(values, floor))
     smallest = jnp.min(values)
@@ -86,6 +93,7 @@ def _factors(x: FloatNN) -> tuple[WideFactor, WideFactor]:
     return right.T, right
 
 
+@jax.named_scope("orthonormalisation")
 def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_by_one) -> FloatNN:
     """Orbitals C with C^T S C = 1 again, by Newton-Schulz steps: C <- C (3 - C^T S C) / 2.
 
@@ -100,6 +108,7 @@ def reorthonormalise(orbitals: FloatNN, overlap: Pair, products: Products = one_
     return orbitals
 
 
+@jax.named_scope("occupation")
 def density_of(orbitals: FloatNN, n_occupied: Count) -> FloatNN:
     """Closed-shell density matrix: 2 C C^T over the lowest `n_occupied` orbitals."""
     chosen = occupied(orbitals, n_occupied)
@@ -157,6 +166,7 @@ def length(x: Floats) -> Scalar:
     return jnp.sqrt(jnp.sum(x * x))
 
 
+@jax.named_scope("diis")
 def commutator_of(fock: FloatNN, density: FloatNN) -> FloatNN:
     """[F, D] in an orthonormal basis."""
     both = product(fock, density)

@@ -162,7 +162,8 @@ def eigh(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     compute = rounds * (310 + 2 * columns + vectors)
     exchange = rounds * (2 * 8.0 * n + 8.0 * n) / rate
     source = "TessellateIPU's test bounds, scaled to N; 12 sweeps as PySCF-IPU"
-    p.library("jacobi_eigh", used * compute, source, how="estimated")
+    work = Work(9.0 * n * n * (n - 1) * REFERENCE_SWEEPS * math.prod(batch))
+    p.library("jacobi_eigh", used * compute, source, how="estimated", work=work)
     p.other("exchange", "jacobi_eigh", exchange, origin=("estimated", source))
     p.other("sync", "jacobi_eigh", rounds * 3 * sync, origin=("estimated", source))
     return p.results(eqn)
@@ -177,14 +178,15 @@ def dense(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     given = shapes[-len(eqn.outvars) :] if solves else shapes
     columns = max((math.prod(s) / n for s in given), default=1.0)
     per_column = {"lu": n * n / 3, "cholesky": n * n / 6, "lu_pivots_to_permutation": 1.0}
-    flops = columns * per_column.get(eqn.primitive.name, float(n * n))
+    multiply_adds = columns * per_column.get(eqn.primitive.name, float(n * n))
     used = np.zeros(p.n_tiles)
     used[min(1, p.n_tiles - 1)] = 1.0
     for v in ins:
         p.fetch(v, used * v.size * v.itemsize)
-    cycles = p.workers * SCALAR_CYCLES * flops
+    cycles = p.workers * SCALAR_CYCLES * multiply_adds
     source = "multiply-adds of the textbook algorithm, four worker cycles each"
-    p.library(eqn.primitive.name, used * cycles, source, how="estimated")
+    work = Work(2.0 * multiply_adds)
+    p.library(eqn.primitive.name, used * cycles, source, how="estimated", work=work)
     return p.results(eqn)
 
 

@@ -23,6 +23,7 @@ from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
 from pyscf_ipu.ipu.steps.tile_memory import Trackers
+from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
     branches_of,
@@ -117,8 +118,9 @@ class Pricer(Steps):
 
     def equation(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         """Price one equation."""
-        refuse_types(eqn)
         name = eqn.primitive.name
+        known = all(v.constant is not None for v in ins)
+        refuse_types(eqn, stored=known or name not in ARITHMETIC)
         if self.collecting and name not in COLLECTIVES:
             self.flush()
         inner = called(eqn)

@@ -180,6 +180,9 @@ def _times(profile: ProfileData) -> list[str]:
         *_wall(profile),
         ("Tile balance", f"{profile.balance():.2f}"),
     ]
+    if (whole_program := rates(profile)["all"]).flops:
+        share = f"{percent(whole_program.flops_share)} of the matrix units' peak"
+        rows.append(("Floating-point operations", f"{whole_program.flops / 1e9:.3f} G, {share}"))
     if profile.energy_hartree is not None:
         rows.append(("Energy", f"{profile.energy_hartree:.6f} hartree"))
     return table(rows, "< <")
@@ -211,12 +214,13 @@ def _rates(profile: ProfileData) -> list[str]:
     }
     if not reached:
         return []
-    rows = [("", "flop/s", "of peak", "memory", "of peak", "bound by")]
+    rows = [("", "Gflop", "flop/s", "of peak", "memory", "of peak", "bound by")]
     for name, r in sorted(reached.items(), key=lambda item: -item[1].cycles):
-        work = f"{r.flops_per_second / 1e12:.3f} T", percent(r.flops_share)
+        speed = f"{r.flops_per_second / 1e12:.3f} T"
+        work = f"{r.flops / 1e9:.3f}", speed, percent(r.flops_share)
         moved = f"{r.bytes_per_second / 1e12:.3f} TB/s", percent(r.bytes_share)
         rows.append((clip(name, _NAME), *work, *moved, r.bound))
-    return ["Rates, of low cycles", *table(rows, "< > > > > <")]
+    return ["Rates, of low cycles", *table(rows, "< > > > > > <")]
 
 
 def _pipeline(profile: ProfileData) -> list[str]:

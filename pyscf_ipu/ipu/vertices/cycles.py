@@ -52,6 +52,10 @@ REDUCTIONS = frozenset(
     "cumprod cummax cummin cumlogsumexp".split()
 )
 MOVES = frozenset("dynamic_slice dynamic_update_slice gather scatter scatter-add sort".split())
+_CONVERSIONS = frozenset("convert_element_type select_n random_bits".split())
+_OTHERS = frozenset("dot_general conv_general_dilated scatter-add scatter_add sort top_k".split())
+ARITHMETIC = (WORKER_CYCLES.keys() - _CONVERSIONS) | REDUCTIONS | _OTHERS
+"""What computes, in dtypes that have arithmetic; all else also moves those that are only stored."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,8 @@ def count(jaxpr: Jaxpr, known: Sequence[bool] = ()) -> VertexCost:
     flags = [*known, *[False] * (len(jaxpr.invars) - len(known))]
     constant = {v for v, k in zip(jaxpr.invars, flags, strict=True) if k} | set(jaxpr.constvars)
     for eqn in jaxpr.eqns:
-        refuse_types(eqn)
         given = [hasattr(x, "val") or x in constant for x in eqn.invars]
+        refuse_types(eqn, stored=all(given) or eqn.primitive.name not in ARITHMETIC)
         if all(given) and eqn.primitive.name not in ("while", "cond"):
             constant |= set(eqn.outvars)
         else:

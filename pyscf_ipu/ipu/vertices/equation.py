@@ -9,7 +9,21 @@ import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
-from pyscf_ipu.base.errors import BFloat16OnIpuError, Float64OnIpuError
+from pyscf_ipu.base.errors import BFloat16OnIpuError, DtypeOnIpuError, Float64OnIpuError
+
+COMPUTED = frozenset("bool float16 float32 int32 uint32".split())
+"""Dtypes that PopLibs's operations compute in (popops, elemwiseBinaryCodelets.cpp)."""
+STORED = frozenset("int8 uint8 int16 uint16 int64 uint64".split())
+"""Dtypes that Poplar stores, moves and converts."""
+
+_ERRORS = {"float64": Float64OnIpuError, "bfloat16": BFloat16OnIpuError}
+_REMEDIES = {
+    "bfloat16": "use float16 with loss scaling (schnet train --precision float16), or float32",
+    "complex": "compute with real and imaginary part in float32",
+    "64": "trace the program with 32-bit inputs and constants, outside jax.enable_x64",
+    "int": "use int32",
+    "float": "use float16 or float32",
+}  # by a part of the dtype's name, the first one that fits
 
 
 def aval(x: Var | Literal) -> ShapedArray:
@@ -35,22 +49,21 @@ def is_half(eqn: JaxprEqn) -> bool:
     return floating == {np.dtype(np.float16)}
 
 
-def refuse_types(eqn: JaxprEqn) -> None:
-    """Refuse number formats that an IPU does not have.
+def refuse_types(eqn: JaxprEqn, stored: bool = False) -> None:
+    """Refuse dtypes that an IPU has no arithmetic for; with `stored`, that it cannot even store.
 
     Raises:
-        Float64OnIpuError: The equation reads or makes float64; the error names the operation.
-        BFloat16OnIpuError: The same of bfloat16.
+        DtypeOnIpuError: The equation reads or makes such an array; the error names the operation.
     """
+    allowed = COMPUTED | STORED if stored else COMPUTED
     for v in (*eqn.invars, *eqn.outvars):
-        dtype = getattr(v.aval, "dtype", None)
-        if dtype in (np.float64, np.complex128):
-            raise Float64OnIpuError(
-                f"{eqn.primitive.name} computes in {dtype}, and an IPU has no float64: trace the "
-                f"program with float32 inputs and constants, outside jax.enable_x64 ({eqn})"
-            )
-        if getattr(dtype, "name", "") == "bfloat16":
-            raise BFloat16OnIpuError(
-                f"{eqn.primitive.name} computes in bfloat16, which an IPU does not have: use "
-                "float16 with loss scaling (schnet train --precision float16), or float32"
-            )
+        dtype = getattr(v.aval, "dtype", np.dtype(bool))
+        name = dtype.name
+        if name in allowed or not isinstance(dtype, np.dtype) or dtype.names:
+            continue  # keys of random numbers, and what has no derivative, are no numbers
+        remedy = next(text for part, text in _REMEDIES.items() if part in name)
+        raise _ERRORS.get(name, DtypeOnIpuError)(
+            f"{eqn.primitive.name} computes in {name}, which an IPU "
+            f"{'only stores' if name in STORED else 'does not have'}; it computes in "
+            f"{', '.join(sorted(COMPUTED))}: {remedy} ({eqn})"
+        )

@@ -63,6 +63,8 @@ export function cards(profile) {
         : `${percent(memory.max_tile_bytes / memory.limit_bytes)} of ${dataSize(memory.limit_bytes)}`, over > 0),
     ...(memory.executable_bytes === null ? [] : [card("Code of a tile", dataSize(memory.max_code_bytes),
       `of ${dataSize(memory.executable_bytes)} that can run`, memory.code_overflowing_tiles.length > 0)]),
+    card("Floating-point operations", short(profile.rates.all.flops),
+      `${percent(profile.rates.all.flops_share)} of the matrix units' peak, of low cycles`),
     card("Host exchange", duration(host.mid), interval(host.low, host.high, duration)),
   ];
   if (profile.energy_hartree !== null) {
@@ -99,9 +101,9 @@ export function stageTable(profile, stages) {
 export function rateTable(profile) {
   const tera = (x) => (x / 1e12).toFixed(3);
   const rows = Object.entries(profile.rates).sort((a, b) => b[1].cycles - a[1].cycles).map(([name, r]) => [
-    name, tera(r.flops_per_second), percent(r.flops_share), tera(r.bytes_per_second), percent(r.bytes_share), r.bound]);
+    name, short(r.flops), tera(r.flops_per_second), percent(r.flops_share), tera(r.bytes_per_second), percent(r.bytes_share), r.bound]);
   return table("Work per second of low cycles, as a share of the chip's peak, and what holds it up.",
-    [{ title: "stage" }, { title: "Tflop/s", number: true }, { title: "of peak", number: true },
+    [{ title: "stage" }, { title: "flop", number: true }, { title: "Tflop/s", number: true }, { title: "of peak", number: true },
       { title: "TB/s of tile memory", number: true }, { title: "of peak", number: true }, { title: "bound by" }], rows);
 }
 

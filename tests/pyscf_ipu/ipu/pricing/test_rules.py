@@ -57,10 +57,21 @@ def test_a_product_with_a_long_sum_is_cut_along_it():
     assert sums.cycles.low < 200
 
 
+def test_eigenvectors_count_the_rotations_of_their_sweeps():
+    """A rotation of two columns of N takes 6 N operations: in rows, columns and eigenvectors."""
+    by_name = {
+        s.name: s for s in steps(jnp.linalg.eigh, np.eye(8, dtype=np.float32), kind="compute")
+    }
+    assert by_name["jacobi_eigh"].flops == 12 * (8 * 7 / 2) * 3 * 6 * 8
+
+
 def test_a_solution_is_charged_for_its_right_hand_sides():
     """8 equations: N^3 / 3 multiply-adds to factorise, N^2 for each right-hand side."""
     a = np.eye(8, dtype=np.float32)
     for b, n in ((np.ones(8, np.float32), 1), (np.ones((8, 5), np.float32), 5)):
-        found = {s.name: s.cycles.low for s in steps(jnp.linalg.solve, a, b, kind="compute")}
-        assert found["lu"] == pytest.approx(WORKERS * SCALAR_CYCLES * 8**3 / 3)
-        assert found["custom_linear_solve"] == WORKERS * SCALAR_CYCLES * 8**2 * n
+        by_name = {s.name: s for s in steps(jnp.linalg.solve, a, b, kind="compute")}
+        lu, solution = by_name["lu"], by_name["custom_linear_solve"]
+        assert lu.cycles.low == pytest.approx(WORKERS * SCALAR_CYCLES * 8**3 / 3)
+        assert lu.flops == pytest.approx(2 * 8**3 / 3)
+        assert solution.cycles.low == WORKERS * SCALAR_CYCLES * 8**2 * n
+        assert solution.flops == 2 * 8**2 * n

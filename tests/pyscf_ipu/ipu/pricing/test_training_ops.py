@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from pyscf_ipu.ipu import BOW, BFloat16OnIpuError, simulate
+from pyscf_ipu.ipu import BOW, BFloat16OnIpuError, DtypeOnIpuError, simulate
 from pyscf_ipu.ipu.chip.amp import matmul_cycles
+from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
 
 X = np.linspace(0.1, 0.9, 4096, dtype=np.float32)
 IMAGE = np.ones((8, 16, 16, 4), np.float32)
@@ -88,6 +89,43 @@ class TestTypes:
         with pytest.raises(BFloat16OnIpuError, match=r"mul computes in bfloat16.*float16"):
             simulate(lambda x: x * x, BOW)(jnp.ones(8, jnp.bfloat16))
 
+    @pytest.mark.parametrize(
+        ("dtype", "remedy"),
+        [
+            (jnp.float8_e4m3fn, "does not have.*use float16 or float32"),
+            (jnp.float8_e5m2, "does not have.*use float16 or float32"),
+            (jnp.int4, "does not have.*use int32"),
+            (np.int8, "only stores.*use int32"),
+            (np.uint16, "only stores.*use int32"),
+            (np.complex64, "does not have.*real and imaginary part"),
+        ],
+    )
+    def test_a_dtype_without_arithmetic_is_refused_with_the_remedy(self, dtype, remedy):
+        name = np.dtype(dtype).name
+        with pytest.raises(DtypeOnIpuError, match=f"mul computes in {name}, which an IPU {remedy}"):
+            simulate(lambda x: x * x, BOW)(jnp.ones(8, dtype))
+
+    @pytest.mark.parametrize("dtype", [np.int64, np.float64, np.complex128])
+    def test_64_bits_are_refused(self, dtype):
+        with jax.enable_x64(True), pytest.raises(DtypeOnIpuError, match=np.dtype(dtype).name):
+            simulate(lambda x: x + x, BOW)(jnp.ones(8, dtype))
+
+    def test_bytes_may_be_stored_and_moved_and_converted(self):
+        def fn(x, y):
+            chosen = jnp.where(y > 0, x[::-1], x).reshape(2, 4)
+            return chosen, chosen[jnp.argmax(y[:2])].astype(jnp.float32) * y[:4]
+
+        _, profile = simulate(fn, BOW)(jnp.ones(8, jnp.uint8), jnp.ones(8, jnp.float32))
+        assert profile.unknown_ops == {}
+
+    def test_a_vertex_is_looked_into(self):
+        def fn(x):
+            rows = tile_put_sharded(x, (1, 2))
+            return tile_map(lambda row: row + row, rows, name="twice").array
+
+        with pytest.raises(DtypeOnIpuError, match="add computes in int8"):
+            simulate(fn, BOW)(jnp.ones((2, 8), jnp.int8))
+
 
 def test_a_product_that_does_not_fit_is_cut_into_parts():
     x = np.ones((4096, 4096), np.float32)
@@ -108,8 +146,6 @@ def test_a_matrix_vector_product_waits_for_memory():
 
 def test_no_vertex_reads_faster_than_its_tile_s_memory():
     """Eight rows of E on every tile: 16 bytes a cycle are 43.6 TB/s for a Bow, 65 with stores."""
-    from pyscf_ipu.tiles import tile_map, tile_put_replicated, tile_put_sharded
-
     e, v = np.ones((1471, 8, 1024), np.float32), np.ones(1024, np.float32)
 
     def product(e, v):

@@ -156,6 +156,16 @@ def test_scripts_run_in_a_browser(tmp_path):
 
 
 @needs_browser
+def test_the_operations_have_a_card(tmp_path):
+    work = dataclasses.replace(compute("v", "xc", 1e6, 3e6), flops=0.5 * 32 * 1472 * 1e6)
+    text, _, _ = opened(tmp_path, scf_profile(program=(work,)))
+    drawn = text[: text.index('<script type="application/json"')]
+    assert "Floating-point operations" in drawn
+    assert ">23.6 G<" in drawn
+    assert ">50.0 % of the matrix units' peak, of low cycles<" in drawn
+
+
+@needs_browser
 def test_comparison_in_a_browser(tmp_path):
     text, dom, _ = opened(tmp_path, scf_profile(), bow_profile())
     assert {"comparison"} <= {a.get("id") for a in dom.attributes("section")}

@@ -1,9 +1,12 @@
 """The summary in the terminal: every section, true numbers, aligned and narrow."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sample_profile import OVERFLOWING_TILE, scf_memory, scf_profile
+from sample_profile import OVERFLOWING_TILE, compute, scf_memory, scf_profile
 
+from pyscf_ipu.ipu.profile.data import Repeat
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.profile.text import bar, clip, data_size, duration, table
 
@@ -57,6 +60,15 @@ def test_cycles_are_those_of_the_profile():
     busy = line(text, "Execution", "Compute, tile average excluding idle").split()[-1]
     assert busy == f"{profile.tile_compute[profile.tile_compute > 0].mean():,.0f}"
     assert "100 µs to 900 µs, about 200 µs" in line(text, "Execution", "Host exchange")
+
+
+def test_the_operations_of_all_turns_and_their_share_of_the_peak():
+    half_of_peak = replace(compute("v", "xc", 1e6, 3e6), flops=0.5 * 32 * 1472 * 1e6)
+    profile = scf_profile(program=(Repeat(4, (half_of_peak,)), compute("w", "", 4e6, 4e6)))
+    text = profile.summary()
+    assert "94.208 G, 25.0 % of the matrix units' peak" in line(text, "Execution", "Floating-point")
+    assert line(text, "Rates, of low cycles", "xc").split()[1] == "94.208"
+    assert "Floating-point" not in scf_profile().summary()
 
 
 def test_a_complete_total_is_not_called_a_bound():

@@ -12,6 +12,7 @@ import pytest
 import pyscf_ipu as pi
 from pyscf_ipu.base.units import HARTREE_TO_EV
 from pyscf_ipu.ipu import BOW, machine_of, simulate
+from pyscf_ipu.ipu.findings.totals import shares
 from pyscf_ipu.numerics.two_words import to_float64
 
 COMMAND = Path(sys.executable).parent / "pyscf-ipu"
@@ -79,7 +80,14 @@ def test_everything_in_it_has_a_price(fluoride):
         "repulsion",
         "eigensolver",
         "diis",
+        "guess",
+        "orthonormalisation",
+        "occupation",
+        "energy",
+        "convergence",
+        "properties",
     } <= set(stages)
+    assert shares(stages)["other"] < 0.05
     # The Fock matrix is built once in every cycle.
     builds = sum(n for s, n in profile.steps() if s.name == "xc_functional")
     assert builds == int(solution.cycles)
