@@ -7,11 +7,15 @@ slowest tile.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from pyscf_ipu.ipu.chip.popops import (
     BINARY_LOOP,
@@ -25,6 +29,8 @@ from pyscf_ipu.ipu.chip.quantity import weakest
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
 from pyscf_ipu.ipu.steps.places import Place
+from pyscf_ipu.ipu.vertices.trip_counts import Counts, Path
+from pyscf_ipu.numerics.arrays import HostArray
 
 
 class PricedStep(NamedTuple):
@@ -32,6 +38,21 @@ class PricedStep(NamedTuple):
 
     step: Step
     load: np.ndarray = np.zeros(0)
+    measure: Path = ()
+    """Where the counts have its `ComputeSet.measured`, if its cycles depend on data."""
+
+
+Parts = Mapping[Path, tuple[float, float, float]]
+"""What one more of each count costs: low and high cycles of a worker, floating-point operations."""
+
+
+class Counted(NamedTuple):
+    """Vertices whose cycles depend on counts of their own."""
+
+    parts: Parts
+    tiles: np.ndarray
+    workers: np.ndarray | None
+    """None: all of a tile share each vertex."""
 
 
 class Work(NamedTuple):
@@ -63,6 +84,7 @@ class ComputeSet:
     how: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
     work: Work = NO_WORK
+    counted: list[Counted] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
@@ -78,6 +100,7 @@ class ComputeSet:
         shared: bool,
         origin: Origin,
         work: Work = NO_WORK,
+        parts: Parts = MappingProxyType({}),
     ) -> None:
         """Add a vertex on every entry of `tiles`.
 
@@ -90,6 +113,7 @@ class ComputeSet:
             work: Of all these vertices.
                 Code loads and stores beside the arithmetic, so a tile takes as long as the longest
                 of the three.
+            parts: What each vertex runs as often as its own counts say.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)
@@ -98,20 +122,47 @@ class ComputeSet:
         load = work.loaded / float(self.target.interleaved_load_bytes_per_cycle)
         store = work.stored / float(self.target.store_bytes_per_cycle)
         self.moving += counts * max(load, store)
+        on, workers = np.array(tiles, int), None
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
-            return
-        for k in range(int(counts.max(initial=0))):
-            busy = np.flatnonzero(counts > k)
-            idle = np.argmin(self.cycles[0, busy], axis=1)
-            self.cycles[:, busy, idle] += each
+        else:
+            order = np.argsort(on, kind="stable")
+            starts = np.cumsum(counts) - counts
+            turn = np.arange(len(on)) - starts[on[order]]  # the first of its tile, the second, ...
+            workers = np.zeros(len(on), int)
+            for k in range(int(counts.max(initial=0))):
+                some = order[turn == k]
+                workers[some] = np.argmin(self.cycles[0, on[some]], axis=1)
+                self.cycles[:, on[some], workers[some]] += each
+        if parts:
+            self.counted.append(Counted(parts, on, workers))
+
+    def measured(self, counts: Counts) -> Array:
+        """Low and high cycles, floating-point operations, and the low cycles of every tile."""
+        cycles, flops = jnp.asarray(self.cycles, jnp.float32), jnp.float32(self.work.flops)
+        for parts, tiles, workers in self.counted:
+            runs = jnp.stack([counts[p].reshape(len(tiles), -1).sum(1) for p in parts])
+            costs = np.array(list(parts.values()), np.float32).T
+            low, high, operations = (c @ runs.astype(jnp.float32) for c in costs)
+            each, flops = jnp.stack([low, high]), flops + operations.sum()
+            if workers is None:
+                cycles = cycles.at[:, tiles].add(each[:, :, None] / cycles.shape[2])
+            else:
+                cycles = cycles.at[:, tiles, workers].add(each)
+        tiles = self._of_tiles(cycles)
+        return jnp.concatenate([tiles.max(1), flops[None], tiles[0]])
+
+    def _of_tiles(self, cycles: HostArray) -> HostArray:
+        """Cycles [low and high, n_tiles] of the tiles from those of their workers."""
+        launch = float(self.target.supervisor_launch_cycles)
+        busiest = cycles.max(axis=2)
+        busy = (cycles.shape[2] * busiest).clip(self.moving)
+        where = np.where if isinstance(cycles, np.ndarray) else jnp.where
+        return where(busiest[0] > 0, launch + busy, 0.0)
 
     def step(self) -> PricedStep:
         """The whole set as one step."""
-        launch = float(self.target.supervisor_launch_cycles)
-        busiest = self.cycles.max(axis=2)
-        busy = np.maximum(self.cycles.shape[2] * busiest, self.moving)
-        each = np.where(busiest[0] > 0, launch + busy, 0.0)
+        each = self._of_tiles(self.cycles)
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
         name = _common(self.names)
         return compute_step(

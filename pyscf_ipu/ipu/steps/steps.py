@@ -37,7 +37,8 @@ from pyscf_ipu.ipu.steps.tile_memory import (
     Tracker,
     Trackers,
 )
-from pyscf_ipu.ipu.steps.values import Loop, Value
+from pyscf_ipu.ipu.steps.values import Either, Loop, Value
+from pyscf_ipu.ipu.vertices.trip_counts import LANES, Measure, Path
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
 REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
@@ -51,7 +52,10 @@ class Steps:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
         self.memory: Tracker | Trackers = Tracker(n_tiles)
-        self.steps: list[PricedStep | Loop] = []
+        self.steps: list[PricedStep | Loop | Either] = []
+        self.scope: Path = ()
+        """The block that is being priced: of a loop or a branch; () is the program."""
+        self.measures: dict[Path, list[Measure]] = {}
         self.stage = ""
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
@@ -173,6 +177,13 @@ class Steps:
             interleaved: Bytes that have to be in interleaved memory, of scratch and of variables.
         """
         self.tracker.need_scratch(self.stage, where, interleaved)
+
+    def in_block(self, path: Path) -> Path:
+        """Begin another block, in a compute set of its own; returns the one before."""
+        if self._open is not None and self._open.counted:
+            self.flush()
+        before, self.scope = self.scope, path
+        return before
 
     def vertices(self) -> ComputeSet:
         """The compute set that the next vertices join, side by side with what is in it."""
@@ -315,6 +326,8 @@ class Steps:
                 self.note_code(fused, current.place.elements > 0, len(fused))
             if type(current) is ComputeSet:
                 self.transfer()  # what its vertices fetched comes first
+            if current.counted:
+                step = step._replace(measure=self._measured(current))
             self._append(step)
         self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
@@ -323,10 +336,17 @@ class Steps:
         self.transfer()
         self._collectives()
 
+    def _measured(self, compute_set: ComputeSet) -> Path:
+        """Have the cycles of every run of a compute set measured."""
+        of_block = self.measures.setdefault(self.scope, [])
+        key = (*self.scope, LANES - 1 - len(of_block))
+        of_block.append(Measure(key, compute_set.measured))
+        return key
+
     def _append(self, priced: PricedStep) -> None:
         self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
         if self.ipu:
-            priced = PricedStep(dataclasses.replace(priced.step, ipu=self.ipu), priced.load)
+            priced = priced._replace(step=dataclasses.replace(priced.step, ipu=self.ipu))
         self.steps.append(priced)
 
 

@@ -57,5 +57,16 @@ class Loop:
     """A block that runs as often as the site `trips` counts, or a fixed number of times."""
 
     trips: Path | int
-    body: list[PricedStep | Loop]
+    body: list[PricedStep | Loop | Either]
     name: str = "loop"
+
+
+@dataclass(frozen=True)
+class Either:
+    """A batched loop in two forms, of which the cheaper one is priced."""
+
+    lanes: int
+    apart: list[PricedStep | Loop | Either]
+    """A vertex for each lane, which ends by itself."""
+    together: list[PricedStep | Loop | Either]
+    """Every turn for all lanes."""

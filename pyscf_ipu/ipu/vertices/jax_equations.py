@@ -105,6 +105,11 @@ def while_of(eqn: JaxprEqn) -> While:
     return While(test, body, n_test, n_body=n_body)
 
 
+def lanes_of(eqn: JaxprEqn) -> tuple[int, ...]:
+    """The shape of a batched `while`, whose test has an answer for each lane; () of others."""
+    return parameter(eqn, ClosedJaxpr, "cond_jaxpr").out_avals[0].shape
+
+
 def branches_of(eqn: JaxprEqn) -> tuple[ClosedJaxpr, ...]:
     """The branches of a `cond`."""
     return parameter(eqn, tuple, "branches")
@@ -124,8 +129,8 @@ def mesh_of(eqn: JaxprEqn) -> Mesh | AbstractMesh:
 
 
 def axes_of(eqn: JaxprEqn) -> tuple[int, ...]:
-    """The axes of a reduction, or the one of a running sum."""
-    axes = parameter(eqn, object, "axes", "axis")
+    """The axes that an operation works along: a sum, a running sum, a sort, a concatenation."""
+    axes = parameter(eqn, object, "axes", "axis", "dimensions", "dimension")
     return axes if isinstance(axes, tuple) else (cast(int, axes),)
 
 

@@ -1,0 +1,207 @@
+"""Whether the lanes of a batched loop are independent, so that each can end by itself.
+
+The axes of the lanes are followed through the body of the loop, from the carried values, which have
+them first.  A value that depends on no carried value has none: all lanes may read all of it.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
+
+from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES
+from pyscf_ipu.ipu.vertices.equation import aval
+from pyscf_ipu.ipu.vertices.jax_equations import (
+    axes_of,
+    branches_of,
+    lanes_of,
+    parameter,
+    scan_of,
+    while_of,
+)
+from pyscf_ipu.ipu.vertices.trip_counts import opened
+
+Axes = tuple[int, ...] | None
+"""Where the lanes are in an array; None if it is the same for all of them."""
+
+Move = Callable[[JaxprEqn, int, int], int | None]
+"""Where an axis of an operand, by number, is in the result; None if it is gone."""
+
+
+class _CrossingError(Exception):
+    """An operation works across lanes; its message is the name."""
+
+
+def crossing(eqn: JaxprEqn) -> str:
+    """The operation of a batched `while` that works across its lanes; "" if there is none."""
+    loop, lanes = while_of(eqn), lanes_of(eqn)
+    consts: list[Axes] = [None] * (loop.n_test + loop.n_body)
+    carried = [tuple(range(len(lanes)))] * (len(eqn.invars) - len(consts))
+    try:
+        _while(eqn, [*consts, *carried])
+    except _CrossingError as error:
+        return str(error)
+    return ""
+
+
+def _block(closed: ClosedJaxpr, args: Sequence[Axes]) -> list[Axes]:
+    axes = dict(zip(closed.jaxpr.invars, args, strict=True))
+    for eqn in closed.jaxpr.eqns:
+        ins = [None if isinstance(x, Literal) else axes.get(x) for x in eqn.invars]
+        outs = _equation(eqn, ins) if any(ins) else [None] * len(eqn.outvars)
+        axes.update(zip(eqn.outvars, outs, strict=True))
+    return [None if isinstance(x, Literal) else axes.get(x) for x in closed.jaxpr.outvars]
+
+
+def _equation(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
+    name, inner = eqn.primitive.name, opened(eqn)
+    if inner is not None:
+        return _block(inner, ins)
+    if name == "cond":
+        results = [_block(branch, ins[1:]) for branch in branches_of(eqn)]
+        return [_joined(eqn, *axes) for axes in zip(*results, strict=True)]
+    if name in ("while", "scan"):
+        return _while(eqn, ins) if name == "while" else _scan(eqn, ins)
+    if name == "optimization_barrier":
+        return ins
+    after = [_moved(eqn, k, axes) for k, axes in enumerate(ins) if axes]
+    return [_joined(eqn, *after)] * len(eqn.outvars)
+
+
+def _moved(eqn: JaxprEqn, operand: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the lanes of an operand are in the result: all of them, and in order."""
+    name = eqn.primitive.name
+    move = MOVES_OF.get(name, _same if name in WORKER_CYCLES else None)
+    before, after = aval(eqn.invars[operand]).shape, aval(eqn.outvars[0]).shape
+    places = [move(eqn, operand, a) if move else None for a in axes]
+    for a, place in zip(axes, places, strict=True):
+        if place is None or after[place] != before[a]:
+            raise _CrossingError(name)
+    return tuple(p for p in places if p is not None)
+
+
+def _joined(eqn: JaxprEqn, *axes: Axes) -> Axes:
+    """The lanes of what several operands, or turns, have in common."""
+    different = {a for a in axes if a}
+    if len(different) > 1:
+        raise _CrossingError(eqn.primitive.name)
+    return next(iter(different), None)
+
+
+def _carried(
+    eqn: JaxprEqn, carry: list[Axes], turn: Callable[[list[Axes]], list[Axes]]
+) -> list[Axes]:
+    """The lanes of carried values, which a turn may give to more of them."""
+    after = [_joined(eqn, *pair) for pair in zip(carry, turn(carry), strict=True)]
+    return carry if after == carry else _carried(eqn, after, turn)
+
+
+def _while(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
+    test, body, n_test, n_body = while_of(eqn)
+    n, lanes = n_test + n_body, lanes_of(eqn)
+    carry = _carried(eqn, ins[n:], lambda carry: _block(body, [*ins[n_test:n], *carry]))
+    (asked,) = _block(test, [*ins[:n_test], *carry])
+    if lanes and asked != tuple(range(len(asked or ()))):  # a batch inside, of other lanes
+        raise _CrossingError("while")
+    return carry
+
+
+def _scan(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
+    body, n_consts, n_carry, _, _ = scan_of(eqn)
+    n = n_consts + n_carry
+    if any(axes and 0 in axes for axes in ins[n:]):
+        raise _CrossingError("scan")
+    rows = [axes and tuple(a - 1 for a in axes) for axes in ins[n:]]
+
+    def turn(carry: list[Axes]) -> list[Axes]:
+        return _block(body, [*ins[:n_consts], *carry, *rows])
+
+    carry = _carried(eqn, ins[n_consts:n], lambda carry: turn(carry)[:n_carry])
+    return [*carry, *(axes and tuple(a + 1 for a in axes) for axes in turn(carry)[n_carry:])]
+
+
+def _same(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    """An axis that stays where it is; its length is compared by the caller."""
+    return axis if axis < aval(eqn.outvars[0]).ndim else None
+
+
+def _beside(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    return None if axis in axes_of(eqn) else axis
+
+
+def _reduced(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    gone = axes_of(eqn)
+    return None if axis in gone else axis - sum(d < axis for d in gone)
+
+
+def _padded(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    return axis if not any(parameter(eqn, tuple, "padding_config")[axis]) else None
+
+
+def _reshaped(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    before, after = aval(eqn.invars[0]).shape, aval(eqn.outvars[0]).shape
+    outer = math.prod(before[:axis])
+    places = (d for d, n in enumerate(after) if (math.prod(after[:d]), n) == (outer, before[axis]))
+    return next(places, None)
+
+
+def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    contracted, batch = parameter(eqn, tuple, "dimension_numbers")
+    if axis in batch[operand]:
+        return tuple(batch[operand]).index(axis)
+    free = [
+        [d for d in range(aval(x).ndim) if d not in (*contracted[k], *batch[k])]
+        for k, x in enumerate(eqn.invars)
+    ]
+    if axis not in free[operand]:
+        return None
+    return len(batch[0]) + operand * len(free[0]) + free[operand].index(axis)
+
+
+def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    d = parameter(eqn, object, "dimension_numbers")
+    table, index, out = (aval(x).ndim for x in (*eqn.invars[:2], eqn.outvars[0]))
+    rows = [k for k in range(out) if k not in d.offset_dims]
+    if operand == 1:
+        return rows[axis] if axis < index - 1 else None
+    if axis in d.operand_batching_dims:
+        return rows[d.start_indices_batching_dims[d.operand_batching_dims.index(axis)]]
+    gone = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    window = [k for k in range(table) if k not in gone]
+    return d.offset_dims[window.index(axis)] if axis in window else None
+
+
+def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    d = parameter(eqn, object, "dimension_numbers")
+    table, _, updates = (aval(x).ndim for x in eqn.invars)
+    gone = (*d.inserted_window_dims, *d.operand_batching_dims)
+    if operand == 0:
+        return None if axis in d.scatter_dims_to_operand_dims else axis
+    if operand == 2 and axis in d.update_window_dims:
+        window = [k for k in range(table) if k not in gone]
+        return window[d.update_window_dims.index(axis)]
+    if operand == 2:
+        axis = [k for k in range(updates) if k not in d.update_window_dims].index(axis)
+    batch = d.scatter_indices_batching_dims
+    return d.operand_batching_dims[batch.index(axis)] if axis in batch else None
+
+
+MOVES_OF: Mapping[str, Move] = MappingProxyType(
+    dict.fromkeys("copy slice dynamic_slice dynamic_update_slice".split(), _same)
+    | dict.fromkeys("rev sort concatenate split".split(), _beside)
+    | dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp".split(), _beside)
+    | dict.fromkeys("reduce_sum reduce_max reduce_min reduce_prod".split(), _reduced)
+    | dict.fromkeys("reduce_and reduce_or argmax argmin".split(), _reduced)
+    | dict.fromkeys(("scatter", "scatter-add"), _scattered)
+    | {
+        "broadcast_in_dim": lambda eqn, _, a: parameter(eqn, tuple, "broadcast_dimensions")[a],
+        "transpose": lambda eqn, _, a: parameter(eqn, tuple, "permutation").index(a),
+        "squeeze": _reduced,
+        "reshape": _reshaped,
+        "pad": _padded,
+        "dot_general": _product,
+        "gather": _looked_up,
+    }
+)
+"""Of every primitive that a vertex knows and that does not work element by element."""
