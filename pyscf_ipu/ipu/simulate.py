@@ -245,15 +245,18 @@ class _Resolved:
         return tuple(out)
 
     def _cheaper(self, loop: Either, outer: list[Path | int], load: np.ndarray) -> Program:
-        loads, times = np.zeros((2, load.size)), _entries(outer, self.counts)
+        times, before = _entries(outer, self.counts), len(self.notes)
+        loads = np.zeros((2, load.size))
         programs = [
             self.program(steps, outer, part)
             for steps, part in zip((loop.apart, loop.together), loads, strict=True)
         ]
         apart, together = (sum(s.cycles.low * n for s, n in flat(x)) * times for x in programs)
         best = int(together < apart)
+        if not best:
+            del self.notes[before:]  # of loops inside the form that is not priced
         self.notes.append(
-            f"a loop over {loop.lanes} lanes, priced {('by lane', 'in lock-step')[best]}: "
+            f"a loop over a batch of {loop.lanes} is priced {('by lane', 'in lock-step')[best]}: "
             f"{apart:,.0f} cycles if each lane ends by itself, {together:,.0f} in lock-step"
         )
         load += loads[best]

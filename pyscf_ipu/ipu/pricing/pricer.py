@@ -189,7 +189,8 @@ class Pricer(Steps):
     def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         test, body, n_cond, n_body = while_of(eqn)
         of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
-        carry, avals, batched = ins[n_cond + n_body :], list(map(aval, eqn.outvars)), lanes_of(eqn)
+        carry, avals = ins[n_cond + n_body :], [aval(v) for v in eqn.outvars]
+        batched = lanes_of(eqn)
 
         def once(state: list[Value]) -> list[Value]:
             asked = (*path, TEST)
@@ -247,7 +248,7 @@ class Pricer(Steps):
         self,
         trips: Path | int,
         carry: list[Value],
-        avals: list[AbstractValue],
+        avals: Sequence[AbstractValue],
         once: Callable[[list[Value]], list[Value]],
     ) -> list[Value]:
         """A loop whose carried values stay where its body leaves them."""

@@ -230,13 +230,14 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     scratch, operands = (max(map(f, bodies)) / n for f in (scratch_bytes, product_bytes))
     busy = np.minimum(here, p.workers)
     stored = 2 * sum(row * v.itemsize for row, v in zip(rows, ins, strict=True))
-    across, cost = crossing(eqn), lane_cost(eqn, p.path)
-    if across:
-        return _in_lock_step(p, n, f"{across} works across them")
-    if cost.unknown:
-        return _in_lock_step(p, n, f"a vertex has no figure for {', '.join(cost.unknown)}")
-    if (here * stored + busy * scratch).max() > float(p.target.memory_bytes_per_tile):
-        return _in_lock_step(p, n, "those of a tile do not fit in its memory")
+    fits = (here * stored + busy * scratch).max() <= float(p.target.memory_bytes_per_tile)
+    across = crossing(eqn)
+    cost = VertexCost() if across else lane_cost(eqn, p.path)
+    if across or cost.unknown or not fits:
+        refused = across or ", ".join(cost.unknown) or "part in the memory of a tile"
+        why = f"no vertex of one lane does its {refused}"
+        p.notes.append(f"a loop over a batch of {n} is in lock-step: {why}")
+        return []
     p.flush()
     for v, row in zip(ins, rows, strict=True):
         if v.constant is None:
@@ -249,11 +250,6 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     p.note_code((name, p.path), here > 0, cost.equations)
     p.need_scratch(scratch * busy, operands * busy)
     return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
-
-
-def _in_lock_step(p: Pricer, n: int, why: str) -> list[Value]:
-    p.notes.append(f"a loop over {n} lanes is in lock-step: {why}")
-    return []
 
 
 COUNTED = "counted", "the vertex's own program (counting.py)"

@@ -89,6 +89,8 @@ class ComputeSet:
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
         self.cycles = np.zeros((2, self.n_tiles, workers))  # low and high
+        self._dealt = np.zeros((self.n_tiles, workers))
+        """Low cycles of a worker if each of its counts were one."""
         self.moving = np.zeros(self.n_tiles)
         """Cycles in which a tile loads the operands of its vertices, or stores their results."""
 
@@ -106,7 +108,8 @@ class ComputeSet:
 
         Args:
             name: Of the vertex.
-            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker.
+            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker,
+                before it is known how often it runs its parts.
             cycles: Low and high cycles of a worker.
             shared: All workers of a tile share each vertex instead.
             origin: Where the cycles come from.
@@ -126,13 +129,15 @@ class ComputeSet:
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
         else:
+            one_run = cycles[0] + sum(low for low, *_ in parts.values())
             order = np.argsort(on, kind="stable")
             starts = np.cumsum(counts) - counts
             turn = np.arange(len(on)) - starts[on[order]]  # the first of its tile, the second, ...
             workers = np.zeros(len(on), int)
             for k in range(int(counts.max(initial=0))):
                 some = order[turn == k]
-                workers[some] = np.argmin(self.cycles[0, on[some]], axis=1)
+                workers[some] = np.argmin(self._dealt[on[some]], axis=1)
+                self._dealt[on[some], workers[some]] += one_run
                 self.cycles[:, on[some], workers[some]] += each
         if parts:
             self.counted.append(Counted(parts, on, workers))
@@ -162,7 +167,7 @@ class ComputeSet:
 
     def step(self) -> PricedStep:
         """The whole set as one step."""
-        each = self._of_tiles(self.cycles)
+        each = np.asarray(self._of_tiles(self.cycles))
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
         name = _common(self.names)
         return compute_step(

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
 
 from pyscf_ipu.ipu.chip.popops import WORKER_CYCLES
@@ -29,8 +30,8 @@ Move = Callable[[JaxprEqn, int, int], int | None]
 """Where an axis of an operand, by number, is in the result; None if it is gone."""
 
 
-class _CrossingError(Exception):
-    """An operation works across lanes; its message is the name."""
+class _LockStepError(Exception):
+    """An operation works across lanes, or is not known to work within them: its name."""
 
 
 def crossing(eqn: JaxprEqn) -> str:
@@ -40,7 +41,7 @@ def crossing(eqn: JaxprEqn) -> str:
     carried = [tuple(range(len(lanes)))] * (len(eqn.invars) - len(consts))
     try:
         _while(eqn, [*consts, *carried])
-    except _CrossingError as error:
+    except _LockStepError as error:
         return str(error)
     return ""
 
@@ -49,13 +50,16 @@ def _block(closed: ClosedJaxpr, args: Sequence[Axes]) -> list[Axes]:
     axes = dict(zip(closed.jaxpr.invars, args, strict=True))
     for eqn in closed.jaxpr.eqns:
         ins = [None if isinstance(x, Literal) else axes.get(x) for x in eqn.invars]
-        outs = _equation(eqn, ins) if any(ins) else [None] * len(eqn.outvars)
+        asked = any(ins) or eqn.primitive.name == "tile_map"
+        outs = _equation(eqn, ins) if asked else [None] * len(eqn.outvars)
         axes.update(zip(eqn.outvars, outs, strict=True))
     return [None if isinstance(x, Literal) else axes.get(x) for x in closed.jaxpr.outvars]
 
 
 def _equation(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     name, inner = eqn.primitive.name, opened(eqn)
+    if name == "tile_map":
+        raise _LockStepError(name)
     if inner is not None:
         return _block(inner, ins)
     if name == "cond":
@@ -77,7 +81,7 @@ def _moved(eqn: JaxprEqn, operand: int, axes: tuple[int, ...]) -> tuple[int, ...
     places = [move(eqn, operand, a) if move else None for a in axes]
     for a, place in zip(axes, places, strict=True):
         if place is None or after[place] != before[a]:
-            raise _CrossingError(name)
+            raise _LockStepError(name)
     return tuple(p for p in places if p is not None)
 
 
@@ -85,7 +89,7 @@ def _joined(eqn: JaxprEqn, *axes: Axes) -> Axes:
     """The lanes of what several operands, or turns, have in common."""
     different = {a for a in axes if a}
     if len(different) > 1:
-        raise _CrossingError(eqn.primitive.name)
+        raise _LockStepError(eqn.primitive.name)
     return next(iter(different), None)
 
 
@@ -103,7 +107,7 @@ def _while(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     carry = _carried(eqn, ins[n:], lambda carry: _block(body, [*ins[n_test:n], *carry]))
     (asked,) = _block(test, [*ins[:n_test], *carry])
     if lanes and asked != tuple(range(len(asked or ()))):  # a batch inside, of other lanes
-        raise _CrossingError("while")
+        raise _LockStepError("while")
     return carry
 
 
@@ -111,7 +115,7 @@ def _scan(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     body, n_consts, n_carry, _, _ = scan_of(eqn)
     n = n_consts + n_carry
     if any(axes and 0 in axes for axes in ins[n:]):
-        raise _CrossingError("scan")
+        raise _LockStepError("scan")
     rows = [axes and tuple(a - 1 for a in axes) for axes in ins[n:]]
 
     def turn(carry: list[Axes]) -> list[Axes]:
@@ -160,7 +164,7 @@ def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
 
 
 def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    d = parameter(eqn, object, "dimension_numbers")
+    d = parameter(eqn, lax.GatherDimensionNumbers, "dimension_numbers")
     table, index, out = (aval(x).ndim for x in (*eqn.invars[:2], eqn.outvars[0]))
     rows = [k for k in range(out) if k not in d.offset_dims]
     if operand == 1:
@@ -173,7 +177,7 @@ def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
 
 
 def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    d = parameter(eqn, object, "dimension_numbers")
+    d = parameter(eqn, lax.ScatterDimensionNumbers, "dimension_numbers")
     table, _, updates = (aval(x).ndim for x in eqn.invars)
     gone = (*d.inserted_window_dims, *d.operand_batching_dims)
     if operand == 0:
@@ -188,7 +192,7 @@ def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
 
 
 MOVES_OF: Mapping[str, Move] = MappingProxyType(
-    dict.fromkeys("copy slice dynamic_slice dynamic_update_slice".split(), _same)
+    dict.fromkeys("copy stop_gradient slice dynamic_slice dynamic_update_slice".split(), _same)
     | dict.fromkeys("rev sort concatenate split".split(), _beside)
     | dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp".split(), _beside)
     | dict.fromkeys("reduce_sum reduce_max reduce_min reduce_prod".split(), _reduced)

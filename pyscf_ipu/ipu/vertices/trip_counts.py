@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array, lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
 from jax.sharding import PartitionSpec
+from jax.typing import ArrayLike
 
 from pyscf_ipu.ipu.vertices.equation import traced
 from pyscf_ipu.ipu.vertices.jax_equations import (
@@ -45,8 +46,8 @@ AT_ONCE = 1024
 
 Counts = dict[Path, Array]
 RunCounts = dict[Path, np.ndarray]
-Result = tuple[list[object], Counts]
-Values = Sequence[object]
+Values = Sequence[ArrayLike]
+Result = tuple[Values, Counts]
 Out = TypeVar("Out")
 
 
@@ -93,10 +94,10 @@ def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
                 yield from sites(branch.jaxpr, (*here, k))
 
 
-def lanes_that_go_on(go_on: Array, after: Values, before: Values) -> list[object]:
+def lanes_that_go_on(go_on: Array, after: Values, before: Values) -> list[Array]:
     """The values of a batched loop after a turn: a lane that has ended keeps those before it."""
 
-    def chosen(new: object, old: object) -> Array:
+    def chosen(new: ArrayLike, old: ArrayLike) -> Array:
         here = lax.broadcast_in_dim(go_on, np.shape(new), range(go_on.ndim))
         return lax.select_n(here, jnp.asarray(old), jnp.asarray(new))
 
@@ -111,7 +112,7 @@ class _Counter:
 
     def block(self, closed: ClosedJaxpr, args: Values, path: Path) -> Result:
         jaxpr = closed.jaxpr
-        values: dict[Var, object] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        values: dict[Var, ArrayLike] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         values |= dict(zip(jaxpr.invars, args, strict=True))
         counts: Counts = {}
         for i, eqn in enumerate(jaxpr.eqns):
@@ -122,7 +123,7 @@ class _Counter:
         counts |= {m.key: m.of(counts) for m in self.measures.get(path, ())}
         return [x.val if isinstance(x, Literal) else values[x] for x in jaxpr.outvars], counts
 
-    def _equation(self, eqn: JaxprEqn, operands: list[object], path: Path) -> Result:
+    def _equation(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
         name, inner = eqn.primitive.name, called(eqn) or counted_vertex(eqn)
         counted = {"while": self._while, "scan": self._scan, "cond": self._cond}.get(name)
         if inner is not None and any(sites(inner.jaxpr)):
@@ -136,7 +137,7 @@ class _Counter:
         outs = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
         return (list(outs) if eqn.primitive.multiple_results else [outs]), {}
 
-    def _while(self, eqn: JaxprEqn, operands: list[object], path: Path) -> Result:
+    def _while(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
         (test, body, n_cond, n_body), lanes = while_of(eqn), lanes_of(eqn)
         of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
 
@@ -164,7 +165,7 @@ class _Counter:
         outs, _, counts = lax.while_loop(lambda state: jnp.any(state[1]), step, start)
         return outs, counts
 
-    def _vertices(self, eqn: JaxprEqn, operands: list[object], path: Path) -> Result:
+    def _vertices(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
         vertex, n = eqn.params["jaxpr"], eqn.params["n_consts"]
         consts, rows = operands[:n], tuple(operands[n:])
 
@@ -174,11 +175,11 @@ class _Counter:
         return lax.map(run, rows, batch_size=min(AT_ONCE, len(eqn.params["tiles"])))
 
     def _sharded(
-        self, eqn: JaxprEqn, body: ClosedJaxpr, operands: list[object], path: Path
+        self, eqn: JaxprEqn, body: ClosedJaxpr, operands: list[ArrayLike], path: Path
     ) -> Result:
         """The counts of the first device; those of all are the same but for data."""
 
-        def run(*args: object) -> tuple[tuple[object, ...], Counts]:
+        def run(*args: ArrayLike) -> tuple[tuple[ArrayLike, ...], Counts]:
             outs, within = self.block(body, args, path)
             return tuple(outs), within
 
@@ -187,13 +188,13 @@ class _Counter:
         outs, within = jax.shard_map(run, mesh=mesh_of(eqn), check_vma=False, **specs)(*operands)
         return list(outs), within
 
-    def _scan(self, eqn: JaxprEqn, operands: list[object], path: Path) -> Result:
+    def _scan(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
         body, n_consts, n_carry, length, reverse = scan_of(eqn)
         n = n_consts + n_carry
         consts, carry, rows = operands[:n_consts], operands[n_consts:n], operands[n:]
         first = [jax.ShapeDtypeStruct(np.shape(x)[1:], jnp.result_type(x)) for x in rows]
 
-        def turn(*args: object) -> Result:
+        def turn(*args: ArrayLike) -> Result:
             return self.block(body, (*consts, *args), path)
 
         run, (_, shapes) = _traced(turn, *carry, *first)
@@ -206,8 +207,8 @@ class _Counter:
         (carry, counts), ys = lax.scan(step, start, rows, length=length, reverse=reverse)
         return [*carry, *ys], counts
 
-    def _cond(self, eqn: JaxprEqn, operands: list[object], path: Path) -> Result:
-        def taken(k: int, branch: ClosedJaxpr, *args: object) -> Result:
+    def _cond(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
+        def taken(k: int, branch: ClosedJaxpr, *args: ArrayLike) -> Result:
             outs, within = self.block(branch, args, (*path, k))
             return outs, within | {(*path, k): _one()}
 
@@ -217,7 +218,7 @@ class _Counter:
         ]
         zeros = _zeros({p: n for _, (_, shapes) in ways for p, n in shapes.items()})
 
-        def chosen(run: Callable[..., Result], *args: object) -> Result:
+        def chosen(run: Callable[..., Result], *args: ArrayLike) -> Result:
             outs, within = run(*args)
             return outs, zeros | within
 
@@ -234,7 +235,7 @@ def _traced(fn: Callable[..., Out], *args: object) -> tuple[Callable[..., Out], 
     closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
     tree, run = jax.tree.structure(shape), jaxpr_as_fun(closed)
 
-    def again(*args: object) -> Out:
+    def again(*args: ArrayLike) -> Out:
         return jax.tree.unflatten(tree, map(jnp.asarray, run(*jax.tree.leaves(args))))
 
     return again, shape
@@ -251,7 +252,7 @@ def _by_lane(counts: Counts, here: Array) -> Counts:
     return {(*p, LANES): of_lanes(counts.get((*p, LANES), n)) for p, n in whole.items()}
 
 
-def _zeros(shapes: Mapping[Path, jax.ShapeDtypeStruct]) -> Counts:
+def _zeros(shapes: Mapping[Path, Array | jax.ShapeDtypeStruct]) -> Counts:
     return {p: jnp.zeros(x.shape, x.dtype) for p, x in shapes.items()}
 
 
