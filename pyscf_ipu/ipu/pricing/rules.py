@@ -182,6 +182,7 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     cycles = declared.cycles(p.target) if declared else None
     price = DECLARED if cycles else COUNTED
     if cycles is None:
+        cycles = cost.low(p.target), cost.high(p.target)
         for name, n in cost.unknown.items():
             p.note_unknown(f"{eqn.params['name']}: {name}", n)
     loaded, stored = (
@@ -190,15 +191,10 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     )
     work = Work(cost.flops * len(tiles), loaded + stored)
     if price is not DECLARED:
-        work = work._replace(loaded=loaded / len(tiles), stored=stored / len(tiles))
+        each = loaded / len(tiles), stored / len(tiles)
+        work = work._replace(loaded=each[0], stored=each[1], parts=_parts(p, cost))
     p.vertices().add_vertices(
-        eqn.params["name"],
-        tiles,
-        cycles or (cost.low(p.target), cost.high(p.target)),
-        shared=shared,
-        origin=price,
-        work=work,
-        parts={} if cycles else _parts(p, cost),
+        eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
     )
     _note_memory(p, eqn, cost, ins=ins)
     rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
@@ -242,11 +238,9 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     for v, row in zip(ins, rows, strict=True):
         if v.constant is None:
             p.fetch(v, np.where(here > 0, here * row if row else v.size, 0.0) * v.itemsize)
-    cycles, work = (cost.low(p.target), cost.high(p.target)), Work(cost.flops * n, stored * n)
-    name, parts = "while by lane", _parts(p, cost)
-    p.vertices().add_vertices(
-        name, tiles, cycles, shared=False, origin=COUNTED, work=work, parts=parts
-    )
+    cycles, name = (cost.low(p.target), cost.high(p.target)), "while by lane"
+    work = Work(cost.flops * n, stored * n, parts=_parts(p, cost))
+    p.vertices().add_vertices(name, tiles, cycles, shared=False, origin=COUNTED, work=work)
     p.note_code((name, p.path), here > 0, cost.equations)
     p.need_scratch(scratch * busy, operands * busy)
     return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]

@@ -46,15 +46,6 @@ Parts = Mapping[Path, tuple[float, float, float]]
 """What one more of each count costs: low and high cycles of a worker, floating-point operations."""
 
 
-class Counted(NamedTuple):
-    """Vertices whose cycles depend on counts of their own."""
-
-    parts: Parts
-    tiles: np.ndarray
-    workers: np.ndarray | None
-    """None: all of a tile share each vertex."""
-
-
 class Work(NamedTuple):
     """What the vertices of a compute set do, on all tiles together."""
 
@@ -64,6 +55,8 @@ class Work(NamedTuple):
     loaded: float = 0.0
     """Of one vertex, and what it stores, if its cycles leave out the time of either."""
     stored: float = 0.0
+    parts: Parts = MappingProxyType({})
+    """Of one vertex, which runs each as often as its own counts say."""
 
     def plus(self, other: Work) -> Work:
         return Work(self.flops + other.flops, self.memory_bytes + other.memory_bytes)
@@ -84,7 +77,8 @@ class ComputeSet:
     how: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
     work: Work = NO_WORK
-    counted: list[Counted] = field(default_factory=list)
+    counted: list[tuple[Parts, np.ndarray, np.ndarray | None]] = field(default_factory=list)
+    """Vertices with parts: on which tiles, and on which workers or None if all share them."""
 
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
@@ -102,7 +96,6 @@ class ComputeSet:
         shared: bool,
         origin: Origin,
         work: Work = NO_WORK,
-        parts: Parts = MappingProxyType({}),
     ) -> None:
         """Add a vertex on every entry of `tiles`.
 
@@ -116,7 +109,6 @@ class ComputeSet:
             work: Of all these vertices.
                 Code loads and stores beside the arithmetic, so a tile takes as long as the longest
                 of the three.
-            parts: What each vertex runs as often as its own counts say.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)
@@ -129,7 +121,7 @@ class ComputeSet:
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
         else:
-            one_run = cycles[0] + sum(low for low, *_ in parts.values())
+            one_run = cycles[0] + sum(low for low, *_ in work.parts.values())
             order = np.argsort(on, kind="stable")
             starts = np.cumsum(counts) - counts
             turn = np.arange(len(on)) - starts[on[order]]  # the first of its tile, the second, ...
@@ -139,8 +131,8 @@ class ComputeSet:
                 workers[some] = np.argmin(self._dealt[on[some]], axis=1)
                 self._dealt[on[some], workers[some]] += one_run
                 self.cycles[:, on[some], workers[some]] += each
-        if parts:
-            self.counted.append(Counted(parts, on, workers))
+        if work.parts:
+            self.counted.append((work.parts, on, workers))
 
     def measured(self, counts: Counts) -> Array:
         """Low and high cycles, floating-point operations, and the low cycles of every tile."""

@@ -50,44 +50,43 @@ def _block(closed: ClosedJaxpr, args: Sequence[Axes]) -> list[Axes]:
     axes = dict(zip(closed.jaxpr.invars, args, strict=True))
     for eqn in closed.jaxpr.eqns:
         ins = [None if isinstance(x, Literal) else axes.get(x) for x in eqn.invars]
-        asked = any(ins) or eqn.primitive.name == "tile_map"
-        outs = _equation(eqn, ins) if asked else [None] * len(eqn.outvars)
-        axes.update(zip(eqn.outvars, outs, strict=True))
+        axes.update(zip(eqn.outvars, _equation(eqn, ins), strict=True))
     return [None if isinstance(x, Literal) else axes.get(x) for x in closed.jaxpr.outvars]
 
 
 def _equation(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     name, inner = eqn.primitive.name, opened(eqn)
-    if name == "tile_map":
+    if name in ("tile_map", "priced_as"):
         raise _LockStepError(name)
     if inner is not None:
         return _block(inner, ins)
     if name == "cond":
         results = [_block(branch, ins[1:]) for branch in branches_of(eqn)]
-        return [_joined(eqn, *axes) for axes in zip(*results, strict=True)]
+        return [_joined(eqn, axes) for axes in zip(*results, strict=True)]
     if name in ("while", "scan"):
         return _while(eqn, ins) if name == "while" else _scan(eqn, ins)
     if name == "optimization_barrier":
         return ins
-    after = [_moved(eqn, k, axes) for k, axes in enumerate(ins) if axes]
-    return [_joined(eqn, *after)] * len(eqn.outvars)
+    return [_joined(eqn, [_moved(eqn, k, axes) for k, axes in enumerate(ins)])] * len(eqn.outvars)
 
 
-def _moved(eqn: JaxprEqn, operand: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+def _moved(eqn: JaxprEqn, operand: int, axes: Axes) -> Axes:
     """Where the lanes of an operand are in the result: all of them, and in order."""
+    if axes is None:
+        return None
     name = eqn.primitive.name
-    move = MOVES_OF.get(name, _same if name in WORKER_CYCLES else None)
+    move = MOVES_OF.get(name, _stays if name in WORKER_CYCLES else _unknown)
     before, after = aval(eqn.invars[operand]).shape, aval(eqn.outvars[0]).shape
-    places = [move(eqn, operand, a) if move else None for a in axes]
-    for a, place in zip(axes, places, strict=True):
-        if place is None or after[place] != before[a]:
-            raise _LockStepError(name)
-    return tuple(p for p in places if p is not None)
+    places = [move(eqn, operand, a) for a in axes]
+    kept = tuple(p for p in places if p is not None)
+    if [after[p : p + 1] for p in kept] != [(before[a],) for a in axes]:
+        raise _LockStepError(name)
+    return kept
 
 
-def _joined(eqn: JaxprEqn, *axes: Axes) -> Axes:
-    """The lanes of what several operands, or turns, have in common."""
-    different = {a for a in axes if a}
+def _joined(eqn: JaxprEqn, axes: Sequence[Axes]) -> Axes:
+    """The lanes of what several operands, branches or turns have in common."""
+    different = set(axes) - {None}
     if len(different) > 1:
         raise _LockStepError(eqn.primitive.name)
     return next(iter(different), None)
@@ -97,16 +96,16 @@ def _carried(
     eqn: JaxprEqn, carry: list[Axes], turn: Callable[[list[Axes]], list[Axes]]
 ) -> list[Axes]:
     """The lanes of carried values, which a turn may give to more of them."""
-    after = [_joined(eqn, *pair) for pair in zip(carry, turn(carry), strict=True)]
+    after = [_joined(eqn, pair) for pair in zip(carry, turn(carry), strict=True)]
     return carry if after == carry else _carried(eqn, after, turn)
 
 
 def _while(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     test, body, n_test, n_body = while_of(eqn)
-    n, lanes = n_test + n_body, lanes_of(eqn)
+    n = n_test + n_body
     carry = _carried(eqn, ins[n:], lambda carry: _block(body, [*ins[n_test:n], *carry]))
     (asked,) = _block(test, [*ins[:n_test], *carry])
-    if lanes and asked != tuple(range(len(asked or ()))):  # a batch inside, of other lanes
+    if lanes_of(eqn) and asked != tuple(range(len(asked or ()))):  # a batch inside, of other lanes
         raise _LockStepError("while")
     return carry
 
@@ -125,22 +124,19 @@ def _scan(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     return [*carry, *(axes and tuple(a + 1 for a in axes) for axes in turn(carry)[n_carry:])]
 
 
-def _same(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    """An axis that stays where it is; its length is compared by the caller."""
-    return axis if axis < aval(eqn.outvars[0]).ndim else None
+def _stays(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    return axis
+
+
+def _unknown(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    return None
 
 
 def _beside(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    return None if axis in axes_of(eqn) else axis
-
-
-def _reduced(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    gone = axes_of(eqn)
-    return None if axis in gone else axis - sum(d < axis for d in gone)
-
-
-def _padded(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    return axis if not any(parameter(eqn, tuple, "padding_config")[axis]) else None
+    """An axis beside those that are summed, sorted, squeezed, ..."""
+    along = axes_of(eqn)
+    fewer = aval(eqn.outvars[0]).ndim < aval(eqn.invars[operand]).ndim
+    return None if axis in along else axis - fewer * sum(d < axis for d in along)
 
 
 def _reshaped(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
@@ -152,15 +148,12 @@ def _reshaped(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
 
 def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     contracted, batch = parameter(eqn, tuple, "dimension_numbers")
-    if axis in batch[operand]:
-        return tuple(batch[operand]).index(axis)
-    free = [
-        [d for d in range(aval(x).ndim) if d not in (*contracted[k], *batch[k])]
-        for k, x in enumerate(eqn.invars)
-    ]
-    if axis not in free[operand]:
-        return None
-    return len(batch[0]) + operand * len(free[0]) + free[operand].index(axis)
+    shared = [(*contracted[k], *batch[k]) for k in (0, 1)]
+    if axis in shared[operand]:
+        return dict(zip(batch[operand], range(len(batch[0])), strict=True)).get(axis)
+    free = axis - sum(d < axis for d in shared[operand])
+    left = aval(eqn.invars[0]).ndim - len(shared[0])
+    return len(batch[0]) + operand * left + free
 
 
 def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
@@ -179,33 +172,33 @@ def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
 def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     d = parameter(eqn, lax.ScatterDimensionNumbers, "dimension_numbers")
     table, _, updates = (aval(x).ndim for x in eqn.invars)
-    gone = (*d.inserted_window_dims, *d.operand_batching_dims)
     if operand == 0:
         return None if axis in d.scatter_dims_to_operand_dims else axis
     if operand == 2 and axis in d.update_window_dims:
-        window = [k for k in range(table) if k not in gone]
-        return window[d.update_window_dims.index(axis)]
+        gone = (*d.inserted_window_dims, *d.operand_batching_dims)
+        return [k for k in range(table) if k not in gone][d.update_window_dims.index(axis)]
     if operand == 2:
         axis = [k for k in range(updates) if k not in d.update_window_dims].index(axis)
-    batch = d.scatter_indices_batching_dims
-    return d.operand_batching_dims[batch.index(axis)] if axis in batch else None
+    pairs = zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True)
+    return dict(pairs).get(axis)
 
 
+_ALONG = (
+    "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin cumsum "
+    "cumprod cummax cummin cumlogsumexp rev sort concatenate split squeeze"
+)
 MOVES_OF: Mapping[str, Move] = MappingProxyType(
-    dict.fromkeys("copy stop_gradient slice dynamic_slice dynamic_update_slice".split(), _same)
-    | dict.fromkeys("rev sort concatenate split".split(), _beside)
-    | dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp".split(), _beside)
-    | dict.fromkeys("reduce_sum reduce_max reduce_min reduce_prod".split(), _reduced)
-    | dict.fromkeys("reduce_and reduce_or argmax argmin".split(), _reduced)
-    | dict.fromkeys(("scatter", "scatter-add"), _scattered)
+    dict.fromkeys(_ALONG.split(), _beside)
+    | dict.fromkeys("copy stop_gradient slice dynamic_slice dynamic_update_slice".split(), _stays)
     | {
         "broadcast_in_dim": lambda eqn, _, a: parameter(eqn, tuple, "broadcast_dimensions")[a],
         "transpose": lambda eqn, _, a: parameter(eqn, tuple, "permutation").index(a),
-        "squeeze": _reduced,
+        "pad": lambda eqn, _, a: None if any(parameter(eqn, tuple, "padding_config")[a]) else a,
         "reshape": _reshaped,
-        "pad": _padded,
         "dot_general": _product,
         "gather": _looked_up,
+        "scatter": _scattered,
+        "scatter-add": _scattered,
     }
 )
-"""Of every primitive that a vertex knows and that does not work element by element."""
+"""Of what a vertex knows; the length of an axis is compared besides."""

@@ -235,7 +235,7 @@ def _traced(fn: Callable[..., Out], *args: object) -> tuple[Callable[..., Out], 
     closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
     tree, run = jax.tree.structure(shape), jaxpr_as_fun(closed)
 
-    def again(*args: ArrayLike) -> Out:
+    def again(*args: object) -> Out:
         return jax.tree.unflatten(tree, map(jnp.asarray, run(*jax.tree.leaves(args))))
 
     return again, shape
