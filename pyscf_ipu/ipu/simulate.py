@@ -263,7 +263,7 @@ class _Resolved:
         return programs[best]
 
 
-def _measured(priced: PricedStep, counts: RunCounts, times: float) -> PricedStep:
+def _measured(priced: PricedStep, counts: RunCounts, times: float | int) -> PricedStep:
     """A compute set with the mean of what its runs measured."""
     low, high, flops, *load = counts[priced.measure].astype(float) / times
     balance = float(np.mean(load) / low) if low else 1.0

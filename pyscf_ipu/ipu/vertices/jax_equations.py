@@ -131,7 +131,7 @@ def mesh_of(eqn: JaxprEqn) -> Mesh | AbstractMesh:
 def axes_of(eqn: JaxprEqn) -> tuple[int, ...]:
     """The axes that an operation works along: a sum, a running sum, a sort, a concatenation."""
     axes = parameter(eqn, object, "axes", "axis", "dimensions", "dimension")
-    return axes if isinstance(axes, tuple) else (cast(int, axes),)
+    return tuple(int(a) for a in (axes if isinstance(axes, tuple) else (cast(int, axes),)))
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:

@@ -78,7 +78,7 @@ def _moved(eqn: JaxprEqn, operand: int, axes: Axes) -> Axes:
     move = MOVES_OF.get(name, _stays if name in WORKER_CYCLES else _unknown)
     before, after = aval(eqn.invars[operand]).shape, aval(eqn.outvars[0]).shape
     places = [move(eqn, operand, a) for a in axes]
-    kept = tuple(p for p in places if p is not None)
+    kept = tuple(int(p) for p in places if p is not None)
     if [after[p : p + 1] for p in kept] != [(before[a],) for a in axes]:
         raise _LockStepError(name)
     return kept
@@ -179,7 +179,7 @@ def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
         return [k for k in range(table) if k not in gone][d.update_window_dims.index(axis)]
     if operand == 2:
         axis = [k for k in range(updates) if k not in d.update_window_dims].index(axis)
-    pairs = zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True)
+    pairs = zip(d.scatter_indices_batching_dims, map(int, d.operand_batching_dims), strict=True)
     return dict(pairs).get(axis)
 
 
