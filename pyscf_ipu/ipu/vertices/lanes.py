@@ -5,8 +5,7 @@ them first.  A value that depends on no carried value has none: all lanes may re
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
@@ -26,8 +25,11 @@ from pyscf_ipu.ipu.vertices.trip_counts import opened
 Axes = tuple[int, ...] | None
 """Where the lanes are in an array; None if it is the same for all of them."""
 
-Move = Callable[[JaxprEqn, int, int], int | None]
-"""Where an axis of an operand, by number, is in the result; None if it is gone."""
+UNMOVED = frozenset("copy stop_gradient slice dynamic_slice dynamic_update_slice".split())
+ALONG = frozenset(
+    "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin cumsum "
+    "cumprod cummax cummin cumlogsumexp rev sort concatenate split squeeze unstack".split()
+)
 
 
 class _LockStepError(Exception):
@@ -74,13 +76,11 @@ def _moved(eqn: JaxprEqn, operand: int, axes: Axes) -> Axes:
     """Where the lanes of an operand are in the result: all of them, and in order."""
     if axes is None:
         return None
-    name = eqn.primitive.name
-    move = MOVES_OF.get(name, _stays if name in WORKER_CYCLES else _unknown)
     before, after = aval(eqn.invars[operand]).shape, aval(eqn.outvars[0]).shape
-    places = [move(eqn, operand, a) for a in axes]
+    places = [_place(eqn, operand, a) for a in axes]
     kept = tuple(int(p) for p in places if p is not None)
     if [after[p : p + 1] for p in kept] != [(before[a],) for a in axes]:
-        raise _LockStepError(name)
+        raise _LockStepError(eqn.primitive.name)
     return kept
 
 
@@ -124,26 +124,30 @@ def _scan(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     return [*carry, *(axes and tuple(a + 1 for a in axes) for axes in turn(carry)[n_carry:])]
 
 
-def _stays(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    return axis
-
-
-def _unknown(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    return None
-
-
-def _beside(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    """An axis beside those that are summed, sorted, squeezed, ..."""
-    along = axes_of(eqn)
-    fewer = aval(eqn.outvars[0]).ndim < aval(eqn.invars[operand]).ndim
-    return None if axis in along else axis - fewer * sum(d < axis for d in along)
-
-
-def _reshaped(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
-    before, after = aval(eqn.invars[0]).shape, aval(eqn.outvars[0]).shape
-    outer = math.prod(before[:axis])
-    places = (d for d, n in enumerate(after) if (math.prod(after[:d]), n) == (outer, before[axis]))
-    return next(places, None)
+def _place(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+    """Where an axis of an operand is in the result, if it has the same length; None if nowhere."""
+    name, shape, after = eqn.primitive.name, aval(eqn.invars[operand]).shape, aval(eqn.outvars[0])
+    if name in WORKER_CYCLES or name in UNMOVED:
+        return axis
+    if name in ALONG:
+        along = axes_of(eqn)
+        fewer = after.ndim < len(shape)
+        return None if axis in along else axis - fewer * sum(d < axis for d in along)
+    if name == "stack":
+        return axis + (axis >= axes_of(eqn)[0])
+    if name == "broadcast_in_dim":
+        return parameter(eqn, tuple, "broadcast_dimensions")[axis]
+    if name == "transpose":
+        return parameter(eqn, tuple, "permutation").index(axis)
+    if name == "pad":
+        return None if any(parameter(eqn, tuple, "padding_config")[axis]) else axis
+    if name == "reshape":
+        outer = math.prod(shape[:axis]), shape[axis]
+        places = (d for d, n in enumerate(after.shape) if (math.prod(after.shape[:d]), n) == outer)
+        return next(places, None)
+    moved = {"dot_general": _product, "gather": _looked_up}
+    moved |= {"scatter": _scattered, "scatter-add": _scattered}
+    return moved[name](eqn, operand, axis) if name in moved else None
 
 
 def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
@@ -152,8 +156,7 @@ def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     if axis in shared[operand]:
         return dict(zip(batch[operand], range(len(batch[0])), strict=True)).get(axis)
     free = axis - sum(d < axis for d in shared[operand])
-    left = aval(eqn.invars[0]).ndim - len(shared[0])
-    return len(batch[0]) + operand * left + free
+    return len(batch[0]) + operand * (aval(eqn.invars[0]).ndim - len(shared[0])) + free
 
 
 def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
@@ -181,24 +184,3 @@ def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
         axis = [k for k in range(updates) if k not in d.update_window_dims].index(axis)
     pairs = zip(d.scatter_indices_batching_dims, map(int, d.operand_batching_dims), strict=True)
     return dict(pairs).get(axis)
-
-
-_ALONG = (
-    "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin cumsum "
-    "cumprod cummax cummin cumlogsumexp rev sort concatenate split squeeze"
-)
-MOVES_OF: Mapping[str, Move] = MappingProxyType(
-    dict.fromkeys(_ALONG.split(), _beside)
-    | dict.fromkeys("copy stop_gradient slice dynamic_slice dynamic_update_slice".split(), _stays)
-    | {
-        "broadcast_in_dim": lambda eqn, _, a: parameter(eqn, tuple, "broadcast_dimensions")[a],
-        "transpose": lambda eqn, _, a: parameter(eqn, tuple, "permutation").index(a),
-        "pad": lambda eqn, _, a: None if any(parameter(eqn, tuple, "padding_config")[a]) else a,
-        "reshape": _reshaped,
-        "dot_general": _product,
-        "gather": _looked_up,
-        "scatter": _scattered,
-        "scatter-add": _scattered,
-    }
-)
-"""Of what a vertex knows; the length of an axis is compared besides."""

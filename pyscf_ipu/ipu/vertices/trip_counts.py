@@ -97,11 +97,9 @@ def sites(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
 def lanes_that_go_on(go_on: Array, after: Values, before: Values) -> list[Array]:
     """The values of a batched loop after a turn: a lane that has ended keeps those before it."""
 
-    def chosen(new: ArrayLike, old: ArrayLike) -> Array:
-        here = lax.broadcast_in_dim(go_on, np.shape(new), range(go_on.ndim))
-        return lax.select_n(here, jnp.asarray(old), jnp.asarray(new))
-
-    return [chosen(new, old) for new, old in zip(after, before, strict=True)]
+    pairs = zip(map(jnp.asarray, before), map(jnp.asarray, after), strict=True)
+    axes = range(go_on.ndim)
+    return [lax.select_n(lax.broadcast_in_dim(go_on, x.shape, axes), x, y) for x, y in pairs]
 
 
 class _Counter:
