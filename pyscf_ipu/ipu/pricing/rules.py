@@ -35,8 +35,8 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     for v in ins:
         if v.place.key[0] == "streaming":
             p.fetch(v, v.place.elements)  # which refuses it
-    there = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
-    on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
+    placed = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
+    on = max(placed, key=lambda v: v.place.key[0] == "tiles", default=None)
     place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
     for v in ins:
         p.note_constant(v, place.elements)
@@ -53,8 +53,8 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 def view(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Other names for the same elements."""
     value, after = ins[0], aval(eqn.outvars[0])
-    kept = eqn.primitive.name in ("reshape", "squeeze", "expand_dims")
-    if kept and not value.view and value.constant is None:
+    same_order = eqn.primitive.name in ("reshape", "squeeze", "expand_dims")
+    if same_order and not value.view and value.constant is None:
         # Elements in the same order at the same places: not even a view.
         if value.place.key[0] != "tiles":
             return [_renamed(p, value)]

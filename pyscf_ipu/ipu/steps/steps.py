@@ -142,11 +142,11 @@ class Steps:
         if not self.ready(value):
             self.flush()
         total = float(incoming.sum())
-        there = float(source.sum())
-        if total == 0.0 or there == 0.0:
+        available = float(source.sum())
+        if total == 0.0 or available == 0.0:
             return
         # A tile sends each of its bytes once; any number of tiles may listen.
-        self.move(incoming, source * min(1.0, total / there), kept)
+        self.move(incoming, source * min(1.0, total / available), kept)
 
     def move(self, incoming: np.ndarray, outgoing: np.ndarray, kept: bool = False) -> None:
         """Let bytes [n_tiles] that a rule counted itself come and go."""

@@ -150,8 +150,8 @@ def _name(eqn: JaxprEqn) -> str:
     if eqn.primitive.name != "custom_jvp_call":
         return eqn.primitive.name
     about = parameter(eqn, ClosedJaxpr, "call_jaxpr").jaxpr.debug_info
-    own = str(about.func_filename).startswith(os.path.dirname(jax.__file__))
-    return f"jax {about.func_name}" if own else eqn.primitive.name
+    of_jax = str(about.func_filename).startswith(os.path.dirname(jax.__file__))
+    return f"jax {about.func_name}" if of_jax else eqn.primitive.name
 
 
 def refuse_program(eqn: JaxprEqn) -> None:

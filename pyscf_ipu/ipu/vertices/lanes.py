@@ -6,6 +6,7 @@ them first.  A value that depends on no carried value has none: all lanes may re
 
 import math
 from collections.abc import Callable, Sequence
+from typing import SupportsIndex
 
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
@@ -78,10 +79,10 @@ def _moved(eqn: JaxprEqn, operand: int, axes: Axes) -> Axes:
         return None
     before, after = aval(eqn.invars[operand]).shape, aval(eqn.outvars[0]).shape
     places = [_place(eqn, operand, a) for a in axes]
-    kept = tuple(int(p) for p in places if p is not None)
-    if [after[p : p + 1] for p in kept] != [(before[a],) for a in axes]:
+    moved = tuple(int(p) for p in places if p is not None)
+    if [after[p : p + 1] for p in moved] != [(before[a],) for a in axes]:
         raise _LockStepError(eqn.primitive.name)
-    return kept
+    return moved
 
 
 def _joined(eqn: JaxprEqn, axes: Sequence[Axes]) -> Axes:
@@ -124,7 +125,7 @@ def _scan(eqn: JaxprEqn, ins: list[Axes]) -> list[Axes]:
     return [*carry, *(axes and tuple(a + 1 for a in axes) for axes in turn(carry)[n_carry:])]
 
 
-def _place(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+def _place(eqn: JaxprEqn, operand: int, axis: int) -> SupportsIndex | None:
     """Where an axis of an operand is in the result, if it has the same length; None if nowhere."""
     name, shape, after = eqn.primitive.name, aval(eqn.invars[operand]).shape, aval(eqn.outvars[0])
     if name in WORKER_CYCLES or name in UNMOVED:
@@ -150,7 +151,7 @@ def _place(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     return moved[name](eqn, operand, axis) if name in moved else None
 
 
-def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+def _product(eqn: JaxprEqn, operand: int, axis: int) -> SupportsIndex | None:
     contracted, batch = parameter(eqn, tuple, "dimension_numbers")
     shared = [(*contracted[k], *batch[k]) for k in (0, 1)]
     if axis in shared[operand]:
@@ -159,7 +160,7 @@ def _product(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     return len(batch[0]) + operand * (aval(eqn.invars[0]).ndim - len(shared[0])) + free
 
 
-def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> SupportsIndex | None:
     d = parameter(eqn, lax.GatherDimensionNumbers, "dimension_numbers")
     table, index, out = (aval(x).ndim for x in (*eqn.invars[:2], eqn.outvars[0]))
     rows = [k for k in range(out) if k not in d.offset_dims]
@@ -172,7 +173,7 @@ def _looked_up(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
     return d.offset_dims[window.index(axis)] if axis in window else None
 
 
-def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
+def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> SupportsIndex | None:
     d = parameter(eqn, lax.ScatterDimensionNumbers, "dimension_numbers")
     table, _, updates = (aval(x).ndim for x in eqn.invars)
     if operand == 0:
@@ -182,5 +183,5 @@ def _scattered(eqn: JaxprEqn, operand: int, axis: int) -> int | None:
         return [k for k in range(table) if k not in gone][d.update_window_dims.index(axis)]
     if operand == 2:
         axis = [k for k in range(updates) if k not in d.update_window_dims].index(axis)
-    pairs = zip(d.scatter_indices_batching_dims, map(int, d.operand_batching_dims), strict=True)
+    pairs = zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True)
     return dict(pairs).get(axis)

@@ -182,9 +182,11 @@ def matrices(n):
         k, x = state
         y = jnp.matmul(fixed, jnp.matmul(x, fixed, precision="highest"), precision="highest")
         y = jnp.concatenate([y[2:], y[:2].T.reshape(2, 6)[::-1]])
+        y = jnp.stack(jnp.unstack(y, axis=1)[::-1], axis=1)
         y = lax.dynamic_update_slice(y, lax.dynamic_slice(x, (k % 5, 1), (2, 3)), (1, k % 4))
-        rows, _ = lax.scan(lambda c, row: (c + row, c), y[0], jnp.sort(jnp.pad(y, 1), axis=1)[:, 1:7])
-        return k - 1, jnp.tanh(y + rows + jnp.argmax(y, axis=0).astype(jnp.float32))
+        in_order = jnp.sort(jnp.pad(y, 1), axis=1)[:, 1:7]
+        sums, _ = lax.scan(lambda c, row: (c + row, c), y[0], in_order)
+        return k - 1, jnp.tanh(y + sums + jnp.argmax(y, axis=0).astype(jnp.float32))
 
     return lax.while_loop(lambda s: s[0] > 0, step, (n, jnp.eye(6)))[1]
 

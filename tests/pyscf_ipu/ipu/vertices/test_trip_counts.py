@@ -28,8 +28,8 @@ def collatz(n):
 
 @pytest.mark.parametrize(("start", "odd", "even"), [(1, 0, 0), (6, 2, 6), (27, 41, 70)])
 def test_while_and_cond(start, odd, even):
-    found, _ = counted(collatz, jnp.int32(start))
-    assert sorted(found.values()) == sorted([odd, even, odd + even])
+    totals, _ = counted(collatz, jnp.int32(start))
+    assert sorted(totals.values()) == sorted([odd, even, odd + even])
     assert int(collatz(jnp.int32(start))) == odd + even
 
 
@@ -40,9 +40,9 @@ def test_loops_inside_loops_are_summed_over_their_entries():
 
         return lax.fori_loop(0, 4, lambda i, total: total + inner(i) + 1, x)
 
-    found, closed = counted(fn, jnp.int32(0))
+    totals, closed = counted(fn, jnp.int32(0))
     assert len(list(sites(closed.jaxpr))) == 1  # the outer one has four trips whatever happens
-    assert list(found.values()) == [0 + 1 + 2 + 3]
+    assert list(totals.values()) == [0 + 1 + 2 + 3]
 
 
 def test_jitted_parts_and_the_results_themselves():
@@ -53,13 +53,13 @@ def test_jitted_parts_and_the_results_themselves():
     def fn(n):
         return part(n) + part(n + 1)
 
-    found, _ = counted(fn, jnp.int32(6))
-    assert sum(found.values()) == 2 * (8 + 16)  # each trip counts its loop and its branch
+    totals, _ = counted(fn, jnp.int32(6))
+    assert sum(totals.values()) == 2 * (8 + 16)  # each trip counts its loop and its branch
 
 
 def test_a_program_without_loops_is_not_run_again():
-    found, _ = counted(lambda x: jnp.sin(x), np.float32(1))
-    assert found == {}
+    totals, _ = counted(lambda x: jnp.sin(x), np.float32(1))
+    assert totals == {}
 
 
 def test_every_lane_of_a_batch_has_its_own_counts():
