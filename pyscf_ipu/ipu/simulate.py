@@ -255,10 +255,11 @@ class _Resolved:
         best = int(together < apart)
         if not best:
             del self.notes[before:]  # of loops inside the form that is not priced
-        self.notes.append(
+        note = (
             f"a loop over a batch of {loop.lanes} is priced {('by lane', 'in lock-step')[best]}: "
             f"{apart:,.0f} cycles if each lane ends by itself, {together:,.0f} in lock-step"
         )
+        self.notes += [note] if times else []
         load += loads[best]
         return programs[best]
 

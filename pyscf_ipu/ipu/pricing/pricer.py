@@ -156,9 +156,9 @@ class Pricer(Steps):
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
         """Move on to the IPU of an equation, and bring its operands there."""
-        stored = [v for v in ins if v.constant is None]
+        there = [v for v in ins if v.constant is None]
         mark = marked(eqn) if self._pinned is None else self._pinned
-        wanted = mark if mark is not None else max((v.ipu for v in stored), default=self.ipu)
+        wanted = mark if mark is not None else max((v.ipu for v in there), default=self.ipu)
         opened = called(eqn) is not None and mark is None
         if opened:
             return  # what is inside decides for itself
@@ -166,7 +166,7 @@ class Pricer(Steps):
         if wanted != self.ipu:
             self.flush()
             self.ipu = self.memory.ipu = wanted
-        for v in stored:
+        for v in there:
             if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
                 self._crossed.add(((v.buffers, v.ipu), wanted))
                 self.flush()
@@ -206,7 +206,7 @@ class Pricer(Steps):
             self._release([last, *go_on, *outs])
             return chosen
 
-        if not batched:
+        if not batched or 0 in batched:
             return self._loop(path, carry, avals, once=once)
         self.flush()
         outer, self.steps = self.steps, []

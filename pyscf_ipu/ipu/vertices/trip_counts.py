@@ -243,8 +243,8 @@ def _by_lane(counts: Counts, here: Array) -> Counts:
     """The counts of one turn for every lane `here`, over all lanes of loops inside."""
 
     def of_lanes(n: Array) -> Array:
-        alike = n.shape[: here.ndim] == here.shape
-        return jnp.where(here, n.reshape(*here.shape, -1).sum(-1) if alike else n.sum(), 0)
+        inner = here.ndim if n.shape[: here.ndim] == here.shape else 0
+        return jnp.where(here, n.sum(tuple(range(inner, n.ndim))), 0)
 
     whole = {p: n for p, n in counts.items() if n.dtype == jnp.int32 and p[-1] != LANES}
     return {(*p, LANES): of_lanes(counts.get((*p, LANES), n)) for p, n in whole.items()}

@@ -270,7 +270,28 @@ def test_large_lanes_are_cheaper_in_lock_step_and_larger_ones_do_not_fit():
     assert "does its part in the memory of a tile" in note
 
 
-def test_no_turn_costs_nothing_and_float64_is_refused():
+def test_what_never_runs_costs_nothing():
+    trips = np.arange(9, dtype=np.int32)
+
+    def never(n):
+        start = 0, n.astype(jnp.float32)
+        return lax.while_loop(lambda s: s[0] < 0, lambda s: (s[0], jax.vmap(walk)(n)), start)[1]
+
+    def not_taken(n, taken):
+        return lax.cond(taken, jax.vmap(walk), lambda n: n.astype(jnp.float32), n)
+
+    for fn, args in [
+        (never, (trips,)),
+        (not_taken, (trips, False)),
+        (jax.vmap(walk), (trips[:0],)),
+    ]:
+        outputs, profile = simulate(fn, BOW)(*args)
+        np.testing.assert_array_equal(outputs, jax.jit(fn)(*args))
+        assert walked(profile) == 0
+        assert not [note for note in profile.notes if "a loop over a batch" in note]
+
+
+def test_no_turn_costs_little_and_float64_is_refused():
     _, profile = simulate(jax.vmap(walk), BOW)(np.zeros(9, np.int32))
     assert profile.cycles.low < 1000
     with jax.enable_x64(True), pytest.raises(ValueError, match="float64"):
