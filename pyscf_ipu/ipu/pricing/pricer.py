@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
@@ -201,7 +200,8 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*of_body, *state], path=path)
             if not batched:
                 return outs
-            ends = jax.make_jaxpr(_ends)(aval(test.jaxpr.outvars[0]), avals, avals)
+            selected = jax.make_jaxpr(lambda on, *x: (jnp.any(on), lanes_that_go_on(on, *x)))
+            ends = selected(aval(test.jaxpr.outvars[0]), avals, avals)
             last, *chosen = self.block(ends.jaxpr, ends.consts, [*go_on, *outs, *state], path=path)
             self._release([last, *go_on, *outs])
             return chosen
@@ -307,8 +307,3 @@ class Pricer(Steps):
     def note_unknown(self, name: str, times: int = 1) -> None:
         """Something without a cost: the total becomes a lower bound."""
         self.unknown += [(name, list(self._loops))] * times
-
-
-def _ends(go_on: Array, after: list[Array], before: list[Array]) -> list[Array]:
-    """Whether any lane goes on, and the values after a turn of all lanes."""
-    return [jnp.any(go_on), *lanes_that_go_on(go_on, after, before)]

@@ -8,10 +8,11 @@ a compute set, as a Poplar programmer would have them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import cast
 
 import numpy as np
+from jax import Array
 from jax.core import AbstractValue, ShapedArray
 
 from pyscf_ipu.base.errors import UsageError
@@ -38,7 +39,7 @@ from pyscf_ipu.ipu.steps.tile_memory import (
     Trackers,
 )
 from pyscf_ipu.ipu.steps.values import Either, Loop, Value
-from pyscf_ipu.ipu.vertices.trip_counts import LANES, Measure, Path
+from pyscf_ipu.ipu.vertices.trip_counts import LANES, Counts, Path
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
 REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
@@ -55,7 +56,7 @@ class Steps:
         self.steps: list[PricedStep | Loop | Either] = []
         self.scope: Path = ()
         """The block that is being priced: of a loop or a branch; () is the program."""
-        self.measures: dict[Path, list[Measure]] = {}
+        self.measures: dict[Path, list[tuple[Path, Callable[[Counts], Array]]]] = {}
         self.stage = ""
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
@@ -327,7 +328,9 @@ class Steps:
             if type(current) is ComputeSet:
                 self.transfer()  # what its vertices fetched comes first
             if current.counted:
-                step = step._replace(measure=self._measured(current))
+                of_block = self.measures.setdefault(self.scope, [])
+                step = step._replace(measure=(*self.scope, LANES - 1 - len(of_block)))
+                of_block.append((step.measure, current.measured))
             self._append(step)
         self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
@@ -335,13 +338,6 @@ class Steps:
             self.memory.release(handles)
         self.transfer()
         self._collectives()
-
-    def _measured(self, compute_set: ComputeSet) -> Path:
-        """Have the cycles of every run of a compute set measured."""
-        of_block = self.measures.setdefault(self.scope, [])
-        key = (*self.scope, LANES - 1 - len(of_block))
-        of_block.append(Measure(key, compute_set.measured))
-        return key
 
     def _append(self, priced: PricedStep) -> None:
         self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)

@@ -63,10 +63,8 @@ class Loop:
 
 @dataclass(frozen=True)
 class Either:
-    """A batched loop in two forms, of which the cheaper one is priced."""
+    """A batched loop with a vertex for each lane, or with turns of all: the cheaper one counts."""
 
     lanes: int
     apart: list[PricedStep | Loop | Either]
-    """A vertex for each lane, which ends by itself."""
     together: list[PricedStep | Loop | Either]
-    """Every turn for all lanes."""

@@ -62,7 +62,6 @@ REDUCTIONS = frozenset(
     "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin cumsum "
     "cumprod cummax cummin cumlogsumexp".split()
 )
-_BY_OFFSETS = ("gather", "scatter", "scatter-add")
 MOVES = frozenset("dynamic_slice dynamic_update_slice gather scatter scatter-add sort".split())
 
 
@@ -220,7 +219,7 @@ def _operation(eqn: JaxprEqn, lanes: int) -> VertexCost:
         n = size(eqn.invars[0]) / lanes
         return VertexCost(n / (HALF_VECTOR if half else VECTOR), 0.0, 1, flops=n)
     if name in MOVES:
-        offsets = size(eqn.invars[1]) / lanes if name in _BY_OFFSETS else 1
+        offsets = size(eqn.invars[1]) / lanes if name in ("gather", "scatter", "scatter-add") else 1
         # An update costs what is new in it.
         moved = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2}.get(name)
         elements = size(eqn.outvars[0] if moved is None else eqn.invars[moved]) / lanes

@@ -11,7 +11,7 @@ counted, and besides those of each lane.  The vertices of a `tile_map` count for
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -49,14 +49,10 @@ RunCounts = dict[Path, np.ndarray]
 Values = Sequence[ArrayLike]
 Result = tuple[Values, Counts]
 Out = TypeVar("Out")
+Measures = Mapping[Path, Sequence[tuple[Path, Callable[[Counts], Array]]]]
+"""By the path of a block, () for the program: numbers that follow from the counts of one run.
 
-
-class Measure(NamedTuple):
-    """Numbers that follow from the counts of one run of a block; they add up over its runs."""
-
-    key: Path
-    """Its place among the counts: the block's path, and a number below those of `LANES`."""
-    of: Callable[[Counts], Array]
+They add up over all runs, among the counts: at the block's path and a number below `LANES`."""
 
 
 def opened(eqn: JaxprEqn) -> ClosedJaxpr | None:
@@ -103,9 +99,9 @@ def lanes_that_go_on(go_on: Array, after: Values, before: Values) -> list[Array]
 
 
 class _Counter:
-    """Runs a program and counts; `measures` are of blocks by their path, () for the program."""
+    """Runs a program and counts."""
 
-    def __init__(self, measures: Mapping[Path, Sequence[Measure]]) -> None:
+    def __init__(self, measures: Measures) -> None:
         self.measures = measures
 
     def block(self, closed: ClosedJaxpr, args: Values, path: Path) -> Result:
@@ -118,7 +114,7 @@ class _Counter:
             outs, within = self._equation(eqn, operands, (*path, i))
             counts |= within
             values |= dict(zip(eqn.outvars, outs, strict=True))
-        counts |= {m.key: m.of(counts) for m in self.measures.get(path, ())}
+        counts |= {key: measure(counts) for key, measure in self.measures.get(path, ())}
         return [x.val if isinstance(x, Literal) else values[x] for x in jaxpr.outvars], counts
 
     def _equation(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
@@ -147,7 +143,7 @@ class _Counter:
             outs, within = self.block(body, (*of_body, *carry), path)
             outs = lanes_that_go_on(here, outs, carry) if lanes else outs
             go_on, more = asked(outs)  # it is asked once more than there are turns
-            within |= more | {path: _one()}
+            within |= more | {path: jnp.int32(1)}
             return outs, go_on, within | (_by_lane(within, here) if lanes else {})
 
         carry = operands[n_cond + n_body :]
@@ -159,7 +155,7 @@ class _Counter:
             outs, go_on, within = run(*state[:2])
             return outs, go_on, _added(state[2], within)
 
-        start = carry, go_on, _added(_zeros(shapes), first)
+        start = carry, go_on, _added(jax.tree.map(jnp.zeros_like, shapes), first)
         outs, _, counts = lax.while_loop(lambda state: jnp.any(state[1]), step, start)
         return outs, counts
 
@@ -201,20 +197,20 @@ class _Counter:
             outs, within = run(*state[0], *x)
             return (outs[:n_carry], _added(state[1], within)), outs[n_carry:]
 
-        start = carry, _zeros(shapes)
+        start = carry, jax.tree.map(jnp.zeros_like, shapes)
         (carry, counts), ys = lax.scan(step, start, rows, length=length, reverse=reverse)
         return [*carry, *ys], counts
 
     def _cond(self, eqn: JaxprEqn, operands: list[ArrayLike], path: Path) -> Result:
         def taken(k: int, branch: ClosedJaxpr, *args: ArrayLike) -> Result:
             outs, within = self.block(branch, args, (*path, k))
-            return outs, within | {(*path, k): _one()}
+            return outs, within | {(*path, k): jnp.int32(1)}
 
         ways = [
             _traced(functools.partial(taken, k, branch), *operands[1:])
             for k, branch in enumerate(branches_of(eqn))
         ]
-        zeros = _zeros({p: n for _, (_, shapes) in ways for p, n in shapes.items()})
+        zeros = {p: jnp.zeros_like(n) for _, (_, shapes) in ways for p, n in shapes.items()}
 
         def chosen(run: Callable[..., Result], *args: ArrayLike) -> Result:
             outs, within = run(*args)
@@ -222,10 +218,6 @@ class _Counter:
 
         runs = [functools.partial(chosen, run) for run, _ in ways]
         return lax.switch(operands[0], runs, *operands[1:])
-
-
-def _one() -> Array:
-    return jnp.ones((), jnp.int32)
 
 
 def _traced(fn: Callable[..., Out], *args: object) -> tuple[Callable[..., Out], Out]:
@@ -250,18 +242,12 @@ def _by_lane(counts: Counts, here: Array) -> Counts:
     return {(*p, LANES): of_lanes(counts.get((*p, LANES), n)) for p, n in whole.items()}
 
 
-def _zeros(shapes: Mapping[Path, Array | jax.ShapeDtypeStruct]) -> Counts:
-    return {p: jnp.zeros(x.shape, x.dtype) for p, x in shapes.items()}
-
-
 def _added(total: Counts, more: Counts) -> Counts:
     return {p: n + more[p] if p in more else n for p, n in total.items()}
 
 
 def run_counts(
-    closed: ClosedJaxpr,
-    quick: bool = False,
-    measures: Mapping[Path, Sequence[Measure]] = MappingProxyType({}),
+    closed: ClosedJaxpr, quick: bool = False, measures: Measures = MappingProxyType({})
 ) -> Callable[..., RunCounts]:
     """A function of the program's flat arguments that returns the count of every site.
 
