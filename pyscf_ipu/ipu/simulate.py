@@ -23,13 +23,13 @@ from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.pricing.on_ipu import last_mark
 from pyscf_ipu.ipu.pricing.pricer import AVAILABLE, Pricer, Pricing, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
-from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Program, Repeat, Step
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Program, Repeat, Step, flat
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
-from pyscf_ipu.ipu.steps.steps import Loop
+from pyscf_ipu.ipu.steps.steps import Either, Loop
 from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps
-from pyscf_ipu.ipu.vertices.trip_counts import Path, run_counts
+from pyscf_ipu.ipu.vertices.trip_counts import Measures, Path, RunCounts, run_counts
 
 NOTES = (
     "ordinary arrays lie in Poplar's linear mapping; rearrangements are views",
@@ -151,6 +151,8 @@ class TurnPrices:
     cycles: Mapping[Path | None, Cycles]
     """On the device, of one turn of each counted loop or branch, without those inside it; by None,
     of what runs once."""
+    measures: Measures
+    """Cycles that follow from the counts themselves, for `with_counts`."""
     memory: Memory
     unknown: frozenset[str]
     """Operations without a price."""
@@ -160,17 +162,24 @@ def turn_prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
     """What a program costs on one IPU, for each turn that `with_counts` counts."""
     priced = _Priced(closed, target, 1, how=Pricing(RULES, quick=True))
     unknown = frozenset(name for name, _ in priced.pricer.unknown)
-    return TurnPrices(_by_turn(priced.pricer.steps), priced.memory, unknown)
+    pricer = priced.pricer
+    return TurnPrices(_by_turn(pricer.steps), pricer.measures, priced.memory, unknown)
 
 
 def _by_turn(
-    steps: list[PricedStep | Loop], site: Path | None = None, times: int = 1
+    steps: list[PricedStep | Loop | Either], site: Path | None = None, times: int = 1
 ) -> dict[Path | None, Cycles]:
-    """Cycles of the steps of a loop's body; counts are sums over all entries of outer loops."""
+    """Cycles of the steps of a loop's body; counts are sums over all entries of outer loops.
+
+    A batched loop counts in lock-step.
+    """
     totals: dict[Path | None, Cycles] = {}
     for step in steps:
-        if not isinstance(step, Loop):
-            inner = {site: step.step.cycles * times} if step.step.kind != "host" else {}
+        if isinstance(step, Either):
+            inner = _by_turn(step.together, site, times)
+        elif not isinstance(step, Loop):
+            is_here = step.step.kind != "host" and not step.measure
+            inner = {site: step.step.cycles * times} if is_here else {}
         elif isinstance(step.trips, int):
             inner = _by_turn(step.body, site, times * step.trips)
         else:
@@ -221,17 +230,18 @@ class _Priced:
         )
 
     @functools.cached_property
-    def _counts(self) -> Callable[..., dict[Path, int]]:
-        return run_counts(self._closed, self._quick)
+    def _counts(self) -> Callable[..., RunCounts]:
+        return run_counts(self._closed, self._quick, self.pricer.measures)
 
     def profile(self, leaves: list[object]) -> Profile:
-        counts = self._counts(*leaves)
+        counts, notes = self._counts(*leaves), list(self.pricer.notes)
         unknown: Counter[str] = Counter()
         links = self.num_ipus > 1 or self.replicas > 1
         for name, loops in self.pricer.unknown:
             unknown[name] += round(_entries(loops, counts))
         load = np.zeros(self.n_tiles)
-        program = self._resolved(self.pricer.steps, counts, 1.0, outer=[], load=load)
+        resolved = _Resolved(counts, notes)
+        program = resolved.program(self.pricer.steps, [], load)
         before, after = self.streams
         program = (*before, *program, *after)
         return Profile(
@@ -244,46 +254,79 @@ class _Priced:
             tile_compute=load,
             host_seconds=self.host,
             unknown_ops=dict(unknown),
-            notes=tuple(note for note, here in zip(NOTES, (True, links), strict=True) if here),
+            notes=(*NOTES[: 1 + links], *dict.fromkeys(notes)),
             replicas=self.replicas,
             staged=self.pricer.staged,
             peaks=peaks(self.target, self.pricer.half),
         )
 
-    def _resolved(
-        self,
-        steps: list[PricedStep | Loop],
-        counts: dict[Path, int],
-        times: float | int,
-        outer: list[Path | int],
-        load: np.ndarray,
+
+class _Resolved:
+    """Programs with the counts of one run; it notes down what a batched loop costs."""
+
+    def __init__(self, counts: RunCounts, notes: list[str]) -> None:
+        self.counts, self.notes = counts, notes
+
+    def program(
+        self, steps: list[PricedStep | Loop | Either], outer: list[Path | int], load: np.ndarray
     ) -> Program:
         """Loops with their trip counts; adds up the compute cycles of every tile in `load`."""
+        times = _entries(outer, self.counts)
         out: list[Step | Repeat] = []
         for step in steps:
             if isinstance(step, Loop):
-                n = _times(step.trips, counts, outer)
-                inner = [*outer, step.trips]
-                body = self._resolved(step.body, counts, times * n, outer=inner, load=load)
+                n = _times(step.trips, self.counts, outer)
+                body = self.program(step.body, [*outer, step.trips], load)
                 if n and body:
                     out.append(Repeat(n, body, step.name))
+            elif isinstance(step, Either):
+                out += self._cheaper(step, outer, load)
             else:
-                out.append(step.step)
-                if step.load.size:
-                    first = step.step.ipu * step.load.size
-                    load[first : first + step.load.size] += times * step.load
+                priced = _measured(step, self.counts, times) if step.measure and times else step
+                out.append(priced.step)
+                if priced.load.size:
+                    first = priced.step.ipu * priced.load.size
+                    load[first : first + priced.load.size] += times * priced.load
         return tuple(out)
 
+    def _cheaper(self, loop: Either, outer: list[Path | int], load: np.ndarray) -> Program:
+        times, before = _entries(outer, self.counts), len(self.notes)
+        loads = np.zeros((2, load.size))
+        programs = [
+            self.program(steps, outer, part)
+            for steps, part in zip((loop.apart, loop.together), loads, strict=True)
+        ]
+        apart, together = (sum(s.cycles.low * n for s, n in flat(x)) * times for x in programs)
+        best = int(together < apart)
+        if not best:
+            del self.notes[before:]  # of loops inside the form that is not priced
+        note = (
+            f"a loop over a batch of {loop.lanes} is priced {('by lane', 'in lock-step')[best]}: "
+            f"{apart:,.0f} cycles if each lane ends by itself, {together:,.0f} in lock-step"
+        )
+        self.notes += [note] if times else []
+        load += loads[best]
+        return programs[best]
 
-def _times(trips: Path | int, counts: dict[Path, int], outer: list[Path | int]) -> float | int:
+
+def _measured(priced: PricedStep, counts: RunCounts, times: float | int) -> PricedStep:
+    """A compute set with the mean of what its runs measured."""
+    low, high, flops, *load = counts[priced.measure].astype(float) / times
+    balance = float(np.mean(load) / low) if low else 1.0
+    cycles = Cycles(float(low), float(high))
+    step = dataclasses.replace(priced.step, cycles=cycles, balance=balance, flops=float(flops))
+    return priced._replace(step=step, load=np.array(load))
+
+
+def _times(trips: Path | int, counts: RunCounts, outer: list[Path | int]) -> float | int:
     """Trips per entry of a loop; counts are sums over all entries of its outer loops."""
     if isinstance(trips, int):
         return trips
     entries = _entries(outer, counts)
-    n = counts[trips] / entries if entries else 0.0
+    n = float(counts[trips]) / entries if entries else 0.0
     return int(n) if n == int(n) else n
 
 
-def _entries(loops: list[Path | int], counts: dict[Path, int]) -> float | int:
+def _entries(loops: list[Path | int], counts: RunCounts) -> float | int:
     """How often the body of nested loops ran in all; `loops` from the outermost on."""
     return math.prod(_times(x, counts, loops[:i]) for i, x in enumerate(loops))

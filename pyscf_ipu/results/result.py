@@ -186,7 +186,7 @@ def from_solution(
 
 
 def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, PyTree]:
-    """Its cycles, if they are kept, and what a simulated machine says of it."""
+    """The run: its cycles, if they are kept, and what a simulated machine says of it."""
     fields: dict[str, PyTree] = {
         name: (np.int64 if name.endswith("bytes") else np.float64)(to_float64(pair))
         for name, pair in (out.figures or {}).items()

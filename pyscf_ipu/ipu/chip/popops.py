@@ -23,6 +23,7 @@ UNARY_SUPERVISOR = 9
 UNARY_START, EXP_START = 17, 33  # worker cycles before and after the loop
 BINARY_START, HALF_BINARY_START = 29, 26
 UNARY_LOOP, BINARY_LOOP = 4, 2  # load, store and branch of a loop whose figure leaves them out
+BRANCH = 1  # of a worker: an instruction like others, as in a measured loop of fifteen
 GATHER_OFFSET, GATHER_VECTOR = 19, 2
 SCATTER_OFFSET, SCATTER_ATOM = 11, 3
 

@@ -71,7 +71,7 @@ def _with_figures(
     closed: ClosedJaxpr, as_solution: Callable[[list[object]], PyTree], prices: TurnPrices
 ) -> Program:
     """The program of one molecule, whose solution has its price."""
-    counted = with_counts(closed)
+    counted = with_counts(closed, prices.measures)
 
     def one(*args: PyTree) -> PyTree:
         values, counts = counted(*jax.tree.leaves(args))
@@ -82,11 +82,13 @@ def _with_figures(
 
 def _figures(counts: Counts, prices: TurnPrices) -> Mapping[str, Pair]:
     """The price of a run of these turns, in two words: float32 ends at 1.7e7 whole cycles."""
-    turns = [counts[site].astype(jnp.float32) for site in prices.cycles if site is not None]
     once = prices.cycles.get(None, NOTHING)
-    each = [cycles for site, cycles in prices.cycles.items() if site is not None]
-    low = _sum(once.low, turns, [cycles.low for cycles in each])
-    high = _sum(once.high, turns, [cycles.high for cycles in each])
+    each = [(counts[site], x) for site, x in prices.cycles.items() if site is not None]
+    turns = [n.astype(jnp.float32) for n, _ in each]
+    measured = [counts[site] for of_block in prices.measures.values() for site, _ in of_block]
+    ones = [1.0] * len(measured)
+    low = _sum(once.low, turns + [x[0] for x in measured], [x.low for _, x in each] + ones)
+    high = _sum(once.high, turns + [x[1] for x in measured], [x.high for _, x in each] + ones)
     fullest = _sum(float(prices.memory.max_tile_bytes), [], [])
     return {
         "ipu_cycles_low": low, "ipu_cycles_high": high, "ipu_fullest_tile_bytes": fullest,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -21,19 +23,20 @@ from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
 from pyscf_ipu.ipu.pricing.on_ipu import marked
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
-from pyscf_ipu.ipu.steps.steps import Loop, Steps, Value
+from pyscf_ipu.ipu.steps.steps import Either, Loop, Steps, Value
 from pyscf_ipu.ipu.steps.tile_memory import Trackers
 from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
     branches_of,
     called,
+    lanes_of,
     mesh_of,
     refuse_program,
     scan_of,
     while_of,
 )
-from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path
+from pyscf_ipu.ipu.vertices.trip_counts import TEST, Path, lanes_that_go_on
 
 AVAILABLE = 0.6
 """Share of a tile's memory for the operands of one product: the default of PopLibs's option
@@ -69,6 +72,9 @@ class Pricer(Steps):
         self._pinned: int | None = None
         self._crossed: set[tuple[object, int]] = set()
         self._loops: list[Path | int] = []
+        self.path: Path = ()
+        """Of the equation that is being priced."""
+        self.notes: list[str] = []
 
     def block(
         self, jaxpr: Jaxpr, consts: Sequence[object], args: Sequence[Value], path: Path
@@ -139,6 +145,7 @@ class Pricer(Steps):
             different = math.prod(v.distinct for v in ins)
             return [self.constant(x, min(different, np.size(x))) for x in folded]
         if name in self.rules:
+            self.path = path
             return self.rules[name](self, eqn, ins)
         refuse_program(eqn)
         self.note_unknown(name)
@@ -183,13 +190,39 @@ class Pricer(Steps):
     def _while(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         test, body, n_cond, n_body = while_of(eqn)
         of_cond, of_body = ins[:n_cond], ins[n_cond : n_cond + n_body]
+        carry, avals = ins[n_cond + n_body :], [aval(v) for v in eqn.outvars]
+        batched = lanes_of(eqn)
 
         def once(state: list[Value]) -> list[Value]:
             asked = (*path, TEST)
-            self._release(self.block(test.jaxpr, test.consts, [*of_cond, *state], path=asked))
-            return self.block(body.jaxpr, body.consts, [*of_body, *state], path=path)
+            self.in_block(asked)
+            go_on = self.block(test.jaxpr, test.consts, [*of_cond, *state], path=asked)
+            self._release(() if batched else go_on)
+            self.in_block(path)
+            outs = self.block(body.jaxpr, body.consts, [*of_body, *state], path=path)
+            if not batched:
+                return outs
+            selected = jax.make_jaxpr(lambda on, *x: (jnp.any(on), lanes_that_go_on(on, *x)))
+            ends = selected(aval(test.jaxpr.outvars[0]), avals, avals)
+            last, *chosen = self.block(ends.jaxpr, ends.consts, [*go_on, *outs, *state], path=path)
+            self._release([last, *go_on, *outs])
+            return chosen
 
-        return self._loop(path, ins[n_cond + n_body :], [v.aval for v in eqn.outvars], once=once)
+        if not batched or 0 in batched:
+            return self._loop(path, carry, avals, once=once)
+        self.flush()
+        outer, self.steps = self.steps, []
+        outs = self._loop(path, carry, avals, once=once)
+        together, self.steps = self.steps, []
+        self.path = path
+        apart = self.rules["while"](self, eqn, ins) if "while" in self.rules else []
+        if apart:
+            self._copy(apart, outs)
+            self._release(apart)
+            self.flush()
+        outer += [Either(math.prod(batched), self.steps, together)] if apart else together
+        self.steps = outer
+        return outs
 
     def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         body, n_consts, n_carry, length, _ = scan_of(eqn)
@@ -200,6 +233,7 @@ class Pricer(Steps):
         stacked = [self.new(a, "scan") for a in avals[n_carry:]]
 
         def once(state: list[Value]) -> list[Value]:
+            self.in_block(path)
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path=path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
@@ -216,7 +250,7 @@ class Pricer(Steps):
         self,
         trips: Path | int,
         carry: list[Value],
-        avals: list[AbstractValue],
+        avals: Sequence[AbstractValue],
         once: Callable[[list[Value]], list[Value]],
     ) -> list[Value]:
         """A loop whose carried values stay where its body leaves them."""
@@ -224,10 +258,12 @@ class Pricer(Steps):
         self._copy(carry, state)
         self.flush()
         outer, self.steps = self.steps, []
+        scope = self.scope
         self._loops.append(trips)
         results = once(state)
         self._copy(results, state)
         self.flush()
+        self.scope = scope
         self._loops.pop()
         body, self.steps = self.steps, outer
         self.steps.append(Loop(trips, body, self.stage or "loop"))
@@ -252,11 +288,13 @@ class Pricer(Steps):
         outs = self.results(eqn)
         for k, branch in enumerate(branches_of(eqn)):
             outer, self.steps = self.steps, []
+            scope = self.in_block((*path, k))
             self._loops.append((*path, k))
             results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
             self._copy(results, outs)
             self._release(results)
             self.flush()
+            self.scope = scope
             self._loops.pop()
             body, self.steps = self.steps, outer
             self.steps.append(Loop((*path, k), body, "branch"))

@@ -19,11 +19,13 @@ from pyscf_ipu.ipu.pricing.linear_algebra import convolution, dense, dot, eigh, 
 from pyscf_ipu.ipu.pricing.pricer import Pricer, Rule
 from pyscf_ipu.ipu.pricing.reductions import reduce
 from pyscf_ipu.ipu.pricing.streaming import streaming
-from pyscf_ipu.ipu.steps.compute_sets import Work
+from pyscf_ipu.ipu.steps.compute_sets import Parts, Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
-from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count
+from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count, lane_cost
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
+from pyscf_ipu.ipu.vertices.jax_equations import lanes_of, while_of
+from pyscf_ipu.ipu.vertices.lanes import crossing
 from pyscf_ipu.ipu.vertices.scratch import product_bytes, scratch_bytes, tables
 
 
@@ -33,8 +35,8 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     for v in ins:
         if v.place.key[0] == "streaming":
             p.fetch(v, v.place.elements)  # which refuses it
-    there = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
-    on = max(there, key=lambda v: v.place.key[0] == "tiles", default=None)
+    placed = [v for v in ins if v.size == out.size and v.constant is None and not v.view]
+    on = max(placed, key=lambda v: v.place.key[0] == "tiles", default=None)
     place = on.place if on is not None else linear(out.size, out.dtype.itemsize, p.n_tiles)
     for v in ins:
         p.note_constant(v, place.elements)
@@ -51,8 +53,8 @@ def elementwise(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
 def view(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Other names for the same elements."""
     value, after = ins[0], aval(eqn.outvars[0])
-    kept = eqn.primitive.name in ("reshape", "squeeze", "expand_dims")
-    if kept and not value.view and value.constant is None:
+    same_order = eqn.primitive.name in ("reshape", "squeeze", "expand_dims")
+    if same_order and not value.view and value.constant is None:
         # Elements in the same order at the same places: not even a view.
         if value.place.key[0] != "tiles":
             return [_renamed(p, value)]
@@ -175,7 +177,7 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
             p.fetch(v, np.where(here, float(v.size), 0.0) * v.itemsize)
         elif v.view or v.place.key not in (("tiles", tiles), ("replicated", tiles)):
             p.fetch(v, on_tiles(tiles, v.size // len(tiles), p.n_tiles).bytes(v.itemsize))
-    cost = count(jaxpr, [v.constant is not None for v in ins])
+    cost = count(jaxpr, [v.constant is not None for v in ins], path=p.path)
     declared, shared = eqn.params["declared"], eqn.params["shared"]
     cycles = declared.cycles(p.target) if declared else None
     price = DECLARED if cycles else COUNTED
@@ -189,7 +191,8 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     )
     work = Work(cost.flops * len(tiles), loaded + stored)
     if price is not DECLARED:
-        work = work._replace(loaded=loaded / len(tiles), stored=stored / len(tiles))
+        each = loaded / len(tiles), stored / len(tiles)
+        work = work._replace(loaded=each[0], stored=each[1], parts=_parts(p, cost))
     p.vertices().add_vertices(
         eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
     )
@@ -199,6 +202,48 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
         for v, row in zip(eqn.outvars, rows, strict=True)
     ]
+
+
+def _parts(p: Pricer, cost: VertexCost) -> Parts:
+    return {at: (c.low(p.target), c.high(p.target), c.flops) for at, c in cost.parts.items()}
+
+
+def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
+    """A batched loop with a vertex for each lane, which ends by itself; [] if that cannot be.
+
+    Lanes lie on the tiles in equal runs; those of one tile go to its workers in turn.
+    """
+    shape, loop = lanes_of(eqn), while_of(eqn)
+    n = math.prod(shape)
+    run = max(1, -(-n // p.n_tiles))
+    tiles = tuple(k // run for k in range(n))
+    here = np.bincount(tiles, minlength=p.n_tiles)
+    rows = [  # elements of each operand for a lane, and for a tile
+        v.size / n if i >= loop.n_test + loop.n_body or aval(x).shape[: len(shape)] == shape else 0
+        for i, (v, x) in enumerate(zip(ins, eqn.invars, strict=True))
+    ]
+    bodies = loop.body.jaxpr, loop.test.jaxpr
+    scratch, operands = (max(map(f, bodies)) / n for f in (scratch_bytes, product_bytes))
+    busy = np.minimum(here, p.workers)
+    stored = 2 * sum(row * v.itemsize for row, v in zip(rows, ins, strict=True))
+    fits = (here * stored + busy * scratch).max() <= float(p.target.memory_bytes_per_tile)
+    across = crossing(eqn)
+    cost = VertexCost() if across else lane_cost(eqn, p.path)
+    if across or cost.unknown or not fits:
+        refused = across or ", ".join(cost.unknown) or "part in the memory of a tile"
+        why = f"no vertex of one lane does its {refused}"
+        p.notes.append(f"a loop over a batch of {n} is in lock-step: {why}")
+        return []
+    p.flush()
+    for v, row in zip(ins, rows, strict=True):
+        if v.constant is None:
+            p.fetch(v, np.where(here > 0, here * row if row else v.size, 0.0) * v.itemsize)
+    cycles, name = (cost.low(p.target), cost.high(p.target)), "while by lane"
+    work = Work(cost.flops * n, stored * n, parts=_parts(p, cost))
+    p.vertices().add_vertices(name, tiles, cycles, shared=False, origin=COUNTED, work=work)
+    p.note_code((name, p.path), here > 0, cost.equations)
+    p.need_scratch(scratch * busy, operands * busy)
+    return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
 
 
 COUNTED = "counted", "the vertex's own program (counting.py)"
@@ -269,6 +314,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     | dict.fromkeys(COLLECTIVES, collective)
     | dict.fromkeys(_AT_HAND.split(), number)
     | {"optimization_barrier": barrier, "dot_general": dot, "eigh": eigh, "sort": sort}
-    | {"streaming": streaming, "conv_general_dilated": convolution, "top_k": top_k}
+    | {"while": lanes, "streaming": streaming, "conv_general_dilated": convolution, "top_k": top_k}
 )
 """The rule of every primitive that has one."""

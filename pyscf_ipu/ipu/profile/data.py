@@ -148,7 +148,7 @@ class ProfileData:
 
     def steps(self) -> Iterator[tuple[Step, float | int]]:
         """Every step of the program with the number of times that it ran."""
-        yield from _flat(self.program, 1)
+        yield from flat(self.program)
 
     @property
     def cycles(self) -> Cycles:
@@ -212,9 +212,10 @@ class ProfileData:
         )
 
 
-def _flat(program: Program, times: float | int) -> Iterator[tuple[Step, float | int]]:
+def flat(program: Program, times: float | int = 1) -> Iterator[tuple[Step, float | int]]:
+    """Every step of a program with the number of times that it ran."""
     for x in program:
         if isinstance(x, Repeat):
-            yield from _flat(x.body, times * x.count)
+            yield from flat(x.body, times * x.count)
         else:
             yield x, times

@@ -7,11 +7,15 @@ slowest tile.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from pyscf_ipu.ipu.chip.popops import (
     BINARY_LOOP,
@@ -25,6 +29,8 @@ from pyscf_ipu.ipu.chip.quantity import weakest
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
 from pyscf_ipu.ipu.steps.places import Place
+from pyscf_ipu.ipu.vertices.trip_counts import Counts, Path
+from pyscf_ipu.numerics.arrays import HostArray
 
 
 class PricedStep(NamedTuple):
@@ -32,6 +38,12 @@ class PricedStep(NamedTuple):
 
     step: Step
     load: np.ndarray = np.zeros(0)
+    measure: Path = ()
+    """Where the counts have its `ComputeSet.measured`, if its cycles depend on data."""
+
+
+Parts = Mapping[Path, tuple[float, float, float]]
+"""What one more of each count costs: low and high cycles of a worker, floating-point operations."""
 
 
 class Work(NamedTuple):
@@ -43,6 +55,8 @@ class Work(NamedTuple):
     loaded: float = 0.0
     """Of one vertex, and what it stores, if its cycles leave out the time of either."""
     stored: float = 0.0
+    parts: Parts = MappingProxyType({})
+    """Of one vertex, which runs each as often as its own counts say."""
 
     def plus(self, other: Work) -> Work:
         return Work(self.flops + other.flops, self.memory_bytes + other.memory_bytes)
@@ -63,10 +77,14 @@ class ComputeSet:
     how: set[str] = field(default_factory=set)
     sources: set[str] = field(default_factory=set)
     work: Work = NO_WORK
+    counted: list[tuple[Parts, np.ndarray, np.ndarray | None]] = field(default_factory=list)
+    """Vertices with parts: on which tiles, and on which workers or None if all share them."""
 
     def __post_init__(self) -> None:
         workers = int(self.target.num_worker_contexts)
         self.cycles = np.zeros((2, self.n_tiles, workers))  # low and high
+        self._dealt = np.zeros((self.n_tiles, workers))
+        """Low cycles of a worker if each of its counts were one."""
         self.moving = np.zeros(self.n_tiles)
         """Cycles in which a tile loads the operands of its vertices, or stores their results."""
 
@@ -83,7 +101,8 @@ class ComputeSet:
 
         Args:
             name: Of the vertex.
-            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker.
+            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker,
+                before it is known how often it runs its parts.
             cycles: Low and high cycles of a worker.
             shared: All workers of a tile share each vertex instead.
             origin: Where the cycles come from.
@@ -98,20 +117,49 @@ class ComputeSet:
         load = work.loaded / float(self.target.interleaved_load_bytes_per_cycle)
         store = work.stored / float(self.target.store_bytes_per_cycle)
         self.moving += counts * max(load, store)
+        on, workers = np.array(tiles, int), None
         if shared:
             self.cycles += (counts * each)[:, :, None] / self.cycles.shape[2]
-            return
-        for k in range(int(counts.max(initial=0))):
-            busy = np.flatnonzero(counts > k)
-            idle = np.argmin(self.cycles[0, busy], axis=1)
-            self.cycles[:, busy, idle] += each
+        else:
+            one_run = cycles[0] + sum(low for low, *_ in work.parts.values())
+            order = np.argsort(on, kind="stable")
+            starts = np.cumsum(counts) - counts
+            turn = np.arange(len(on)) - starts[on[order]]  # the first of its tile, the second, ...
+            workers = np.zeros(len(on), int)
+            for k in range(int(counts.max(initial=0))):
+                some = order[turn == k]
+                workers[some] = np.argmin(self._dealt[on[some]], axis=1)
+                self._dealt[on[some], workers[some]] += one_run
+                self.cycles[:, on[some], workers[some]] += each
+        if work.parts:
+            self.counted.append((work.parts, on, workers))
+
+    def measured(self, counts: Counts) -> Array:
+        """Low and high cycles, floating-point operations, and the low cycles of every tile."""
+        cycles, flops = jnp.asarray(self.cycles, jnp.float32), jnp.float32(self.work.flops)
+        for parts, tiles, workers in self.counted:
+            runs = jnp.stack([counts[p].reshape(len(tiles), -1).sum(1) for p in parts])
+            costs = np.array(list(parts.values()), np.float32).T
+            low, high, operations = (c @ runs.astype(jnp.float32) for c in costs)
+            each, flops = jnp.stack([low, high]), flops + operations.sum()
+            if workers is None:
+                cycles = cycles.at[:, tiles].add(each[:, :, None] / cycles.shape[2])
+            else:
+                cycles = cycles.at[:, tiles, workers].add(each)
+        tiles = self._of_tiles(cycles)
+        return jnp.concatenate([tiles.max(1), flops[None], tiles[0]])
+
+    def _of_tiles(self, cycles: HostArray) -> HostArray:
+        """Cycles [low and high, n_tiles] of the tiles from those of their workers."""
+        launch = float(self.target.supervisor_launch_cycles)
+        busiest = cycles.max(axis=2)
+        busy = (cycles.shape[2] * busiest).clip(self.moving)
+        where = np.where if isinstance(cycles, np.ndarray) else jnp.where
+        return where(busiest[0] > 0, launch + busy, 0.0)
 
     def step(self) -> PricedStep:
         """The whole set as one step."""
-        launch = float(self.target.supervisor_launch_cycles)
-        busiest = self.cycles.max(axis=2)
-        busy = np.maximum(self.cycles.shape[2] * busiest, self.moving)
-        each = np.where(busiest[0] > 0, launch + busy, 0.0)
+        each = np.asarray(self._of_tiles(self.cycles))
         origin = weakest(*self.how), "; ".join(sorted(self.sources))
         name = _common(self.names)
         return compute_step(

@@ -8,10 +8,11 @@ a compute set, as a Poplar programmer would have them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import cast
 
 import numpy as np
+from jax import Array
 from jax.core import AbstractValue, ShapedArray
 
 from pyscf_ipu.base.errors import UsageError
@@ -37,7 +38,8 @@ from pyscf_ipu.ipu.steps.tile_memory import (
     Tracker,
     Trackers,
 )
-from pyscf_ipu.ipu.steps.values import Loop, Value
+from pyscf_ipu.ipu.steps.values import Either, Loop, Value
+from pyscf_ipu.ipu.vertices.trip_counts import LANES, Counts, Path
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
 REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
@@ -51,7 +53,10 @@ class Steps:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
         self.memory: Tracker | Trackers = Tracker(n_tiles)
-        self.steps: list[PricedStep | Loop] = []
+        self.steps: list[PricedStep | Loop | Either] = []
+        self.scope: Path = ()
+        """The block that is being priced: of a loop or a branch; () is the program."""
+        self.measures: dict[Path, list[tuple[Path, Callable[[Counts], Array]]]] = {}
         self.stage = ""
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
@@ -138,11 +143,11 @@ class Steps:
         if not self.ready(value):
             self.flush()
         total = float(incoming.sum())
-        there = float(source.sum())
-        if total == 0.0 or there == 0.0:
+        available = float(source.sum())
+        if total == 0.0 or available == 0.0:
             return
         # A tile sends each of its bytes once; any number of tiles may listen.
-        self.move(incoming, source * min(1.0, total / there), kept)
+        self.move(incoming, source * min(1.0, total / available), kept)
 
     def move(self, incoming: np.ndarray, outgoing: np.ndarray, kept: bool = False) -> None:
         """Let bytes [n_tiles] that a rule counted itself come and go."""
@@ -173,6 +178,13 @@ class Steps:
             interleaved: Bytes that have to be in interleaved memory, of scratch and of variables.
         """
         self.tracker.need_scratch(self.stage, where, interleaved)
+
+    def in_block(self, path: Path) -> Path:
+        """Begin another block, in a compute set of its own; returns the one before."""
+        if self._open is not None and self._open.counted:
+            self.flush()
+        before, self.scope = self.scope, path
+        return before
 
     def vertices(self) -> ComputeSet:
         """The compute set that the next vertices join, side by side with what is in it."""
@@ -315,6 +327,10 @@ class Steps:
                 self.note_code(fused, current.place.elements > 0, len(fused))
             if type(current) is ComputeSet:
                 self.transfer()  # what its vertices fetched comes first
+            if current.counted:
+                of_block = self.measures.setdefault(self.scope, [])
+                step = step._replace(measure=(*self.scope, LANES - 1 - len(of_block)))
+                of_block.append((step.measure, current.measured))
             self._append(step)
         self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
@@ -326,7 +342,7 @@ class Steps:
     def _append(self, priced: PricedStep) -> None:
         self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
         if self.ipu:
-            priced = PricedStep(dataclasses.replace(priced.step, ipu=self.ipu), priced.load)
+            priced = priced._replace(step=dataclasses.replace(priced.step, ipu=self.ipu))
         self.steps.append(priced)
 
 

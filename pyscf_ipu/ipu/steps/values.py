@@ -57,5 +57,14 @@ class Loop:
     """A block that runs as often as the site `trips` counts, or a fixed number of times."""
 
     trips: Path | int
-    body: list[PricedStep | Loop]
+    body: list[PricedStep | Loop | Either]
     name: str = "loop"
+
+
+@dataclass(frozen=True)
+class Either:
+    """A batched loop with a vertex for each lane, or with turns of all: the cheaper one counts."""
+
+    lanes: int
+    apart: list[PricedStep | Loop | Either]
+    together: list[PricedStep | Loop | Either]

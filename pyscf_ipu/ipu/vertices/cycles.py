@@ -7,8 +7,9 @@ elements free (loads and address arithmetic go through the other pipeline).  The
 C++ vertex was measured to take: matrix products at the rate of the vector unit, and everything
 times `Target.compiled_code_factor`.
 
-Loops count by their trips.  An operation without a figure is listed, and counts nothing: the
-result is then a lower bound.
+Loops count by their trips.  What runs as often as data decide, the turns of a `while` and the
+branches of a `cond`, is a part of its own, which each worker pays as often as it runs it.
+An operation without a figure is listed, and counts nothing: the result is then a lower bound.
 """
 
 from __future__ import annotations
@@ -20,18 +21,28 @@ from dataclasses import dataclass, field, replace
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 
-from pyscf_ipu.ipu.chip.popops import GATHER_OFFSET, HALF_VECTOR, VECTOR, WORKER_CYCLES, op_cost
+from pyscf_ipu.ipu.chip.popops import (
+    BRANCH,
+    GATHER_OFFSET,
+    HALF_VECTOR,
+    VECTOR,
+    WORKER_CYCLES,
+    op_cost,
+)
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, refuse_types, size
 from pyscf_ipu.ipu.vertices.jax_equations import (
     branches_of,
+    called,
+    lanes_of,
     parameter,
     refuse_program,
     scan_of,
     solver_of,
     while_of,
 )
-from pyscf_ipu.ipu.vertices.trip_counts import opened
+from pyscf_ipu.ipu.vertices.lanes import crossing
+from pyscf_ipu.ipu.vertices.trip_counts import LANES, TEST, Path, opened
 from pyscf_ipu.tiles.primitive import SUBROUTINE
 
 Operations = tuple[tuple[object, ...], ...]
@@ -76,6 +87,8 @@ class VertexCost:
     """Floating-point operations: one for an element of an operation, two for a multiply-add."""
     routines: Mapping[Routine, int] = field(default_factory=dict)
     """Subroutines (`tiles.subroutine`) by their code, and their lengths without their own ones."""
+    parts: Mapping[Path, VertexCost] = field(default_factory=dict)
+    """What one more of each count costs; not in the cycles above, but in length and subroutines."""
 
     def __add__(self, other: VertexCost) -> VertexCost:
         return VertexCost(
@@ -86,18 +99,22 @@ class VertexCost:
             half_multiply_adds=self.half_multiply_adds + other.half_multiply_adds,
             flops=self.flops + other.flops,
             routines={**self.routines, **other.routines},
+            parts={**self.parts, **other.parts},
         )
 
     def times(self, n: int) -> VertexCost:
-        return VertexCost(
-            self.vector_cycles * n,
-            self.multiply_adds * n,
-            self.equations,
-            unknown=self.unknown,
+        return replace(
+            self,
+            vector_cycles=self.vector_cycles * n,
+            multiply_adds=self.multiply_adds * n,
             half_multiply_adds=self.half_multiply_adds * n,
             flops=self.flops * n,
-            routines=self.routines,
         )
+
+    def counted(self, path: Path) -> VertexCost:
+        """This as often as a count says."""
+        code = VertexCost(equations=self.equations, unknown=self.unknown, routines=self.routines)
+        return replace(code, parts={path: replace(self, parts={}), **self.parts})
 
     def low(self, target: Target) -> float:
         single = 2.0 * (self.multiply_adds - self.half_multiply_adds)
@@ -113,32 +130,42 @@ class VertexCost:
         return plain * float(target.compiled_code_factor)
 
 
-def count(jaxpr: Jaxpr, known: Sequence[bool] = ()) -> VertexCost:
+def count(
+    jaxpr: Jaxpr, known: Sequence[bool] = (), *, path: Path | None = None, lanes: int = 0
+) -> VertexCost:
     """The cost of a vertex program.
 
     Args:
         jaxpr: The program.
         known: Whether each argument is a compile-time constant.  The compiler works out whatever
             depends on constants alone, so that it costs nothing.
+        path: Its path in the program that is run to count.  None: nothing counts its loops.
+        lanes: Its arrays are of so many lanes of a batched loop, and the cost is of one lane.
     """
     total = VertexCost()
     flags = [*known, *[False] * (len(jaxpr.invars) - len(known))]
     constant = {v for v, k in zip(jaxpr.invars, flags, strict=True) if k} | set(jaxpr.constvars)
-    for eqn in jaxpr.eqns:
+    for i, eqn in enumerate(jaxpr.eqns):
         given = [hasattr(x, "val") or x in constant for x in eqn.invars]
         refuse_types(eqn, stored=all(given) or eqn.primitive.name not in ARITHMETIC)
         if all(given) and eqn.primitive.name not in ("while", "cond"):
             constant |= set(eqn.outvars)
         else:
-            total = total + _equation(eqn, given)
+            here = None if path is None else (*path, i)
+            total = total + _equation(eqn, given, path=here, lanes=lanes)
     return total
 
 
-def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
-    name = eqn.primitive.name
-    inner = opened(eqn)
+def lane_cost(eqn: JaxprEqn, path: Path) -> VertexCost:
+    """The cost of one lane of a batched `while`, as a vertex of its own."""
+    return _while(eqn, path, math.prod(lanes_of(eqn)))
+
+
+def _equation(eqn: JaxprEqn, known: list[bool], path: Path | None, lanes: int) -> VertexCost:
+    name, inner = eqn.primitive.name, opened(eqn)
     if inner is not None:
-        cost = count(inner.jaxpr, known)
+        counts = path if called(eqn) else None
+        cost = count(inner.jaxpr, known, path=counts, lanes=lanes)
         label = str(eqn.params.get("name", ""))  # of `jit`; other calls have none
         if not label.startswith(SUBROUTINE):
             return cost
@@ -148,31 +175,61 @@ def _equation(eqn: JaxprEqn, known: list[bool]) -> VertexCost:
         return replace(cost, equations=call, routines=routines)
     if name == "scan":
         loop = scan_of(eqn)
-        return count(loop.body.jaxpr, known[: loop.n_consts]).times(loop.length)
+        body = count(loop.body.jaxpr, known[: loop.n_consts], path=path, lanes=lanes)
+        return body.times(loop.length)
     if name == "cond":
-        branches = [count(b.jaxpr, known[1:]) for b in branches_of(eqn)]
-        return max(branches, key=lambda b: b.vector_cycles + b.multiply_adds)
+        return _cond(eqn, known, path=path, lanes=lanes)
     if name == "while":
-        return count(while_of(eqn).body.jaxpr) + VertexCost(unknown=Counter({"while": 1}))
+        return _while(eqn, path, lanes)
     if name == "custom_linear_solve":
-        return count(solver_of(eqn).jaxpr)
+        return count(solver_of(eqn).jaxpr, lanes=lanes)
     if name in FREE or (name == "gather" and known[1]):
         return VertexCost()
-    half = is_half(eqn)
+    return _operation(eqn, max(1, lanes))
+
+
+def _cond(eqn: JaxprEqn, known: list[bool], path: Path | None, lanes: int) -> VertexCost:
+    """The branches that are taken; the most expensive one, if nothing counts them."""
+    if path is None:
+        branches = [count(b.jaxpr, known[1:], lanes=lanes) for b in branches_of(eqn)]
+        return max(branches, key=lambda b: b.vector_cycles + b.multiply_adds)
+    total = VertexCost(BRANCH)
+    for k, branch in enumerate(branches_of(eqn)):
+        cost = count(branch.jaxpr, known[1:], path=(*path, k), lanes=lanes)
+        total = total + cost.counted((*path, k, LANES) if lanes else (*path, k))
+    return total
+
+
+def _while(eqn: JaxprEqn, path: Path | None, lanes: int) -> VertexCost:
+    """A worker has the lanes of a batched loop in turn, unless they depend on each other."""
+    loop, batch = while_of(eqn), lanes_of(eqn)
+    if path is None:
+        return count(loop.body.jaxpr, lanes=lanes) + VertexCost(unknown=Counter({"while": 1}))
+    each = lanes
+    if batch and (lanes or not crossing(eqn)):
+        each = max(lanes, math.prod(batch))
+    test = count(loop.test.jaxpr, path=(*path, TEST), lanes=each)
+    turn = VertexCost(BRANCH) + test + count(loop.body.jaxpr, path=path, lanes=each)
+    first = replace(test, equations=0, parts={})  # it is asked once more than there are turns
+    return turn.counted((*path, LANES) if each else path) + first.times(each // max(1, lanes) or 1)
+
+
+def _operation(eqn: JaxprEqn, lanes: int) -> VertexCost:
+    name, half = eqn.primitive.name, is_half(eqn)
     if name == "dot_general":
-        n = multiply_adds(eqn)
+        n = multiply_adds(eqn) / lanes
         return VertexCost(0.0, n, 1, half_multiply_adds=n * half, flops=2.0 * n)
     if name in REDUCTIONS:
-        n = size(eqn.invars[0])
+        n = size(eqn.invars[0]) / lanes
         return VertexCost(n / (HALF_VECTOR if half else VECTOR), 0.0, 1, flops=n)
     if name in MOVES:
-        offsets = size(eqn.invars[1]) if name in ("gather", "scatter", "scatter-add") else 1
+        offsets = size(eqn.invars[1]) / lanes if name in ("gather", "scatter", "scatter-add") else 1
         # An update costs what is new in it.
         moved = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2}.get(name)
-        elements = size(eqn.outvars[0] if moved is None else eqn.invars[moved])
+        elements = size(eqn.outvars[0] if moved is None else eqn.invars[moved]) / lanes
         return VertexCost(GATHER_OFFSET * min(offsets, elements) + elements, 0.0, 1)
     if name in WORKER_CYCLES:
-        cost, n = op_cost(name, half), size(eqn.outvars[0])
+        cost, n = op_cost(name, half), size(eqn.outvars[0]) / lanes
         return VertexCost(math.ceil(n / cost.elements) * cost.cycles, 0.0, 1, flops=n)
     refuse_program(eqn)
     return VertexCost(equations=1, unknown=Counter({name: 1}))

@@ -105,6 +105,11 @@ def while_of(eqn: JaxprEqn) -> While:
     return While(test, body, n_test, n_body=n_body)
 
 
+def lanes_of(eqn: JaxprEqn) -> tuple[int, ...]:
+    """The shape of a batched `while`, whose test has an answer for each lane; () of others."""
+    return parameter(eqn, ClosedJaxpr, "cond_jaxpr").out_avals[0].shape
+
+
 def branches_of(eqn: JaxprEqn) -> tuple[ClosedJaxpr, ...]:
     """The branches of a `cond`."""
     return parameter(eqn, tuple, "branches")
@@ -124,9 +129,9 @@ def mesh_of(eqn: JaxprEqn) -> Mesh | AbstractMesh:
 
 
 def axes_of(eqn: JaxprEqn) -> tuple[int, ...]:
-    """The axes of a reduction, or the one of a running sum."""
-    axes = parameter(eqn, object, "axes", "axis")
-    return axes if isinstance(axes, tuple) else (cast(int, axes),)
+    """The axes that an operation works along: a sum, a running sum, a sort, a concatenation."""
+    axes = parameter(eqn, object, "axes", "axis", "dimensions", "dimension")
+    return tuple(int(a) for a in (axes if isinstance(axes, tuple) else (cast(int, axes),)))
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
@@ -145,8 +150,8 @@ def _name(eqn: JaxprEqn) -> str:
     if eqn.primitive.name != "custom_jvp_call":
         return eqn.primitive.name
     about = parameter(eqn, ClosedJaxpr, "call_jaxpr").jaxpr.debug_info
-    own = str(about.func_filename).startswith(os.path.dirname(jax.__file__))
-    return f"jax {about.func_name}" if own else eqn.primitive.name
+    of_jax = str(about.func_filename).startswith(os.path.dirname(jax.__file__))
+    return f"jax {about.func_name}" if of_jax else eqn.primitive.name
 
 
 def refuse_program(eqn: JaxprEqn) -> None:
