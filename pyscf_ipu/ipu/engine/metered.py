@@ -19,7 +19,7 @@ from pyscf_ipu.base.host.modes import plainly
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import NOTHING
 from pyscf_ipu.ipu.simulate import TurnPrices, turn_prices
-from pyscf_ipu.ipu.vertices.trip_counts import Counts, with_counts
+from pyscf_ipu.ipu.vertices.trip_counts import Counts, Values, with_counts
 from pyscf_ipu.kohn_sham.batch import sequential
 from pyscf_ipu.kohn_sham.program import Driver, Program
 from pyscf_ipu.numerics.arrays import Count
@@ -68,7 +68,7 @@ def _checked(prices: TurnPrices, target: Target) -> TurnPrices:
 
 
 def _with_figures(
-    closed: ClosedJaxpr, as_solution: Callable[[list[object]], PyTree], prices: TurnPrices
+    closed: ClosedJaxpr, as_solution: Callable[[Values], PyTree], prices: TurnPrices
 ) -> Program:
     """The program of one molecule, whose solution has its price."""
     counted = with_counts(closed, prices.measures)
