@@ -225,8 +225,12 @@ def _pipeline(profile: ProfileData) -> list[str]:
         return []
     rows = [("", "low", "high")]
     for k, stage in enumerate(schedule.stages):
-        rows.append((f"IPU {k}, one micro-batch", *_interval(stage)))
-    rows.append((f"{schedule.micro_batches} micro-batches", *_interval(schedule.cycles)))
+        rows.append((f"IPU {k}, one micro-batch", *_interval(stage.both)))
+        parts = {"backward": stage.backward, "update": stage.update}
+        rows += [(f"  {name}", *_interval(c)) for name, c in parts.items() if c.high]
+    order = schedule.micro_batches
+    name = f"{order.count} micro-batches, {order.order}" + ", recomputed" * order.recompute
+    rows.append((name, *_interval(schedule.cycles)))
     rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in schedule.phases.items()]
     rows.append(("Bubble", percent(schedule.bubble), ""))
     return ["Pipeline", *table(rows, "< > >")]
