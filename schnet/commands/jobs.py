@@ -1,13 +1,17 @@
 """What the commands do: a training from settings to pictures, an evaluation, an import."""
 
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.terminal import counted
+from pyscf_ipu.ipu.chip.target import Target
 from qm1b.process.interrupts import Interrupt
+from qm1b.storage.files import write_text
 from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError
 from schnet.network.pyg import ImportedNetwork
@@ -23,7 +27,13 @@ from schnet.training.prepare import Prepared, prepare
 from schnet.training.subset import Subset, subsets
 
 
-def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool = False) -> End:
+def train(
+    settings: TrainSettings,
+    out: Path,
+    interrupt: Interrupt,
+    quiet: bool = False,
+    system: Target | None = None,
+) -> End:
     """Train, draw the learning curve, evaluate on the test rows, and print the result.
 
     Args:
@@ -31,6 +41,7 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         out: folder of the run; a training in it is resumed.
         interrupt: counts Ctrl-C; the first one ends the training after the current update.
         quiet: print only the result.
+        system: of IPUs, to price an update on.
 
     Raises:
         UserError: settings or data are wrong, the folder belongs to another training or is in use,
@@ -38,10 +49,16 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
     """
     prepared, folder = prepare(settings), RunFolder(out)
     with folder.held() if leads() else nullcontext():
-        return _train(prepared, folder, interrupt, quiet=quiet)
+        return _train(prepared, folder, interrupt, quiet=quiet, system=system)
 
 
-def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool) -> End:
+def _train(
+    prepared: Prepared,
+    folder: RunFolder,
+    interrupt: Interrupt,
+    quiet: bool,
+    system: Target | None,
+) -> End:
     """Train on prepared data, in a folder of its own."""
     if leads():
         folder.start(prepared.settings, prepared.description)
@@ -51,6 +68,8 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
         report = TrainingReport(prepared, shown)
         training = Training(prepared, folder, report.show)
         report.begin(training)
+        if system is not None and leads():
+            shown.say(_price(prepared, folder, system))
         end = training.run(interrupt)
     progress = training.progress
     if training.log is not None and training.log.lines:
@@ -73,6 +92,20 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
                 "numbers, such as --split 20,3,3, or evaluate other data with `schnet evaluate`"
             )
     return end
+
+
+def _price(prepared: Prepared, folder: RunFolder, system: Target) -> str:
+    """Write the price of an update; returns it as a line, or why there is none."""
+    from pyscf_ipu.ipu import BFloat16OnIpuError
+    from schnet.training.costs.training_price import price_prepared
+
+    try:
+        price = price_prepared(prepared, system)
+    except (UsageError, BFloat16OnIpuError) as error:
+        folder.price.unlink(missing_ok=True)  # of other settings
+        return f"no price on {system.name}: {error}"
+    write_text(folder.price, json.dumps(price.to_dict(), indent=1) + "\n")
+    return price.sentence()
 
 
 def evaluate(

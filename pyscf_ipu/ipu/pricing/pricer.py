@@ -248,7 +248,7 @@ class Pricer(Steps):
     def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         body, n_consts, n_carry, length, _ = scan_of(eqn)
         n = n_consts + n_carry
-        if self.staged and spans_stages(eqn):
+        if length == 1 or (self.staged and spans_stages(eqn)):
             return self._micro_batches(eqn, body, ins, path=path)
         consts, carry = ins[:n_consts], ins[n_consts:n]
         avals = [v.aval for v in eqn.outvars]
@@ -274,17 +274,23 @@ class Pricer(Steps):
         """A loop over several stages; what it carries stays on the IPUs that make it."""
         _, n_consts, n_carry, length, _ = scan_of(eqn)
         n = n_consts + n_carry
-        self.rounds.append(length)
-        self.trackers.begin()
         rows: list[Value] = []
+        here = self.ipu
+        if self.staged:
+            self.rounds.append(length)
+            self.trackers.begin()
         for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True):
             self.on(x.ipu)
             rows.append(self.new(v.aval, "micro-batch"))
-            self.trackers.received(rows[-1].bytes())
+            if self.staged:
+                self.trackers.received(rows[-1].bytes())
+        self.on(here)
         self._loops.append(length)
         self._turning += 1
         with self.repeated(length, "micro-batches"):
             outs = self.block(body.jaxpr, body.consts, [*ins[:n], *rows], path=path)
+            outs[:n_carry] = map(self._settled, eqn.outvars, outs[:n_carry])
+            self.flush()
         self._turning -= 1
         self._loops.pop()
         self._release(rows)
@@ -292,6 +298,17 @@ class Pricer(Steps):
             self._enter("update")
         stacked = zip(outs[n_carry:], eqn.outvars[n_carry:], strict=True)
         return [*outs[:n_carry], *(self.view([value], v.aval) for value, v in stacked)]
+
+    def _settled(self, v: Var, value: Value) -> Value:
+        """A value that a loop carries, in the linear mapping unless the program placed it."""
+        place = value.kept_place() or linear(value.size, value.itemsize, self.n_tiles)
+        if value.constant is not None or (value.place.key == place.key and not value.view):
+            return value
+        self.go(value.ipu)
+        settled = self.new(v.aval, "loop", place)
+        self._copy([value], [settled])
+        self.let_go(value)
+        return settled
 
     def _loop(
         self,

@@ -234,9 +234,8 @@ def collective(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         return [_renamed(p, v) if v.size == size(x) else p.view([v], x.aval)
                 for v, x in zip(ins, eqn.outvars, strict=True)]  # fmt: skip
     name = eqn.primitive.name
-    for v in ins:
-        if not p.ready(v):
-            p.flush()
+    if not p.collecting:
+        p.flush()
     outs, here = [], p.ipu
     for v, x in zip(ins, eqn.outvars, strict=True):
         if v.constant is None:

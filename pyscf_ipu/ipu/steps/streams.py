@@ -43,7 +43,7 @@ class Streams:
     resident: frozenset[int] = frozenset()
     """Numbers of the arguments that stay on the IPUs."""
     overlap: bool = False
-    home: Callable[[tuple[Any, ...]], Home] = lambda _: Home()
+    home: Callable[[tuple[object, ...]], Home] = lambda _: Home()
     """Of an array, by its path in the arguments or results (`jax.tree_util`)."""
 
     def bytes_of(self, args: tuple[object, ...], out: object) -> Moved:
