@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pyscf_ipu.base.command_line.options import JsonTarget
 from pyscf_ipu.base.command_line.targets import check_folders, put_json, writing
 from schnet.errors import UserError
-from schnet.training.costs.layout import Layout
+from schnet.training.costs.layout import PodLayout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +34,7 @@ class Price:
     """Packs per replica and update; with --inference, packs of a call."""
     precision: Literal["float32", "float16"] = "float32"
     """Precision of the layers."""
-    inference: bool = False
-    """Price predictions instead of a training."""
-    layout: Layout = field(default_factory=Layout)
+    layout: PodLayout = field(default_factory=PodLayout)
     json: JsonTarget = None
     """Print the figures as JSON instead of the table, or write them to FILE.json."""
     html: Path | None = None
@@ -51,11 +49,7 @@ class Price:
         from pyscf_ipu.ipu import priced_target
         from schnet.network.config import PRESETS, Optimizer, Schedule, readout_for
         from schnet.samples.targets import target_of
-        from schnet.training.costs.training_price import (
-            packs_of,
-            price_predictions,
-            price_training,
-        )
+        from schnet.training.costs.training_price import packs_of, price_training
 
         for name in ("pack_molecules", "accumulation"):
             if getattr(self, name) < 1:
@@ -63,19 +57,11 @@ class Price:
         check_folders((self.html, self.json))
         system = priced_target(self.ipu)
         model = readout_for(PRESETS[self.preset], target_of("gap"))
-        self.layout.check(model.interactions, trains=not self.inference)
-        if self.inference and self.precision != "float32":
-            raise UserError("--precision is for a training: predictions are computed in float32")
         packs = packs_of(self._sizes(), model, self.pack_molecules)
-        if self.inference:
-            price = price_predictions(
-                model, packs, system, count=self.accumulation, layout=self.layout
-            )
-        else:
-            schedule = Schedule(accumulation=self.accumulation, precision=self.precision)
-            price = price_training(
-                model, Optimizer(), packs, target=system, schedule=schedule, layout=self.layout
-            )
+        schedule = Schedule(accumulation=self.accumulation, precision=self.precision)
+        price = price_training(
+            model, Optimizer(), packs, target=system, schedule=schedule, layout=self.layout
+        )
         if self.html:
             with writing(self.html):
                 price.profile.to_html(self.html)

@@ -143,11 +143,11 @@ class Pipeline:
                     ends = [free[k], *(done[x].end for x in needs)]
                     start = max(ends + [done[x].start for x in room])
                     free[k] = start + getattr(getattr(self.stages[k], kind), which)
-                    done[job] = GanttBar(k, i, start, free[k], kind=kind)
+                    done[job] = GanttBar(k, i, start, end=free[k], kind=kind)
                     jobs.popleft()
         over = max(free)
         updates = ((k, getattr(stage.update, which)) for k, stage in enumerate(self.stages))
-        bars = [GanttBar(k, None, over, over + n, kind="update") for k, n in updates if n]
+        bars = [GanttBar(k, None, over, end=over + n, kind="update") for k, n in updates if n]
         return (*sorted(done.values(), key=lambda b: (b.end, b.ipu)), *bars)
 
     def to_dict(self) -> dict[str, object]:

@@ -52,7 +52,7 @@ def spans_stages(eqn: JaxprEqn) -> bool:
 def marks(jaxpr: Jaxpr) -> frozenset[int]:
     """All IPUs that a program names."""
     own = (_MARK.findall(str(eqn.source_info.name_stack)) for eqn in jaxpr.eqns)
-    return frozenset(int(m) for found in own for m in found).union(*map(_inside, jaxpr.eqns))
+    return frozenset(int(m) for names in own for m in names).union(*map(_inside, jaxpr.eqns))
 
 
 def _inside(eqn: JaxprEqn) -> frozenset[int]:

@@ -7,7 +7,7 @@ from schnet.errors import UserError
 
 
 @dataclass(frozen=True)
-class Layout:
+class PodLayout:
     """IPUs of a replica, and what they hold; by default one, with everything on its tiles."""
 
     stages: int = 1
@@ -20,27 +20,30 @@ class Layout:
     pass."""
     offload_moments: bool = False
     """Keep AdamW's moments in streaming memory, and fetch and store them for each update."""
+    inference: bool = False
+    """Price predictions instead of a training."""
     available_memory_proportion: float = 0.6
     """Share of a tile's memory for one matrix product."""
 
-    def check(self, blocks: int, trains: bool) -> None:
+    def check(self, blocks: int, precision: str) -> None:
         """Raise UserError for a network of this many blocks that cannot lie like this."""
         if not 1 <= self.stages <= blocks:
             raise UserError(
                 f"--stages {self.stages}: the network has {blocks} interaction blocks; give 1 to "
                 f"{blocks}, or a network with more (--preset)"
             )
-        for_training = {"recompute": self.recompute, "schedule": self.schedule is not None}
-        for name, given in for_training.items():
-            if given and (self.stages == 1 or not trains):
-                raise UserError(
-                    f"--{name} is for a training of --stages 2 or more: only between a forward and "
-                    "a backward pass in a pipeline packs wait; leave it out"
-                )
-        if self.offload_moments and not trains:
-            raise UserError("--offload-moments is for a training: leave out it or --inference")
-        if not 0.0 < self.available_memory_proportion <= 1.0:
+        if (self.recompute or self.schedule) and (self.stages == 1 or self.inference):
             raise UserError(
-                f"--available-memory-proportion {self.available_memory_proportion}: give a share "
-                "above 0 and at most 1"
+                "--schedule and --recompute are for a training of --stages 2 or more, in which "
+                "packs wait for their backward pass: leave them out"
+            )
+        if self.inference and (self.offload_moments or precision != "float32"):
+            raise UserError(
+                "--offload-moments and --precision are for a training, and --inference predicts, "
+                "in float32: leave one of them out"
+            )
+        share = self.available_memory_proportion
+        if not 0.0 < share <= 1.0:
+            raise UserError(
+                f"--available-memory-proportion {share}: give a share above 0 and at most 1"
             )

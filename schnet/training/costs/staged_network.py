@@ -40,7 +40,7 @@ class StagedSchNet(SchNet):
         return filters
 
 
-def home(path: tuple[object, ...], blocks: int, stages: int, offload: bool) -> Home:
+def home(blocks: int, stages: int, path: tuple[object, ...], offload: bool = False) -> Home:
     """Where an array of a training is, by its path: on the IPU of its block."""
     names = [str(getattr(key, "name", getattr(key, "idx", ""))) for key in path]
     away = offload and not {"mu", "nu"}.isdisjoint(names)

@@ -26,7 +26,7 @@ from schnet.network.filter_tables import FilterTables, predict, tabulate
 from schnet.network.model import SchNet
 from schnet.network.pack import Graphs, Pack, PackShape, empty, stack
 from schnet.network.packing import deal, shape_for
-from schnet.training.costs.layout import Layout
+from schnet.training.costs.layout import PodLayout
 from schnet.training.costs.staged_network import StagedSchNet, home
 from schnet.training.optimizer import optimizer
 from schnet.training.prepare import Prepared
@@ -35,7 +35,7 @@ from schnet.training.step import make_step, mesh, start
 UPDATES = 1000  # of a training, for the schedule of its learning rate, which costs the same
 DEALT = 20_000  # molecules that are dealt into packs to see how full these become
 BILLION = 1e9
-PLAIN, ALONE = Schedule(), Layout()
+PLAIN, ALONE = Schedule(), PodLayout()
 
 
 @dataclass(frozen=True)
@@ -153,62 +153,51 @@ def price_training(
     packs: Packs,
     target: Target,
     schedule: Schedule = PLAIN,
-    layout: Layout = ALONE,
+    layout: PodLayout = ALONE,
 ) -> TrainingPrice:
-    """The price of an update on all IPUs of a system.
+    """The price of an update, or of a call that predicts as many packs.
 
     Args:
         model: size of the network.
         config: of the optimizer.
         packs: what each replica learns from.
-        target: a system; a chip by itself is one replica.
+        target: a system, all of whose IPUs take part; a chip by itself is one replica.
         schedule: packs of a replica for one update, and the precision of the layers.
-        layout: of a replica.
+        layout: of a replica, and whether it predicts.
 
     Raises:
         UserError: the network cannot lie like this on the IPUs of the system.
     """
-    layout.check(model.interactions, trains=True)
-    rule = optimizer(config, UPDATES)
-    step = make_step(
-        rule,
-        config,
-        jnp.dtype(schedule.precision),
-        devices=mesh(1),
-        forces=packs.forces,
-        rounding=schedule.stochastic_rounding,
+    layout.check(model.interactions, schedule.precision)
+    stages, ipus = layout.stages, target.most_replicas
+    if not target.ipus_per_system.known:
+        ipus = stages
+    if stages > ipus:
+        raise UserError(f"--stages {stages}: {target.name} has {ipus} IPUs; give at most that")
+    count = schedule.accumulation
+    some = stack([empty(packs.shape)] * count, (1, 1, count))
+    if layout.inference:
+        program, arguments = _predictions, _predictor(model, stages)
+    else:
+        program, arguments = _training(model, config, packs.forces, schedule, stages=stages)
+    profile = profile_of(
+        program,
+        target,
+        *arguments,
+        some,
+        num_ipus=stages,
+        replicas=ipus // stages,
+        streams=Streams(
+            frozenset(range(len(arguments))),
+            overlap=True,
+            home=partial(home, model.interactions, stages, offload=layout.offload_moments),
+        ),
+        available_memory_proportion=layout.available_memory_proportion,
     )
-    half = schedule.precision == "float16"
-    state = jax.eval_shape(lambda: start(_network(model, layout), rule, half))
-    lead = (1, 1, schedule.accumulation)
-    some = stack([empty(packs.shape)] * schedule.accumulation, lead)
-    molecules = packs.molecules * schedule.accumulation
-    return _price(step, (state, some), model, molecules, target=target, layout=layout)
-
-
-def price_predictions(
-    model: ModelConfig, packs: Packs, target: Target, count: int = 1, layout: Layout = ALONE
-) -> TrainingPrice:
-    """The price of a call of every replica that predicts a number of packs.
-
-    Args:
-        model: size of the network.
-        packs: what each replica predicts.
-        target: a system; a chip by itself is one replica.
-        count: packs of a call.
-        layout: of a replica.
-
-    Raises:
-        UserError: the network cannot lie like this on the IPUs of the system.
-    """
-    layout.check(model.interactions, trains=False)
-    network = eqx.filter_eval_shape(_network, model, layout)
-    tables = eqx.filter_eval_shape(tabulate, network)
-    some = stack([empty(packs.shape)] * count, (count,))
-    molecules = packs.molecules * count
-    return _price(
-        _predictions, (network, tables, some), model, molecules, target=target, layout=layout
-    )
+    order = layout.schedule or profile.micro_batches.order
+    batches = replace(profile.micro_batches, order=order, recompute=layout.recompute)
+    molecules = packs.molecules * count * profile.replicas
+    return TrainingPrice(profile.scheduled(batches), molecules, ipus % stages)
 
 
 def price_prepared(prepared: Prepared, target: Target) -> TrainingPrice:
@@ -216,50 +205,35 @@ def price_prepared(prepared: Prepared, target: Target) -> TrainingPrice:
     settings, shape = prepared.settings, prepared.batches.shape
     packs = Packs(shape, prepared.rows / prepared.packs, prepared.target.has_forces)
     return price_training(
-        settings.model, settings.optimizer, packs, target, schedule=settings.schedule
+        settings.model, settings.optimizer, packs, target=target, schedule=settings.schedule
     )
 
 
-def _network(model: ModelConfig, layout: Layout) -> SchNet:
+def _network(model: ModelConfig, stages: int) -> SchNet:
     key = jax.random.key(0)
-    return SchNet(model, key) if layout.stages == 1 else StagedSchNet(model, key, layout.stages)
+    return SchNet(model, key) if stages == 1 else StagedSchNet(model, key, stages)
+
+
+def _training(
+    model: ModelConfig, config: Optimizer, forces: bool, schedule: Schedule, stages: int
+) -> tuple[Callable[..., object], tuple[object]]:
+    """The step of a training, and its state."""
+    rule, dtype = optimizer(config, UPDATES), jnp.dtype(schedule.precision)
+    rounding, half = schedule.stochastic_rounding, dtype == jnp.float16
+    step = make_step(rule, config, dtype, devices=mesh(1), forces=forces, rounding=rounding)
+    return step, (jax.eval_shape(lambda: start(_network(model, stages), rule, half)),)
+
+
+def _predictor(model: ModelConfig, stages: int) -> tuple[SchNet, FilterTables]:
+    network = eqx.filter_eval_shape(_network, model, stages)
+    return network, eqx.filter_eval_shape(tabulate, network)
 
 
 def _predictions(model: SchNet, tables: FilterTables, packs: Pack) -> Float[Array, "S M"]:
-    """What `schnet predict` computes of packs [S, ...], one after another."""
+    """What `schnet predict` computes of packs [1, 1, S, ...], one after another."""
 
     def one(_: None, pack: Pack) -> tuple[None, Float[Array, " M"]]:
         with jax.named_scope("forward"):
             return None, predict(model, tables, pack)
 
-    return jax.lax.scan(one, None, packs)[1]
-
-
-def _price(
-    program: Callable[..., object],
-    arguments: tuple[object, ...],
-    model: ModelConfig,
-    molecules: float,
-    target: Target,
-    layout: Layout,
-) -> TrainingPrice:
-    """The price of a program on all IPUs of a system; only its last argument travels."""
-    stages, ipus = layout.stages, target.most_replicas
-    if not target.ipus_per_system.known:
-        ipus = stages
-    if stages > ipus:
-        raise UserError(f"--stages {stages}: {target.name} has {ipus} IPUs; give at most that")
-    place = partial(home, blocks=model.interactions, stages=stages, offload=layout.offload_moments)
-    profile = profile_of(
-        program,
-        target,
-        *arguments,
-        num_ipus=stages,
-        replicas=ipus // stages,
-        streams=Streams(frozenset(range(len(arguments) - 1)), True, place),
-        available_memory_proportion=layout.available_memory_proportion,
-    )
-    order = layout.schedule or profile.micro_batches.order
-    packs = replace(profile.micro_batches, order=order, recompute=layout.recompute)
-    molecules *= profile.replicas
-    return TrainingPrice(profile.scheduled(packs), molecules, ipus % stages)
+    return jax.lax.scan(one, None, jax.tree.map(lambda x: x[0, 0], packs))[1]

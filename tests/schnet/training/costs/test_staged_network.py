@@ -9,7 +9,7 @@ from packs import TINY, network, output, packed, qm9
 
 from pyscf_ipu.ipu.steps.streams import Home
 from schnet.errors import UserError
-from schnet.training.costs.layout import Layout
+from schnet.training.costs.layout import PodLayout
 from schnet.training.costs.staged_network import StagedSchNet, home
 
 
@@ -25,7 +25,9 @@ def test_every_block_has_its_ipu_the_first_and_the_last_one_what_is_around():
         staged = StagedSchNet(config, jax.random.key(0), stages)
         assert [staged.stage(i) for i in range(5)] == expected
         homes = {
-            re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): home(path, 5, stages, True)
+            re.sub(r"\W+", ".", jax.tree_util.keystr(path)).strip("."): home(
+                5, stages, path, offload=True
+            )
             for path, _ in jax.tree.leaves_with_path({"mu": [staged], "x": staged})
         }
         del homes["mu.0.embedding"]
@@ -36,18 +38,21 @@ def test_every_block_has_its_ipu_the_first_and_the_last_one_what_is_around():
 
 
 @pytest.mark.parametrize(
-    ("layout", "trains", "says"),
+    ("options", "says"),
     [
-        (Layout(stages=3), True, "--stages 3: the network has 2 interaction blocks; give 1 to 2"),
-        (Layout(stages=0), True, "--stages 0"),
-        (Layout(recompute=True), True, "--recompute"),
-        (Layout(schedule="grouped"), True, "--schedule"),
-        (Layout(stages=2, schedule="grouped"), False, "--schedule"),
-        (Layout(offload_moments=True), False, "--offload-moments"),
-        (Layout(available_memory_proportion=1.5), True, "--available-memory-proportion 1.5"),
+        ({"stages": 3}, "--stages 3: the network has 2 interaction blocks; give 1 to 2"),
+        ({"stages": 0}, "--stages 0"),
+        ({"recompute": True}, "--recompute"),
+        ({"schedule": "grouped"}, "--schedule"),
+        ({"stages": 2, "schedule": "grouped", "inference": True}, "--schedule"),
+        ({"offload_moments": True, "inference": True}, "--offload-moments"),
+        ({"available_memory_proportion": 1.5}, "--available-memory-proportion 1.5"),
     ],
 )
-def test_what_a_network_cannot_is_one_sentence(layout, trains, says):
+def test_what_a_network_cannot_is_one_sentence(options, says):
     with pytest.raises(UserError, match=says):
-        layout.check(blocks=2, trains=trains)
-    Layout(stages=2, schedule="grouped", recompute=True, offload_moments=True).check(2, trains=True)
+        PodLayout(**options).check(2, "float32")
+    with pytest.raises(UserError, match="--precision"):
+        PodLayout(inference=True).check(2, "float16")
+    every = {"schedule": "grouped", "recompute": True, "offload_moments": True}
+    PodLayout(stages=2, **every).check(2, "float16")

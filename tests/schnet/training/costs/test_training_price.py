@@ -12,8 +12,8 @@ from pyscf_ipu.ipu.chip.quantity import unknown
 from schnet.cli import main
 from schnet.errors import UserError
 from schnet.network.config import ModelConfig, Optimizer, Schedule
-from schnet.training.costs.layout import Layout
-from schnet.training.costs.training_price import packs_of, price_predictions, price_training
+from schnet.training.costs.layout import PodLayout
+from schnet.training.costs.training_price import packs_of, price_training
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,9 @@ PACKS = packs_of(SIZES, FOUR, 8)
 
 def staged(target_name="bow-pod16", packs=6, precision="float32", **layout):
     schedule = Schedule(accumulation=packs, precision=precision)
-    return price_training(FOUR, Optimizer(), PACKS, target(target_name), schedule, Layout(**layout))
+    return price_training(
+        FOUR, Optimizer(), PACKS, target(target_name), schedule, PodLayout(**layout)
+    )
 
 
 def test_two_stages_share_the_work_and_only_activations_travel():
@@ -109,7 +111,7 @@ def test_moments_off_the_chip_travel_once_for_every_update(stages):
     assert away.cycles["update"].low > here.cycles["update"].low
     slow = replace(target("bow-pod16"), streaming_bytes_per_second=unknown("streaming", "B/s"))
     with pytest.raises(ValueError, match="streaming"):
-        price_training(FOUR, Optimizer(), PACKS, slow, layout=Layout(offload_moments=True))
+        price_training(FOUR, Optimizer(), PACKS, slow, layout=PodLayout(offload_moments=True))
 
 
 def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
@@ -120,7 +122,7 @@ def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
     assert (chip.profile.replicas, chip.idle_ipus) == (1, 0)
     five = replace(FOUR, interactions=5)
     with pytest.raises(UserError, match="--stages 5: bow-pod4 has 4 IPUs"):
-        price_training(five, Optimizer(), PACKS, target("bow-pod4"), layout=Layout(stages=5))
+        price_training(five, Optimizer(), PACKS, target("bow-pod4"), layout=PodLayout(stages=5))
 
 
 def test_float16_and_smaller_products_can_be_stages_too():
@@ -132,9 +134,7 @@ def test_float16_and_smaller_products_can_be_stages_too():
 
 
 def test_predictions_go_forward_only():
-    alone, halves = (
-        price_predictions(FOUR, PACKS, target("bow-pod16"), 8, Layout(stages=k)) for k in (1, 2)
-    )
+    alone, halves = (staged(packs=8, inference=True, stages=k) for k in (1, 2))
     assert set(alone.cycles) == {"forward"}
     assert alone.molecules == 16 * 8 * PACKS.molecules == 2 * halves.molecules
     assert alone.molecules_per_second.low > priced("bow-pod16").molecules_per_second.high
