@@ -171,11 +171,10 @@ class _Priced:
         p = self.pricer = Pricer(target, per_stage, how)
         if stages:
             p.stages(num_ipus)
-        homes, uses = moved.homes if moved else repeat(Home()), first_uses(closed.jaxpr)
-        ins = [
-            p.argument(v.aval, home if home.ipu is not None else home._replace(ipu=ipu))
-            for v, home, ipu in zip(closed.jaxpr.invars, homes, uses, strict=False)
-        ]
+        uses = first_uses(closed.jaxpr) if stages else repeat(None)
+        homes = moved.homes if moved else repeat(Home())
+        places = zip(closed.jaxpr.invars, homes, uses, strict=False)
+        ins = [p.argument(v.aval, home, first) for v, home, first in places]
         p.start()
         outs = p.block(closed.jaxpr, closed.consts, ins, path=())
         for value, home in zip(outs, moved.results if moved else (), strict=False):

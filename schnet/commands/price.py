@@ -92,6 +92,7 @@ class Price:
 def as_text(price: "TrainingPrice", name: str) -> str:
     """The figures as a table."""
     from pyscf_ipu.base.terminal import text_table
+    from pyscf_ipu.ipu.report.summary import pipeline_lines
 
     profile, rate, hours = price.profile, price.molecules_per_second, price.hours_per_billion
     memory, total, what = profile.memory, profile.cycles.low, "update" if price.trains else "call"
@@ -104,7 +105,9 @@ def as_text(price: "TrainingPrice", name: str) -> str:
     for part, cycles in price.cycles.items():
         share = cycles.low / total if total else 0.0
         rows.append((part, f"{cycles.low:,.0f} cycles ({100 * share:.1f} %)"))
-    rows += _of_pipeline(price)
+    if price.idle_ipus:
+        text = f"{price.idle_ipus}, too few for one more replica of {profile.num_ipus}"
+        rows.append(("idle IPUs", text))
     low_time, high_time = (1e3 * x for x in (price.device_seconds.low, price.device_seconds.high))
     rows += [
         ("packs from the host", f"{1e3 * low:.3f} to {1e3 * high:.3f} ms, beside the {what}"),
@@ -116,26 +119,4 @@ def as_text(price: "TrainingPrice", name: str) -> str:
     if profile.unknown_ops:
         rows.append(("not priced", ", ".join(profile.unknown_ops)))
     lines = [f"{name} on {profile.target}, {profile.replicas} replicas", *text_table(rows, "< <")]
-    return "\n".join(lines)
-
-
-def _of_pipeline(price: "TrainingPrice") -> list[tuple[str, str]]:
-    """A line for each stage, and one for what they wait."""
-    from pyscf_ipu.base.terminal import counted
-
-    schedule = price.profile.pipeline()
-    if schedule is None:
-        return []
-    rows, packs = [], schedule.micro_batches
-    for k, stage in enumerate(schedule.stages):
-        passes = {"forward": stage.forward, "backward": stage.backward}
-        words = (f"{name} {cycles.low:,.0f}" for name, cycles in passes.items() if cycles.high)
-        then = f", update {stage.update.low:,.0f}" if stage.update.high else ""
-        rows.append((f"IPU {k}", f"{', '.join(words)} cycles a pack{then}"))
-    how = packs.order if price.trains else "forward only"
-    waits = f"{100 * schedule.bubble:.1f} % of the time, {counted(packs.count, 'pack')}, {how}"
-    rows.append(("bubble", waits))
-    if price.idle_ipus:
-        here, every = price.idle_ipus, price.profile.num_ipus
-        rows.append(("idle IPUs", f"{here}, too few for one more replica of {every}"))
-    return rows
+    return "\n".join([*lines, *pipeline_lines(profile)])

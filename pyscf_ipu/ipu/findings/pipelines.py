@@ -11,7 +11,7 @@ the same time, if the program has one.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,11 +39,6 @@ class StageCycles:
         """The cycles of one micro-batch."""
         return self.forward + self.backward
 
-    def to_dict(self) -> dict[str, object]:
-        """In types that JSON has."""
-        parts = {f.name: getattr(self, f.name).to_dict() for f in fields(self)}
-        return {"low": self.both.low, "high": self.both.high, **parts}
-
 
 @dataclass(frozen=True)
 class GanttBar:
@@ -64,6 +59,11 @@ class Pipeline:
 
     stages: tuple[StageCycles, ...]
     micro_batches: MicroBatches
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is a backward pass."""
+        return any(s.backward.high for s in self.stages)
 
     @property
     def cycles(self) -> Cycles:
@@ -103,15 +103,11 @@ class Pipeline:
         depths = {"sequential": 1, "grouped": count, "1f1b": min(len(self.stages) - ipu, count)}
         return depths[self.micro_batches.order]
 
-    @property
-    def _trained(self) -> bool:
-        return any(s.backward.high for s in self.stages)
-
     def _jobs(self, ipu: int) -> deque[_Job]:
         """Passes of a stage in their order."""
         count, depth = self.micro_batches.count, self.depth(ipu)
         jobs = [("forward", ipu, i) for i in range(count)]
-        for i in range(count if self._trained else 0):
+        for i in range(count if self.trained else 0):
             # Between the forward passes of i + depth - 1 and of the next one.
             jobs.insert(min(2 * i + depth, count + i), ("backward", ipu, i))
         return deque(jobs)
@@ -123,7 +119,7 @@ class Pipeline:
             return [(kind, k + 1, i)] if k < last else [("forward", k, i)]
         if k:
             return [(kind, k - 1, i)]
-        alone = self.micro_batches.order == "sequential" and i and not self._trained
+        alone = self.micro_batches.order == "sequential" and i and not self.trained
         return [(kind, last, i - 1)] if alone else []
 
     def _chart(self, which: str) -> tuple[GanttBar, ...]:
@@ -136,8 +132,8 @@ class Pipeline:
                     kind, k, i = job = jobs[0]
                     needs = self._needs(job)
                     # Without a backward pass there is room for one between two stages.
-                    room = [] if self._trained or not i else [(kind, k + 1, i - 1)]
-                    room = room if k + 1 < len(free) else []
+                    tight = not self.trained and i and k + 1 < len(free)
+                    room = [(kind, k + 1, i - 1)] if tight else []
                     if not all(x in done for x in (*needs, *room)):
                         break
                     ends = [free[k], *(done[x].end for x in needs)]
@@ -156,7 +152,7 @@ class Pipeline:
             "micro_batches": self.micro_batches.count,
             "order": self.micro_batches.order,
             "recompute": self.micro_batches.recompute,
-            "stages": [s.to_dict() for s in self.stages],
+            "stages": [asdict(s.both) | asdict(s) for s in self.stages],
             "cycles": self.cycles.to_dict(),
             "bubble": self.bubble,
             "phases": self.phases,

@@ -151,9 +151,9 @@ class Pricer(Steps):
         self.note_unknown(name)
         return self.results(eqn)
 
-    def argument(self, aval: AbstractValue, home: Home) -> Value:
-        """A variable that the program is called with."""
-        self.on(home.ipu or 0)
+    def argument(self, aval: AbstractValue, home: Home, first: int | None) -> Value:
+        """A variable that the program is called with, and that is used first on an IPU."""
+        self.on((first or 0) if home.ipu is None else home.ipu)
         value = self.new(aval, "argument")
         if not home.off_chip:
             return value
@@ -249,7 +249,7 @@ class Pricer(Steps):
         body, n_consts, n_carry, length, _ = scan_of(eqn)
         n = n_consts + n_carry
         if length == 1 or (self.staged and spans_stages(eqn)):
-            return self._micro_batches(eqn, body, ins, path=path)
+            return self._in_turn(eqn, ins, path)
         consts, carry = ins[:n_consts], ins[n_consts:n]
         avals = [v.aval for v in eqn.outvars]
         rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
@@ -268,23 +268,20 @@ class Pricer(Steps):
         self._release(rows)
         return [*carried, *stacked]
 
-    def _micro_batches(
-        self, eqn: JaxprEqn, body: ClosedJaxpr, ins: list[Value], path: Path
-    ) -> list[Value]:
-        """A loop over several stages; what it carries stays on the IPUs that make it."""
-        _, n_consts, n_carry, length, _ = scan_of(eqn)
-        n = n_consts + n_carry
-        rows: list[Value] = []
-        here = self.ipu
-        if self.staged:
+    def _in_turn(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        """A loop over several stages, or of one turn; what it carries stays where it is made."""
+        body, n_consts, n_carry, length, _ = scan_of(eqn)
+        n, here = n_consts + n_carry, self.ipu
+        rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
+        if self.staged and spans_stages(eqn):
             self.rounds.append(length)
             self.trackers.begin()
-        for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True):
-            self.on(x.ipu)
-            rows.append(self.new(v.aval, "micro-batch"))
-            if self.staged:
-                self.trackers.received(rows[-1].bytes())
-        self.on(here)
+            for i, v in enumerate(rows):
+                self.on(v.ipu)
+                rows[i] = self.new(body.jaxpr.invars[n + i].aval, "micro-batch")
+                self.trackers.received(rows[i].bytes())
+                self.let_go(v)
+            self.on(here)
         self._loops.append(length)
         self._turning += 1
         with self.repeated(length, "micro-batches"):

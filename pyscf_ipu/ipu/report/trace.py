@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.ipu.findings.pipelines import GanttBar, pipeline
+from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.totals import title
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 
@@ -146,20 +146,14 @@ def _event(
 
 def _pipeline_events(profile: ProfileData) -> Iterator[Event]:
     """The Gantt chart of a pipeline: a process of its own, with a lane for each IPU."""
-    schedule = pipeline(profile)
-    if schedule is None:
+    if (schedule := pipeline(profile)) is None:
         return
-    common: Event = {"ph": "M", "pid": _PIPELINE}
-    yield common | {"name": "process_name", "tid": 0, "args": {"name": "pipeline"}}
-    for k in range(len(schedule.stages)):
-        yield common | {"name": "thread_name", "tid": k, "args": {"name": f"IPU {k}"}}
-    yield from (_bar_event(bar, 1e6 / profile.clock_hz) for bar in schedule.bars)
-
-
-def _bar_event(bar: GanttBar, scale: float) -> Event:
-    name = bar.kind if bar.micro_batch is None else f"{bar.kind} {bar.micro_batch}"
-    event: Event = {"ph": "X", "name": name, "cat": "pipeline", "pid": _PIPELINE, "tid": bar.ipu}
-    return event | {"ts": bar.start * scale, "dur": (bar.end - bar.start) * scale}
+    yield {"ph": "M", "pid": _PIPELINE, "name": "process_name", "args": {"name": "IPUs"}}
+    scale, common = 1e6 / profile.clock_hz, {"ph": "X", "cat": "pipeline", "pid": _PIPELINE}
+    for bar in schedule.bars:
+        name = bar.kind if bar.micro_batch is None else f"{bar.kind} {bar.micro_batch}"
+        times = {"ts": bar.start * scale, "dur": (bar.end - bar.start) * scale}
+        yield common | times | {"name": name, "tid": bar.ipu}
 
 
 def _lane_names(profile: ProfileData) -> Iterator[Event]:

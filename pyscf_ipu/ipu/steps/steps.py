@@ -370,8 +370,10 @@ class Steps:
     def _append(self, priced: PricedStep) -> None:
         if priced.load.size:
             self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
-        step = dataclasses.replace(priced.step, ipu=self.ipu, phase=self.phase)
-        self.steps.append(PricedStep(step, priced.load))
+        if self.ipu or self.phase != "forward":
+            step = dataclasses.replace(priced.step, ipu=self.ipu, phase=self.phase)
+            priced = PricedStep(step, priced.load)
+        self.steps.append(priced)
 
 
 def _between(incoming: np.ndarray, outgoing: np.ndarray, ipus: int) -> np.ndarray:

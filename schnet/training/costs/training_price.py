@@ -6,7 +6,7 @@ unless they are in streaming memory.  A replica of several IPUs is a pipeline.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -176,10 +176,14 @@ def price_training(
         raise UserError(f"--stages {stages}: {target.name} has {ipus} IPUs; give at most that")
     count = schedule.accumulation
     some = stack([empty(packs.shape)] * count, (1, 1, count))
-    if layout.inference:
-        program, arguments = _predictions, _predictor(model, stages)
-    else:
-        program, arguments = _training(model, config, packs.forces, schedule, stages=stages)
+    network, dtype = eqx.filter_eval_shape(_network, model, stages), jnp.dtype(schedule.precision)
+    rule, rounding = optimizer(config, UPDATES), schedule.stochastic_rounding
+    program, arguments = _predictions, (network, eqx.filter_eval_shape(tabulate, network))
+    if not layout.inference:
+        program = make_step(
+            rule, config, dtype, devices=mesh(1), forces=packs.forces, rounding=rounding
+        )
+        arguments = (eqx.filter_eval_shape(start, network, rule, dtype == jnp.float16),)
     profile = profile_of(
         program,
         target,
@@ -212,21 +216,6 @@ def price_prepared(prepared: Prepared, target: Target) -> TrainingPrice:
 def _network(model: ModelConfig, stages: int) -> SchNet:
     key = jax.random.key(0)
     return SchNet(model, key) if stages == 1 else StagedSchNet(model, key, stages)
-
-
-def _training(
-    model: ModelConfig, config: Optimizer, forces: bool, schedule: Schedule, stages: int
-) -> tuple[Callable[..., object], tuple[object]]:
-    """The step of a training, and its state."""
-    rule, dtype = optimizer(config, UPDATES), jnp.dtype(schedule.precision)
-    rounding, half = schedule.stochastic_rounding, dtype == jnp.float16
-    step = make_step(rule, config, dtype, devices=mesh(1), forces=forces, rounding=rounding)
-    return step, (jax.eval_shape(lambda: start(_network(model, stages), rule, half)),)
-
-
-def _predictor(model: ModelConfig, stages: int) -> tuple[SchNet, FilterTables]:
-    network = eqx.filter_eval_shape(_network, model, stages)
-    return network, eqx.filter_eval_shape(tabulate, network)
 
 
 def _predictions(model: SchNet, tables: FilterTables, packs: Pack) -> Float[Array, "S M"]:

@@ -32,9 +32,10 @@ export function gantt(pipeline, clock) {
     }), ...stages.map((_, ipu) => makeSvg("text", { x: 0, y: 4 + ipu * (ROW + GAP) + 17 }, `IPU ${ipu}`)));
   };
   svg.addEventListener("pointerleave", (event) => tooltip(event, null));
-  const words = `${batches} micro-batches (${order}) in ${short(cycles.low)} cycles; the IPUs wait ${percent(bubble)} of the time `
+  const trained = bars.some((bar) => bar[4] === "backward");
+  const words = `${batches} micro-batches${trained ? ` (${order})` : ""} in ${short(cycles.low)} cycles; the IPUs wait ${percent(bubble)} of the time `
     + `(bubble). Warm-up ${short(phases.warm_up)}, full use ${short(phases.full)}, drain ${short(phases.drain)}, update `
-    + `${short(phases.update)} cycles.${bars.some((bar) => bar[4] === "backward") ? " Backward passes are paler." : ""}`;
+    + `${short(phases.update)} cycles.${trained ? " Backward passes are paler." : ""}`;
   return { elements: [make("p", {}, words), svg], start: () => redrawn(draw) };
 }
 

@@ -176,12 +176,12 @@ def test_the_command_prices_a_pipeline(tmp_path, capsys):
     assert (pipe["micro_batches"], pipe["order"], pipe["recompute"]) == (4, "grouped", True)
     assert len(pipe["stages"]) == 3
     assert "bars" not in pipe
-    assert "4 packs, grouped" in text
+    assert "4 micro-batches, grouped, recomputed" in text
     assert "too few for one more replica of 3" in text
     assert "bytes of a machine" in text
     assert '"backward"]' in page.read_text()
     assert main(["price", "--preset", "small", "--inference", "--stages", "3"]) == 0
-    assert "1 pack, forward only" in capsys.readouterr().out
+    assert "1 micro-batches" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
