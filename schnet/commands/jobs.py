@@ -69,7 +69,10 @@ def _train(
         training = Training(prepared, folder, report.show)
         report.begin(training)
         if system is not None and leads():
-            shown.say(_price(prepared, folder, system))
+            line = _price(prepared, folder, system)
+            shown.say(line)
+            if quiet and not folder.price.exists():
+                print(line, file=sys.stderr)
         end = training.run(interrupt)
     progress = training.progress
     if training.log is not None and training.log.lines:

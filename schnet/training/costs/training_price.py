@@ -94,7 +94,8 @@ class TrainingPrice:
         if not self.trains:
             return {"forward": self.profile.cycles}
         stages = self.profile.total_by("stage")
-        parts = {x: stages.pop(x) for x in ("forward", "backward", "all_reduce") if x in stages}
+        named = ("forward", "backward", "all_reduce")
+        parts = {name: stages.pop(name, NOTHING) for name in named}
         return parts | {"update": sum(stages.values(), NOTHING)}
 
     def sentence(self) -> str:

@@ -329,8 +329,8 @@ class TestPrice:
 
     def test_what_has_no_price_is_trained_all_the_same(self, tmp_path, capsys):
         out = tmp_path / "bfloat"
-        base = [*BASE, "--out", str(out), "--max-epochs", "1", "--precision", "bfloat16"]
-        assert main(["train", *base, "--price", "bow-pod16"]) == 0
-        assert "no price on bow-pod16: " in capsys.readouterr().err
+        how = ["--max-epochs", "1", "--precision", "bfloat16", "--price", "bow-pod16"]
+        assert train(out, *how) == 0
+        assert capsys.readouterr().err.count("no price on bow-pod16: ") == 1
         assert not (out / "price.json").exists()
         assert (out / "best.ckpt").exists()

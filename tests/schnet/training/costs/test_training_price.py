@@ -30,7 +30,7 @@ def priced(name, accumulation=1):
 def test_sixteen_replicas_learn_from_sixteen_times_as_much_and_pay_the_all_reduce():
     one, sixteen = priced("bow"), priced("bow-pod16")
     assert sixteen.molecules == 16 * one.molecules
-    assert "all_reduce" not in one.cycles
+    assert one.cycles["all_reduce"].low == 0
     for part in ("forward", "backward"):
         assert sixteen.cycles[part] == one.cycles[part]
     assert sixteen.cycles["update"].low == one.cycles["update"].low
