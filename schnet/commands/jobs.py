@@ -9,7 +9,6 @@ import numpy as np
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.terminal import counted
-from pyscf_ipu.ipu.chip.target import Target
 from qm1b.process.interrupts import Interrupt
 from qm1b.storage.files import write_text
 from schnet.commands.display import TrainingReport, display
@@ -28,11 +27,7 @@ from schnet.training.subset import Subset, subsets
 
 
 def train(
-    settings: TrainSettings,
-    out: Path,
-    interrupt: Interrupt,
-    quiet: bool = False,
-    system: Target | None = None,
+    settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool = False, system: str = ""
 ) -> End:
     """Train, draw the learning curve, evaluate on the test rows, and print the result.
 
@@ -41,7 +36,7 @@ def train(
         out: folder of the run; a training in it is resumed.
         interrupt: counts Ctrl-C; the first one ends the training after the current update.
         quiet: print only the result.
-        system: of IPUs, to price an update on.
+        system: name of a system of IPUs to price an update on; empty for none.
 
     Raises:
         UserError: settings or data are wrong, the folder belongs to another training or is in use,
@@ -53,11 +48,7 @@ def train(
 
 
 def _train(
-    prepared: Prepared,
-    folder: RunFolder,
-    interrupt: Interrupt,
-    quiet: bool,
-    system: Target | None,
+    prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool, system: str
 ) -> End:
     """Train on prepared data, in a folder of its own."""
     if leads():
@@ -68,7 +59,7 @@ def _train(
         report = TrainingReport(prepared, shown)
         training = Training(prepared, folder, report.show)
         report.begin(training)
-        if system is not None and leads():
+        if system and leads():
             line = _price(prepared, folder, system)
             shown.say(line)
             if quiet and not folder.price.exists():
@@ -97,16 +88,16 @@ def _train(
     return end
 
 
-def _price(prepared: Prepared, folder: RunFolder, system: Target) -> str:
+def _price(prepared: Prepared, folder: RunFolder, system: str) -> str:
     """Write the price of an update; returns it as a line, or why there is none."""
-    from pyscf_ipu.ipu import BFloat16OnIpuError
+    from pyscf_ipu.ipu import BFloat16OnIpuError, priced_target
     from schnet.training.costs.training_price import price_prepared
 
     try:
-        price = price_prepared(prepared, system)
+        price = price_prepared(prepared, priced_target(system))
     except (UsageError, BFloat16OnIpuError) as error:
         folder.price.unlink(missing_ok=True)  # of other settings
-        return f"no price on {system.name}: {error}"
+        return f"no price on {system}: {error}"
     write_text(folder.price, json.dumps(price.to_dict(), indent=1) + "\n")
     return price.sentence()
 

@@ -74,16 +74,17 @@ class Train(TrainSettings):
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
-        system = None
         if self.price is not None:
-            from pyscf_ipu.ipu.chip.target import priced_target
+            from pyscf_ipu.ipu import priced_target
 
-            system = priced_target(self.price)
+            priced_target(self.price)  # refuses an unknown one
         self.distributed.join()  # before anything asks JAX for its devices
         from schnet.commands.jobs import train
 
         with interrupts() as interrupt:
-            end = train(self.settings(), self.out, interrupt, quiet=self.quiet, system=system)
+            end = train(
+                self.settings(), self.out, interrupt, quiet=self.quiet, system=self.price or ""
+            )
         return EXIT_INTERRUPTED if end == "interrupted" else 0
 
     def settings(self) -> TrainSettings:

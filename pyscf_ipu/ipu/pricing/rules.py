@@ -257,8 +257,8 @@ _DENSE = (
 )
 
 _AT_HAND = (
-    "axis_index random_seed random_wrap random_unwrap random_fold_in random_clone pvary "
-    "bitcast_convert_type reduce_precision"
+    "axis_index random_seed random_wrap random_unwrap random_fold_in random_clone random_split "
+    "pvary bitcast_convert_type reduce_precision"
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(

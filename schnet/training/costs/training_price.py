@@ -175,6 +175,8 @@ def price_training(
         ipus = stages
     if stages > ipus:
         raise UserError(f"--stages {stages}: {target.name} has {ipus} IPUs; give at most that")
+    if packs.forces and stages > 1:
+        raise UserError("forces need two backward passes: price them without --stages")
     count = schedule.accumulation
     some = stack([empty(packs.shape)] * count, (1, 1, count))
     network, dtype = eqx.filter_eval_shape(_network, model, stages), jnp.dtype(schedule.precision)

@@ -50,6 +50,7 @@ def test_accumulation_shares_an_update_among_packs():
 
 FOUR = replace(SMALL, interactions=4)
 PACKS = packs_of(SIZES, FOUR, 8)
+TWO_STAGES = PodLayout(stages=2)
 
 
 def staged(target_name="bow-pod16", packs=6, precision="float32", **layout):
@@ -120,6 +121,10 @@ def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
     assert three.to_dict()["idle_ipus"] == 1
     chip = staged("bow", stages=3)
     assert (chip.profile.replicas, chip.idle_ipus) == (1, 0)
+    with pytest.raises(UserError, match="forces"):
+        price_training(
+            FOUR, Optimizer(), replace(PACKS, forces=True), target("bow"), layout=TWO_STAGES
+        )
     five = replace(FOUR, interactions=5)
     with pytest.raises(UserError, match="--stages 5: bow-pod4 has 4 IPUs"):
         price_training(five, Optimizer(), PACKS, target("bow-pod4"), layout=PodLayout(stages=5))
@@ -128,7 +133,10 @@ def test_ipus_that_make_no_replica_are_idle_and_too_many_stages_refused():
 def test_float16_and_smaller_products_can_be_stages_too():
     half, full = (staged("bow", 2, x, stages=2) for x in ("float16", "float32"))
     assert half.cycles["forward"].low < full.cycles["forward"].low
-    assert half.profile.unknown_ops == full.profile.unknown_ops == {}
+    rounded = Schedule(precision="float16", stochastic_rounding=True)
+    with_keys = price_training(FOUR, Optimizer(), PACKS, target("bow"), rounded)
+    for price in (half, full, with_keys):
+        assert price.profile.unknown_ops == {}
     small = staged("bow", 2, stages=2, available_memory_proportion=1e-3)
     assert small.cycles["forward"].low > full.cycles["forward"].low
 
