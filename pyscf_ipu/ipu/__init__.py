@@ -23,6 +23,7 @@ from pyscf_ipu.ipu.engine.tile_machine import machine_of
 from pyscf_ipu.ipu.pricing.on_ipu import on_ipu
 from pyscf_ipu.ipu.pricing.rules import RULES
 from pyscf_ipu.ipu.pricing.streaming import streaming_load, streaming_store
+from pyscf_ipu.ipu.profile.data import MicroBatches
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.simulate import memory_of, profile_of, simulate
 from pyscf_ipu.ipu.steps.streams import Streams
@@ -37,6 +38,7 @@ __all__ = [
     "DtypeOnIpuError",
     "FamilyPlan",
     "Float64OnIpuError",
+    "MicroBatches",
     "Profile",
     "Quantity",
     "Streams",

@@ -9,6 +9,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
+from itertools import repeat
 from typing import Any
 
 import jax
@@ -20,15 +21,15 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
-from pyscf_ipu.ipu.pricing.on_ipu import last_mark
+from pyscf_ipu.ipu.pricing.on_ipu import first_uses, marks
 from pyscf_ipu.ipu.pricing.pricer import AVAILABLE, Pricer, Pricing, Rule
 from pyscf_ipu.ipu.pricing.rules import RULES
-from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, Program, Repeat, Step, flat
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, MicroBatches, Program, Repeat, Step, flat
 from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Either, Loop
-from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Moved, Streams, host_steps
+from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Home, Moved, Streams, host_steps
 from pyscf_ipu.ipu.vertices.trip_counts import Measures, Path, RunCounts, run_counts
 
 NOTES = (
@@ -121,15 +122,16 @@ def profile_of(
     num_ipus: int = 1,
     replicas: int = 1,
     streams: Streams = ALL_TRAVELS,
+    available_memory_proportion: float = AVAILABLE,
 ) -> Profile:
     """The price of `fn(*args)` without its results, as of `simulate`.
 
     The program runs only if it has loops or branches that depend on data, once, to count them.
     """
-    _check(target, num_ipus, replicas)
+    _check(target, num_ipus, replicas, share=available_memory_proportion)
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*args)
     moved = streams.bytes_of(args, out)
-    how = Pricing(RULES, replicas, quick=True)
+    how = Pricing(RULES, replicas, available_memory_proportion, quick=True)
     return _Priced(closed, target, num_ipus, how=how, moved=moved).profile(jax.tree.leaves(args))
 
 
@@ -203,7 +205,7 @@ class _Priced:
         self.target, self.num_ipus, self.replicas = target, num_ipus, how.replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
         self._closed, self._quick = closed, how.quick
-        stages = 1 + last_mark(closed.jaxpr)
+        stages = 1 + max(marks(closed.jaxpr), default=-1)
         if stages > num_ipus:
             raise UsageError(
                 f"the program has a stage on IPU {stages - 1}, and a replica has num_ipus="
@@ -214,12 +216,20 @@ class _Priced:
         p = self.pricer = Pricer(target, per_stage, how)
         if stages:
             p.stages(num_ipus)
-        ins = [p.new(v.aval, "argument") for v in closed.jaxpr.invars]
+        uses = first_uses(closed.jaxpr) if stages else repeat(None)
+        homes = moved.homes if moved else repeat(Home())
+        places = zip(closed.jaxpr.invars, homes, uses, strict=False)
+        ins = [p.argument(v.aval, home, first) for v, home, first in places]
+        p.start()
         outs = p.block(closed.jaxpr, closed.consts, ins, path=())
+        for value, home in zip(outs, moved.results if moved else (), strict=False):
+            if home.off_chip:
+                p.go(value.ipu)
+                p.stream(value, store=True)
         p.flush()
         if moved is None:
             into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
-            moved = Moved(into, outof)
+            moved = Moved(into, outof, (), results=())
         self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus=num_ipus)
         self.streams = host_steps(target, moved, how.replicas, num_ipus=num_ipus)
         dram = target.streaming_memory_bytes
@@ -244,7 +254,8 @@ class _Priced:
         program = resolved.program(self.pricer.steps, [], load)
         before, after = self.streams
         program = (*before, *program, *after)
-        return Profile(
+        staged, rounds = self.pricer.staged, self.pricer.rounds or [1]
+        profile = Profile(
             target=self.target.name,
             num_ipus=self.num_ipus,
             n_tiles=self.n_tiles,
@@ -256,9 +267,12 @@ class _Priced:
             unknown_ops=dict(unknown),
             notes=(*NOTES[: 1 + links], *dict.fromkeys(notes)),
             replicas=self.replicas,
-            staged=self.pricer.staged,
+            staged=staged,
+            rounds=(math.prod(rounds[:-1]), rounds[-1]),
             peaks=peaks(self.target, self.pricer.half),
         )
+        count = rounds[-1] if self.pricer.rounds else MicroBatches.count
+        return profile.scheduled(MicroBatches(count)) if staged else profile
 
 
 class _Resolved:

@@ -1,13 +1,16 @@
 """What the commands do: a training from settings to pictures, an evaluation, an import."""
 
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.terminal import counted
 from qm1b.process.interrupts import Interrupt
+from qm1b.storage.files import write_text
 from schnet.commands.display import TrainingReport, display
 from schnet.errors import UserError
 from schnet.network.pyg import ImportedNetwork
@@ -23,7 +26,9 @@ from schnet.training.prepare import Prepared, prepare
 from schnet.training.subset import Subset, subsets
 
 
-def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool = False) -> End:
+def train(
+    settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool = False, system: str = ""
+) -> End:
     """Train, draw the learning curve, evaluate on the test rows, and print the result.
 
     Args:
@@ -31,6 +36,7 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
         out: folder of the run; a training in it is resumed.
         interrupt: counts Ctrl-C; the first one ends the training after the current update.
         quiet: print only the result.
+        system: name of a system of IPUs to price an update on; empty for none.
 
     Raises:
         UserError: settings or data are wrong, the folder belongs to another training or is in use,
@@ -38,10 +44,12 @@ def train(settings: TrainSettings, out: Path, interrupt: Interrupt, quiet: bool 
     """
     prepared, folder = prepare(settings), RunFolder(out)
     with folder.held() if leads() else nullcontext():
-        return _train(prepared, folder, interrupt, quiet=quiet)
+        return _train(prepared, folder, interrupt, quiet=quiet, system=system)
 
 
-def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool) -> End:
+def _train(
+    prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: bool, system: str
+) -> End:
     """Train on prepared data, in a folder of its own."""
     if leads():
         folder.start(prepared.settings, prepared.description)
@@ -51,6 +59,11 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
         report = TrainingReport(prepared, shown)
         training = Training(prepared, folder, report.show)
         report.begin(training)
+        if system and leads():
+            line = _price(prepared, folder, system)
+            shown.say(line)
+            if quiet and not folder.price.exists():
+                print(line, file=sys.stderr)
         end = training.run(interrupt)
     progress = training.progress
     if training.log is not None and training.log.lines:
@@ -73,6 +86,20 @@ def _train(prepared: Prepared, folder: RunFolder, interrupt: Interrupt, quiet: b
                 "numbers, such as --split 20,3,3, or evaluate other data with `schnet evaluate`"
             )
     return end
+
+
+def _price(prepared: Prepared, folder: RunFolder, system: str) -> str:
+    """Write the price of an update; returns it as a line, or why there is none."""
+    from pyscf_ipu.ipu import BFloat16OnIpuError, priced_target
+    from schnet.training.costs.training_price import price_prepared
+
+    try:
+        price = price_prepared(prepared, priced_target(system))
+    except (UsageError, BFloat16OnIpuError) as error:
+        folder.price.unlink(missing_ok=True)  # of other settings
+        return f"no price on {system}: {error}"
+    write_text(folder.price, json.dumps(price.to_dict(), indent=1) + "\n")
+    return price.sentence()
 
 
 def evaluate(

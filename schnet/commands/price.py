@@ -1,13 +1,14 @@
-"""`schnet price`: a training on the simulated IPU."""
+"""`schnet price`: a training or predictions on the simulated IPU."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pyscf_ipu.base.command_line.options import JsonTarget
 from pyscf_ipu.base.command_line.targets import check_folders, put_json, writing
 from schnet.errors import UserError
+from schnet.training.costs.layout import PodLayout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Price:
-    """Price a training on a simulated system of IPUs: one replica of the network on each."""
+    """Price a training on a simulated system of IPUs: one replica of the network on each, or on
+    several that form a pipeline."""
 
     preset: Literal["small", "schnet-9m"] = "schnet-9m"
     """Size of the network: small, or that of the QM1B paper."""
@@ -29,9 +31,10 @@ class Price:
     pack_molecules: int = 32
     """Mean number of molecules per pack."""
     accumulation: int = 1
-    """Packs per replica and update."""
+    """Packs per replica and update; with --inference, packs of a call."""
     precision: Literal["float32", "float16"] = "float32"
     """Precision of the layers."""
+    layout: PodLayout = field(default_factory=PodLayout)
     json: JsonTarget = None
     """Print the figures as JSON instead of the table, or write them to FILE.json."""
     html: Path | None = None
@@ -44,7 +47,7 @@ class Price:
             UserError: an option or the data cannot be used.
         """
         from pyscf_ipu.ipu import priced_target
-        from schnet.network.config import PRESETS, Optimizer, readout_for
+        from schnet.network.config import PRESETS, Optimizer, Schedule, readout_for
         from schnet.samples.targets import target_of
         from schnet.training.costs.training_price import packs_of, price_training
 
@@ -55,13 +58,9 @@ class Price:
         system = priced_target(self.ipu)
         model = readout_for(PRESETS[self.preset], target_of("gap"))
         packs = packs_of(self._sizes(), model, self.pack_molecules)
+        schedule = Schedule(accumulation=self.accumulation, precision=self.precision)
         price = price_training(
-            model,
-            Optimizer(),
-            packs,
-            target=system,
-            accumulation=self.accumulation,
-            precision=self.precision,
+            model, Optimizer(), packs, target=system, schedule=schedule, layout=self.layout
         )
         if self.html:
             with writing(self.html):
@@ -93,24 +92,31 @@ class Price:
 def as_text(price: "TrainingPrice", name: str) -> str:
     """The figures as a table."""
     from pyscf_ipu.base.terminal import text_table
+    from pyscf_ipu.ipu.report.summary import pipeline_lines
 
     profile, rate, hours = price.profile, price.molecules_per_second, price.hours_per_billion
-    memory, total = profile.memory, profile.cycles.low
+    memory, total, what = profile.memory, profile.cycles.low, "update" if price.trains else "call"
     low, _, high = profile.host_seconds
     rows = [
-        ("molecules of an update", f"{price.molecules:,.0f}"),
+        (f"molecules of {'an update' if price.trains else 'a call'}", f"{price.molecules:,.0f}"),
         ("molecules/s", f"{rate.low:,.0f} to {rate.high:,.0f}"),
         ("hours per billion examples", f"{hours.low:,.2f} to {hours.high:,.2f}"),
     ]
     for part, cycles in price.cycles.items():
         share = cycles.low / total if total else 0.0
         rows.append((part, f"{cycles.low:,.0f} cycles ({100 * share:.1f} %)"))
+    if price.idle_ipus:
+        text = f"{price.idle_ipus}, too few for one more replica of {profile.num_ipus}"
+        rows.append(("idle IPUs", text))
+    low_time, high_time = (1e3 * x for x in (price.device_seconds.low, price.device_seconds.high))
     rows += [
-        ("packs from the host", f"{1e3 * low:.3f} to {1e3 * high:.3f} ms, beside the update"),
-        ("update", f"{1e3 * profile.seconds.low:.3f} to {1e3 * profile.seconds.high:.3f} ms"),
+        ("packs from the host", f"{1e3 * low:.3f} to {1e3 * high:.3f} ms, beside the {what}"),
+        (what, f"{low_time:.3f} to {high_time:.3f} ms"),
         ("fullest tile", f"{memory.max_tile_bytes:,} of {memory.limit_bytes:,} bytes"),
     ]
+    if memory.streaming_bytes:
+        rows.append(("streaming memory", f"{memory.streaming_bytes:,} bytes of a machine"))
     if profile.unknown_ops:
         rows.append(("not priced", ", ".join(profile.unknown_ops)))
     lines = [f"{name} on {profile.target}, {profile.replicas} replicas", *text_table(rows, "< <")]
-    return "\n".join(lines)
+    return "\n".join([*lines, *pipeline_lines(profile)])

@@ -67,16 +67,24 @@ class Train(TrainSettings):
     distributed: Processes = field(default_factory=Processes)
     config: Path | None = None
     """YAML file of settings, such as the config.yaml of a run; command-line options override it."""
+    price: str | None = None
+    """Also price an update on a simulated system of IPUs, such as bow-pod16, into price.json."""
     quiet: bool = False
     """Print only the result."""
 
     def __call__(self) -> int:
         """Run the command; returns the exit code."""
+        if self.price is not None:
+            from pyscf_ipu.ipu import priced_target
+
+            priced_target(self.price)  # refuses an unknown one
         self.distributed.join()  # before anything asks JAX for its devices
         from schnet.commands.jobs import train
 
         with interrupts() as interrupt:
-            end = train(self.settings(), self.out, interrupt, quiet=self.quiet)
+            end = train(
+                self.settings(), self.out, interrupt, quiet=self.quiet, system=self.price or ""
+            )
         return EXIT_INTERRUPTED if end == "interrupted" else 0
 
     def settings(self) -> TrainSettings:

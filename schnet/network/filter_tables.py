@@ -5,7 +5,7 @@ interpolated: four rows are read in place of two matrix products. Between knots 
 the four nearest ones is used. Its error falls with the fourth power of the spacing over the width
 of the Gaussians, and is below the rounding of float32 for this spacing.
 
-Shape legend: L interaction blocks, T knots, E pairs, F filters.
+Shape legend: T knots, E pairs, F filters.
 """
 
 import equinox as eqx
@@ -23,7 +23,8 @@ PER_GAUSSIAN = 32
 class FilterTables(eqx.Module):
     """Filters of a network at evenly spaced distances, beginning one knot below zero."""
 
-    values: Float[Array, "L T F"]
+    values: list[Float[Array, "T F"]]
+    """Of each interaction block."""
     spacing_bohr: float = eqx.field(static=True)
 
     def __call__(self, distance_bohr: Float[Array, " E"]) -> list[Float[Array, "E F"]]:
@@ -44,7 +45,7 @@ def tabulate(model: SchNet) -> FilterTables:
     spacing = model.cutoff_bohr / ((model.n_gaussians - 1) * PER_GAUSSIAN)
     knots = (model.n_gaussians - 1) * PER_GAUSSIAN + 4
     distances = jnp.arange(-1, knots - 1, dtype=jnp.float32) * jnp.float32(spacing)
-    return FilterTables(jnp.stack(model.filters(distances)), spacing)
+    return FilterTables(model.filters(distances), spacing)
 
 
 def lagrange(t: Float[Array, " E"]) -> tuple[Float[Array, " E"], ...]:

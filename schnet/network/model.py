@@ -8,6 +8,8 @@ Shape legend: A atom slots, M molecule slots, E pair slots of a pack, H width, F
 K Gaussians.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -125,16 +127,27 @@ class SchNet(eqx.Module):
 
     def filters(self, distance_bohr: Float[Array, " E"]) -> list[Float[Array, "E F"]]:
         """Filters of every interaction block at some distances."""
+        described = self.described(distance_bohr)
+        return [interaction.filters(*described) for interaction in self.interactions]
+
+    def described(
+        self, distance_bohr: Float[Array, " E"]
+    ) -> tuple[Float[Array, "E K"], Float[Array, " E"]]:
+        """Gaussians and cutoff function of some distances."""
         dtype = self.embedding.dtype
         gaussians = smear(distance_bohr, self.n_gaussians, self.cutoff_bohr).astype(dtype)
-        cutoff = cosine_cutoff(distance_bohr, self.cutoff_bohr).astype(dtype)
-        return [interaction.filters(gaussians, cutoff) for interaction in self.interactions]
+        return gaussians, cosine_cutoff(distance_bohr, self.cutoff_bohr).astype(dtype)
+
+    def block(self, number: int) -> AbstractContextManager[None]:
+        """What an interaction block is traced in; a pipeline names its IPU there."""
+        return nullcontext()
 
     def with_filters(self, filters: list[Float[Array, "E F"]], pack: Pack) -> Float[Array, " M"]:
         """Compute energies with given filters of every block for the pairs of the pack."""
         x = self.embedding[pack.numbers]
-        for interaction, its_filters in zip(self.interactions, filters, strict=True):
-            x = x + interaction(x, its_filters, pack)
+        for i, (block, its_filters) in enumerate(zip(self.interactions, filters, strict=True)):
+            with self.block(i):
+                x = x + block(x, its_filters, pack)
         atomwise = self.out_2(shifted_softplus(self.out_1(x)))[:, 0].astype(jnp.float32)
         return self._read(jnp.where(pack.numbers > 0, atomwise, 0.0), pack)
 

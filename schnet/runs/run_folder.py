@@ -52,6 +52,7 @@ class RunFolder:
         self.parity = path / "parity.png"
         self.predictions = path / "test_predictions.csv"
         self.results = path / "results.json"
+        self.price = path / "price.json"
 
     def describe(self) -> RunRecord:
         """Read `run.json`; raises UserError if this is not a run."""

@@ -103,13 +103,16 @@ class Batches:
     lead: tuple[int, int, int]
     """I, D, S"""
 
-    def expected_updates(self, histogram: Counter[int]) -> int:
-        """Approximate number of updates in an epoch, for planning the learning rate."""
+    def expected_packs(self, histogram: Counter[int]) -> int:
+        """Approximate number of packs in an epoch."""
         atoms = sum(n * count for n, count in histogram.items())
         pairs = sum(self.graphs.most_pairs(n) * count for n, count in histogram.items())
-        packs = max(atoms / self.shape.atoms, pairs / self.shape.pairs, 1.0)
+        return int(np.ceil(max(atoms / self.shape.atoms, pairs / self.shape.pairs, 1.0)))
+
+    def expected_updates(self, packs: int) -> int:
+        """Number of updates in an epoch of this many packs, for planning the learning rate."""
         _, devices, accumulation = self.lead
-        return -(-int(np.ceil(packs)) // (devices * accumulation))
+        return -(-packs // (devices * accumulation))
 
     def calls(self, start: CallPlace) -> Iterator[Call]:
         """The rest of an epoch, from a place on. Packs without molecules, which change nothing,

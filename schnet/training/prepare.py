@@ -40,6 +40,8 @@ class Prepared:
     """Number of training rows."""
     references: AtomReferences
     batches: Batches
+    packs: int
+    """Packs per epoch, approximately."""
     updates: int
     """Updates per epoch, approximately."""
     devices: Mesh
@@ -115,6 +117,7 @@ def prepare(settings: TrainSettings) -> Prepared:
         references=references,
         lead=(schedule.iterations, devices.size, schedule.accumulation),
     )
+    packs = batches.expected_packs(sizes)
     # Read the other sides too, so that a damaged file shows before the training and not after it.
     for name in ("valid", "test"):
         if sides[name].source is not sides["train"].source:
@@ -127,7 +130,8 @@ def prepare(settings: TrainSettings) -> Prepared:
         rows=totals.n,
         references=references,
         batches=batches,
-        updates=batches.expected_updates(sizes),
+        packs=packs,
+        updates=batches.expected_updates(packs),
         devices=devices,
         doubts=(*_doubts(settings, totals.n, references), *_mixed(sides)),
     )

@@ -120,9 +120,8 @@ def make_step(
     ) -> tuple[tuple[TrainingState, Sound], StepReport]:
         state, sound = carry
         # The names are for profiles (schnet.training.costs.training_price).
-        with jax.named_scope("forward_backward"):
-            factor = None if state.scale is None else state.scale.factor
-            local = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)
+        factor = None if state.scale is None else state.scale.factor
+        local = _summed_gradient(state.model, packs, loss, dtype=dtype, factor=factor)
         with jax.named_scope("all_reduce"):
             gradient, sums = jax.lax.psum(local, AXIS)
         with jax.named_scope("update"):
@@ -188,12 +187,14 @@ def _summed_gradient(
 
     def objective(model: SchNet, pack: Pack) -> tuple[Float[Array, ""], Sums]:
         # The layers in another precision; gradients come back in the precision of the weights.
-        sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, loss)
-        return sums.loss if factor is None else sums.loss * factor, sums
+        with jax.named_scope("forward"):
+            sums = _sums(jax.tree.map(lambda x: x.astype(dtype), model), pack, loss)
+            return sums.loss if factor is None else sums.loss * factor, sums
 
     def one(total: tuple[SchNet, Sums], pack: Pack) -> tuple[tuple[SchNet, Sums], None]:
         terms = jax.grad(objective, has_aux=True)(model, pack)
-        return jax.tree.map(jnp.add, total, terms), None
+        with jax.named_scope("backward"):
+            return jax.tree.map(jnp.add, total, terms), None
 
     zero = Sums._make([jnp.zeros((), jnp.float32)] * len(Sums._fields))
     total, _ = jax.lax.scan(one, (jax.tree.map(jnp.zeros_like, model), zero), packs)

@@ -34,15 +34,16 @@ def last_uses(jaxpr: Jaxpr) -> dict[Var, int]:
 
 
 def stage(eqn: JaxprEqn) -> str:
-    """The outermost named scope of an equation."""
+    """The outermost named scope of an equation; transposed, `forward` is `backward`."""
     for part in str(eqn.source_info.name_stack).split("/"):
+        transposed = part.startswith("transpose(")
         while (match := TRANSFORMS.match(part)) is not None:
             if match.group(1) in ("jit", "pjit"):
                 part = ""
                 break
             part = match.group(2)
         if part and part not in CONTROL:
-            return part
+            return "backward" if transposed and part == "forward" else part
     return ""
 
 

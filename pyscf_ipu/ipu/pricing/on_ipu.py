@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import jax
-from jax.extend.core import Jaxpr, JaxprEqn, jaxprs_in_params
+from jax.extend.core import Jaxpr, JaxprEqn, Var, jaxprs_in_params
 
 from pyscf_ipu.base.errors import UsageError
 
@@ -17,9 +17,10 @@ LOOPS = frozenset(("while", "scan", "cond"))
 def on_ipu(number: int) -> Iterator[None]:
     """What is traced inside belongs to one stage of a pipeline, on an IPU of its own.
 
-    Derivatives of what is inside belong to it, too.  Operations that no stage claims follow their
-    operands: they are on the last IPU that one of these is on.  A loop is on one IPU, the last one
-    that is named inside.
+    Derivatives of what is inside belong to it, too.  An argument is on the IPU that uses it first.
+    Operations that no stage claims are where most of the data of their operands is.  A `scan` over
+    several stages is the loop over micro-batches; any other loop is on one IPU, the last one that
+    is named inside.
 
     Args:
         number: Of the IPU in its replica, from 0.
@@ -38,18 +39,41 @@ def marked(eqn: JaxprEqn) -> int | None:
     own = _MARK.findall(str(eqn.source_info.name_stack))
     if own:
         return int(own[-1])
-    if eqn.primitive.name not in LOOPS:
+    if eqn.primitive.name not in LOOPS or spans_stages(eqn):
         return None
-    marks = [last for inner in jaxprs_in_params(eqn.params) if (last := last_mark(inner)) >= 0]
-    return max(marks, default=None)
+    return max(_inside(eqn), default=None)
 
 
-def last_mark(jaxpr: Jaxpr) -> int:
-    """The last IPU that a program names, -1 if it names none."""
-    latest = -1
-    for eqn in jaxpr.eqns:
-        marks = _MARK.findall(str(eqn.source_info.name_stack))
-        latest = max(latest, *(int(m) for m in marks), -1)
-        for inner in jaxprs_in_params(eqn.params):
-            latest = max(latest, last_mark(inner))
-    return latest
+def spans_stages(eqn: JaxprEqn) -> bool:
+    """Whether an equation is a loop over the micro-batches or the updates of a pipeline."""
+    return eqn.primitive.name == "scan" and len(_inside(eqn)) > 1
+
+
+def marks(jaxpr: Jaxpr) -> frozenset[int]:
+    """All IPUs that a program names."""
+    own = (_MARK.findall(str(eqn.source_info.name_stack)) for eqn in jaxpr.eqns)
+    return frozenset(int(m) for names in own for m in names).union(*map(_inside, jaxpr.eqns))
+
+
+def _inside(eqn: JaxprEqn) -> frozenset[int]:
+    return frozenset[int]().union(*map(marks, jaxprs_in_params(eqn.params)))
+
+
+def first_uses(jaxpr: Jaxpr) -> list[int | None]:
+    """The IPU of the first stage that uses each argument of a program."""
+    first: dict[Var, int] = {}
+    for eqn in reversed(jaxpr.eqns):
+        mark, inside = marked(eqn), list(jaxprs_in_params(eqn.params))
+        later = next((first[v] for v in eqn.outvars if v in first), None)
+        uses = [later if mark is None else mark] * len(eqn.invars)
+        if mark is None and len(inside) == 1 and len(inside[0].invars) == len(uses):
+            uses = [later if k is None else k for k in first_uses(inside[0])]
+        pairs = zip(eqn.invars, uses, strict=True)
+        first |= {x: k for x, k in pairs if isinstance(x, Var) and k is not None}
+    return [first.get(v) for v in jaxpr.invars]
+
+
+def phase_of(eqn: JaxprEqn) -> str | None:
+    """Whether differentiation made an equation part of a forward or of a backward pass."""
+    names = str(eqn.source_info.name_stack)
+    return "backward" if "transpose(" in names else "forward" if "jvp(" in names else None

@@ -20,10 +20,11 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
-from pyscf_ipu.ipu.pricing.on_ipu import marked
+from pyscf_ipu.ipu.pricing.on_ipu import marked, phase_of, spans_stages
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Either, Loop, Steps, Value
+from pyscf_ipu.ipu.steps.streams import Home
 from pyscf_ipu.ipu.steps.tile_memory import Trackers
 from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
@@ -69,7 +70,13 @@ class Pricer(Steps):
         """Whether there are float16 products."""
         self.staged = False
         """Whether the program names IPUs for its stages."""
+        self.rounds: list[int] = []
+        """Turns of the loops over updates and micro-batches, from the outermost on."""
+        self.at_home: dict[Value, Value | None] = {}
+        """Arguments that stay in streaming memory, and what was loaded of them."""
         self._pinned: int | None = None
+        self._of_a_pass = False
+        self._turning = 0
         self._crossed: set[tuple[object, int]] = set()
         self._loops: list[Path | int] = []
         self.path: Path = ()
@@ -92,11 +99,12 @@ class Pricer(Steps):
         for i, eqn in enumerate(jaxpr.eqns):
             self.stage = outer or stage(eqn)
             ins = [self._value(x, env) for x in eqn.invars]
-            outer_pin = self._pinned
+            outer_pin, outer_pass = self._pinned, self._of_a_pass
             if self.staged:
+                self._turn_to(eqn)
                 self._go_to(eqn, ins)
             outs = self.equation(eqn, ins, (*path, i))
-            self._pinned = outer_pin
+            self._pinned, self._of_a_pass = outer_pin, outer_pass
             for var, value in zip(eqn.outvars, outs, strict=True):
                 if var in last:
                     env[var] = value
@@ -140,6 +148,7 @@ class Pricer(Steps):
         if name in ("codelet", "priced_as"):
             closed = priced_form(eqn)
             return self.block(closed.jaxpr, closed.consts, ins, path=path)
+        ins = [self._at_hand(v) for v in ins]
         folded = fold(eqn, ins)
         if folded is not None:
             different = math.prod(v.distinct for v in ins)
@@ -151,22 +160,69 @@ class Pricer(Steps):
         self.note_unknown(name)
         return self.results(eqn)
 
+    def argument(self, aval: AbstractValue, home: Home, first: int | None) -> Value:
+        """A variable that the program is called with, and that is used first on an IPU."""
+        self.on((first or 0) if home.ipu is None else home.ipu)
+        value = self.new(aval, "argument")
+        if not home.off_chip:
+            return value
+        self.memory.release(value.buffers)
+        away = self.off_chip(value)
+        self.at_home[away] = None
+        return away
+
+    def start(self) -> None:
+        """All arguments are in their places."""
+        self.on(0)
+        if self.staged:
+            self.trackers.begin()
+
+    def _at_hand(self, value: Value) -> Value:
+        """The variable; an argument that stays in streaming memory is loaded once."""
+        if value not in self.at_home:
+            return value
+        loaded = self.at_home[value] or self.stream(value, store=False)
+        self.at_home[value] = loaded
+        return loaded
+
     def stages(self, ipus: int) -> None:
         """Price a program that names this many IPUs, each with `n_tiles` tiles."""
-        self.staged, self.memory = True, Trackers(self.n_tiles, ipus)
+        self.trackers = self.memory = Trackers(self.n_tiles, ipus)
+        self.staged, self.stage_ipus = True, ipus
+
+    def go(self, ipu: int) -> None:
+        """Move on to an IPU."""
+        if ipu != self.ipu:
+            self.flush()
+            self.on(ipu)
+
+    def _turn_to(self, eqn: JaxprEqn) -> None:
+        """Note whether forward, backward or update comes; what follows a backward pass in its loop
+        belongs to it, and what follows outside is the update."""
+        phase = None if self._of_a_pass else phase_of(eqn)
+        self._of_a_pass |= phase is not None
+        if phase is None and self.phase == "backward" and not (self._of_a_pass or self._turning):
+            phase = "update"
+        self._enter(phase or self.phase)
+
+    def _enter(self, phase: str) -> None:
+        if phase != self.phase:
+            self.flush()
+            if phase == "backward":
+                self.trackers.turn()
+            self.phase = phase
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
         """Move on to the IPU of an equation, and bring its operands there."""
         there = [v for v in ins if v.constant is None]
         mark = marked(eqn) if self._pinned is None else self._pinned
-        wanted = mark if mark is not None else max((v.ipu for v in there), default=self.ipu)
-        opened = called(eqn) is not None and mark is None
-        if opened:
+        most = max(there, key=lambda v: (v.distinct * v.itemsize, v.ipu), default=None)
+        wanted = mark if mark is not None else self.ipu if most is None else most.ipu
+        opened = called(eqn) is not None or spans_stages(eqn)
+        if eqn.primitive.name in COLLECTIVES or (opened and mark is None):
             return  # what is inside decides for itself
         self._pinned = wanted
-        if wanted != self.ipu:
-            self.flush()
-            self.ipu = self.memory.ipu = wanted
+        self.go(wanted)
         for v in there:
             if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
                 self._crossed.add(((v.buffers, v.ipu), wanted))
@@ -227,6 +283,8 @@ class Pricer(Steps):
     def _scan(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         body, n_consts, n_carry, length, _ = scan_of(eqn)
         n = n_consts + n_carry
+        if length == 1 or (self.staged and spans_stages(eqn)):
+            return self._in_turn(eqn, ins, path)
         consts, carry = ins[:n_consts], ins[n_consts:n]
         avals = [v.aval for v in eqn.outvars]
         rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
@@ -245,6 +303,45 @@ class Pricer(Steps):
         carried = self._loop(length, carry, avals[:n_carry], once=once)
         self._release(rows)
         return [*carried, *stacked]
+
+    def _in_turn(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
+        """A loop over several stages, or of one turn; what it carries stays where it is made."""
+        body, n_consts, n_carry, length, _ = scan_of(eqn)
+        n, here = n_consts + n_carry, self.ipu
+        rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
+        if self.staged and spans_stages(eqn):
+            self.rounds.append(length)
+            self.trackers.begin()
+            for i, v in enumerate(rows):
+                self.on(v.ipu)
+                rows[i] = self.new(body.jaxpr.invars[n + i].aval, "micro-batch")
+                self.trackers.received(rows[i].bytes())
+                self.let_go(v)
+            self.on(here)
+        self._loops.append(length)
+        self._turning += 1
+        with self.repeated(length, "micro-batches"):
+            outs = self.block(body.jaxpr, body.consts, [*ins[:n], *rows], path=path)
+            outs[:n_carry] = map(self._settled, eqn.outvars, outs[:n_carry])
+            self.flush()
+        self._turning -= 1
+        self._loops.pop()
+        self._release(rows)
+        if self.phase == "backward":
+            self._enter("update")
+        stacked = zip(outs[n_carry:], eqn.outvars[n_carry:], strict=True)
+        return [*outs[:n_carry], *(self.view([value], v.aval) for value, v in stacked)]
+
+    def _settled(self, v: Var, value: Value) -> Value:
+        """A value that a loop carries, in the linear mapping unless the program placed it."""
+        place = value.kept_place() or linear(value.size, value.itemsize, self.n_tiles)
+        if value.constant is not None or (value.place.key == place.key and not value.view):
+            return value
+        self.go(value.ipu)
+        settled = self.new(v.aval, "loop", place)
+        self._copy([value], [settled])
+        self.let_go(value)
+        return settled
 
     def _loop(
         self,

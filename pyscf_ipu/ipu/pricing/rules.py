@@ -279,14 +279,17 @@ def collective(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
         return [_renamed(p, v) if v.size == size(x) else p.view([v], x.aval)
                 for v, x in zip(ins, eqn.outvars, strict=True)]  # fmt: skip
     name = eqn.primitive.name
-    for v in ins:
-        if not p.ready(v):
-            p.flush()
-    p.collect(name, float(sum(v.size * v.itemsize for v in ins if v.constant is None)))
-    if name in SCATTERING:
-        return p.results(eqn)
-    return [p.new(x.aval, name, v.kept_place()) if v.size == size(x) else p.new(x.aval, name)
-            for v, x in zip(ins, eqn.outvars, strict=True)]  # fmt: skip
+    if not p.collecting:
+        p.flush()
+    outs, here = [], p.ipu
+    for v, x in zip(ins, eqn.outvars, strict=True):
+        if v.constant is None:
+            p.on(v.ipu)
+            p.collect(name, float(v.size * v.itemsize), v.ipu)
+        same = v.size == size(x) and name not in SCATTERING
+        outs.append(p.new(x.aval, name, v.kept_place() if same else None))
+    p.on(here)
+    return outs
 
 
 def number(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
@@ -299,8 +302,8 @@ _DENSE = (
 )
 
 _AT_HAND = (
-    "axis_index random_seed random_wrap random_unwrap random_fold_in random_clone pvary "
-    "bitcast_convert_type reduce_precision"
+    "axis_index random_seed random_wrap random_unwrap random_fold_in random_clone random_split "
+    "pvary bitcast_convert_type reduce_precision"
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(

@@ -6,16 +6,12 @@ Two functions mark in a program what is kept there; elsewhere they do nothing.
 from typing import TypeVar
 
 import jax
-import numpy as np
 from jax.extend.core import JaxprEqn, Primitive
 from jax.interpreters import ad, batching, mlir
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.pricing.pricer import Pricer
-from pyscf_ipu.ipu.steps.places import Place
-from pyscf_ipu.ipu.steps.steps import Value
-
-STREAMED = "streaming"
+from pyscf_ipu.ipu.steps.steps import STREAMED, Value
 
 Tree = TypeVar("Tree")
 """An array, or a pytree of arrays."""
@@ -40,7 +36,7 @@ def streaming_load(x: Tree) -> Tree:
 
 
 def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
-    """Bytes over the rate of the DRAM, which the replicas of a machine share."""
+    """Move bytes over the rate of the DRAM, which the IPUs of a machine share."""
     (value,) = ins
     store = eqn.params["store"]
     if store == is_streamed(value):
@@ -49,20 +45,7 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
             if store
             else "streaming_load of an array that is on the tiles: store it first, or leave it out"
         )
-    p.flush()
-    nbytes = float(value.size * value.itemsize)
-    ipus = max(1, p.n_tiles // int(p.target.tiles_per_ipu))
-    sharing = min(p.replicas, max(1, int(p.target.ipus_per_machine) // ipus))
-    rate = p.target.streaming_bytes_per_second
-    cycles = sharing * nbytes / float(rate) * float(p.target.tile_clock_frequency)
-    name = "store to streaming memory" if store else "load from streaming memory"
-    p.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
-    if not store:
-        return p.results(eqn, value.home)
-    p.streamed_bytes += sharing * nbytes
-    nowhere = Place((STREAMED,), np.zeros(p.n_tiles))
-    home = value.kept_place()
-    return [Value(nowhere, value.size, value.itemsize, ipu=p.ipu, home=home)]
+    return [p.stream(value, store)]
 
 
 def is_streamed(value: Value) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -69,6 +70,25 @@ class Step:
     """Traffic with the host beside the program, on tiles of its own, instead of before or after."""
     ipu: int = 0
     """The pipeline stage's IPU, in a program of stages; else 0."""
+    phase: str = "forward"
+    """In a program of stages: "forward", "backward" (transposed), or "update" (what follows)."""
+
+    @property
+    def crosses(self) -> bool:
+        """Whether it brings data from the IPU of another stage."""
+        return self.kind == "exchange" and self.name.startswith("IPU ")
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """How many micro-batches go through a pipeline before an update, and in which order."""
+
+    count: int = 16
+    order: Literal["sequential", "grouped", "1f1b"] = "1f1b"
+    """sequential: one at a time.  grouped: all forward, then all backward (GPipe).  1f1b: a stage
+    goes backward as soon as it can (PipeDream)."""
+    recompute: bool = False
+    """A stage keeps only its input, and computes all else again in the backward pass."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +162,11 @@ class ProfileData:
     replicas: int = 1
     """Copies of the program that run side by side, each on `num_ipus` IPUs and its own data."""
     staged: bool = False
-    """The program names IPUs for its stages (`on_ipu`), and so is one turn of a pipeline."""
+    """The program names IPUs for its stages (`on_ipu`)."""
+    rounds: tuple[int, int] = (1, 1)
+    """Updates in a program of stages, and micro-batches in each of them."""
+    micro_batches: MicroBatches = field(default_factory=MicroBatches)
+    """Of its pipeline."""
     peaks: Peaks = field(default_factory=lambda: Peaks())
     """What the chip could do at most."""
 

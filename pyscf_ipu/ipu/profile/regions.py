@@ -67,6 +67,9 @@ class Memory:
     """[n_tiles] bytes that have to be in the second region at once, at most; None: nothing has."""
     lifetimes: tuple[Lifetime, ...] = ()
     """Of the variables that fill the tiles, large ones first."""
+    stashed: np.ndarray | None = None
+    """[2, n_tiles] bytes of a micro-batch: what a stage holds of it between its forward and its
+    backward pass, and how much it has received; None without a backward pass."""
 
     @property
     def code(self) -> np.ndarray:

@@ -1,13 +1,14 @@
 """The result of `simulate`: the data, and the reports that present it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from pyscf_ipu.base.host.temporaries import write_text
 from pyscf_ipu.ipu.findings.figures import to_dict
-from pyscf_ipu.ipu.findings.pipelines import SHOWN, Pipeline, pipeline
+from pyscf_ipu.ipu.findings.pipelines import Pipeline, pipeline, with_stash
 from pyscf_ipu.ipu.findings.rates import Rate, rates
-from pyscf_ipu.ipu.profile.data import ProfileData
+from pyscf_ipu.ipu.profile.data import MicroBatches, ProfileData
 from pyscf_ipu.ipu.report.html import page
 from pyscf_ipu.ipu.report.summary import summary
 from pyscf_ipu.ipu.report.trace import trace
@@ -35,9 +36,16 @@ class Profile(ProfileData):
         """Flops, bytes, shares of the peaks and what holds it up, of the program and each stage."""
         return rates(self)
 
-    def pipeline(self, micro_batches: int = SHOWN) -> Pipeline | None:
-        """The program with this many micro-batches; None if it has no stages (`on_ipu`)."""
+    def pipeline(self, micro_batches: int | None = None) -> Pipeline | None:
+        """The pipeline, if the program has stages (`on_ipu`); by default as it was scheduled."""
         return pipeline(self, micro_batches)
+
+    def scheduled(self, micro_batches: MicroBatches) -> "Profile":
+        """The profile with other micro-batches, whose activations are in its memory."""
+        schedule = pipeline(self, micro_batches)
+        if schedule is None:
+            return self
+        return replace(self, micro_batches=micro_batches, memory=with_stash(self, schedule))
 
     def to_html(self, path: str | Path, other: ProfileData | None = None) -> None:
         """Write a report for the browser, as one file.

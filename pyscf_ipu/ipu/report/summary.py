@@ -33,7 +33,7 @@ def summary(profile: ProfileData) -> str:
         _memory,
         _execution,
         _stages,
-        _pipeline,
+        pipeline_lines,
         _rates,
         _vertices,
         _provenance,
@@ -223,15 +223,20 @@ def _rates(profile: ProfileData) -> list[str]:
     return ["Rates, of low cycles", *table(rows, "< > > > > > <")]
 
 
-def _pipeline(profile: ProfileData) -> list[str]:
+def pipeline_lines(profile: ProfileData) -> list[str]:
+    """The stages, the schedule and the bubble of a program of stages."""
     schedule = pipeline(profile)
     if schedule is None:
         return []
-    rows = [("", "low", "high")]
+    rows, order = [("", "low", "high")], schedule.micro_batches
+    parts = ("forward", "backward", "update") if schedule.trained else ()
     for k, stage in enumerate(schedule.stages):
-        rows.append((f"IPU {k}, one micro-batch", *_interval(stage)))
-    rows.append((f"{schedule.micro_batches} micro-batches", *_interval(schedule.cycles)))
-    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in schedule.phases.items()]
+        rows.append((f"IPU {k}, one micro-batch", *_interval(stage.both)))
+        rows += [(f"  {part}", *_interval(getattr(stage, part))) for part in parts]
+    how = f", {order.order}{', recomputed' * order.recompute}" if parts else ""
+    rows.append((f"{order.count} micro-batches{how}", *_interval(schedule.cycles)))
+    phases = {name: x for name, x in schedule.phases.items() if x or name != "update"}
+    rows += [(f"  {name.replace('_', '-')}", whole(x), "") for name, x in phases.items()]
     rows.append(("Bubble", percent(schedule.bubble), ""))
     return ["Pipeline", *table(rows, "< > >")]
 

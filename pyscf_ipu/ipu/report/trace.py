@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.totals import title
 from pyscf_ipu.ipu.profile.data import ProfileData, Program, Repeat, Step
 
 LANES = ("loops", "compute", "exchange", "sync", "host")
-_PROCESS = 1
+_PROCESS, _PIPELINE = 1, 2
 Event = dict[str, object]
 _Place = tuple[int, ...]  # of a loop: indices, from the program inwards
 
@@ -35,7 +36,11 @@ class _Span:
 def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
     """The trace as JSON has it; raises UsageError if `max_events` is less than 1."""
     return {
-        "traceEvents": [*_lane_names(profile), *trace_events(profile, max_events)],
+        "traceEvents": [
+            *_lane_names(profile),
+            *trace_events(profile, max_events),
+            *_pipeline_events(profile),
+        ],
         "displayTimeUnit": "ns",
         "otherData": {"target": profile.target, "num_ipus": profile.num_ipus},
     }
@@ -137,6 +142,18 @@ def _event(
     event |= {"pid": _PROCESS, "tid": LANES.index(lane)}
     # Without a length it is a moment, which belongs to its lane alone.
     return event | ({"s": "t"} if length is None else {"dur": length})
+
+
+def _pipeline_events(profile: ProfileData) -> Iterator[Event]:
+    """The Gantt chart of a pipeline: a process of its own, with a lane for each IPU."""
+    if (schedule := pipeline(profile)) is None:
+        return
+    yield {"ph": "M", "pid": _PIPELINE, "name": "process_name", "args": {"name": "IPUs"}}
+    scale, common = 1e6 / profile.clock_hz, {"ph": "X", "cat": "pipeline", "pid": _PIPELINE}
+    for bar in schedule.bars:
+        name = bar.kind if bar.micro_batch is None else f"{bar.kind} {bar.micro_batch}"
+        times = {"ts": bar.start * scale, "dur": (bar.end - bar.start) * scale}
+        yield common | times | {"name": name, "tid": bar.ipu}
 
 
 def _lane_names(profile: ProfileData) -> Iterator[Event]:

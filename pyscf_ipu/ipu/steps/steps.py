@@ -43,6 +43,7 @@ from pyscf_ipu.ipu.vertices.trip_counts import LANES, Counts, Path
 
 EXCHANGE_ORIGIN = "formula", "bytes in and out of the busiest tile over the exchange's rate"
 REDUCE_ORIGIN = "estimated", "a ring over the rates of the links; high with a sync for each step"
+STREAMED = "streaming"
 LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, no latency"
 
 
@@ -66,7 +67,11 @@ class Steps:
         """Kept in the streaming memory of a machine."""
         self.ipu = 0
         """The IPU of the stage that is being priced."""
-        self._collecting: tuple[str, str, float] | None = None
+        self.stage_ipus = 1
+        """IPUs of a replica, if each has a stage of its own."""
+        self.phase = "forward"
+        self._collecting: tuple[str, str] | None = None
+        self._collected: dict[int, float] = {}
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
         """A variable in memory: at `place`, or in the linear mapping."""
@@ -117,6 +122,10 @@ class Steps:
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
+    def on(self, ipu: int) -> None:
+        """Let variables and steps be those of an IPU from now on."""
+        self.ipu = self.memory.ipu = ipu
+
     @property
     def tracker(self) -> Tracker:
         """The memory of the present IPU."""
@@ -130,7 +139,7 @@ class Steps:
         """
         if value.constant is not None:
             return
-        if value.place.key[0] == "streaming":
+        if value.place.key[0] == STREAMED:
             raise UsageError(
                 "the program reads an array that is in streaming memory: bring it back with "
                 "streaming_load first"
@@ -235,29 +244,36 @@ class Steps:
         """Whether a collective waits for more of its kind."""
         return self._collecting is not None
 
-    def collect(self, name: str, nbytes: float) -> None:
-        """Let replicas exchange `nbytes` each.  Successive collectives of one kind are one."""
-        before = self._collecting
-        if before is not None and before[:2] != (name, self.stage):
+    def collect(self, name: str, nbytes: float, ipu: int) -> None:
+        """Let replicas exchange `nbytes` of an IPU each.  Successive ones of one kind are one."""
+        if self._collecting not in (None, (name, self.stage)):
             self.flush()
-            before = None
-        self._collecting = name, self.stage, nbytes + (before[2] if before else 0.0)
+        self._collecting = name, self.stage
+        self._collected[ipu] = self._collected.get(ipu, 0.0) + nbytes
 
     def _collectives(self) -> None:
         if self._collecting is None:
             return
-        (name, stage, nbytes), self._collecting = self._collecting, None
-        ipus = self.n_tiles // int(self.target.tiles_per_ipu)
-        cycles = collective_cycles(self.target, name, nbytes, replicas=self.replicas, num_ipus=ipus)
-        sync = self.target.global_sync_cycles
-        here, self.stage = self.stage, stage
-        self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
-        self.stage = here
-        how, source = REDUCE_ORIGIN
-        step = Step(
-            "exchange", name, stage, cycles=cycles, tiles=self.n_tiles, how=how, source=source
-        )
-        self.steps.append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+        (name, stage), self._collecting = self._collecting, None
+        here, self._collected, collected = (self.stage, self.ipu), {}, self._collected
+        sync, (how, source) = self.target.global_sync_cycles, REDUCE_ORIGIN
+        ipus = self.stage_ipus * (self.n_tiles // int(self.target.tiles_per_ipu))
+        for ipu, nbytes in collected.items():
+            self.stage, self.ipu = stage, ipu
+            self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
+            # The IPUs of a replica share its links, as if all had as much as this one.
+            cycles = collective_cycles(
+                self.target,
+                name,
+                nbytes * self.stage_ipus,
+                replicas=self.replicas,
+                num_ipus=ipus,
+            )
+            step = Step(
+                "exchange", name, stage, cycles=cycles, tiles=self.n_tiles, how=how, source=source
+            )
+            self._append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+        self.stage, self.ipu = here
 
     def library(
         self,
@@ -302,12 +318,40 @@ class Steps:
             moved_bytes=moved,
             how=origin[0],
             source=origin[1],
-            ipu=self.ipu,
         )
-        self.steps.append(PricedStep(step))
+        self._append(PricedStep(step))
+
+    def stream(self, value: Value, store: bool) -> Value:
+        """Move a variable to streaming memory or back, by the rate that a machine's IPUs share."""
+        self.flush()
+        nbytes = float(value.size * value.itemsize)
+        ipus = max(1, self.n_tiles // int(self.target.tiles_per_ipu))
+        sharing = max(1, int(self.target.ipus_per_machine) // ipus)
+        rate = self.target.streaming_bytes_per_second
+        cycles = nbytes / float(rate) * float(self.target.tile_clock_frequency)
+        cycles *= min(self.replicas * self.stage_ipus, sharing)
+        name = "store to streaming memory" if store else "load from streaming memory"
+        self.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
+        if not store:
+            place = value.home or linear(value.size, value.itemsize, self.n_tiles)
+            handle = self.memory.allocate("streaming", self.stage, place.bytes(value.itemsize))
+            return Value(place, value.size, value.itemsize, buffers=(handle,), ipu=self.ipu)
+        self.streamed_bytes += nbytes * min(self.replicas, max(1, sharing // self.stage_ipus))
+        return self.off_chip(value)
+
+    def off_chip(self, value: Value) -> Value:
+        """The variable in streaming memory, where it takes no memory of the tiles."""
+        nowhere = Place((STREAMED,), np.zeros(self.n_tiles))
+        home = value.kept_place()
+        return Value(nowhere, value.size, value.itemsize, ipu=self.ipu, home=home)
 
     def cross(self, value: Value) -> None:
         """Bring a variable of another stage's IPU to this one, over the links."""
+        where = linear(value.distinct, value.itemsize, self.n_tiles).bytes(value.itemsize)
+        if isinstance(self.memory, Trackers):
+            self.memory.copy(value.buffers, (f"from IPU {value.ipu}", self.stage), where)
+            if self.phase == "forward":
+                self.memory.received(where)
         nbytes = float(value.distinct * value.itemsize)
         traffic = np.zeros((max(value.ipu, self.ipu) + 1,) * 2)
         traffic[value.ipu, self.ipu] = nbytes
@@ -340,9 +384,11 @@ class Steps:
         self._collectives()
 
     def _append(self, priced: PricedStep) -> None:
-        self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
-        if self.ipu:
-            priced = priced._replace(step=dataclasses.replace(priced.step, ipu=self.ipu))
+        if priced.load.size:
+            self.tracker.fixed["Control Code"] += CONTROL_BYTES * (priced.load > 0)
+        if self.ipu or self.phase != "forward":
+            step = dataclasses.replace(priced.step, ipu=self.ipu, phase=self.phase)
+            priced = priced._replace(step=step)
         self.steps.append(priced)
 
 

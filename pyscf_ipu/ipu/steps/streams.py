@@ -1,6 +1,7 @@
 """Traffic with the host: what goes in and out of a program, and what stays on the IPUs."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,11 +15,23 @@ from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.profile.data import Cycles, Step
 
 
+class Home(NamedTuple):
+    """Where an argument, or the result in its place, is between two calls."""
+
+    ipu: int | None = None
+    """In a program of stages; None for that of the first stage that uses it."""
+    off_chip: bool = False
+    """In streaming memory; what reads it first loads it."""
+
+
 class Moved(NamedTuple):
-    """Bytes of one replica, in and out of a call."""
+    """Bytes of one replica, in and out of a call, and where its arrays are."""
 
     into: float
     outof: float
+    homes: tuple[Home, ...]
+    """Of the arrays of all arguments."""
+    results: tuple[Home, ...]
     overlap: bool = False
     """They travel beside the program."""
 
@@ -30,6 +43,8 @@ class Streams:
     resident: frozenset[int] = frozenset()
     """Numbers of the arguments that stay on the IPUs."""
     overlap: bool = False
+    home: Callable[[tuple[object, ...]], Home] = lambda _: Home()
+    """Of an array, by its path in the arguments or results (`jax.tree_util`)."""
 
     def bytes_of(self, args: tuple[object, ...], out: object) -> Moved:
         """Bytes in and out of a call with these arguments and a result of these shapes.
@@ -51,7 +66,10 @@ class Streams:
                 staying[_shapes(part)] -= 1
             else:
                 outof += _bytes(part)
-        return Moved(float(into), float(outof), self.overlap)
+        homes, results = (
+            tuple(self.home(path) for path, _ in jax.tree.leaves_with_path(x)) for x in (args, out)
+        )
+        return Moved(float(into), float(outof), homes, results=results, overlap=self.overlap)
 
 
 ALL_TRAVELS = Streams()

@@ -112,8 +112,9 @@ class Tracker:
         for h in handles:
             self._uses[h] += 1
 
-    def release(self, handles: Iterable[int]) -> None:
-        """A variable that referred to these buffers is dead."""
+    def release(self, handles: Iterable[int]) -> bool:
+        """A variable that referred to these buffers is dead; returns whether a buffer is gone."""
+        count = len(self._uses)
         for h in handles:
             self._uses[h] -= 1
             if self._uses[h] == 0:
@@ -121,6 +122,7 @@ class Tracker:
                 self.live = self.live - kept.where
                 self._end(kept)
                 del self._uses[h]
+        return len(self._uses) < count
 
     def _end(self, kept: _Kept) -> None:
         most = int(kept.where.max(initial=0.0))
@@ -170,6 +172,9 @@ class Trackers:
     def __init__(self, n_tiles: int, ipus: int) -> None:
         self._each = [Tracker(n_tiles) for _ in range(ipus)]
         self.ipu = 0
+        self._copies: dict[int, list[int]] = {}
+        self._stashed: np.ndarray | None = None
+        self.begin()
 
     @property
     def here(self) -> Tracker:
@@ -186,9 +191,31 @@ class Trackers:
             self._each[h % len(self._each)].use((h // len(self._each),))
 
     def release(self, handles: Iterable[int]) -> None:
-        """Release buffers on whichever IPU they are (`Tracker.release`)."""
+        """Release buffers on whichever IPU they are (`Tracker.release`), then their copies."""
         for h in handles:
-            self._each[h % len(self._each)].release((h // len(self._each),))
+            if self._each[h % len(self._each)].release((h // len(self._each),)):
+                self.release(self._copies.pop(h, ()))
+
+    def copy(self, handles: tuple[int, ...], name: tuple[str, str], where: np.ndarray) -> None:
+        """Allocate a copy on the present IPU, which lives as long as the first of the buffers."""
+        copy = self.allocate(*name, where)
+        for h in handles[:1]:
+            self._copies.setdefault(h, []).append(copy)
+
+    def begin(self) -> None:
+        """Begin a micro-batch."""
+        self._before = [t.live for t in self._each]
+        self._received = [np.zeros_like(t.live) for t in self._each]
+
+    def received(self, where: np.ndarray) -> None:
+        """Note bytes [n_tiles] that the present stage has as its input."""
+        self._received[self.ipu] = self._received[self.ipu] + where
+
+    def turn(self) -> None:
+        """The backward pass begins: what a micro-batch has on the tiles now waits there for it."""
+        held = [t.live - before for t, before in zip(self._each, self._before, strict=True)]
+        both = np.array([np.concatenate(held), np.concatenate(self._received)])
+        self._stashed = np.ceil(np.maximum(both, 0.0)).astype(np.int64)
 
     def report(self, target: Target) -> Memory:
         """All IPUs after one another; buffers and their course are those of the fullest."""
@@ -202,6 +229,7 @@ class Trackers:
             },
             always_live=np.concatenate([m.always_live for m in reports]),
             interleaved=np.concatenate([m.only_interleaved for m in reports]),
+            stashed=self._stashed,
         )
 
 

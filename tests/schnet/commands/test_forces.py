@@ -49,9 +49,12 @@ def test_forces_are_learned_and_every_file_has_them(forces_run, capsys):
     assert lines[-1].train_forces_mae < lines[0].train_forces_mae
     valid = np.isfinite([line.valid_forces_mae for line in lines])
     assert valid.tolist() == [False, True, True]
-    # The other name of the target is the same training, which is complete.
+    # The other name of the target is the same training, which is complete; it has a price.
     options = ["forces+energy" if word == "energy+forces" else word for word in options]
-    assert main(["train", "--data", str(data), *options]) == 0
+    assert main(["train", "--data", str(data), *options, "--price", "bow"]) == 0
+    price = json.loads((out / "price.json").read_text())
+    assert price["unknown_ops"] == {}
+    assert min(price["cycles"][part] for part in ("forward", "backward", "update")) > 0
 
 
 def test_forces_are_predicted(forces_run, tmp_path, capsys):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from packs import QM9, qm9
-from schnet_commands import RUN, train, weights_of
+from schnet_commands import BASE, RUN, train, weights_of
 
 from qm1b.storage.lock import locked
 from schnet.cli import main
@@ -302,3 +302,35 @@ def test_a_run_is_exported(run, tmp_path, capsys):
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
     assert main(["export", str(run), "--onnx", str(onnx)]) == 0
     assert onnx.stat().st_size > 1000
+
+
+class TestPrice:
+    def test_a_training_writes_the_price_of_its_own_update(self, tmp_path, capsys):
+        out = tmp_path / "priced"
+        how = ["--accumulation", "2", "--precision", "float16", "--price", "bow-pod4"]
+        base = [*BASE, "--out", str(out), *RUN[:2]]
+        assert main(["train", *base, *how]) == 0
+        assert "simulated bow-pod4: " in capsys.readouterr().err
+        price = json.loads((out / "price.json").read_text())
+        assert price["target"] == "bow-pod4"
+        assert price["cycles"]["backward"] > 0
+        assert price["unknown_ops"] == {}
+        assert "price" not in (out / "config.yaml").read_text()
+        (out / "price.json").unlink()
+        assert main(["train", *base, *how[:4]]) == 0  # not asked for, not written
+        assert not (out / "price.json").exists()
+        assert main(["train", *base, *how]) == 0
+        assert json.loads((out / "price.json").read_text()) == price
+
+    def test_an_unknown_system_is_refused_before_anything_is_made(self, tmp_path, capsys):
+        assert train(tmp_path / "none", *RUN, "--price", "pod17") == 2
+        assert "bow-pod16" in capsys.readouterr().err
+        assert not (tmp_path / "none").exists()
+
+    def test_what_has_no_price_is_trained_all_the_same(self, tmp_path, capsys):
+        out = tmp_path / "bfloat"
+        how = ["--max-epochs", "1", "--precision", "bfloat16", "--price", "bow-pod16"]
+        assert train(out, *how) == 0
+        assert capsys.readouterr().err.count("no price on bow-pod16: ") == 1
+        assert not (out / "price.json").exists()
+        assert (out / "best.ckpt").exists()

@@ -9,7 +9,7 @@ const AXIS = 22;
 
 /** The chart and its figures; `start` draws it once it is in the page. */
 export function gantt(pipeline, clock) {
-  const { bars, cycles, phases, bubble, stages, micro_batches: batches } = pipeline;
+  const { bars, cycles, phases, bubble, stages, order, micro_batches: batches } = pipeline;
   const height = stages.length * (ROW + GAP) + AXIS + 8;
   const svg = makeSvg("svg", { role: "img", height,
     "aria-label": `Pipeline of ${stages.length} IPUs and ${batches} micro-batches` });
@@ -17,22 +17,25 @@ export function gantt(pipeline, clock) {
     const width = Math.max(260, svg.getBoundingClientRect().width);
     const x = (t) => LEFT + ((width - LEFT - 8) * t) / cycles.low;
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.replaceChildren(...edges(phases, x, height), ...bars.flatMap(([ipu, batch, from, to]) => {
+    svg.replaceChildren(...edges(phases, x, height), ...bars.flatMap(([ipu, batch, from, to, kind]) => {
       const top = 4 + ipu * (ROW + GAP);
-      const box = makeSvg("rect", { class: "gantt", x: x(from), y: top, height: ROW, rx: 2,
+      const box = makeSvg("rect", { class: `gantt ${kind}`, x: x(from), y: top, height: ROW, rx: 2,
         width: Math.max(0.6, x(to) - x(from) - 1) });
-      box.style.fill = colourVariable(batch % 8);
-      box.addEventListener("pointermove", (event) => tooltip(event, [`Micro-batch ${batch} on IPU ${ipu}`,
+      box.style.fill = colourVariable(batch === null ? 8 : batch % 8);
+      const what = batch === null ? "Update" : `Micro-batch ${batch}, ${kind},`;
+      box.addEventListener("pointermove", (event) => tooltip(event, [`${what} on IPU ${ipu}`,
         `cycles ${whole(from)} to ${whole(to)}`, duration((to - from) / clock)]));
       const room = x(to) - x(from) > 16;
       const label = room ? [makeSvg("text", { class: "on-bar", x: (x(from) + x(to)) / 2, y: top + 17,
-        "text-anchor": "middle" }, String(batch))] : [];
+        "text-anchor": "middle" }, batch === null ? "update" : String(batch))] : [];
       return [box, ...label];
     }), ...stages.map((_, ipu) => makeSvg("text", { x: 0, y: 4 + ipu * (ROW + GAP) + 17 }, `IPU ${ipu}`)));
   };
   svg.addEventListener("pointerleave", (event) => tooltip(event, null));
-  const words = `${batches} micro-batches in ${short(cycles.low)} cycles; the IPUs wait ${percent(bubble)} of the time `
-    + `(bubble). Warm-up ${short(phases.warm_up)}, full use ${short(phases.full)}, drain ${short(phases.drain)} cycles.`;
+  const trained = bars.some((bar) => bar[4] === "backward");
+  const words = `${batches} micro-batches${trained ? ` (${order})` : ""} in ${short(cycles.low)} cycles; the IPUs wait ${percent(bubble)} of the time `
+    + `(bubble). Warm-up ${short(phases.warm_up)}, full use ${short(phases.full)}, drain ${short(phases.drain)}, update `
+    + `${short(phases.update)} cycles.${trained ? " Backward passes are paler." : ""}`;
   return { elements: [make("p", {}, words), svg], start: () => redrawn(draw) };
 }
 
