@@ -165,7 +165,8 @@ def turn_prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
     priced = _Priced(closed, target, 1, how=Pricing(RULES, quick=True))
     unknown = frozenset(name for name, _ in priced.pricer.unknown)
     pricer = priced.pricer
-    return TurnPrices(_by_turn(pricer.steps), pricer.measures, priced.memory, unknown)
+    cycles = _by_turn(pricer.steps)
+    return TurnPrices(cycles, pricer.measures, memory=priced.memory, unknown=unknown)
 
 
 def _by_turn(
