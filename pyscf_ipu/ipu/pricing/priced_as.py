@@ -4,13 +4,13 @@ A program for thousands of tiles may take minutes to compile for a CPU that has 
 same numbers.  `priced_as` keeps both: XLA sees the first, a simulator walks over the second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import jax
 from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive, jaxpr_as_fun
-from jax.interpreters import mlir
+from jax.interpreters import batching, mlir
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.codelets.call import Portable
@@ -64,3 +64,18 @@ def _impl(*operands: object, **params: object) -> list[Array]:
 priced_as_p.def_impl(_impl)
 priced_as_p.def_abstract_eval(lambda *_, run, portable: list(run.out_avals))
 mlir.register_lowering(priced_as_p, mlir.lower_fun(_run, multiple_results=True))
+
+
+def _batch(
+    operands: Sequence[Array], axes: Sequence[int | None], *, run: ClosedJaxpr, portable: Portable
+) -> tuple[list[Array], list[int]]:
+    """`vmap` of both programs."""
+
+    def batched(fn: Callable[..., list[Array]]) -> Callable[..., list[Array]]:
+        return lambda *x: jax.vmap(fn, in_axes=tuple(axes))(*x)
+
+    outs = priced_as(batched(jaxpr_as_fun(run)), batched(portable), *operands)
+    return outs, [0] * len(outs)
+
+
+batching.primitive_batchers[priced_as_p] = _batch

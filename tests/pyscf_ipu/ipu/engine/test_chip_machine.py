@@ -3,12 +3,13 @@
 import pickle
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 import pyscf_ipu as pi
 from pyscf_ipu.base.errors import TooLarge
-from pyscf_ipu.ipu import BOW, GC200, machine, target
+from pyscf_ipu.ipu import BOW, GC200, machine, machine_of, simulate, target
 from pyscf_ipu.ipu.chip.target import described_target
 from pyscf_ipu.ipu.engine.command import price_rks
 
@@ -121,3 +122,17 @@ def test_a_chip_of_ones_own_has_other_figures():
     assert own.memory_bytes_per_tile == BOW.memory_bytes_per_tile
     assert described_target("GC200") is GC200
     assert machine(target("bow")).name == machine("bow").name
+
+
+@pytest.mark.slow
+def test_the_program_of_a_molecule_can_be_batched():
+    """All molecules are in one loop, which ends with the last of them."""
+    core, (tables, first) = pi.rks_core(HYDROGEN, LEVEL, lambda shape: machine_of(BOW, 1, shape))
+    far = replace(HYDROGEN, positions=3.0 * HYDROGEN.positions)
+    second = pi.rks_core(far, LEVEL, lambda shape: machine_of(BOW, 1, shape))[1][1]
+    both = jax.tree.map(lambda *x: np.stack(x), first, second)
+    out, profile = simulate(jax.vmap(core, in_axes=(None, 0)), BOW)(tables, both)
+    each = [jax.jit(core)(tables, one) for one in (first, second)]
+    np.testing.assert_array_equal(out.cycles, [one.cycles for one in each])
+    np.testing.assert_allclose(out.orbital_energy[1], each[1].orbital_energy, atol=1e-5)
+    assert any("is in lock-step" in note for note in profile.notes)

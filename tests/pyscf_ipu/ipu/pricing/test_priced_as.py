@@ -42,3 +42,15 @@ def test_a_loop_that_nobody_counts_is_refused():
 
     with pytest.raises(ValueError, match="depend on data"):
         simulate(lambda x: priced_as(until, until, x), BOW)(X)
+
+
+def test_both_programs_can_be_batched():
+    def both(x, factor):
+        return priced_as(lambda y, f: f * y + 1.0, lambda y, f: jnp.exp(f * y), x, factor)
+
+    rows = np.stack([X, 2 * X])
+    batched = jax.vmap(both, in_axes=(0, None))
+    found, profile = simulate(batched, BOW)(rows, np.float32(3.0))
+    np.testing.assert_allclose(found, 3 * rows + 1.0, rtol=1e-6)
+    _, alone = simulate(jax.vmap(lambda x, f: jnp.exp(f * x), (0, None)), BOW)(rows, np.float32(3))
+    assert profile.cycles == alone.cycles
