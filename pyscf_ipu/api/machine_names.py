@@ -26,6 +26,7 @@ def find_machine(
         UsageError: there is no such machine, JAX computes on another device, or only a simulated
             chip has vertices to run.
     """
+    machine = machine.lower() if isinstance(machine, str) else machine
     is_device = machine is None or (isinstance(machine, str) and machine in PLATFORMS)
     if run_vertices and is_device:
         raise UsageError("run_vertices is for a simulated IPU: give machine='bow', too")

@@ -17,6 +17,10 @@ class UnknownBasis(UsageError):
     """The basis set is not offered, or has no functions for an element of the molecule."""
 
 
+class NoSuchTile(UsageError):
+    """The program uses a tile that the simulated IPU does not have."""
+
+
 class UnknownEquation(UsageError):
     """This version of JAX writes programs in a way that the simulated IPU does not know."""
 

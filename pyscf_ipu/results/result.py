@@ -309,12 +309,12 @@ def stacked(
 
 
 def _machine_columns(results: Sequence[MoleculeResult]) -> dict[str, np.ndarray]:
-    """The prices of the molecules; NaN and 0 for one that was not computed."""
-    if all(one.ipu_fullest_tile_bytes is None for one in results):
+    """The prices of the molecules; NaN and -1 for one that was not computed."""
+    if any(one.ipu_fullest_tile_bytes is None for one in results) or not results:
         return {}
     cycles = {
         name: np.array([getattr(one, name) for one in results], np.float64)
         for name in ("ipu_cycles_low", "ipu_cycles_high")
     }
-    fullest = [one.ipu_fullest_tile_bytes or 0 for one in results]
+    fullest = [one.ipu_fullest_tile_bytes for one in results]
     return cycles | {"ipu_fullest_tile_bytes": np.array(fullest, np.int64)}

@@ -20,9 +20,12 @@ MEMORY_SHARE = 0.8
 """Part of the memory that one call may need."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Platform:
-    """A machine that a `Solver` computes on: a kind of device, or a simulated chip."""
+    """A machine that a `Solver` computes on: a kind of device, or a simulated chip.
+
+    Two with one name are equal, also in another process.
+    """
 
     machine: Callable[[Shape], Machine]
     """Its algorithms for the molecules of a shape."""
@@ -44,6 +47,17 @@ class Platform:
     """The level as it computes it; raises UsageError for one that it cannot."""
     only_energies: str = ""
     """Why it neither makes forces nor follows instabilities; empty if it does."""
+    has_prices: bool = False
+    """Whether results have the price of their own runs."""
+    refuses: Callable[[Shape], str] = lambda shape: ""
+    """Why it does not compute molecules of a shape; empty if it does."""
+
+    def __eq__(self, other: object) -> bool:
+        named = isinstance(other, Platform) and bool(self.name) and self.name == other.name
+        return self is other or named
+
+    def __hash__(self) -> int:
+        return hash(self.name) if self.name else id(self)
 
     @property
     def padding_is_free(self) -> bool:

@@ -124,6 +124,8 @@ class Solver:
             )
         level = self.settings
         shape = shape_of(mol.numbers, level.basis, level.cart, grid=level.grid, coarse=coarse)
+        if why := self.platform.refuses(shape):
+            raise InvalidMolecule(why)
         if level.form(shape.n_ao) == "ri":
             check_auxiliary(mol.numbers, level)
         elif level.numerics.scf_dtype == np.float32 and shape.n_ao > MOST_AOS:

@@ -4,6 +4,7 @@ import math
 import operator
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pyscf_ipu.settings import Settings
@@ -132,20 +133,23 @@ def conformers(chosen: RunSettings, input_format: str, of_preset: int) -> int:
 
 
 def on_its_machine(settings: RunSettings) -> RunSettings:
-    """The settings, if their machine computes them.
+    """The settings with their machine's usual name, if it computes them.
 
     Raises:
         UserError: the machine is not one for rows.
         UsageError: there is no such machine, or it does not compute this.
     """
+    settings = replace(settings, machine=settings.machine.lower())
     if settings.machine == "gpu":
         raise UserError("--machine is gpu: rows are computed on cpu, or on a simulated IPU, bow")
     if settings.run_vertices and not settings.is_simulated:
         raise UserError("--run-vertices is for a simulated IPU: give --machine bow, too")
     if settings.is_simulated:
+        from pyscf_ipu.ipu.chip.target import described_target
         from pyscf_ipu.ipu.engine.chip_machine import machine
 
         chip = machine(settings.machine, settings.run_vertices)
+        settings = replace(settings, machine=described_target(settings.machine).name)
         chip.check(settings.forces, settings.stability != "none")
         chip.level(settings.level)
     return settings

@@ -285,7 +285,6 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     )
     settings["input_format"] = input_format
     settings["stability"] = stability(command.stability, command.history, command.fixed_cycles)
-    settings["machine"] = command.machine.lower()
     return on_its_machine(RunSettings(**settings))
 
 

@@ -97,6 +97,7 @@ def describe(folder: Path) -> str:
     facts = [
         ("input", f"{manifest.input.name} ({counted(manifest.input.lines, 'line')})"),
         ("level", manifest.level.in_words),
+        *([("machine", f"simulated {settings['machine']}")] if "machine" in settings else []),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("cycles", "of every row" if settings.get("history") else "not kept"),
         ("functional", manifest.functional_definition),

@@ -67,21 +67,25 @@ class Ledger:
         self._one_less(unit, line)
         return row
 
-    def refused(self, row: Row) -> Drop | None:
-        """One conformer of an open line is too large for the machine; gives the line's drop, once.
+    def refused(self, row: Row) -> tuple[Drop, list[Drop]] | None:
+        """One conformer of an open line is too large for the machine.
 
         All conformers of a line have one shape, so none of them becomes a row.
+
+        Returns:
+            Once for each line: its drop, and those that it had before, which are void.
         """
         conformer = row.conformer
         unit = self._unit(conformer.line)
         self._one_less(unit, conformer.line)
         others = [drop for drop in unit.drops if drop.line != conformer.line]
-        if any(d.reason == TOO_LARGE for d in unit.drops if d.line == conformer.line):
+        void = [drop for drop in unit.drops if drop.line == conformer.line]
+        if any(drop.reason == TOO_LARGE for drop in void):
             return None
         detail = row.status.partition(": ")[2]
         drop = Drop(conformer.line, conformer.smiles, TOO_LARGE, detail=detail, id=conformer.id)
         unit.drops = [*others, drop]
-        return drop
+        return drop, void
 
     def _one_less(self, unit: Unit, line: int) -> None:
         """One conformer of an open line is done."""

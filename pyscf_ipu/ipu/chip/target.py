@@ -236,28 +236,49 @@ def priced_target(name: str) -> Target:
 def described_target(text: str) -> Target:
     """Find a target by name, or one with other figures: "bow:tile_clock_frequency=1.5e9,...".
 
+    Its name has the figures in alphabetical order, without those that are the chip's own.
+
     Raises:
-        UsageError: As `priced_target`; or there is no such figure, or this is no number above 0.
+        UsageError: As `priced_target`; or there is no such figure, it is given twice, it cannot
+            have this value, or code fills all memory.
     """
     name, colon, given = text.partition(":")
-    if not colon:
-        return priced_target(name)
     base = priced_target(name)
-    own = base.quantities()
-    figures: dict[str, Quantity] = {}
-    for word in given.split(","):
+    figures: dict[str, float | int] = {}
+    for word in given.split(",") if colon else ():
         field, _, value = (part.strip() for part in word.partition("="))
-        if field not in own:
+        if field not in base.quantities():
             raise UsageError(
                 f"{text!r}: {field!r} is no figure of a chip; give {name}:FIGURE=NUMBER, with one "
-                f"of {', '.join(own)}"
+                f"of {', '.join(base.quantities())}"
             )
-        figures[field] = replace(own[field], value=_number(text, value), how="estimated",
-                                 source=f"given as {word.strip()}")  # fmt: skip
-    return replace(base, name=text, **figures)
+        if field in figures:
+            raise UsageError(f"{text!r} gives {field} twice: give it once")
+        figures[field] = _number(text, value, base.quantities()[field])
+    own = {k: v for k, v in sorted(figures.items()) if v != base.quantities()[k].value}
+    if not own:
+        return base
+    words = {field: f"{field}={value:.15g}" for field, value in own.items()}
+    changed = {
+        field: replace(
+            base.quantities()[field],
+            value=value,
+            how="estimated",
+            source=f"given as {words[field]}",
+        )
+        for field, value in own.items()
+    }
+    target = replace(base, name=f"{base.name}:{','.join(words.values())}", **changed)
+    code, memory = target.executable_memory_bytes, target.memory_bytes_per_tile
+    if float(code) >= float(memory):
+        raise UsageError(
+            f"{text!r}: code may fill {code.value} of the {memory.value} bytes of a tile, which "
+            "leaves none for data; give a smaller executable_memory_bytes, too"
+        )
+    return target
 
 
-def _number(text: str, value: str) -> float | int:
+def _number(text: str, value: str, figure: Quantity) -> float | int:
     """A figure of a chip from text; whole numbers stay whole."""
     try:
         number = float(value)
@@ -265,4 +286,8 @@ def _number(text: str, value: str) -> float | int:
         number = math.nan
     if not 0 < number < math.inf:
         raise UsageError(f"{text!r}: {value!r} is no number above 0")
-    return int(number) if number.is_integer() else number
+    if number.is_integer():
+        return int(number)
+    if isinstance(figure.value, int):
+        raise UsageError(f"{text!r}: {value!r} is no whole number, as this figure is")
+    return number

@@ -7,7 +7,7 @@ from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.cores import n_cores
 from pyscf_ipu.base.host.memory_limit import available_bytes
 from pyscf_ipu.elements.basis_sets import highest
-from pyscf_ipu.ipu.chip.target import Target, described_target
+from pyscf_ipu.ipu.chip.target import TARGETS, Target, described_target
 from pyscf_ipu.ipu.engine.metered import metered
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
 from pyscf_ipu.machines.machine import Machine
@@ -22,11 +22,14 @@ ENERGIES = (
 )
 MOST_ANGULAR = 2
 """d functions."""
+WITH_F = (
+    "has f functions, which take minutes and gigabytes to compile for a simulated IPU; give a "
+    "basis of s, p and d, or machine='cpu'"
+)
 BLOCKS = 2
 """Copies of the matrices over AO pairs: the integrals of a tile's quartets are kept as blocks."""
 
 
-@functools.cache
 def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
     """One IPU of a chip, for `pyscf_ipu.Solver(settings, machine)`.
 
@@ -44,7 +47,7 @@ def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
             IPUs, of which a molecule has one.
         TypeError: This is neither a name nor a Target.
     """
-    target = described_target(chip) if isinstance(chip, str) else chip
+    target = _named(chip) if isinstance(chip, str) else chip
     if not isinstance(target, Target):
         raise TypeError(f"a chip is needed, not a {type(chip).__name__}: give 'bow', or a Target")
     if target.ipus_per_system.known:
@@ -63,7 +66,18 @@ def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
         name=f"{target!r}{' vertices' * run_vertices}",
         level=_level,
         only_energies=ENERGIES,
+        has_prices=True,
+        refuses=_refuses,
     )
+
+
+def _named(text: str) -> Target:
+    """The chip of a name; raises UsageError, which names those that compute molecules."""
+    if text.partition(":")[0].lower() not in TARGETS:
+        raise UsageError(
+            f"unknown machine {text!r}: give cpu or gpu, or a simulated chip, bow or gc200"
+        )
+    return described_target(text)
 
 
 def _algorithms(target: Target, run_vertices: bool, shape: Shape) -> Machine:
@@ -83,11 +97,14 @@ def _level(settings: Settings) -> Settings:
             "jk='exact', or machine='cpu'"
         )
     if highest(settings.basis, "C") > MOST_ANGULAR:
-        raise UsageError(
-            f"basis={settings.basis!r} has f functions, of which a simulated IPU takes minutes and "
-            "gigabytes to compile; give a basis of s, p and d, or machine='cpu'"
-        )
+        raise UsageError(f"basis={settings.basis!r} {WITH_F}")
     return replace(settings, first_cycles="full")
+
+
+def _refuses(shape: Shape) -> str:
+    """Why molecules of a shape are not computed: f functions of an element other than carbon."""
+    highest_l = max(kind.l_max for c in shape.classes for kind in c.kinds)
+    return f"the basis of one of the elements {WITH_F}" if highest_l > MOST_ANGULAR else ""
 
 
 def _call_bytes(shape: Shape, settings: Settings, size: int) -> int:

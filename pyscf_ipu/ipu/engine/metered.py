@@ -14,7 +14,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr
 from jaxtyping import PyTree
 
-from pyscf_ipu.base.errors import TileMemoryError, TooLarge, UsageError
+from pyscf_ipu.base.errors import NoSuchTile, TileMemoryError, TooLarge, UsageError
 from pyscf_ipu.base.host.modes import plainly
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.profile.data import NOTHING
@@ -39,10 +39,11 @@ def metered(target: Target, program: Program) -> Driver:
         UsageError: (likewise) it has an operation without a price.
     """
 
+    @jax.enable_x64(False)  # also where the caller has asked for float64
     def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
         like = jax.tree.map(_like, tables), jax.tree.map(lambda x: _like(x[0]), rows)
         closed, out = jax.make_jaxpr(program, return_shape=True)(*like)
-        prices = plainly(lambda: _checked(turn_prices(closed, target), target))
+        prices = plainly(lambda: _prices(closed, target))
         as_solution = partial(jax.tree.unflatten, jax.tree.structure(out))
         return sequential(_with_figures(closed, as_solution, prices))(tables, rows, count)
 
@@ -53,12 +54,17 @@ def _like(x: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
 
-def _checked(prices: TurnPrices, target: Target) -> TurnPrices:
+def _prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
     """Raise TooLarge if the program does not fit, UsageError if a part of it has no price."""
     try:
+        prices = turn_prices(closed, target)
         prices.memory.check()
-    except TileMemoryError as error:
-        raise TooLarge(f"too large for a simulated {target.name}: {error}") from error
+    except (TileMemoryError, NoSuchTile) as error:
+        what, _, _ = str(error).rpartition(": ")
+        raise TooLarge(
+            f"too large for a simulated {target.name}: {what}; use a smaller molecule or basis, or "
+            "machine='cpu'"
+        ) from error
     if prices.unknown:
         raise UsageError(
             f"no price on a simulated IPU is known for {', '.join(sorted(prices.unknown))}, which "

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.errors import NoSuchTile
 
 MIN_TILE_BYTES = 128  # poputil's default for the linear mapping
 GRAIN = 2  # float32 elements of a 64-bit vector, which the mapping does not split
@@ -44,7 +44,7 @@ def spread(size: int, n_tiles: int) -> Place:
 def on_tiles(tiles: tuple[int, ...], row: int, n_tiles: int) -> Place:
     """One row of `row` elements for every entry of `tiles`."""
     if tiles and max(tiles) >= n_tiles:
-        raise UsageError(
+        raise NoSuchTile(
             f"the program uses tile {max(tiles)}, and the target has tiles 0 to {n_tiles - 1}: "
             "simulate more IPUs, or plan for fewer tiles"
         )

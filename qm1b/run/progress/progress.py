@@ -119,11 +119,13 @@ class Stats(Counts):
         while len(self._recent) > WINDOW_ROWS and self._recent[1][0] < begin:
             self._recent.popleft()
 
-    def count_refused(self, row: Row, drop: Drop | None) -> None:
+    def count_refused(self, row: Row, drops: tuple[Drop, list[Drop]] | None) -> None:
         """One conformer will not become a row; the first of its line brings the line's drop."""
         self.work.refused(row)
-        if drop is not None:
+        if drops is not None:
+            drop, void = drops
             self.count_drop(drop)
+            self.drops -= Counter(one.reason for one in void)
             self.kept_lines -= 1
 
     def count_drop(self, drop: Drop) -> None:

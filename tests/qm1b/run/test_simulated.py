@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_runs import MANY, fake_run
+from fake_runs import MANY, conformer, fake_run, row
 from optional_columns import check_merged, check_repaired, check_resumed_with_the_same_choice_only
 
 import pyscf_ipu as pi
@@ -18,11 +18,14 @@ from qm1b.cli import main
 from qm1b.commands.generate import Generate, run_settings
 from qm1b.engine.ladder import ladder_for
 from qm1b.folder import shards
+from qm1b.folder.manifest.work_units import WorkPlan
 from qm1b.report.card.facts import Statements
 from qm1b.report.card.write import write as write_card
 from qm1b.rows.batch import conformer_of
-from qm1b.rows.schema import TOO_LARGE
+from qm1b.rows.schema import TOO_LARGE, Drop
 from qm1b.run.generate import Run, generate
+from qm1b.run.ledger import Ledger
+from qm1b.run.progress.progress import Stats
 from qm1b.settings import PRESETS, RunSettings
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
@@ -38,14 +41,14 @@ def priced(tmp_path_factory):
 
 
 def test_rows_have_the_price_of_their_own_cycles(priced, whole):
-    for row in load(priced[0]):
-        if row["status"].startswith("error"):
-            assert np.isnan(row["ipu_cycles_low"])
-            assert row["ipu_fullest_tile_bytes"] == -1
+    for one in load(priced[0]):
+        if one["status"].startswith("error"):
+            assert np.isnan(one["ipu_cycles_low"])
+            assert one["ipu_fullest_tile_bytes"] == -1
         else:
-            assert row["ipu_cycles_low"] == 1000.5 * row["cycles"]
-            assert row["ipu_cycles_high"] == 4000.5 * row["cycles"]
-            assert row["ipu_fullest_tile_bytes"] == 2000
+            assert one["ipu_cycles_low"] == 1000.5 * one["cycles"]
+            assert one["ipu_cycles_high"] == 4000.5 * one["cycles"]
+            assert one["ipu_fullest_tile_bytes"] == 2000
     columns = shards.read_shard(shards.shards(whole)[0]).columns
     assert not [name for name in columns if name.startswith("ipu")]
 
@@ -99,6 +102,21 @@ def test_exports_have_the_prices(priced, ending, tmp_path):
         assert f"ipu_cycles_low={first}" in file.read_text()
 
 
+def test_a_line_that_lost_conformers_before_has_one_drop():
+    ledger, stats = Ledger(WorkPlan(1, 8)), Stats(n_lines=1, conformers=3, kept_lines=1)
+    ledger.opened(1)
+    fewer = Drop(1, "[He]", "fewer_conformers")
+    stats.count_drop(fewer)
+    ledger.embedded(1, 2, fewer)
+    for number in range(2):
+        one = row(conformer(1, conformer=number), status=f"{TOO_LARGE}: 9 bytes")
+        stats.count_refused(one, ledger.refused(one))
+    (unit,) = ledger.closed(at_end=True)
+    assert [(drop.reason, drop.detail) for drop in unit.drops] == [(TOO_LARGE, "9 bytes")]
+    assert stats.drops == {TOO_LARGE: 1}
+    assert (stats.kept_lines, unit.rows) == (0, [])
+
+
 def test_what_needs_float64_is_not_tried():
     names = [rung.name for rung in ladder_for(RunSettings(PRESETS["qm1b"], 1, machine="bow"))]
     assert names == ["damped", "shifted"]
@@ -114,7 +132,7 @@ def test_what_needs_float64_is_not_tried():
         (["--basis", "cc-pvtz"], "f functions"),
         (["--machine", "gpu"], "rows are computed on cpu"),
         (["--machine", "bow-pod16"], "a molecule is computed on one"),
-        (["--machine", "moon"], "unknown target 'moon'"),
+        (["--machine", "moon"], "unknown machine 'moon'"),
         (["--machine", "cpu", "--run-vertices"], "give --machine bow, too"),
     ],
 )

@@ -63,7 +63,7 @@ def test_vertices_give_the_same_up_to_rounding():
 
 def test_a_solver_keeps_its_machine_in_another_process(on_bow):
     again = pickle.loads(pickle.dumps(on_bow))
-    assert again.machine.name == on_bow.machine.name
+    assert again.machine == on_bow.machine
     assert again.machine.machine(again.shape(WATER[0])).has_float64 is False
     other = on_bow.with_dispersion(replace(LEVEL, xc="b3lyp-d3bj"))
     assert other.machine is on_bow.machine
@@ -78,7 +78,8 @@ def test_a_shape_that_overflows_a_tile_costs_its_molecules_alone():
     assert "too large for a simulated bow:memory_bytes" in rows.status[1]
     assert "bytes and have 225000" in rows.status[1]
     assert np.isnan(rows.ipu_cycles_low[1])
-    assert rows.ipu_fullest_tile_bytes[1] == 0
+    assert rows.ipu_fullest_tile_bytes[1] == -1
+    assert "more IPUs" not in rows.status[1]
     with pytest.raises(TooLarge, match="bytes and have 225000"):
         pi.rks(ethanol, grid_level=0, machine=small)
 
@@ -94,7 +95,10 @@ def test_a_shape_that_overflows_a_tile_costs_its_molecules_alone():
         ({"stability": True}, "^stability: "),
         ({"machine": "bow-pod4"}, "a molecule is computed on one: give bow or gc200"),
         ({"machine": "gc2"}, "too little is public"),
-        ({"machine": "ipu"}, "unknown target 'ipu'"),
+        ({"machine": "ipu"}, "unknown machine 'ipu': give cpu or gpu, or a simulated chip, bow"),
+        ({"machine": "bow:tiles_per_ipu=1.5"}, "'1.5' is no whole number"),
+        ({"machine": "bow:tiles_per_ipu=100,tiles_per_ipu=200"}, "gives tiles_per_ipu twice"),
+        ({"machine": "bow:memory_bytes_per_tile=210000"}, "leaves none for data"),
         ({"machine": "gpu"}, "JAX computes on cpu here"),
         ({"machine": "bow:4"}, "'4' is no figure of a chip"),
         ({"machine": "bow:tiles_per_ipu=some"}, "'some' is no number above 0"),
@@ -120,8 +124,31 @@ def test_a_chip_of_ones_own_has_other_figures():
     assert int(own.tiles_per_ipu) == 1216
     assert own.tiles_per_ipu.how == "estimated"
     assert own.memory_bytes_per_tile == BOW.memory_bytes_per_tile
+    assert own.name == "bow:tile_clock_frequency=1500000000,tiles_per_ipu=1216"
     assert described_target("GC200") is GC200
-    assert machine(target("bow")).name == machine("bow").name
+    assert described_target("bow:tiles_per_ipu=1472") is BOW
+    assert machine(target("bow")) == machine("BOW")
+    assert machine("bow") != machine("bow", run_vertices=True)
+    assert len({machine("bow"), machine("Bow"), machine(BOW), machine("gc200")}) == 2
+
+
+def test_modes_of_the_caller_do_not_matter(on_bow):
+    level = replace(LEVEL, max_cycles=41)  # no other program has it
+    with jax.enable_x64(True):
+        wide = pi.rks(HYDROGEN, solver=pi.Solver(level, machine("bow")))
+    assert wide.ipu_cycles_low == pi.rks(HYDROGEN, solver=on_bow).ipu_cycles_low
+
+
+def test_f_functions_of_any_element_are_refused():
+    bromide = pi.Molecule([35, 1], [[0.0, 0, 0], [0, 0, 2.7]])
+    with pytest.raises(pi.InvalidMolecule, match="has f functions"):
+        pi.rks(bromide, basis="dzp", machine="bow")
+
+
+@pytest.mark.slow
+def test_tiles_that_are_not_there_are_the_molecules_trouble():
+    (row,) = pi.rks([WATER[0]], grid_level=0, machine="bow:tiles_per_ipu=2").status
+    assert "too large for a simulated bow:tiles_per_ipu=2: the program uses tile" in row
 
 
 @pytest.mark.slow
