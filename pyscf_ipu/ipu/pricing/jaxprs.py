@@ -53,10 +53,6 @@ def share(place: Place) -> np.ndarray:
     return place.elements / total if total else place.elements
 
 
-def is_floating(value: Value) -> bool:
-    return value.constant is not None and np.issubdtype(value.constant.dtype, np.floating)
-
-
 def fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
     """The results, if they are known at compile time.
 
@@ -70,7 +66,7 @@ def fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
         return None
     if all(np.issubdtype(a.dtype, np.floating) for a in avals):
         return [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
-    if any(map(is_floating, ins)):
+    if any(np.issubdtype(np.asarray(v.constant).dtype, np.floating) for v in ins):
         return None
     with jax.ensure_compile_time_eval():
         params = eqn.primitive.get_bind_params(eqn.params)

@@ -318,14 +318,12 @@ class Pricer(Steps):
                 self.trackers.received(rows[i].bytes())
                 self.let_go(v)
             self.on(here)
-        self._loops.append(length)
         self._turning += 1
         with self.repeated(length, "micro-batches"):
             outs = self.block(body.jaxpr, body.consts, [*ins[:n], *rows], path=path)
             outs[:n_carry] = map(self._settled, eqn.outvars, outs[:n_carry])
             self.flush()
         self._turning -= 1
-        self._loops.pop()
         self._release(rows)
         if self.phase == "backward":
             self._enter("update")
@@ -353,48 +351,36 @@ class Pricer(Steps):
         """A loop whose carried values stay where its body leaves them."""
         state = [self.new(a, "loop", v.kept_place()) for a, v in zip(avals, carry, strict=True)]
         self._copy(carry, state)
-        self.flush()
-        outer, self.steps = self.steps, []
-        scope = self.scope
-        self._loops.append(trips)
-        results = once(state)
-        self._copy(results, state)
-        self.flush()
-        self.scope = scope
-        self._loops.pop()
-        body, self.steps = self.steps, outer
-        self.steps.append(Loop(trips, body, self.stage or "loop"))
+        with self.repeated(trips, self.stage or "loop"):
+            results = once(state)
+            self._copy(results, state)
         self._release(results)
         return state
 
     @contextmanager
-    def repeated(self, times: int, name: str) -> Iterator[None]:
-        """What is priced inside runs so often."""
-        if times == 1:
+    def repeated(self, trips: Path | int, name: str) -> Iterator[None]:
+        """What is priced inside runs so often, or as often as a site counts."""
+        if trips == 1:
             yield
             return
         self.flush()
-        outer, self.steps = self.steps, []
+        outer, self.steps, scope = self.steps, [], self.scope
+        self._loops.append(trips)
         yield
         self.flush()
-        body, self.steps = self.steps, outer
-        self.steps.append(Loop(times, body, name))
+        self._loops.pop()
+        outer.append(Loop(trips, self.steps, name))
+        self.steps, self.scope = outer, scope
 
     def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
         outs = self.results(eqn)
         for k, branch in enumerate(branches_of(eqn)):
-            outer, self.steps = self.steps, []
-            scope = self.in_block((*path, k))
-            self._loops.append((*path, k))
-            results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
-            self._copy(results, outs)
-            self._release(results)
-            self.flush()
-            self.scope = scope
-            self._loops.pop()
-            body, self.steps = self.steps, outer
-            self.steps.append(Loop((*path, k), body, "branch"))
+            with self.repeated((*path, k), "branch"):
+                self.in_block((*path, k))
+                results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
+                self._copy(results, outs)
+                self._release(results)
         return outs
 
     def _copy(self, values: list[Value], to: list[Value]) -> None:
