@@ -25,7 +25,7 @@ from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Either, Loop, Steps, Value
 from pyscf_ipu.ipu.steps.streams import Home
-from pyscf_ipu.ipu.steps.tile_memory import Trackers
+from pyscf_ipu.ipu.steps.tile_memory import Trackers, release, use
 from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
@@ -92,7 +92,7 @@ class Pricer(Steps):
             value = env[var] = self.constant(const)
             self.note_constant(value, linear(value.size, value.itemsize, self.n_tiles).elements)
         for var, value in zip(jaxpr.invars, args, strict=True):
-            self.memory.use(value.buffers)
+            use(value.buffers)
             env[var] = value
         last = last_uses(jaxpr)
         outer = self.stage
@@ -115,7 +115,7 @@ class Pricer(Steps):
         self.stage = outer
         results = [self._value(x, env) for x in jaxpr.outvars]
         for value in results:
-            self.memory.use(value.buffers)
+            use(value.buffers)
         self._release(env.values())
         return results
 
@@ -162,20 +162,19 @@ class Pricer(Steps):
 
     def argument(self, aval: AbstractValue, home: Home, first: int | None) -> Value:
         """A variable that the program is called with, and that is used first on an IPU."""
-        self.on((first or 0) if home.ipu is None else home.ipu)
+        self.ipu = (first or 0) if home.ipu is None else home.ipu
         value = self.new(aval, "argument")
         if not home.off_chip:
             return value
-        self.memory.release(value.buffers)
+        release(value.buffers)
         away = self.off_chip(value)
         self.at_home[away] = None
         return away
 
     def start(self) -> None:
         """All arguments are in their places."""
-        self.on(0)
-        if self.staged:
-            self.trackers.begin()
+        self.ipu = 0
+        self.memory.begin()
 
     def _at_hand(self, value: Value) -> Value:
         """The variable; an argument that stays in streaming memory is loaded once."""
@@ -187,14 +186,14 @@ class Pricer(Steps):
 
     def stages(self, ipus: int) -> None:
         """Price a program that names this many IPUs, each with `n_tiles` tiles."""
-        self.trackers = self.memory = Trackers(self.n_tiles, ipus)
+        self.memory = Trackers(self.n_tiles, ipus)
         self.staged, self.stage_ipus = True, ipus
 
     def go(self, ipu: int) -> None:
         """Move on to an IPU."""
         if ipu != self.ipu:
             self.flush()
-            self.on(ipu)
+            self.ipu = ipu
 
     def _turn_to(self, eqn: JaxprEqn) -> None:
         """Note whether forward, backward or update comes; what follows a backward pass in its loop
@@ -209,7 +208,7 @@ class Pricer(Steps):
         if phase != self.phase:
             self.flush()
             if phase == "backward":
-                self.trackers.turn()
+                self.memory.turn()
             self.phase = phase
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
@@ -311,13 +310,13 @@ class Pricer(Steps):
         rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
         if self.staged and spans_stages(eqn):
             self.rounds.append(length)
-            self.trackers.begin()
+            self.memory.begin()
             for i, v in enumerate(rows):
-                self.on(v.ipu)
+                self.ipu = v.ipu
                 rows[i] = self.new(body.jaxpr.invars[n + i].aval, "micro-batch")
-                self.trackers.received(rows[i].bytes())
+                self.memory.received(self.ipu, rows[i].bytes())
                 self.let_go(v)
-            self.on(here)
+            self.ipu = here
         self._turning += 1
         with self.repeated(length, "micro-batches"):
             outs = self.block(body.jaxpr, body.consts, [*ins[:n], *rows], path=path)

@@ -22,6 +22,7 @@ from pyscf_ipu.ipu.pricing.streaming import streaming
 from pyscf_ipu.ipu.steps.compute_sets import Parts, Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
+from pyscf_ipu.ipu.steps.tile_memory import use
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count, lane_cost
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
 from pyscf_ipu.ipu.vertices.jax_equations import lanes_of, while_of
@@ -76,7 +77,7 @@ def _regrouped(tiles: tuple[int, ...], rows: int) -> tuple[int, ...] | None:
 
 def _renamed(p: Pricer, v: Value, place: Place | None = None) -> Value:
     """One more variable that holds the same buffers."""
-    p.memory.use(v.buffers)
+    use(v.buffers)
     return dataclasses.replace(v, place=place or v.place)
 
 
@@ -284,11 +285,11 @@ def collective(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     outs, here = [], p.ipu
     for v, x in zip(ins, eqn.outvars, strict=True):
         if v.constant is None:
-            p.on(v.ipu)
+            p.ipu = v.ipu
             p.collect(name, float(v.size * v.itemsize), v.ipu)
         same = v.size == size(x) and name not in SCATTERING
         outs.append(p.new(x.aval, name, v.kept_place() if same else None))
-    p.on(here)
+    p.ipu = here
     return outs
 
 

@@ -17,6 +17,7 @@ from jax.core import AbstractValue, ShapedArray
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import collective_cycles
+from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
@@ -35,8 +36,11 @@ from pyscf_ipu.ipu.steps.tile_memory import (
     EXCHANGE_BYTES,
     INSTRUCTIONS_PER_EQUATION,
     LIBRARY_BYTES,
+    Held,
     Tracker,
     Trackers,
+    release,
+    use,
 )
 from pyscf_ipu.ipu.steps.values import Either, Loop, Value
 from pyscf_ipu.ipu.vertices.trip_counts import LANES, Counts, Path
@@ -53,7 +57,7 @@ class Steps:
     def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
-        self.memory: Tracker | Trackers = Tracker(n_tiles)
+        self.memory = Trackers(n_tiles)
         self.steps: list[PricedStep | Loop | Either] = []
         self.scope: Path = ()
         """The block that is being priced: of a loop or a branch; () is the program."""
@@ -62,7 +66,7 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
-        self._dying: list[tuple[int, ...]] = []
+        self._dying: list[tuple[Held, ...]] = []
         self.streamed_bytes = 0.0
         """Kept in the streaming memory of a machine."""
         self.ipu = 0
@@ -78,8 +82,8 @@ class Steps:
         array = cast(ShapedArray, aval)
         size, itemsize = array.size, array.dtype.itemsize
         place = place or linear(size, itemsize, self.n_tiles)
-        handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
-        return Value(place, size, itemsize, buffers=(handle,), ipu=self.ipu, made_in=self._open)
+        held = self.tracker.allocate(name, self.stage, place.bytes(itemsize))
+        return Value(place, size, itemsize, buffers=(held,), ipu=self.ipu, made_in=self._open)
 
     def constant(self, value: object, distinct: int = 0) -> Value:
         """A value known at compile time, which is part of the code that uses it.
@@ -109,7 +113,7 @@ class Steps:
         array = cast(ShapedArray, aval)
         used = [v for v in ins if v.constant is None]
         for v in used:
-            self.memory.use(v.buffers)
+            use(v.buffers)
         return Value(
             place=Place(("view", object()), np.zeros(self.n_tiles)),
             size=array.size,
@@ -122,14 +126,10 @@ class Steps:
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
-    def on(self, ipu: int) -> None:
-        """Let variables and steps be those of an IPU from now on."""
-        self.ipu = self.memory.ipu = ipu
-
     @property
     def tracker(self) -> Tracker:
         """The memory of the present IPU."""
-        return self.memory.here if isinstance(self.memory, Trackers) else self.memory
+        return self.memory.each[self.ipu]
 
     def fetch(self, value: Value, incoming: np.ndarray, kept: bool = False) -> None:
         """Let bytes [n_tiles] of a variable come to the tiles before the next compute set.
@@ -170,7 +170,7 @@ class Steps:
         if type(self._open) is ComputeSet:
             self._dying.append(value.buffers)
         else:
-            self.memory.release(value.buffers)
+            release(value.buffers)
 
     def note_code(self, key: Hashable, here: np.ndarray, operations: int) -> None:
         """Code of a number of operations, once on every tile `here` [n_tiles]."""
@@ -232,7 +232,7 @@ class Steps:
         sync = sync_cost(self.target, ipus)
         took_part = (incoming > 0) | (outgoing > 0)
         self.tracker.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
-        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
+        self.sync("sync", sync)
         tiles, moved = int(took_part.sum()), float(incoming.sum())
         self.other("exchange", "exchange", cycles, origin=EXCHANGE_ORIGIN, tiles=tiles, moved=moved)
         if links:
@@ -256,23 +256,15 @@ class Steps:
             return
         (name, stage), self._collecting = self._collecting, None
         here, self._collected, collected = (self.stage, self.ipu), {}, self._collected
-        sync, (how, source) = self.target.global_sync_cycles, REDUCE_ORIGIN
+        sync = self.target.global_sync_cycles
         ipus = self.stage_ipus * (self.n_tiles // int(self.target.tiles_per_ipu))
         for ipu, nbytes in collected.items():
             self.stage, self.ipu = stage, ipu
-            self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
+            self.sync("sync of all replicas", sync)
             # The IPUs of a replica share its links, as if all had as much as this one.
-            cycles = collective_cycles(
-                self.target,
-                name,
-                nbytes * self.stage_ipus,
-                replicas=self.replicas,
-                num_ipus=ipus,
-            )
-            step = Step(
-                "exchange", name, stage, cycles=cycles, tiles=self.n_tiles, how=how, source=source
-            )
-            self._append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+            shared = nbytes * self.stage_ipus
+            cycles = collective_cycles(self.target, name, shared, self.replicas, num_ipus=ipus)
+            self.other("exchange", name, cycles, origin=REDUCE_ORIGIN, moved=nbytes)
         self.stage, self.ipu = here
 
     def library(
@@ -303,23 +295,21 @@ class Steps:
         self,
         kind: str,
         name: str,
-        cycles: float,
+        cycles: Cycles | float,
         origin: Origin,
         tiles: int = 0,
         moved: float = 0.0,
     ) -> None:
         """A sync or an exchange of `moved` bytes, on all tiles or on a number of them."""
-        step = Step(
-            kind=kind,
-            name=name,
-            stage=self.stage,
-            cycles=Cycles(cycles, cycles),
-            tiles=tiles or self.n_tiles,
-            moved_bytes=moved,
-            how=origin[0],
-            source=origin[1],
-        )
+        both = cycles if isinstance(cycles, Cycles) else Cycles(cycles, cycles)
+        step = Step(kind, name, self.stage, cycles=both, tiles=tiles or self.n_tiles)
+        how, source = origin
+        step = dataclasses.replace(step, moved_bytes=moved, how=how, source=source)
         self._append(PricedStep(step))
+
+    def sync(self, name: str, delay: Quantity) -> None:
+        """Wait for all tiles, or all IPUs."""
+        self.other("sync", name, float(delay), origin=(delay.how, delay.source))
 
     def stream(self, value: Value, store: bool) -> Value:
         """Move a variable to streaming memory or back, by the rate that a machine's IPUs share."""
@@ -334,8 +324,8 @@ class Steps:
         self.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
         if not store:
             place = value.home or linear(value.size, value.itemsize, self.n_tiles)
-            handle = self.memory.allocate("streaming", self.stage, place.bytes(value.itemsize))
-            return Value(place, value.size, value.itemsize, buffers=(handle,), ipu=self.ipu)
+            held = self.tracker.allocate("streaming", self.stage, place.bytes(value.itemsize))
+            return Value(place, value.size, value.itemsize, buffers=(held,), ipu=self.ipu)
         self.streamed_bytes += nbytes * min(self.replicas, max(1, sharing // self.stage_ipus))
         return self.off_chip(value)
 
@@ -348,16 +338,16 @@ class Steps:
     def cross(self, value: Value) -> None:
         """Bring a variable of another stage's IPU to this one, over the links."""
         where = linear(value.distinct, value.itemsize, self.n_tiles).bytes(value.itemsize)
-        if isinstance(self.memory, Trackers):
-            self.memory.copy(value.buffers, (f"from IPU {value.ipu}", self.stage), where)
-            if self.phase == "forward":
-                self.memory.received(where)
+        copy = self.tracker.allocate(f"from IPU {value.ipu}", self.stage, where)
+        for held in value.buffers[:1]:
+            held.copies.append(copy)
+        if self.phase == "forward":
+            self.memory.received(self.ipu, where)
         nbytes = float(value.distinct * value.itemsize)
         traffic = np.zeros((max(value.ipu, self.ipu) + 1,) * 2)
         traffic[value.ipu, self.ipu] = nbytes
         name = f"IPU {value.ipu} to IPU {self.ipu}"
-        sync = self.target.global_sync_cycles
-        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
+        self.sync("sync", self.target.global_sync_cycles)
         links = link_cycles(self.target, traffic)
         self.other("exchange", name, links, origin=LINK_ORIGIN, moved=nbytes)
 
@@ -378,8 +368,8 @@ class Steps:
             self._append(step)
         self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
-        for handles in dying:
-            self.memory.release(handles)
+        for buffers in dying:
+            release(buffers)
         self.transfer()
         self._collectives()
 
