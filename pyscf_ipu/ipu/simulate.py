@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -153,43 +153,45 @@ class TurnPrices:
     cycles: Mapping[Path | None, Cycles]
     """On the device, of one turn of each counted loop or branch, without those inside it; by None,
     of what runs once."""
+    measured: tuple[Path, ...]
+    """Where the counts have cycles that follow from them, ..."""
     measures: Measures
-    """Cycles that follow from the counts themselves, for `with_counts`."""
+    """... for `with_counts`."""
     memory: Memory
     unknown: frozenset[str]
     """Operations without a price."""
 
 
 def turn_prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
-    """What a program costs on one IPU, for each turn that `with_counts` counts."""
+    """What a program costs on one IPU, for each turn that `with_counts` counts.
+
+    A batched loop counts in lock-step.
+    """
     priced = _Priced(closed, target, 1, how=Pricing(RULES, quick=True))
-    unknown = frozenset(name for name, _ in priced.pricer.unknown)
-    pricer = priced.pricer
-    cycles = _by_turn(pricer.steps)
-    return TurnPrices(cycles, pricer.measures, memory=priced.memory, unknown=unknown)
+    p, cycles, measured = priced.pricer, dict[Path | None, Cycles](), list[Path]()
+    for site, times, x in _by_turn(p.steps):
+        if x.measure:
+            measured.append(x.measure)
+        else:
+            cycles[site] = cycles.get(site, NOTHING) + x.step.cycles * times
+    unknown = frozenset(name for name, _ in p.unknown)
+    where = tuple(measured)
+    return TurnPrices(cycles, where, p.measures, memory=priced.memory, unknown=unknown)
 
 
 def _by_turn(
     steps: list[PricedStep | Loop | Either], site: Path | None = None, times: int = 1
-) -> dict[Path | None, Cycles]:
-    """Cycles of the steps of a loop's body; counts are sums over all entries of outer loops.
-
-    A batched loop counts in lock-step.
-    """
-    totals: dict[Path | None, Cycles] = {}
-    for step in steps:
-        if isinstance(step, Either):
-            inner = _by_turn(step.together, site, times)
-        elif not isinstance(step, Loop):
-            is_here = step.step.kind != "host" and not step.measure
-            inner = {site: step.step.cycles * times} if is_here else {}
-        elif isinstance(step.trips, int):
-            inner = _by_turn(step.body, site, times * step.trips)
+) -> Iterator[tuple[Path | None, int, PricedStep]]:
+    """Steps, and how often one turn of which site runs each."""
+    for x in steps:
+        if isinstance(x, PricedStep):
+            yield site, times, x
+        elif isinstance(x, Either):
+            yield from _by_turn(x.together, site, times)
+        elif isinstance(x.trips, int):
+            yield from _by_turn(x.body, site, times * x.trips)
         else:
-            inner = _by_turn(step.body, step.trips)
-        for at, cycles in inner.items():
-            totals[at] = totals.get(at, NOTHING) + cycles
-    return totals
+            yield from _by_turn(x.body, x.trips)
 
 
 class _Priced:

@@ -14,15 +14,3 @@ def peaks(target: Target, half: bool = False) -> Peaks:
         exchange_bytes=float(target.exchange_bytes_per_cycle),
         ipus_per_machine=int(target.ipus_per_machine),
     )
-
-
-def flops_per_second(target: Target, num_ipus: int = 1, half: bool = False) -> float:
-    """The flops per second of all matrix units of a number of IPUs."""
-    tiles = num_ipus * int(target.tiles_per_ipu)
-    return tiles * peaks(target, half).flops * float(target.tile_clock_frequency)
-
-
-def bytes_per_second(target: Target, num_ipus: int = 1) -> float:
-    """Between the tiles of a number of IPUs and their own memories."""
-    tiles = num_ipus * int(target.tiles_per_ipu)
-    return tiles * peaks(target).bytes * float(target.tile_clock_frequency)

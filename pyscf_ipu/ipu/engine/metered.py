@@ -85,14 +85,12 @@ def _figures(counts: Counts, prices: TurnPrices) -> Mapping[str, Pair]:
     once = prices.cycles.get(None, NOTHING)
     each = [(counts[site], x) for site, x in prices.cycles.items() if site is not None]
     turns = [n.astype(jnp.float32) for n, _ in each]
-    measured = [counts[site] for of_block in prices.measures.values() for site, _ in of_block]
-    ones = [1.0] * len(measured)
-    low = _sum(once.low, turns + [x[0] for x in measured], [x.low for _, x in each] + ones)
-    high = _sum(once.high, turns + [x[1] for x in measured], [x.high for _, x in each] + ones)
-    fullest = _sum(float(prices.memory.max_tile_bytes), [], [])
-    return {
-        "ipu_cycles_low": low, "ipu_cycles_high": high, "ipu_fullest_tile_bytes": fullest,
-    }  # fmt: skip
+    measured, figures = [counts[site] for site in prices.measured], dict[str, Pair]()
+    for k, end in enumerate(("low", "high")):
+        weights = [getattr(x, end) for _, x in each] + [1.0] * len(measured)
+        values = turns + [x[k] for x in measured]
+        figures[f"ipu_cycles_{end}"] = _sum(getattr(once, end), values, weights)
+    return figures | {"ipu_fullest_tile_bytes": _sum(float(prices.memory.max_tile_bytes), [], [])}
 
 
 def _sum(constant: float, turns: Sequence[Array], each: Sequence[float]) -> Pair:
