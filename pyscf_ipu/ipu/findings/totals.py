@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, Step
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, balance_of
 
 
 def chips(profile: ProfileData) -> str:
@@ -36,25 +36,18 @@ class VertexTotal:
 
 def vertex_totals(profile: ProfileData) -> tuple[VertexTotal, ...]:
     """Vertex types by their cycles, the largest first."""
-    by_name: dict[str, list[tuple[Step, float | int]]] = {}
-    for step, n in profile.steps():
-        if step.kind == "compute":
-            by_name.setdefault(step.name, []).append((step, n))
-    totals = [_vertex_total(name, uses) for name, uses in by_name.items()]
+    totals = [
+        VertexTotal(
+            name=name,
+            cycles=sum((s.cycles * n for s, n in uses), NOTHING),
+            runs=sum(n for _, n in uses),
+            instances=sum(s.vertices * n for s, n in uses),
+            balance=balance_of(uses),
+            how="+".join(sorted({s.how for s, _ in uses})),
+        )
+        for name, uses in profile.grouped("name", "compute").items()
+    ]
     return tuple(sorted(totals, key=lambda v: -v.cycles.low))
-
-
-def _vertex_total(name: str, uses: list[tuple[Step, float | int]]) -> VertexTotal:
-    cycles = sum((s.cycles * n for s, n in uses), NOTHING)
-    busy = sum(s.balance * s.cycles.low * n for s, n in uses)
-    return VertexTotal(
-        name=name,
-        cycles=cycles,
-        runs=sum(n for _, n in uses),
-        instances=sum(s.vertices * n for s, n in uses),
-        balance=busy / cycles.low if cycles.low else 1.0,
-        how="+".join(sorted({s.how for s, _ in uses})),
-    )
 
 
 @dataclass(frozen=True)
@@ -65,19 +58,15 @@ class Count:
     executed: float | int
 
 
-_PLURALS = {
-    "compute": "compute sets",
-    "exchange": "exchanges",
-    "sync": "syncs",
-    "host": "host transfers",
-}
+_KINDS = ("compute", "exchange", "sync", "host")
+_PLURALS = ("compute sets", "exchanges", "syncs", "host transfers")
 
 
 def program_counts(profile: ProfileData) -> dict[str, Count]:
     """Compute sets, exchanges, syncs, host transfers, vertices, loops and their iterations."""
     steps = list(profile.steps())
     counts = {}
-    for kind, plural in _PLURALS.items():
+    for kind, plural in zip(_KINDS, _PLURALS, strict=True):
         times = [n for s, n in steps if s.kind == kind]
         counts[plural] = Count(len(times), sum(times))
     counts["vertices"] = Count(
