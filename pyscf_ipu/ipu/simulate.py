@@ -216,14 +216,14 @@ class _Priced:
             )
         # Stages have an IPU each; without them, all IPUs share every operation.
         per_stage = int(target.tiles_per_ipu) if stages else self.n_tiles
+        how = dataclasses.replace(how, stages=num_ipus if stages else 0)
         p = self.pricer = Pricer(target, per_stage, how)
-        if stages:
-            p.stages(num_ipus)
         uses = first_uses(closed.jaxpr) if stages else repeat(None)
         homes = moved.homes if moved else repeat(Home())
         places = zip(closed.jaxpr.invars, homes, uses, strict=False)
         ins = [p.argument(v.aval, home, first) for v, home, first in places]
-        p.start()
+        p.ipu = 0
+        p.memory.begin()  # of the first micro-batch
         outs = p.block(closed.jaxpr, closed.consts, ins, path=())
         for value, home in zip(outs, moved.results if moved else (), strict=False):
             if home.off_chip:
@@ -275,7 +275,7 @@ class _Priced:
             peaks=peaks(self.target, self.pricer.half),
         )
         count = rounds[-1] if self.pricer.rounds else MicroBatches.count
-        return profile.scheduled(MicroBatches(count)) if staged else profile
+        return profile.scheduled(MicroBatches(count))
 
 
 class _Resolved:

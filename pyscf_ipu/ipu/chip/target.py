@@ -133,8 +133,9 @@ _FIGURES = {
 
 
 def _alone(chip: str) -> dict[str, Quantity]:
-    """What only a system has."""
+    """What only a system has, and what is not public."""
     return {
+        "ipu_link_latency": unknown(f"ipu_link_latency of {chip}", "s"),
         "ipus_per_system": unknown(f"ipus_per_system of {chip}, a chip by itself", "IPUs"),
         "host_link_bytes_per_second": unknown(f"host_link_bytes_per_second of {chip}", "B/s"),
         "host_cores": unknown(f"host_cores of {chip}", "cores"),
@@ -147,7 +148,6 @@ GC200 = Target(
     num_worker_contexts=Quantity(
         WORKERS, "workers", "vendor", source="docs.graphcore.ai, assembly programming, 4.2.1"
     ),
-    ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
     **_FIGURES["gc200"],
     **_alone("GC200"),
 )
@@ -156,7 +156,6 @@ BOW = replace(
     GC200,
     name="bow",
     ipu_version="ipu21",
-    ipu_link_latency=unknown("ipu_link_latency of Bow", "s"),
     **_FIGURES["bow"],
     **_alone("Bow"),
     # Measured with a GC200; the host side of a Bow is taken to be the same.
@@ -226,10 +225,10 @@ def priced_target(name: str) -> Target:
         raise UsageError(
             f"{name!r}: give no number, because a system has that of its IPUs in its name; {choice}"
         )
-    if name.lower() in TARGETS and name.lower() not in known:
-        raise UsageError(f"too little is public about {name!r} to price a program: {choice}")
     if name.lower() not in TARGETS:
         raise UsageError(f"unknown target {name!r}: {choice}")
+    if name.lower() not in known:
+        raise UsageError(f"too little is public about {name!r} to price a program: {choice}")
     return target(name)
 
 

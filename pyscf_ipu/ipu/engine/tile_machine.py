@@ -1,6 +1,7 @@
 """The engine's algorithms for an IPU: quartet families, rotations, blocks of grid points."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -26,7 +27,6 @@ from pyscf_ipu.numerics.products import side_by_side
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.tiles import TileShardedArray
 
 Out = TypeVar("Out")
 
@@ -88,23 +88,18 @@ def machine_of(
 
 def _repulsion_of(families: FamilyPlan, run_vertices: bool, pipelined: bool) -> BuildRepulsion:
     """Make the builder of the function that gives G d, with G in blocks on tiles."""
+    stage = on_ipu if pipelined else nullcontext
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
         vertices = partial(family_supermatrix, families, exchange=exchange)
         host = partial(host_supermatrix, families, exchange=exchange)
 
-        def blocks_of() -> tuple[TileShardedArray, ...]:
-            return vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
-
-        if not pipelined:
-            blocks = blocks_of()
-            return lambda d: family_repulsion(families, blocks, d)
-        with on_ipu(0):
-            blocks = blocks_of()
+        with stage(0):
+            blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
 
         def repulsion(d: Array) -> tuple[Array, Pair]:
-            with on_ipu(1):
+            with stage(1):
                 return family_repulsion(families, blocks, d)
 
         return repulsion

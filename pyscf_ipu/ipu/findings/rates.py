@@ -28,7 +28,8 @@ class Rate:
 
 
 def rates(profile: ProfileData) -> dict[str, Rate]:
-    """The rates of the whole program ("all"), then of every stage that takes time."""
+    """Flops, bytes, shares of the peaks and what holds it up: of the whole program ("all"), then of
+    every stage that takes time."""
     every = {"all": [x for x in profile.steps() if x[0].kind != "host"]}
     parts = every | profile.grouped("stage")
     return {name: _rate(profile, steps) for name, steps in parts.items()}

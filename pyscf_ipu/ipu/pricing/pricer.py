@@ -25,7 +25,7 @@ from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Either, Loop, Steps, Value
 from pyscf_ipu.ipu.steps.streams import Home
-from pyscf_ipu.ipu.steps.tile_memory import Trackers, release, use
+from pyscf_ipu.ipu.steps.tile_memory import release, use
 from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
@@ -57,18 +57,20 @@ class Pricing:
     """Share of a tile's memory for one matrix product."""
     quick: bool = False
     """Whether the program that counts its loops is compiled as `run_counts(quick=True)` does."""
+    stages: int = 0
+    """IPUs, if each has `n_tiles` tiles and a stage of its own; 0: all share every operation."""
 
 
 class Pricer(Steps):
     """Prices programs for one target."""
 
     def __init__(self, target: Target, n_tiles: int, how: Pricing) -> None:
-        super().__init__(target, n_tiles, how.replicas)
+        super().__init__(target, n_tiles, how.replicas, stage_ipus=how.stages or 1)
         self.rules, self.available = how.rules, how.available
         self.unknown: list[tuple[str, list[Path | int]]] = []
         self.half = False
         """Whether there are float16 products."""
-        self.staged = False
+        self.staged = how.stages > 0
         """Whether the program names IPUs for its stages."""
         self.rounds: list[int] = []
         """Turns of the loops over updates and micro-batches, from the outermost on."""
@@ -171,11 +173,6 @@ class Pricer(Steps):
         self.at_home[away] = None
         return away
 
-    def start(self) -> None:
-        """All arguments are in their places."""
-        self.ipu = 0
-        self.memory.begin()
-
     def _at_hand(self, value: Value) -> Value:
         """The variable; an argument that stays in streaming memory is loaded once."""
         if value not in self.at_home:
@@ -183,11 +180,6 @@ class Pricer(Steps):
         loaded = self.at_home[value] or self.stream(value, store=False)
         self.at_home[value] = loaded
         return loaded
-
-    def stages(self, ipus: int) -> None:
-        """Price a program that names this many IPUs, each with `n_tiles` tiles."""
-        self.memory = Trackers(self.n_tiles, ipus)
-        self.staged, self.stage_ipus = True, ipus
 
     def go(self, ipu: int) -> None:
         """Move on to an IPU."""

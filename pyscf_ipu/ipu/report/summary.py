@@ -26,7 +26,7 @@ _KINDS = {"compute": "Compute, busiest tile of each step", "exchange": "Exchange
 
 
 def summary(profile: ProfileData) -> str:
-    """The profile as text of at most 100 columns, one section after the other."""
+    """The profile as text for the terminal, of at most 100 columns."""
     first = (_target, _program, _memory, _execution, _stages, pipeline_lines, _rates, _vertices)
     parts = [section(profile) for section in (*first, _provenance, _unknown_ops, _notes)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)

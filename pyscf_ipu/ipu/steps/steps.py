@@ -54,10 +54,12 @@ LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, n
 class Steps:
     """The program as it grows."""
 
-    def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
+    def __init__(
+        self, target: Target, n_tiles: int, replicas: int = 1, stage_ipus: int = 1
+    ) -> None:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
-        self.memory = Trackers(n_tiles)
+        self.memory = Trackers(n_tiles, stage_ipus)
         self.steps: list[PricedStep | Loop | Either] = []
         self.scope: Path = ()
         """The block that is being priced: of a loop or a branch; () is the program."""
@@ -71,10 +73,11 @@ class Steps:
         """Kept in the streaming memory of a machine."""
         self.ipu = 0
         """The IPU of the stage that is being priced."""
-        self.stage_ipus = 1
+        self.stage_ipus = stage_ipus
         """IPUs of a replica, if each has a stage of its own."""
         self.phase = "forward"
-        self._collecting: tuple[str, str] | None = None
+        self.collecting: tuple[str, str] | None = None
+        """A collective, by its name and stage, that waits for more of its kind."""
         self._collected: dict[int, float] = {}
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
@@ -239,22 +242,17 @@ class Steps:
             moved = float(crossing.sum() - crossing.trace())
             self.other("exchange", "links between IPUs", links, origin=LINK_ORIGIN, moved=moved)
 
-    @property
-    def collecting(self) -> bool:
-        """Whether a collective waits for more of its kind."""
-        return self._collecting is not None
-
     def collect(self, name: str, nbytes: float, ipu: int) -> None:
         """Let replicas exchange `nbytes` of an IPU each.  Successive ones of one kind are one."""
-        if self._collecting not in (None, (name, self.stage)):
+        if self.collecting not in (None, (name, self.stage)):
             self.flush()
-        self._collecting = name, self.stage
+        self.collecting = name, self.stage
         self._collected[ipu] = self._collected.get(ipu, 0.0) + nbytes
 
     def _collectives(self) -> None:
-        if self._collecting is None:
+        if self.collecting is None:
             return
-        (name, stage), self._collecting = self._collecting, None
+        (name, stage), self.collecting = self.collecting, None
         here, self._collected, collected = (self.stage, self.ipu), {}, self._collected
         sync = self.target.global_sync_cycles
         ipus = self.stage_ipus * (self.n_tiles // int(self.target.tiles_per_ipu))
@@ -262,8 +260,8 @@ class Steps:
             self.stage, self.ipu = stage, ipu
             self.sync("sync of all replicas", sync)
             # The IPUs of a replica share its links, as if all had as much as this one.
-            shared = nbytes * self.stage_ipus
-            cycles = collective_cycles(self.target, name, shared, self.replicas, num_ipus=ipus)
+            shared, of = nbytes * self.stage_ipus, {"replicas": self.replicas, "num_ipus": ipus}
+            cycles = collective_cycles(self.target, name, shared, **of)
             self.other("exchange", name, cycles, origin=REDUCE_ORIGIN, moved=nbytes)
         self.stage, self.ipu = here
 

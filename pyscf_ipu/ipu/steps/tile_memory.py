@@ -42,6 +42,11 @@ class Held:
     copies: list[Held] = field(default_factory=list)
     """On other IPUs; they live as long as this."""
 
+    def on_tile(self, tile: int) -> Buffer:
+        """The buffer as a report has it."""
+        sizes = {"tile_bytes": int(self.where[tile]), "total_bytes": int(self.where.sum())}
+        return Buffer(self.name, self.stage, VARIABLES, **sizes)
+
 
 def use(buffers: Iterable[Held]) -> None:
     """One more variable refers to these buffers."""
@@ -151,10 +156,7 @@ class Tracker:
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
             timeline=timeline,
-            largest=tuple(
-                Buffer(b.name, b.stage, VARIABLES, int(b.where[tile]), int(b.where.sum()))
-                for b in named
-            ),
+            largest=tuple(b.on_tile(tile) for b in named),
             executable_bytes=int(executable) if executable.known else None,
             interleaved=np.ceil(self.interleaved).astype(np.int64),
             lifetimes=_largest(self._lifetimes, place),
