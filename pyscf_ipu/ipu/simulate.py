@@ -9,7 +9,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import jax
@@ -18,7 +18,6 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.pricing.on_ipu import first_uses, marks
@@ -29,7 +28,7 @@ from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Either, Loop
-from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Home, Moved, Streams, host_steps
+from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, UNKNOWN, Home, Moved, Streams, host_steps
 from pyscf_ipu.ipu.vertices.trip_counts import Measures, Path, RunCounts, run_counts
 
 NOTES = (
@@ -203,7 +202,7 @@ class _Priced:
         target: Target,
         num_ipus: int,
         how: Pricing,
-        moved: Moved | None = None,
+        moved: Moved = UNKNOWN,
     ) -> None:
         self.target, self.num_ipus, self.replicas = target, num_ipus, how.replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
@@ -219,20 +218,17 @@ class _Priced:
         how = dataclasses.replace(how, stages=num_ipus if stages else 0)
         p = self.pricer = Pricer(target, per_stage, how)
         uses = first_uses(closed.jaxpr) if stages else repeat(None)
-        homes = moved.homes if moved else repeat(Home())
+        homes = chain(moved.homes, repeat(Home()))
         places = zip(closed.jaxpr.invars, homes, uses, strict=False)
         ins = [p.argument(v.aval, home, first) for v, home, first in places]
         p.ipu = 0
         p.memory.begin()  # of the first micro-batch
         outs = p.block(closed.jaxpr, closed.consts, ins, path=())
-        for value, home in zip(outs, moved.results if moved else (), strict=False):
+        for value, home in zip(outs, moved.results, strict=False):
             if home.off_chip:
                 p.go(value.ipu)
                 p.stream(value, store=True)
         p.flush()
-        if moved is None:
-            into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
-            moved = Moved(into, outof, (), results=())
         self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus=num_ipus)
         self.streams = host_steps(target, moved, how.replicas, num_ipus=num_ipus)
         dram = target.streaming_memory_bytes
@@ -272,7 +268,7 @@ class _Priced:
             replicas=self.replicas,
             staged=staged,
             rounds=(math.prod(rounds[:-1]), rounds[-1]),
-            peaks=peaks(self.target, self.pricer.half),
+            peaks=self.target.peaks(self.pricer.half),
         )
         count = rounds[-1] if self.pricer.rounds else MicroBatches.count
         return profile.scheduled(MicroBatches(count))

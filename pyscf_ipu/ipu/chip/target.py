@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
+from pyscf_ipu.ipu.profile.data import Peaks
 from pyscf_ipu.tiles.array import WORKERS
 
 
@@ -82,6 +83,13 @@ class Target:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return MappingProxyType({k: v for k, v in values.items() if isinstance(v, Quantity)})
 
+    def peaks(self, half: bool = False) -> Peaks:
+        """The most that a tile does in a cycle: with float16 products, or with float32 alone."""
+        unit = self.fp16_amp_flops_per_cycle if half else self.fp32_amp_flops_per_cycle
+        moved = float(self.interleaved_load_bytes_per_cycle) + float(self.store_bytes_per_cycle)
+        rate, ipus = float(self.exchange_bytes_per_cycle), int(self.ipus_per_machine)
+        return Peaks(float(unit), moved, exchange_bytes=rate, ipus_per_machine=ipus)
+
     @property
     def machines(self) -> int:
         """Machines of the system; raises UnknownQuantityError for a chip by itself."""
@@ -90,8 +98,8 @@ class Target:
     @property
     def most_replicas(self) -> int:
         """The replicas of one IPU each: all IPUs of the system; 1 for a chip by itself."""
-        there = self.ipus_per_system
-        return int(there) if there.known else 1
+        limit = self.ipus_per_system
+        return int(limit) if limit.known else 1
 
     def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
         """Check that these replicas of this many IPUs fit into the system.
@@ -105,10 +113,10 @@ class Target:
                 raise TypeError(f"{name}={count!r}: give a whole number of 1 or more")
             if count < 1:
                 raise UsageError(f"{name}={count}: give 1 or more")
-        there = self.ipus_per_system
-        if there.known and num_ipus * replicas > int(there):
+        limit = self.ipus_per_system
+        if limit.known and num_ipus * replicas > int(limit):
             raise UsageError(
-                f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(there)} IPUs, and "
+                f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(limit)} IPUs, and "
                 f"this needs {num_ipus * replicas}; give a larger system, or fewer"
             )
 
@@ -242,16 +250,16 @@ def described_target(text: str) -> Target:
     if not colon:
         return priced_target(name)
     base = priced_target(name)
-    own = base.quantities()
+    known = base.quantities()
     figures: dict[str, Quantity] = {}
     for word in given.split(","):
         field, _, value = (part.strip() for part in word.partition("="))
-        if field not in own:
+        if field not in known:
             raise UsageError(
                 f"{text!r}: {field!r} is no figure of a chip; give {name}:FIGURE=NUMBER, with one "
-                f"of {', '.join(own)}"
+                f"of {', '.join(known)}"
             )
-        figures[field] = replace(own[field], value=_number(text, value), how="estimated",
+        figures[field] = replace(known[field], value=_number(text, value), how="estimated",
                                  source=f"given as {word.strip()}")  # fmt: skip
     return replace(base, name=text, **figures)
 

@@ -40,17 +40,13 @@ def metered(target: Target, program: Program) -> Driver:
     """
 
     def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
-        like = jax.tree.map(_like, tables), jax.tree.map(lambda x: _like(x[0]), rows)
+        like = jax.eval_shape(lambda t, r: (t, jax.tree.map(lambda x: x[0], r)), tables, rows)
         closed, out = jax.make_jaxpr(program, return_shape=True)(*like)
         prices = plainly(lambda: _checked(turn_prices(closed, target), target))
         as_solution = partial(jax.tree.unflatten, jax.tree.structure(out))
         return sequential(_with_figures(closed, as_solution, prices))(tables, rows, count)
 
     return run
-
-
-def _like(x: Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
 
 def _checked(prices: TurnPrices, target: Target) -> TurnPrices:

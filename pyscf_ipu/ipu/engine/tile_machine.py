@@ -32,11 +32,7 @@ Out = TypeVar("Out")
 
 
 def machine_of(
-    target: Target,
-    num_ipus: int,
-    shape: Shape,
-    run_vertices: bool = False,
-    pipelined: bool = False,
+    target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False, pipelined: bool = False
 ) -> Machine:
     """The algorithms for molecules of a shape on IPUs.
 

@@ -64,20 +64,15 @@ _PLURALS = ("compute sets", "exchanges", "syncs", "host transfers")
 
 def program_counts(profile: ProfileData) -> dict[str, Count]:
     """Compute sets, exchanges, syncs, host transfers, vertices, loops and their iterations."""
-    steps = list(profile.steps())
-    counts = {}
-    for kind, plural in zip(_KINDS, _PLURALS, strict=True):
-        times = [n for s, n in steps if s.kind == kind]
-        counts[plural] = Count(len(times), sum(times))
-    counts["vertices"] = Count(
-        sum(s.vertices for s, _ in steps), sum(s.vertices * n for s, n in steps)
-    )
-    loops = list(_loops(profile.program, 1))
-    counts["loops"] = Count(len(loops), sum(times for _, times in loops))
-    counts["iterations"] = Count(
-        sum(loop.count for loop, _ in loops), sum(loop.count * times for loop, times in loops)
-    )
-    return counts
+    steps, loops = list(profile.steps()), list(_loops(profile.program, 1))
+    pairs: dict[str, list[tuple[float | int, float | int]]] = {
+        plural: [(1, n) for s, n in steps if s.kind == kind]
+        for kind, plural in zip(_KINDS, _PLURALS, strict=True)
+    }
+    pairs["vertices"] = [(s.vertices, s.vertices * n) for s, n in steps]
+    pairs["loops"] = [(1, n) for _, n in loops]
+    pairs["iterations"] = [(x.count, x.count * n) for x, n in loops]
+    return {k: Count(sum(a for a, _ in x), sum(b for _, b in x)) for k, x in pairs.items()}
 
 
 def _loops(program: Program, times: float | int) -> Iterator[tuple[Repeat, float | int]]:

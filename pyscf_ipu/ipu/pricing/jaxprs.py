@@ -8,7 +8,6 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 from jax.typing import ArrayLike
 
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
-from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.values import Value
 from pyscf_ipu.ipu.vertices.equation import aval
 
@@ -45,12 +44,6 @@ def stage(eqn: JaxprEqn) -> str:
         if part and part not in CONTROL:
             return "backward" if transposed and part == "forward" else part
     return ""
-
-
-def share(place: Place) -> np.ndarray:
-    """Fraction of an array on each tile."""
-    total = place.elements.sum()
-    return place.elements / total if total else place.elements
 
 
 def fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:

@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
+from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, stage
 from pyscf_ipu.ipu.pricing.on_ipu import marked, phase_of, spans_stages
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
@@ -205,16 +205,16 @@ class Pricer(Steps):
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
         """Move on to the IPU of an equation, and bring its operands there."""
-        there = [v for v in ins if v.constant is None]
+        arrays = [v for v in ins if v.constant is None]
         mark = marked(eqn) if self._pinned is None else self._pinned
-        most = max(there, key=lambda v: (v.distinct * v.itemsize, v.ipu), default=None)
+        most = max(arrays, key=lambda v: (v.distinct * v.itemsize, v.ipu), default=None)
         wanted = mark if mark is not None else self.ipu if most is None else most.ipu
         opened = called(eqn) is not None or spans_stages(eqn)
         if eqn.primitive.name in COLLECTIVES or (opened and mark is None):
             return  # what is inside decides for itself
         self._pinned = wanted
         self.go(wanted)
-        for v in there:
+        for v in arrays:
             if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
                 self._crossed.add(((v.buffers, v.ipu), wanted))
                 self.flush()
@@ -286,8 +286,8 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path=path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
-                    arriving = value.size * value.itemsize * share(whole.place)
-                    self.fetch(value, arriving, kept=True)
+                    share = whole.place.elements / (whole.place.elements.sum() or 1.0)
+                    self.fetch(value, value.size * value.itemsize * share, kept=True)
                 self.let_go(value)
             return outs[:n_carry]
 

@@ -243,7 +243,7 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     work = Work(cost.flops * n, stored * n, parts=_parts(p, cost))
     p.vertices().add_vertices(name, tiles, cycles, shared=False, origin=COUNTED, work=work)
     p.note_code((name, p.path), here > 0, cost.equations)
-    p.need_scratch(scratch * busy, operands * busy)
+    p.tracker.need_scratch(p.stage, scratch * busy, operands * busy)
     return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
 
 
@@ -265,7 +265,7 @@ def _note_memory(p: Pricer, eqn: JaxprEqn, cost: VertexCost, ins: list[Value]) -
         scratch = scratch_bytes(eqn.params["jaxpr"].jaxpr)
     workers = np.minimum(counts, 1 if eqn.params["shared"] else p.workers)
     operands = product_bytes(eqn.params["jaxpr"].jaxpr)
-    p.need_scratch(scratch * workers, operands * workers)
+    p.tracker.need_scratch(p.stage, scratch * workers, operands * workers)
 
 
 def barrier(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:

@@ -97,18 +97,12 @@ class ComputeSet:
         origin: Origin,
         work: Work = NO_WORK,
     ) -> None:
-        """Add a vertex on every entry of `tiles`.
+        """Add a vertex of these low and high worker cycles on every entry of `tiles`.
 
-        Args:
-            name: Of the vertex.
-            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker,
-                before it is known how often it runs its parts.
-            cycles: Low and high cycles of a worker.
-            shared: All workers of a tile share each vertex instead.
-            origin: Where the cycles come from.
-            work: Of all these vertices.
-                Code loads and stores beside the arithmetic, so a tile takes as long as the longest
-                of the three.
+        Of vertices on one tile each goes to the least busy worker, before it is known how often it
+        runs its parts; if `shared`, all workers share each.  `work` is that of all these vertices.
+        Code loads and stores beside the arithmetic, so a tile takes as long as the longest of the
+        three.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)

@@ -91,9 +91,7 @@ class Steps:
     def constant(self, value: object, distinct: int = 0) -> Value:
         """A value known at compile time, which is part of the code that uses it.
 
-        Args:
-            value: the array.
-            distinct: number of its different elements; 0 if all may differ.
+        It has so many `distinct` elements; with 0 all may differ.
         """
         array = np.asarray(value)
         place = Place(("constant",), np.zeros(self.n_tiles))
@@ -180,17 +178,6 @@ class Steps:
         nbytes = operations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
         self.tracker.add_code(key, here, nbytes)
 
-    def need_scratch(self, where: np.ndarray, interleaved: np.ndarray | float = 0.0) -> None:
-        """Memory [n_tiles] inside the vertices of the compute set that was opened or added last.
-
-        Vertices of one set use the same memory one after another, so the largest need counts.
-
-        Args:
-            where: Bytes of all workers together.
-            interleaved: Bytes that have to be in interleaved memory, of scratch and of variables.
-        """
-        self.tracker.need_scratch(self.stage, where, interleaved)
-
     def in_block(self, path: Path) -> Path:
         """Begin another block, in a compute set of its own; returns the one before."""
         if self._open is not None and self._open.counted:
@@ -266,21 +253,11 @@ class Steps:
         self.stage, self.ipu = here
 
     def library(
-        self,
-        name: str,
-        load: np.ndarray,
-        source: str,
-        how: str = "formula",
-        work: Work = NO_WORK,
+        self, name: str, load: np.ndarray, source: str, how: str = "formula", work: Work = NO_WORK
     ) -> None:
         """A compute set of library vertices, behind the exchange of what was fetched.
 
-        Args:
-            name: What to call it in profiles.
-            load: [n_tiles] cycles of the vertex on each tile.
-            source: The formula or document that the cycles are from.
-            how: One of `pyscf_ipu.ipu.chip.quantity.HOWS`.
-            work: Of all tiles.
+        Its cycles [n_tiles] on each tile come from a formula or document, known by one of `HOWS`.
         """
         self.flush()
         self.tracker.add_code(("library", name), load > 0, LIBRARY_BYTES)

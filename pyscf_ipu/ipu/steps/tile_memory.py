@@ -98,7 +98,12 @@ class Tracker:
     def need_scratch(
         self, stage: str, where: np.ndarray, interleaved: np.ndarray | float = 0.0
     ) -> None:
-        """Note scratch memory, for `Steps.need_scratch`."""
+        """Memory [n_tiles] inside the vertices of the compute set that was opened or added last.
+
+        Bytes of all workers together; those that have to be in interleaved memory are of scratch
+        and of variables.  Vertices of one set use the same memory one after another, so the largest
+        need counts.
+        """
         self._scratch = np.maximum(self._scratch, where)
         self.interleaved = np.maximum(self.interleaved, interleaved)
         self._note(_label(stage, "inside vertices"))
@@ -121,15 +126,15 @@ class Tracker:
 
     def add_code(self, key: Hashable, here: np.ndarray, nbytes: int) -> None:
         """Code on the tiles `here` [n_tiles]; a tile has it once."""
-        there = self._codes.get(key, np.zeros(len(here), bool))
-        self.fixed["Vertex Code"] += nbytes * (here & ~there)
-        self._codes[key] = there | here
+        before = self._codes.get(key, np.zeros(len(here), bool))
+        self.fixed["Vertex Code"] += nbytes * (here & ~before)
+        self._codes[key] = before | here
 
     def add_constant(self, key: Hashable, where: np.ndarray) -> None:
         """Bytes [n_tiles] of a constant, of which a tile keeps the most that it ever needs."""
-        there = self._constants.get(key, np.zeros(len(where)))
-        self._constants[key] = np.maximum(there, where)
-        self.fixed["Constants"] += self._constants[key] - there
+        before = self._constants.get(key, np.zeros(len(where)))
+        self._constants[key] = np.maximum(before, where)
+        self.fixed["Constants"] += self._constants[key] - before
 
     def end(self, held: Held) -> None:
         """A buffer is gone."""
