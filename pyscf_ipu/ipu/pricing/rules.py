@@ -180,29 +180,20 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
             p.fetch(v, on_tiles(tiles, v.size // len(tiles), p.n_tiles).bytes(v.itemsize))
     cost = count(jaxpr, [v.constant is not None for v in ins], path=p.path)
     declared, shared = eqn.params["declared"], eqn.params["shared"]
-    cycles = declared.cycles(p.target) if declared else None
-    price = DECLARED if cycles else COUNTED
-    if cycles is None:
-        cycles = cost.low(p.target), cost.high(p.target)
-        for name, n in cost.unknown.items():
-            p.note_unknown(f"{eqn.params['name']}: {name}", n)
     loaded, stored = (
         float(sum(size(v) * aval(v).dtype.itemsize for v in some))
         for some in (eqn.invars[n_consts:], eqn.outvars)
     )
-    work = Work(cost.flops * len(tiles), loaded + stored)
-    if price is not DECLARED:
-        each = loaded / len(tiles), stored / len(tiles)
-        work = work._replace(loaded=each[0], stored=each[1], parts=_parts(p, cost))
-    p.vertices().add_vertices(
-        eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
-    )
+    cycles, price = declared.cycles(p.target) if declared else None, DECLARED
+    work, n, name = Work(cost.flops * len(tiles), loaded + stored), len(tiles), eqn.params["name"]
+    if cycles is None:
+        cycles, price = (cost.low(p.target), cost.high(p.target)), COUNTED
+        for operation, times in cost.unknown.items():
+            p.note_unknown(f"{name}: {operation}", times)
+        work = work._replace(loaded=loaded / n, stored=stored / n, parts=_parts(p, cost))
+    p.vertices().add_vertices(name, tiles, cycles, shared=shared, origin=price, work=work)
     _note_memory(p, eqn, cost, ins=ins)
-    rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
-    return [
-        p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
-        for v, row in zip(eqn.outvars, rows, strict=True)
-    ]
+    return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
 
 
 def _parts(p: Pricer, cost: VertexCost) -> Parts:
