@@ -34,17 +34,12 @@ Out = TypeVar("Out")
 def machine_of(
     target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False, pipelined: bool = False
 ) -> Machine:
-    """The algorithms for molecules of a shape on IPUs.
+    """The algorithms for molecules of a shape on a number of chips.
 
-    Args:
-        target: The chip.
-        num_ipus: Number of chips.
-        shape: Of the molecules.
-        run_vertices: Compute the integrals by the vertices that are priced, too, instead of this
-            host's own (`host_blocks`). The same up to rounding, and minutes of compilation for
-            basis sets with many kinds of shells.
-        pipelined: As PySCF-IPU was set up: integrals on IPU 0, the SCF on IPU 1, a conformer in
-            each. Needs two IPUs.
+    With `run_vertices` integrals are computed by the vertices that are priced, too, instead of this
+    host's own (`host_blocks`): the same up to rounding, and minutes of compilation for basis sets
+    with many kinds of shells.  `pipelined` is how PySCF-IPU was set up, on two IPUs: integrals on
+    IPU 0, the SCF on IPU 1, a conformer in each.
 
     Raises:
         UsageError: There is less than one IPU.

@@ -165,12 +165,8 @@ def _tangents(
 ) -> tuple[Array, Array, Array]:
     """Vertex: by how much some pairs of columns should turn.
 
-    Args:
-        element: [e] of S, below the diagonal.
-        metric: [e] of X^T X.
-        levels: [2, e] diagonal elements of S for the element's row and column.
-        side: [e] see `_Elements`.
-        limit: element that may stay.
+    From elements [e] of S below the diagonal and of X^T X, the levels [2, e] on the diagonal of S
+    for their rows and columns, `_Elements.side` [e], and the element that may stay.
 
     Returns:
         [e] tangents, antisymmetric; [e] their squares; the largest element of S over the limit, or
