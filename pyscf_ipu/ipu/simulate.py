@@ -8,8 +8,8 @@ import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import jax
@@ -18,7 +18,6 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from pyscf_ipu.base.errors import UsageError
-from pyscf_ipu.ipu.chip.peaks import peaks
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import host_seconds
 from pyscf_ipu.ipu.pricing.on_ipu import first_uses, marks
@@ -29,7 +28,7 @@ from pyscf_ipu.ipu.profile.regions import Memory
 from pyscf_ipu.ipu.report.profile import Profile
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.steps import Either, Loop
-from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, Home, Moved, Streams, host_steps
+from pyscf_ipu.ipu.steps.streams import ALL_TRAVELS, UNKNOWN, Home, Moved, Streams, host_steps
 from pyscf_ipu.ipu.vertices.trip_counts import Measures, Path, RunCounts, run_counts
 
 NOTES = (
@@ -153,43 +152,45 @@ class TurnPrices:
     cycles: Mapping[Path | None, Cycles]
     """On the device, of one turn of each counted loop or branch, without those inside it; by None,
     of what runs once."""
+    measured: tuple[Path, ...]
+    """Where the counts have cycles that follow from them, ..."""
     measures: Measures
-    """Cycles that follow from the counts themselves, for `with_counts`."""
+    """... for `with_counts`."""
     memory: Memory
     unknown: frozenset[str]
     """Operations without a price."""
 
 
 def turn_prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
-    """What a program costs on one IPU, for each turn that `with_counts` counts."""
+    """What a program costs on one IPU, for each turn that `with_counts` counts.
+
+    A batched loop counts in lock-step.
+    """
     priced = _Priced(closed, target, 1, how=Pricing(RULES, quick=True))
-    unknown = frozenset(name for name, _ in priced.pricer.unknown)
-    pricer = priced.pricer
-    cycles = _by_turn(pricer.steps)
-    return TurnPrices(cycles, pricer.measures, memory=priced.memory, unknown=unknown)
+    p, cycles, measured = priced.pricer, dict[Path | None, Cycles](), list[Path]()
+    for site, times, x in _by_turn(p.steps):
+        if x.measure:
+            measured.append(x.measure)
+        else:
+            cycles[site] = cycles.get(site, NOTHING) + x.step.cycles * times
+    unknown = frozenset(name for name, _ in p.unknown)
+    where = tuple(measured)
+    return TurnPrices(cycles, where, p.measures, memory=priced.memory, unknown=unknown)
 
 
 def _by_turn(
     steps: list[PricedStep | Loop | Either], site: Path | None = None, times: int = 1
-) -> dict[Path | None, Cycles]:
-    """Cycles of the steps of a loop's body; counts are sums over all entries of outer loops.
-
-    A batched loop counts in lock-step.
-    """
-    totals: dict[Path | None, Cycles] = {}
-    for step in steps:
-        if isinstance(step, Either):
-            inner = _by_turn(step.together, site, times)
-        elif not isinstance(step, Loop):
-            is_here = step.step.kind != "host" and not step.measure
-            inner = {site: step.step.cycles * times} if is_here else {}
-        elif isinstance(step.trips, int):
-            inner = _by_turn(step.body, site, times * step.trips)
+) -> Iterator[tuple[Path | None, int, PricedStep]]:
+    """Steps, and how often one turn of which site runs each."""
+    for x in steps:
+        if isinstance(x, PricedStep):
+            yield site, times, x
+        elif isinstance(x, Either):
+            yield from _by_turn(x.together, site, times)
+        elif isinstance(x.trips, int):
+            yield from _by_turn(x.body, site, times * x.trips)
         else:
-            inner = _by_turn(step.body, step.trips)
-        for at, cycles in inner.items():
-            totals[at] = totals.get(at, NOTHING) + cycles
-    return totals
+            yield from _by_turn(x.body, x.trips)
 
 
 class _Priced:
@@ -201,7 +202,7 @@ class _Priced:
         target: Target,
         num_ipus: int,
         how: Pricing,
-        moved: Moved | None = None,
+        moved: Moved = UNKNOWN,
     ) -> None:
         self.target, self.num_ipus, self.replicas = target, num_ipus, how.replicas
         self.n_tiles = int(target.tiles_per_ipu) * num_ipus
@@ -214,23 +215,20 @@ class _Priced:
             )
         # Stages have an IPU each; without them, all IPUs share every operation.
         per_stage = int(target.tiles_per_ipu) if stages else self.n_tiles
+        how = dataclasses.replace(how, stages=num_ipus if stages else 0)
         p = self.pricer = Pricer(target, per_stage, how)
-        if stages:
-            p.stages(num_ipus)
         uses = first_uses(closed.jaxpr) if stages else repeat(None)
-        homes = moved.homes if moved else repeat(Home())
+        homes = chain(moved.homes, repeat(Home()))
         places = zip(closed.jaxpr.invars, homes, uses, strict=False)
         ins = [p.argument(v.aval, home, first) for v, home, first in places]
-        p.start()
+        p.ipu = 0
+        p.memory.begin()  # of the first micro-batch
         outs = p.block(closed.jaxpr, closed.consts, ins, path=())
-        for value, home in zip(outs, moved.results if moved else (), strict=False):
+        for value, home in zip(outs, moved.results, strict=False):
             if home.off_chip:
                 p.go(value.ipu)
                 p.stream(value, store=True)
         p.flush()
-        if moved is None:
-            into, outof = (float(sum(v.size * v.itemsize for v in x)) for x in (ins, outs))
-            moved = Moved(into, outof, (), results=())
         self.host = host_seconds(target, moved.into + moved.outof, how.replicas, num_ipus=num_ipus)
         self.streams = host_steps(target, moved, how.replicas, num_ipus=num_ipus)
         dram = target.streaming_memory_bytes
@@ -270,10 +268,10 @@ class _Priced:
             replicas=self.replicas,
             staged=staged,
             rounds=(math.prod(rounds[:-1]), rounds[-1]),
-            peaks=peaks(self.target, self.pricer.half),
+            peaks=self.target.peaks(self.pricer.half),
         )
         count = rounds[-1] if self.pricer.rounds else MicroBatches.count
-        return profile.scheduled(MicroBatches(count)) if staged else profile
+        return profile.scheduled(MicroBatches(count))
 
 
 class _Resolved:

@@ -31,12 +31,8 @@ def train(
 ) -> End:
     """Train, draw the learning curve, evaluate on the test rows, and print the result.
 
-    Args:
-        settings: of the training.
-        out: folder of the run; a training in it is resumed.
-        interrupt: counts Ctrl-C; the first one ends the training after the current update.
-        quiet: print only the result.
-        system: name of a system of IPUs to price an update on; empty for none.
+    A training in the folder `out` is resumed; the first interrupt ends it after the current update.
+    An update is priced on a system of IPUs, if `system` is the name of one.
 
     Raises:
         UserError: settings or data are wrong, the folder belongs to another training or is in use,
@@ -161,14 +157,9 @@ def _judge(folder: RunFolder, rows: Subset | Source, name: str, keep: bool) -> r
 
 
 def import_pyg(imported: ImportedNetwork, out: Path, target: str, unit: str, origin: str) -> None:
-    """Write the folder of a run that predicts as a network of PyTorch-Geometric does.
+    """Write the folder `out` of a run that predicts as a network of PyTorch-Geometric does.
 
-    Args:
-        imported: the network.
-        out: folder of the run.
-        target: the property that it predicts.
-        unit: unit of its predictions.
-        origin: name of the file that it came from.
+    The target is the property that it predicts, in this unit; `origin` names the file of it.
 
     Raises:
         UserError: the target or its unit is unknown, or `out` holds a run.

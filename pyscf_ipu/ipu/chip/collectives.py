@@ -56,16 +56,10 @@ def levels(target: Target, replicas: int, num_ipus: int = 1) -> tuple[Level, ...
 def collective_cycles(
     target: Target, name: str, nbytes: float, replicas: int, num_ipus: int = 1
 ) -> Cycles:
-    """Cycles of one collective: low by the bandwidth of the links, high with what a step needs.
+    """Cycles of one of COLLECTIVES: low by the bandwidth of the links, high with what a step needs.
 
-    Args:
-        target: The system or chip.
-        name: One of COLLECTIVES.
-        nbytes: Bytes of a replica: of the array that is summed, gathered, scattered or sent.
-        replicas: Members of the ring.
-        num_ipus: IPUs of a replica.
-
-    The high end adds a global sync for every step of a ring, and the latency of a link where the
+    `nbytes` are those of a replica's array that is summed, gathered, scattered or sent.  The high
+    end adds a global sync for every step of a ring, and the latency of a link where the
     target has one.
     """
     seconds, steps = 0.0, 0

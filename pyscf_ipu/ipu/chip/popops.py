@@ -10,7 +10,8 @@ lasts six *tile* cycles.  Formulas are for float32, 2 elements to a 64-bit vecto
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -39,28 +40,20 @@ class OpCost:
     """Cycles of the operation itself."""
     elements: int
     """Elements that one turn handles."""
-    loop: int | float
+    loop: int | float = 0
     """Cycles of load, store and branch, where `cycles` leaves them out; an operation fused into
     another's loop does not pay them."""
+    _: KW_ONLY
     how: str
     """One of `pyscf_ipu.ipu.chip.quantity.HOWS`."""
     source: str
 
 
-def _unary(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(
-        cycles, elements, loop, how="formula", source="PopLibs unary operation table, float"
-    )
-
-
-def _binary(cycles: int, elements: int, loop: int = 0, of: str = "float") -> OpCost:
-    return OpCost(
-        cycles, elements, loop, how="formula", source=f"PopLibs binary operation table, {of}"
-    )
-
-
-def _logical(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(cycles, elements, loop, how="formula", source="PopLibs operation tables, bool")
+_unary = partial(OpCost, how="formula", source="PopLibs unary operation table, float")
+_binary = partial(OpCost, how="formula", source="PopLibs binary operation table, float")
+_of_int = partial(OpCost, how="formula", source="PopLibs binary operation table, int")
+_logical = partial(OpCost, how="formula", source="PopLibs operation tables, bool")
+_half = partial(OpCost, how="formula", source="PopLibs operation tables, half")
 
 
 def _alike(names: str, cost: OpCost) -> dict[str, OpCost]:
@@ -104,10 +97,10 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
         "ne": _binary(20, 4),
         **_alike("and or xor", _logical(5, 4)),
         "not": _logical(17, 1, UNARY_LOOP),
-        **_alike(_SHIFTS, _binary(7, 1, of="int")),
+        **_alike(_SHIFTS, _of_int(7, 1)),
         "select_n": OpCost(5, 1, 0, how="formula", source="PopLibs Select vertex"),
         "clamp": OpCost(6, 2, 0, how="derived", source=_CLAMP),
-        "nextafter": _binary(7, 1, of="int"),
+        "nextafter": _of_int(7, 1),
         "random_bits": OpCost(1, 2, 1, how="estimated", source=_RANDOM),
         "erf_inv": OpCost(12 + 10 + 2 * 18 + 5, 2, 0, how="derived", source=_ERF_INV),
         "integer_pow": OpCost(2, 2, BINARY_LOOP, how="estimated", source=_TWO_PRODUCTS),
@@ -118,11 +111,6 @@ WORKER_CYCLES: Mapping[str, OpCost] = MappingProxyType(
 
 An operation that is missing has no figure, and no ground to guess one.
 """
-
-
-def _half(cycles: int, elements: int, loop: int = 0) -> OpCost:
-    return OpCost(cycles, elements, loop, how="formula", source="PopLibs operation tables, half")
-
 
 _HALF: Mapping[str, OpCost] = MappingProxyType(
     {

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.quantity import Quantity, unknown
+from pyscf_ipu.ipu.profile.data import Peaks
 from pyscf_ipu.tiles.array import WORKERS
 
 
@@ -82,6 +83,13 @@ class Target:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return MappingProxyType({k: v for k, v in values.items() if isinstance(v, Quantity)})
 
+    def peaks(self, half: bool = False) -> Peaks:
+        """The most that a tile does in a cycle: with float16 products, or with float32 alone."""
+        unit = self.fp16_amp_flops_per_cycle if half else self.fp32_amp_flops_per_cycle
+        moved = float(self.interleaved_load_bytes_per_cycle) + float(self.store_bytes_per_cycle)
+        rate, ipus = float(self.exchange_bytes_per_cycle), int(self.ipus_per_machine)
+        return Peaks(float(unit), moved, exchange_bytes=rate, ipus_per_machine=ipus)
+
     @property
     def machines(self) -> int:
         """Machines of the system; raises UnknownQuantityError for a chip by itself."""
@@ -90,8 +98,8 @@ class Target:
     @property
     def most_replicas(self) -> int:
         """The replicas of one IPU each: all IPUs of the system; 1 for a chip by itself."""
-        there = self.ipus_per_system
-        return int(there) if there.known else 1
+        limit = self.ipus_per_system
+        return int(limit) if limit.known else 1
 
     def check_ipus(self, num_ipus: int, replicas: int = 1) -> None:
         """Check that these replicas of this many IPUs fit into the system.
@@ -105,10 +113,10 @@ class Target:
                 raise TypeError(f"{name}={count!r}: give a whole number of 1 or more")
             if count < 1:
                 raise UsageError(f"{name}={count}: give 1 or more")
-        there = self.ipus_per_system
-        if there.known and num_ipus * replicas > int(there):
+        limit = self.ipus_per_system
+        if limit.known and num_ipus * replicas > int(limit):
             raise UsageError(
-                f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(there)} IPUs, and "
+                f"num_ipus={num_ipus}, replicas={replicas}: {self.name} has {int(limit)} IPUs, and "
                 f"this needs {num_ipus * replicas}; give a larger system, or fewer"
             )
 
@@ -133,8 +141,9 @@ _FIGURES = {
 
 
 def _alone(chip: str) -> dict[str, Quantity]:
-    """What only a system has."""
+    """What only a system has, and what is not public."""
     return {
+        "ipu_link_latency": unknown(f"ipu_link_latency of {chip}", "s"),
         "ipus_per_system": unknown(f"ipus_per_system of {chip}, a chip by itself", "IPUs"),
         "host_link_bytes_per_second": unknown(f"host_link_bytes_per_second of {chip}", "B/s"),
         "host_cores": unknown(f"host_cores of {chip}", "cores"),
@@ -147,7 +156,6 @@ GC200 = Target(
     num_worker_contexts=Quantity(
         WORKERS, "workers", "vendor", source="docs.graphcore.ai, assembly programming, 4.2.1"
     ),
-    ipu_link_latency=unknown("ipu_link_latency of GC200", "s"),
     **_FIGURES["gc200"],
     **_alone("GC200"),
 )
@@ -156,7 +164,6 @@ BOW = replace(
     GC200,
     name="bow",
     ipu_version="ipu21",
-    ipu_link_latency=unknown("ipu_link_latency of Bow", "s"),
     **_FIGURES["bow"],
     **_alone("Bow"),
     # Measured with a GC200; the host side of a Bow is taken to be the same.
@@ -226,10 +233,10 @@ def priced_target(name: str) -> Target:
         raise UsageError(
             f"{name!r}: give no number, because a system has that of its IPUs in its name; {choice}"
         )
-    if name.lower() in TARGETS and name.lower() not in known:
-        raise UsageError(f"too little is public about {name!r} to price a program: {choice}")
     if name.lower() not in TARGETS:
         raise UsageError(f"unknown target {name!r}: {choice}")
+    if name.lower() not in known:
+        raise UsageError(f"too little is public about {name!r} to price a program: {choice}")
     return target(name)
 
 

@@ -18,17 +18,11 @@ def sync_cost(target: Target, num_ipus: int = 1) -> Quantity:
     return target.max_ipu_sync_delay if num_ipus == 1 else target.global_sync_cycles
 
 
-def exchange_cycles(
-    target: Target, bytes_in: np.ndarray, bytes_out: np.ndarray, broadcast: bool = False
-) -> float:
+def exchange_cycles(target: Target, bytes_in: np.ndarray, bytes_out: np.ndarray) -> float:
     """Cycles of one exchange among the tiles of each IPU, without its sync.
 
-    Args:
-        target: The chip.
-        bytes_in: [n_tiles] received by every tile.
-        bytes_out: [n_tiles] put on the bus by every tile; bytes for many tiles count once.
-        broadcast: Neighbouring tiles receive the same bytes, so that a pair can join its two
-            inputs and take them at twice the rate (PopLibs).
+    Every tile receives `bytes_in` [n_tiles] and puts `bytes_out` [n_tiles] on the bus, where bytes
+    for many tiles count once.
 
     Raises:
         ValueError: The two arrays are not of one shape [n_tiles].
@@ -41,8 +35,7 @@ def exchange_cycles(
     shared = int(target.tiles_per_shared_exchange_bus)
     buses = np.pad(bytes_out, (0, -len(bytes_out) % shared)).reshape(-1, shared).sum(axis=1)
     busiest = max(float(bytes_in.max(initial=0)), float(buses.max(initial=0)))
-    rate = float(target.exchange_bytes_per_cycle) * (2 if broadcast else 1)
-    return float(math.ceil(busiest / rate))
+    return float(math.ceil(busiest / float(target.exchange_bytes_per_cycle)))
 
 
 def link_cycles(target: Target, traffic: np.ndarray) -> float:
@@ -81,13 +74,8 @@ def host_seconds(
 ) -> tuple[float, float, float]:
     """Seconds for bytes to or from the host, without latency: (low, mid, high).
 
-    A range, because programs were seen to reach rates that differ by a factor of four.
-
-    Args:
-        target: The chip or system.
-        nbytes: Of one replica.
-        replicas: The replicas of a machine share its link to the host.
-        num_ipus: IPUs of a replica.
+    A range, because programs were seen to reach rates that differ by a factor of four.  The bytes
+    are those of one replica, of `num_ipus` IPUs; replicas of a machine share its link to the host.
     """
     rates = (target.host_bandwidth_high, target.host_bandwidth_mid, target.host_bandwidth_low)
     link = target.host_link_bytes_per_second

@@ -10,7 +10,6 @@ from pyscf_ipu.elements.basis_sets import highest
 from pyscf_ipu.ipu.chip.target import TARGETS, Target, described_target
 from pyscf_ipu.ipu.engine.metered import metered
 from pyscf_ipu.ipu.engine.tile_machine import machine_of
-from pyscf_ipu.machines.machine import Machine
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes.shape import Shape
 from pyscf_ipu.solver.memory import program_bytes, result_bytes
@@ -56,7 +55,7 @@ def machine(chip: Target | str = "bow", run_vertices: bool = False) -> Platform:
             "one: give bow or gc200"
         )
     return Platform(
-        functools.partial(_algorithms, target, run_vertices),
+        functools.partial(machine_of, target, 1, run_vertices=run_vertices),
         functools.partial(metered, target),
         batch_sizes=((64, 16), (100, 8), (160, 2)),
         fewer=(),
@@ -78,10 +77,6 @@ def _named(text: str) -> Target:
             f"unknown machine {text!r}: give cpu or gpu, or a simulated chip, bow or gc200"
         )
     return described_target(text)
-
-
-def _algorithms(target: Target, run_vertices: bool, shape: Shape) -> Machine:
-    return machine_of(target, 1, shape, run_vertices=run_vertices)
 
 
 def _level(settings: Settings) -> Settings:

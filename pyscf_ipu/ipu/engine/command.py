@@ -17,22 +17,12 @@ from pyscf_ipu.solver.rks_core import rks_core
 
 
 def price_rks(
-    mol: Molecule,
-    settings: Settings,
-    chip: Target,
-    replicas: int = 1,
-    coarse: bool = False,
+    mol: Molecule, settings: Settings, chip: Target, replicas: int = 1, coarse: bool = False
 ) -> Profile:
     """The price of one SCF on one IPU, without its results; tables of elements stay on the chip.
 
-    Its loops are counted by running them.
-
-    Args:
-        mol: One molecule.
-        settings: Level of theory.
-        chip: The target.
-        replicas: IPUs that do the same for other molecules, and share the link to the host.
-        coarse: As of `rks_core`.
+    Its loops are counted by running them.  `replicas` is the number of IPUs that do the same for
+    other molecules, and share the link to the host.
     """
     core, arguments = rks_core(
         mol, settings, lambda shape: machine_of(chip, 1, shape), coarse=coarse

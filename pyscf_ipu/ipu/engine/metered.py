@@ -41,17 +41,13 @@ def metered(target: Target, program: Program) -> Driver:
 
     @jax.enable_x64(False)  # also where the caller has asked for float64
     def run(tables: tuple[ClassTable, ...], rows: PyTree, count: Count) -> PyTree:
-        like = jax.tree.map(_like, tables), jax.tree.map(lambda x: _like(x[0]), rows)
+        like = jax.eval_shape(lambda t, r: (t, jax.tree.map(lambda x: x[0], r)), tables, rows)
         closed, out = jax.make_jaxpr(program, return_shape=True)(*like)
         prices = plainly(lambda: _prices(closed, target))
         as_solution = partial(jax.tree.unflatten, jax.tree.structure(out))
         return sequential(_with_figures(closed, as_solution, prices))(tables, rows, count)
 
     return run
-
-
-def _like(x: Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
 
 def _prices(closed: ClosedJaxpr, target: Target) -> TurnPrices:
@@ -91,14 +87,12 @@ def _figures(counts: Counts, prices: TurnPrices) -> Mapping[str, Pair]:
     once = prices.cycles.get(None, NOTHING)
     each = [(counts[site], x) for site, x in prices.cycles.items() if site is not None]
     turns = [n.astype(jnp.float32) for n, _ in each]
-    measured = [counts[site] for of_block in prices.measures.values() for site, _ in of_block]
-    ones = [1.0] * len(measured)
-    low = _sum(once.low, turns + [x[0] for x in measured], [x.low for _, x in each] + ones)
-    high = _sum(once.high, turns + [x[1] for x in measured], [x.high for _, x in each] + ones)
-    fullest = _sum(float(prices.memory.max_tile_bytes), [], [])
-    return {
-        "ipu_cycles_low": low, "ipu_cycles_high": high, "ipu_fullest_tile_bytes": fullest,
-    }  # fmt: skip
+    measured, figures = [counts[site] for site in prices.measured], dict[str, Pair]()
+    for k, end in enumerate(("low", "high")):
+        weights = [getattr(x, end) for _, x in each] + [1.0] * len(measured)
+        values = turns + [x[k] for x in measured]
+        figures[f"ipu_cycles_{end}"] = _sum(getattr(once, end), values, weights)
+    return figures | {"ipu_fullest_tile_bytes": _sum(float(prices.memory.max_tile_bytes), [], [])}
 
 
 def _sum(constant: float, turns: Sequence[Array], each: Sequence[float]) -> Pair:

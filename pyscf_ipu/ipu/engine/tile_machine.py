@@ -1,6 +1,7 @@
 """The engine's algorithms for an IPU: quartet families, rotations, blocks of grid points."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -26,29 +27,19 @@ from pyscf_ipu.numerics.products import side_by_side
 from pyscf_ipu.numerics.two_words import Pair
 from pyscf_ipu.shapes.atoms import Atoms
 from pyscf_ipu.shapes.shape import Shape
-from pyscf_ipu.tiles import TileShardedArray
 
 Out = TypeVar("Out")
 
 
 def machine_of(
-    target: Target,
-    num_ipus: int,
-    shape: Shape,
-    run_vertices: bool = False,
-    pipelined: bool = False,
+    target: Target, num_ipus: int, shape: Shape, run_vertices: bool = False, pipelined: bool = False
 ) -> Machine:
-    """The algorithms for molecules of a shape on IPUs.
+    """The algorithms for molecules of a shape on a number of chips.
 
-    Args:
-        target: The chip.
-        num_ipus: Number of chips.
-        shape: Of the molecules.
-        run_vertices: Compute the integrals by the vertices that are priced, too, instead of this
-            host's own (`host_blocks`). The same up to rounding, and minutes of compilation for
-            basis sets with many kinds of shells.
-        pipelined: As PySCF-IPU was set up: integrals on IPU 0, the SCF on IPU 1, a conformer in
-            each. Needs two IPUs.
+    With `run_vertices` integrals are computed by the vertices that are priced, too, instead of this
+    host's own (`host_blocks`): the same up to rounding, and minutes of compilation for basis sets
+    with many kinds of shells.  `pipelined` is how PySCF-IPU was set up, on two IPUs: integrals on
+    IPU 0, the SCF on IPU 1, a conformer in each.
 
     Raises:
         UsageError: There is less than one IPU.
@@ -88,23 +79,18 @@ def machine_of(
 
 def _repulsion_of(families: FamilyPlan, run_vertices: bool, pipelined: bool) -> BuildRepulsion:
     """Make the builder of the function that gives G d, with G in blocks on tiles."""
+    stage = on_ipu if pipelined else nullcontext
 
     def build(atoms: Atoms, strips: tuple[StripData, ...], exchange: Interaction) -> Repulsion:
         del strips
         vertices = partial(family_supermatrix, families, exchange=exchange)
         host = partial(host_supermatrix, families, exchange=exchange)
 
-        def blocks_of() -> tuple[TileShardedArray, ...]:
-            return vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
-
-        if not pipelined:
-            blocks = blocks_of()
-            return lambda d: family_repulsion(families, blocks, d)
-        with on_ipu(0):
-            blocks = blocks_of()
+        with stage(0):
+            blocks = vertices(atoms) if run_vertices else priced_as(host, vertices, atoms)
 
         def repulsion(d: Array) -> tuple[Array, Pair]:
-            with on_ipu(1):
+            with stage(1):
                 return family_repulsion(families, blocks, d)
 
         return repulsion

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, astuple
 
+import numpy as np
+
 from pyscf_ipu.ipu.findings.pipelines import pipeline
 from pyscf_ipu.ipu.findings.rates import rates
 from pyscf_ipu.ipu.findings.words import findings
@@ -41,16 +43,10 @@ def figures(profile: ProfileData) -> dict[str, object]:
             "code_overflowing_tiles": memory.code_overflowing.tolist(),
             "interleaved_bytes": int(memory.only_interleaved.max(initial=0)),
             "interleaved_overflowing_tiles": memory.interleaved_overflowing.tolist(),
-            "by_region": {
-                k: {"max_bytes": int(v.max()), "total_bytes": int(v.sum())}
-                for k, v in memory.regions.items()
-            },
+            "by_region": _most_and_all(memory.regions),
             "streaming_bytes": memory.streaming_bytes,
             "streaming_limit_bytes": memory.streaming_limit_bytes,
-            "by_category": {
-                k: {"max_bytes": int(v.max()), "total_bytes": int(v.sum())}
-                for k, v in memory.by_category.items()
-            },
+            "by_category": _most_and_all(memory.by_category),
             "per_tile_bytes": memory.per_tile.tolist(),
             "always_live_bytes": memory.always_live.tolist(),
             "timeline": [list(x) for x in memory.timeline],
@@ -70,6 +66,10 @@ def figures(profile: ProfileData) -> dict[str, object]:
         "notes": list(profile.notes),
         "subject": profile.subject,
     }
+
+
+def _most_and_all(parts: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
+    return {k: {"max_bytes": int(v.max()), "total_bytes": int(v.sum())} for k, v in parts.items()}
 
 
 def _plain_totals(profile: ProfileData, attribute: str) -> dict[str, dict[str, float]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pyscf_ipu.ipu.profile.data import ProfileData, Step
+from pyscf_ipu.ipu.profile.data import ProfileData, Times
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,14 @@ class Rate:
 
 
 def rates(profile: ProfileData) -> dict[str, Rate]:
-    """The rates of the whole program ("all"), then of every stage that takes time."""
-    parts: dict[str, list[tuple[Step, float | int]]] = {"all": []}
-    for step, n in profile.steps():
-        if step.kind != "host":
-            parts["all"].append((step, n))
-            parts.setdefault(step.stage or "other", []).append((step, n))
+    """Flops, bytes, shares of the peaks and what holds it up: of the whole program ("all"), then of
+    every stage that takes time."""
+    every = {"all": [x for x in profile.steps() if x[0].kind != "host"]}
+    parts = every | profile.grouped("stage")
     return {name: _rate(profile, steps) for name, steps in parts.items()}
 
 
-def _rate(profile: ProfileData, steps: list[tuple[Step, float | int]]) -> Rate:
+def _rate(profile: ProfileData, steps: list[Times]) -> Rate:
     cycles = sum(s.cycles.low * n for s, n in steps)
     compute = sum(s.cycles.low * n for s, n in steps if s.kind == "compute")
     flops = sum(s.flops * n for s, n in steps)

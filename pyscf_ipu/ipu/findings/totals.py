@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, Step
+from pyscf_ipu.ipu.profile.data import NOTHING, Cycles, ProfileData, Program, Repeat, balance_of
 
 
 def chips(profile: ProfileData) -> str:
@@ -36,25 +36,18 @@ class VertexTotal:
 
 def vertex_totals(profile: ProfileData) -> tuple[VertexTotal, ...]:
     """Vertex types by their cycles, the largest first."""
-    by_name: dict[str, list[tuple[Step, float | int]]] = {}
-    for step, n in profile.steps():
-        if step.kind == "compute":
-            by_name.setdefault(step.name, []).append((step, n))
-    totals = [_vertex_total(name, uses) for name, uses in by_name.items()]
+    totals = [
+        VertexTotal(
+            name=name,
+            cycles=sum((s.cycles * n for s, n in uses), NOTHING),
+            runs=sum(n for _, n in uses),
+            instances=sum(s.vertices * n for s, n in uses),
+            balance=balance_of(uses),
+            how="+".join(sorted({s.how for s, _ in uses})),
+        )
+        for name, uses in profile.grouped("name", "compute").items()
+    ]
     return tuple(sorted(totals, key=lambda v: -v.cycles.low))
-
-
-def _vertex_total(name: str, uses: list[tuple[Step, float | int]]) -> VertexTotal:
-    cycles = sum((s.cycles * n for s, n in uses), NOTHING)
-    busy = sum(s.balance * s.cycles.low * n for s, n in uses)
-    return VertexTotal(
-        name=name,
-        cycles=cycles,
-        runs=sum(n for _, n in uses),
-        instances=sum(s.vertices * n for s, n in uses),
-        balance=busy / cycles.low if cycles.low else 1.0,
-        how="+".join(sorted({s.how for s, _ in uses})),
-    )
 
 
 @dataclass(frozen=True)
@@ -65,30 +58,21 @@ class Count:
     executed: float | int
 
 
-_PLURALS = {
-    "compute": "compute sets",
-    "exchange": "exchanges",
-    "sync": "syncs",
-    "host": "host transfers",
-}
+_KINDS = ("compute", "exchange", "sync", "host")
+_PLURALS = ("compute sets", "exchanges", "syncs", "host transfers")
 
 
 def program_counts(profile: ProfileData) -> dict[str, Count]:
     """Compute sets, exchanges, syncs, host transfers, vertices, loops and their iterations."""
-    steps = list(profile.steps())
-    counts = {}
-    for kind, plural in _PLURALS.items():
-        times = [n for s, n in steps if s.kind == kind]
-        counts[plural] = Count(len(times), sum(times))
-    counts["vertices"] = Count(
-        sum(s.vertices for s, _ in steps), sum(s.vertices * n for s, n in steps)
-    )
-    loops = list(_loops(profile.program, 1))
-    counts["loops"] = Count(len(loops), sum(times for _, times in loops))
-    counts["iterations"] = Count(
-        sum(loop.count for loop, _ in loops), sum(loop.count * times for loop, times in loops)
-    )
-    return counts
+    steps, loops = list(profile.steps()), list(_loops(profile.program, 1))
+    pairs: dict[str, list[tuple[float | int, float | int]]] = {
+        plural: [(1, n) for s, n in steps if s.kind == kind]
+        for kind, plural in zip(_KINDS, _PLURALS, strict=True)
+    }
+    pairs["vertices"] = [(s.vertices, s.vertices * n) for s, n in steps]
+    pairs["loops"] = [(1, n) for _, n in loops]
+    pairs["iterations"] = [(x.count, x.count * n) for x, n in loops]
+    return {k: Count(sum(a for a, _ in x), sum(b for _, b in x)) for k, x in pairs.items()}
 
 
 def _loops(program: Program, times: float | int) -> Iterator[tuple[Repeat, float | int]]:

@@ -1,5 +1,6 @@
 """Three findings in words: the first things to look at in a profile."""
 
+from pyscf_ipu.ipu.findings.totals import shares
 from pyscf_ipu.ipu.profile.data import ProfileData
 from pyscf_ipu.ipu.profile.text import data_size, percent, whole
 
@@ -13,11 +14,8 @@ def findings(profile: ProfileData) -> tuple[str, ...]:
 
 def _balance(profile: ProfileData) -> str:
     """The stage in which waiting for the busiest tile costs the most cycles."""
-    lost: dict[str, float] = {}
-    for step, n in profile.steps():
-        if step.kind == "compute":
-            name = step.stage or "other"
-            lost[name] = lost.get(name, 0.0) + (1.0 - step.balance) * step.cycles.low * n
+    stages = profile.grouped("stage", "compute").items()
+    lost = {k: sum((1.0 - s.balance) * s.cycles.low * n for s, n in x) for k, x in stages}
     if not lost or not max(lost.values()):
         return "All tiles have equal work in every compute set."
     worst = max(lost, key=lambda name: lost[name])
@@ -30,8 +28,7 @@ def _balance(profile: ProfileData) -> str:
 
 
 def _sync(profile: ProfileData) -> str:
-    total = profile.cycles.low
-    kinds = {k: c.low / total if total else 0.0 for k, c in profile.total_by("kind").items()}
+    kinds = shares(profile.total_by("kind"))
     times = sum(n for s, n in profile.steps() if s.kind == "sync")
     return (
         f"Sync takes {percent(kinds.get('sync', 0.0))} of the cycles, in {whole(times)} "

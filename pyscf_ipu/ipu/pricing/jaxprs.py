@@ -8,7 +8,6 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 from jax.typing import ArrayLike
 
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
-from pyscf_ipu.ipu.steps.places import Place
 from pyscf_ipu.ipu.steps.values import Value
 from pyscf_ipu.ipu.vertices.equation import aval
 
@@ -47,16 +46,6 @@ def stage(eqn: JaxprEqn) -> str:
     return ""
 
 
-def share(place: Place) -> np.ndarray:
-    """Fraction of an array on each tile."""
-    total = place.elements.sum()
-    return place.elements / total if total else place.elements
-
-
-def is_floating(value: Value) -> bool:
-    return value.constant is not None and np.issubdtype(value.constant.dtype, np.floating)
-
-
 def fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
     """The results, if they are known at compile time.
 
@@ -70,7 +59,7 @@ def fold(eqn: JaxprEqn, ins: list[Value]) -> list[ArrayLike] | None:
         return None
     if all(np.issubdtype(a.dtype, np.floating) for a in avals):
         return [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in avals]
-    if any(map(is_floating, ins)):
+    if any(np.issubdtype(np.asarray(v.constant).dtype, np.floating) for v in ins):
         return None
     with jax.ensure_compile_time_eval():
         params = eqn.primitive.get_bind_params(eqn.params)

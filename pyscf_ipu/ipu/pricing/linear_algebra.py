@@ -19,6 +19,8 @@ from pyscf_ipu.ipu.vertices.jax_equations import parameter
 REFERENCE_SWEEPS = 12  # PySCF-IPU calls ipu_jacobi_eigh with num_iters=12
 MOST_RESULT = 0.75
 """Share of a product's memory that the result of a block takes at most."""
+Size = tuple[int, int, int]
+"""Rows, inner dimension and columns."""
 SCALAR_CYCLES = 4  # estimated: load, multiply, add and store of a dependent scalar step
 
 
@@ -79,7 +81,7 @@ def product(
         p.fetch(ins[0], share * plan.rows)
         p.fetch(ins[1], share * plan.columns)
         p.library(name, used * cycles, f"PopLibs ConvPartial1x1, {dtype}", work=work)
-        p.need_scratch(used * result, used * (operands / parts + result))
+        p.tracker.need_scratch(p.stage, used * result, used * (operands / parts + result))
     if plan.parts > 1:
         arriving = plan.rows * plan.columns / plan.parts * (plan.parts - 1)
         p.move(used * itemsize * arriving, used * itemsize * plan.rows * plan.columns)
@@ -102,12 +104,8 @@ def _room(p: Pricer) -> float:
 class _Block:
     """A tile's share of a product: rows x inner x columns, `parts` tiles to one result."""
 
-    def __init__(
-        self, target: Target, n: tuple[int, int, int], cut: tuple[int, int, int], dtype: str
-    ) -> None:
-        self.rows, self.inner, self.columns = (
-            math.ceil(a / c) for a, c in zip(n, cut, strict=True)
-        )
+    def __init__(self, target: Target, n: Size, cut: Size, dtype: str) -> None:
+        self.rows, self.inner, self.columns = (-(-a // c) for a, c in zip(n, cut, strict=True))
         self.parts, self.tiles = cut[1], math.prod(cut)
         self.cycles = matmul_cycles(self.rows, self.inner, self.columns, dtype=dtype)
         rate = float(target.exchange_bytes_per_cycle)
@@ -118,7 +116,7 @@ class _Block:
 
 
 @functools.lru_cache(maxsize=4096)
-def _split(target: Target, tiles: int, n: tuple[int, int, int], dtype: str, fits: float) -> _Block:
+def _split(target: Target, tiles: int, n: Size, dtype: str, fits: float) -> _Block:
     """The cheapest way to cut a product into blocks, of a few hundred.
 
     Blocks with results of more than `fits` elements are taken if there are no others.

@@ -19,13 +19,13 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import COLLECTIVES
 from pyscf_ipu.ipu.chip.target import Target
-from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, share, stage
+from pyscf_ipu.ipu.pricing.jaxprs import fold, last_uses, stage
 from pyscf_ipu.ipu.pricing.on_ipu import marked, phase_of, spans_stages
 from pyscf_ipu.ipu.pricing.priced_as import priced_form
 from pyscf_ipu.ipu.steps.places import Place, linear
 from pyscf_ipu.ipu.steps.steps import Either, Loop, Steps, Value
 from pyscf_ipu.ipu.steps.streams import Home
-from pyscf_ipu.ipu.steps.tile_memory import Trackers
+from pyscf_ipu.ipu.steps.tile_memory import release, use
 from pyscf_ipu.ipu.vertices.cycles import ARITHMETIC
 from pyscf_ipu.ipu.vertices.equation import aval, refuse_types
 from pyscf_ipu.ipu.vertices.jax_equations import (
@@ -57,18 +57,20 @@ class Pricing:
     """Share of a tile's memory for one matrix product."""
     quick: bool = False
     """Whether the program that counts its loops is compiled as `run_counts(quick=True)` does."""
+    stages: int = 0
+    """IPUs, if each has `n_tiles` tiles and a stage of its own; 0: all share every operation."""
 
 
 class Pricer(Steps):
     """Prices programs for one target."""
 
     def __init__(self, target: Target, n_tiles: int, how: Pricing) -> None:
-        super().__init__(target, n_tiles, how.replicas)
+        super().__init__(target, n_tiles, how.replicas, stage_ipus=how.stages or 1)
         self.rules, self.available = how.rules, how.available
         self.unknown: list[tuple[str, list[Path | int]]] = []
         self.half = False
         """Whether there are float16 products."""
-        self.staged = False
+        self.staged = how.stages > 0
         """Whether the program names IPUs for its stages."""
         self.rounds: list[int] = []
         """Turns of the loops over updates and micro-batches, from the outermost on."""
@@ -92,7 +94,7 @@ class Pricer(Steps):
             value = env[var] = self.constant(const)
             self.note_constant(value, linear(value.size, value.itemsize, self.n_tiles).elements)
         for var, value in zip(jaxpr.invars, args, strict=True):
-            self.memory.use(value.buffers)
+            use(value.buffers)
             env[var] = value
         last = last_uses(jaxpr)
         outer = self.stage
@@ -115,7 +117,7 @@ class Pricer(Steps):
         self.stage = outer
         results = [self._value(x, env) for x in jaxpr.outvars]
         for value in results:
-            self.memory.use(value.buffers)
+            use(value.buffers)
         self._release(env.values())
         return results
 
@@ -162,20 +164,14 @@ class Pricer(Steps):
 
     def argument(self, aval: AbstractValue, home: Home, first: int | None) -> Value:
         """A variable that the program is called with, and that is used first on an IPU."""
-        self.on((first or 0) if home.ipu is None else home.ipu)
+        self.ipu = (first or 0) if home.ipu is None else home.ipu
         value = self.new(aval, "argument")
         if not home.off_chip:
             return value
-        self.memory.release(value.buffers)
+        release(value.buffers)
         away = self.off_chip(value)
         self.at_home[away] = None
         return away
-
-    def start(self) -> None:
-        """All arguments are in their places."""
-        self.on(0)
-        if self.staged:
-            self.trackers.begin()
 
     def _at_hand(self, value: Value) -> Value:
         """The variable; an argument that stays in streaming memory is loaded once."""
@@ -185,16 +181,11 @@ class Pricer(Steps):
         self.at_home[value] = loaded
         return loaded
 
-    def stages(self, ipus: int) -> None:
-        """Price a program that names this many IPUs, each with `n_tiles` tiles."""
-        self.trackers = self.memory = Trackers(self.n_tiles, ipus)
-        self.staged, self.stage_ipus = True, ipus
-
     def go(self, ipu: int) -> None:
         """Move on to an IPU."""
         if ipu != self.ipu:
             self.flush()
-            self.on(ipu)
+            self.ipu = ipu
 
     def _turn_to(self, eqn: JaxprEqn) -> None:
         """Note whether forward, backward or update comes; what follows a backward pass in its loop
@@ -209,21 +200,21 @@ class Pricer(Steps):
         if phase != self.phase:
             self.flush()
             if phase == "backward":
-                self.trackers.turn()
+                self.memory.turn()
             self.phase = phase
 
     def _go_to(self, eqn: JaxprEqn, ins: list[Value]) -> None:
         """Move on to the IPU of an equation, and bring its operands there."""
-        there = [v for v in ins if v.constant is None]
+        arrays = [v for v in ins if v.constant is None]
         mark = marked(eqn) if self._pinned is None else self._pinned
-        most = max(there, key=lambda v: (v.distinct * v.itemsize, v.ipu), default=None)
+        most = max(arrays, key=lambda v: (v.distinct * v.itemsize, v.ipu), default=None)
         wanted = mark if mark is not None else self.ipu if most is None else most.ipu
         opened = called(eqn) is not None or spans_stages(eqn)
         if eqn.primitive.name in COLLECTIVES or (opened and mark is None):
             return  # what is inside decides for itself
         self._pinned = wanted
         self.go(wanted)
-        for v in there:
+        for v in arrays:
             if v.ipu != wanted and ((v.buffers, v.ipu), wanted) not in self._crossed:
                 self._crossed.add(((v.buffers, v.ipu), wanted))
                 self.flush()
@@ -295,8 +286,8 @@ class Pricer(Steps):
             outs = self.block(body.jaxpr, body.consts, [*consts, *state, *rows], path=path)
             for value, whole in zip(outs[n_carry:], stacked, strict=True):
                 if value.place.key != whole.place.key:
-                    arriving = value.size * value.itemsize * share(whole.place)
-                    self.fetch(value, arriving, kept=True)
+                    share = whole.place.elements / (whole.place.elements.sum() or 1.0)
+                    self.fetch(value, value.size * value.itemsize * share, kept=True)
                 self.let_go(value)
             return outs[:n_carry]
 
@@ -311,21 +302,19 @@ class Pricer(Steps):
         rows = [self.view([x], v.aval) for x, v in zip(ins[n:], body.jaxpr.invars[n:], strict=True)]
         if self.staged and spans_stages(eqn):
             self.rounds.append(length)
-            self.trackers.begin()
+            self.memory.begin()
             for i, v in enumerate(rows):
-                self.on(v.ipu)
+                self.ipu = v.ipu
                 rows[i] = self.new(body.jaxpr.invars[n + i].aval, "micro-batch")
-                self.trackers.received(rows[i].bytes())
+                self.memory.received(self.ipu, rows[i].bytes())
                 self.let_go(v)
-            self.on(here)
-        self._loops.append(length)
+            self.ipu = here
         self._turning += 1
         with self.repeated(length, "micro-batches"):
             outs = self.block(body.jaxpr, body.consts, [*ins[:n], *rows], path=path)
             outs[:n_carry] = map(self._settled, eqn.outvars, outs[:n_carry])
             self.flush()
         self._turning -= 1
-        self._loops.pop()
         self._release(rows)
         if self.phase == "backward":
             self._enter("update")
@@ -353,48 +342,36 @@ class Pricer(Steps):
         """A loop whose carried values stay where its body leaves them."""
         state = [self.new(a, "loop", v.kept_place()) for a, v in zip(avals, carry, strict=True)]
         self._copy(carry, state)
-        self.flush()
-        outer, self.steps = self.steps, []
-        scope = self.scope
-        self._loops.append(trips)
-        results = once(state)
-        self._copy(results, state)
-        self.flush()
-        self.scope = scope
-        self._loops.pop()
-        body, self.steps = self.steps, outer
-        self.steps.append(Loop(trips, body, self.stage or "loop"))
+        with self.repeated(trips, self.stage or "loop"):
+            results = once(state)
+            self._copy(results, state)
         self._release(results)
         return state
 
     @contextmanager
-    def repeated(self, times: int, name: str) -> Iterator[None]:
-        """What is priced inside runs so often."""
-        if times == 1:
+    def repeated(self, trips: Path | int, name: str) -> Iterator[None]:
+        """What is priced inside runs so often, or as often as a site counts."""
+        if trips == 1:
             yield
             return
         self.flush()
-        outer, self.steps = self.steps, []
+        outer, self.steps, scope = self.steps, [], self.scope
+        self._loops.append(trips)
         yield
         self.flush()
-        body, self.steps = self.steps, outer
-        self.steps.append(Loop(times, body, name))
+        self._loops.pop()
+        outer.append(Loop(trips, self.steps, name))
+        self.steps, self.scope = outer, scope
 
     def _cond(self, eqn: JaxprEqn, ins: list[Value], path: Path) -> list[Value]:
         self.flush()
         outs = self.results(eqn)
         for k, branch in enumerate(branches_of(eqn)):
-            outer, self.steps = self.steps, []
-            scope = self.in_block((*path, k))
-            self._loops.append((*path, k))
-            results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
-            self._copy(results, outs)
-            self._release(results)
-            self.flush()
-            self.scope = scope
-            self._loops.pop()
-            body, self.steps = self.steps, outer
-            self.steps.append(Loop((*path, k), body, "branch"))
+            with self.repeated((*path, k), "branch"):
+                self.in_block((*path, k))
+                results = self.block(branch.jaxpr, branch.consts, ins[1:], path=(*path, k))
+                self._copy(results, outs)
+                self._release(results)
         return outs
 
     def _copy(self, values: list[Value], to: list[Value]) -> None:

@@ -22,6 +22,7 @@ from pyscf_ipu.ipu.pricing.streaming import streaming
 from pyscf_ipu.ipu.steps.compute_sets import Parts, Work
 from pyscf_ipu.ipu.steps.places import Place, linear, on_tiles, spread
 from pyscf_ipu.ipu.steps.steps import Value
+from pyscf_ipu.ipu.steps.tile_memory import use
 from pyscf_ipu.ipu.vertices.cycles import FREE, REDUCTIONS, VertexCost, count, lane_cost
 from pyscf_ipu.ipu.vertices.equation import aval, is_half, size
 from pyscf_ipu.ipu.vertices.jax_equations import lanes_of, while_of
@@ -76,7 +77,7 @@ def _regrouped(tiles: tuple[int, ...], rows: int) -> tuple[int, ...] | None:
 
 def _renamed(p: Pricer, v: Value, place: Place | None = None) -> Value:
     """One more variable that holds the same buffers."""
-    p.memory.use(v.buffers)
+    use(v.buffers)
     return dataclasses.replace(v, place=place or v.place)
 
 
@@ -179,29 +180,20 @@ def tile_map(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
             p.fetch(v, on_tiles(tiles, v.size // len(tiles), p.n_tiles).bytes(v.itemsize))
     cost = count(jaxpr, [v.constant is not None for v in ins], path=p.path)
     declared, shared = eqn.params["declared"], eqn.params["shared"]
-    cycles = declared.cycles(p.target) if declared else None
-    price = DECLARED if cycles else COUNTED
-    if cycles is None:
-        cycles = cost.low(p.target), cost.high(p.target)
-        for name, n in cost.unknown.items():
-            p.note_unknown(f"{eqn.params['name']}: {name}", n)
     loaded, stored = (
         float(sum(size(v) * aval(v).dtype.itemsize for v in some))
         for some in (eqn.invars[n_consts:], eqn.outvars)
     )
-    work = Work(cost.flops * len(tiles), loaded + stored)
-    if price is not DECLARED:
-        each = loaded / len(tiles), stored / len(tiles)
-        work = work._replace(loaded=each[0], stored=each[1], parts=_parts(p, cost))
-    p.vertices().add_vertices(
-        eqn.params["name"], tiles, cycles, shared=shared, origin=price, work=work
-    )
+    cycles, price = declared.cycles(p.target) if declared else None, DECLARED
+    work, n, name = Work(cost.flops * len(tiles), loaded + stored), len(tiles), eqn.params["name"]
+    if cycles is None:
+        cycles, price = (cost.low(p.target), cost.high(p.target)), COUNTED
+        for operation, times in cost.unknown.items():
+            p.note_unknown(f"{name}: {operation}", times)
+        work = work._replace(loaded=loaded / n, stored=stored / n, parts=_parts(p, cost))
+    p.vertices().add_vertices(name, tiles, cycles, shared=shared, origin=price, work=work)
     _note_memory(p, eqn, cost, ins=ins)
-    rows = [math.prod(aval(v).shape[1:]) for v in eqn.outvars]
-    return [
-        p.new(v.aval, eqn.params["name"], on_tiles(tiles, row, p.n_tiles))
-        for v, row in zip(eqn.outvars, rows, strict=True)
-    ]
+    return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
 
 
 def _parts(p: Pricer, cost: VertexCost) -> Parts:
@@ -242,7 +234,7 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     work = Work(cost.flops * n, stored * n, parts=_parts(p, cost))
     p.vertices().add_vertices(name, tiles, cycles, shared=False, origin=COUNTED, work=work)
     p.note_code((name, p.path), here > 0, cost.equations)
-    p.need_scratch(scratch * busy, operands * busy)
+    p.tracker.need_scratch(p.stage, scratch * busy, operands * busy)
     return [p.new(v.aval, name, on_tiles(tiles, size(v) // n, p.n_tiles)) for v in eqn.outvars]
 
 
@@ -264,7 +256,7 @@ def _note_memory(p: Pricer, eqn: JaxprEqn, cost: VertexCost, ins: list[Value]) -
         scratch = scratch_bytes(eqn.params["jaxpr"].jaxpr)
     workers = np.minimum(counts, 1 if eqn.params["shared"] else p.workers)
     operands = product_bytes(eqn.params["jaxpr"].jaxpr)
-    p.need_scratch(scratch * workers, operands * workers)
+    p.tracker.need_scratch(p.stage, scratch * workers, operands * workers)
 
 
 def barrier(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
@@ -284,11 +276,11 @@ def collective(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     outs, here = [], p.ipu
     for v, x in zip(ins, eqn.outvars, strict=True):
         if v.constant is None:
-            p.on(v.ipu)
+            p.ipu = v.ipu
             p.collect(name, float(v.size * v.itemsize), v.ipu)
         same = v.size == size(x) and name not in SCATTERING
         outs.append(p.new(x.aval, name, v.kept_place() if same else None))
-    p.on(here)
+    p.ipu = here
     return outs
 
 

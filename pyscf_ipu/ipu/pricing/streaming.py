@@ -39,15 +39,10 @@ def streaming(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     """Move bytes over the rate of the DRAM, which the IPUs of a machine share."""
     (value,) = ins
     store = eqn.params["store"]
-    if store == is_streamed(value):
+    if store == (value.place.key[0] == STREAMED):
         raise UsageError(
             "streaming_store of an array that is in streaming memory already: leave it out"
             if store
             else "streaming_load of an array that is on the tiles: store it first, or leave it out"
         )
     return [p.stream(value, store)]
-
-
-def is_streamed(value: Value) -> bool:
-    """Whether an array is in streaming memory."""
-    return value.place.key[0] == STREAMED

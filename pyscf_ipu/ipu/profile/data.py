@@ -104,6 +104,8 @@ class Repeat:
 
 
 Program = tuple["Step | Repeat", ...]
+Times = tuple[Step, float | int]
+"""A step, and how often it ran."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ class ProfileData:
     peaks: Peaks = field(default_factory=lambda: Peaks())
     """What the chip could do at most."""
 
-    def steps(self) -> Iterator[tuple[Step, float | int]]:
+    def steps(self) -> Iterator[Times]:
         """Every step of the program with the number of times that it ran."""
         yield from flat(self.program)
 
@@ -196,25 +198,27 @@ class ProfileData:
 
     def total_by(self, attribute: str) -> dict[str, Cycles]:
         """Cycles summed by "kind", "stage", "name" or "how", the largest first."""
-        totals: dict[str, Cycles] = {}
-        for step, n in self.steps():
-            if step.kind != "host":
-                key = getattr(step, attribute) or "other"
-                totals[key] = totals.get(key, NOTHING) + step.cycles * n
+        groups = self.grouped(attribute).items()
+        totals = {name: sum((s.cycles * n for s, n in steps), NOTHING) for name, steps in groups}
         return dict(sorted(totals.items(), key=lambda item: -item[1].low))
+
+    def grouped(self, attribute: str, kind: str = "") -> dict[str, list[Times]]:
+        """Steps on the device, or those of a kind, by "kind", "stage", "name" or "how"."""
+        groups: dict[str, list[Times]] = {}
+        for step, n in self.steps():
+            if step.kind == kind or (not kind and step.kind != "host"):
+                groups.setdefault(getattr(step, attribute) or "other", []).append((step, n))
+        return groups
 
     def balance(self, stage: str | None = None) -> float:
         """Mean over largest tile of the compute sets of a stage, weighted by their cycles."""
-        compute = [
-            (s, n) for s, n in self.steps() if s.kind == "compute" and stage in (None, s.stage)
-        ]
-        total = sum(s.cycles.low * n for s, n in compute)
-        return sum(s.balance * s.cycles.low * n for s, n in compute) / total if total else 1.0
+        steps = self.grouped("kind", "compute").get("compute", [])
+        return balance_of([x for x in steps if stage in (None, x[0].stage)])
 
     def balance_by_stage(self) -> dict[str, float]:
         """`balance` of every stage that has a compute set."""
-        stages = {s.stage for s, _ in self.steps() if s.kind == "compute"}
-        return {stage or "other": self.balance(stage) for stage in sorted(stages)}
+        stages = self.grouped("stage", "compute")
+        return {stage: balance_of(steps) for stage, steps in sorted(stages.items())}
 
     def ipus(self) -> tuple[IpuRow, ...]:
         """A row for every IPU of every replica."""
@@ -236,7 +240,13 @@ class ProfileData:
         )
 
 
-def flat(program: Program, times: float | int = 1) -> Iterator[tuple[Step, float | int]]:
+def balance_of(compute: list[Times]) -> float:
+    """Mean over largest tile of some compute sets, weighted by their cycles."""
+    total = sum(s.cycles.low * n for s, n in compute)
+    return sum(s.balance * s.cycles.low * n for s, n in compute) / total if total else 1.0
+
+
+def flat(program: Program, times: float | int = 1) -> Iterator[Times]:
     """Every step of a program with the number of times that it ran."""
     for x in program:
         if isinstance(x, Repeat):

@@ -69,11 +69,7 @@ def diff(a: ProfileData, b: ProfileData) -> str:
     for low, high in zip(comparison.low, comparison.high, strict=True):
         values = (low.a, high.a, low.b, high.b)
         cycles.append([clip(low.name, _NAME), *(whole(v) for v in values), _ratio(low)])
-    lines = [
-        "Profiles",
-        *table([("A", comparison.names[0]), ("B", comparison.names[1])], "< <"),
-        "",
-    ]
+    lines = ["Profiles", *table(zip("AB", comparison.names, strict=True), "< <"), ""]
     lines += ["Cycles by stage", *table(cycles, "< > > > > >"), ""]
     lines += ["Time", *_two_columns(comparison.seconds, duration), ""]
     lines += ["Memory of the fullest tile", *_two_columns(comparison.memory, data_size)]

@@ -25,11 +25,7 @@ _EXPORT = re.compile(r"^export (?=(?:function|class|const) (\w+))", re.MULTILINE
 
 
 def page(profile: ProfileData, other: ProfileData | None = None) -> str:
-    """The report as text of one HTML file.
-
-    Args:
-        profile: What the report is about.
-        other: A second profile. The report then begins with a comparison, in which it is B.
+    """The report as text of one HTML file, of one profile or beside another (`Profile.to_html`).
 
     Raises:
         ValueError: A number of the profile is infinite or not a number.

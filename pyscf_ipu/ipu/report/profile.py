@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyscf_ipu.base.host.temporaries import write_text
 from pyscf_ipu.ipu.findings.figures import to_dict
-from pyscf_ipu.ipu.findings.pipelines import Pipeline, pipeline, with_stash
-from pyscf_ipu.ipu.findings.rates import Rate, rates
+from pyscf_ipu.ipu.findings.pipelines import pipeline, with_stash
+from pyscf_ipu.ipu.findings.rates import rates
 from pyscf_ipu.ipu.profile.data import MicroBatches, ProfileData
 from pyscf_ipu.ipu.report.html import page
 from pyscf_ipu.ipu.report.summary import summary
@@ -17,13 +17,10 @@ from pyscf_ipu.ipu.report.trace import trace
 class Profile(ProfileData):
     """The priced run of one program, with its reports."""
 
-    def summary(self) -> str:
-        """The profile as text for the terminal, of at most 100 columns."""
-        return summary(self)
-
-    def to_dict(self) -> dict[str, object]:
-        """Everything, in types that JSON has."""
-        return to_dict(self)
+    summary = summary
+    to_dict = to_dict
+    rates = rates
+    pipeline = pipeline
 
     def to_json(self, path: str | Path | None = None) -> str:
         """`to_dict` as text; written to `path` if one is given."""
@@ -31,14 +28,6 @@ class Profile(ProfileData):
         if path is not None:
             write_text(path, text)
         return text
-
-    def rates(self) -> dict[str, Rate]:
-        """Flops, bytes, shares of the peaks and what holds it up, of the program and each stage."""
-        return rates(self)
-
-    def pipeline(self, micro_batches: int | None = None) -> Pipeline | None:
-        """The pipeline, if the program has stages (`on_ipu`); by default as it was scheduled."""
-        return pipeline(self, micro_batches)
 
     def scheduled(self, micro_batches: MicroBatches) -> "Profile":
         """The profile with other micro-batches, whose activations are in its memory."""

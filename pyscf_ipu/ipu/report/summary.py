@@ -26,19 +26,9 @@ _KINDS = {"compute": "Compute, busiest tile of each step", "exchange": "Exchange
 
 
 def summary(profile: ProfileData) -> str:
-    """The profile as text of at most 100 columns, one section after the other."""
-    sections = (
-        _target,
-        _program,
-        _memory,
-        _execution,
-        _stages,
-        pipeline_lines,
-        _rates,
-        _vertices,
-        _provenance,
-    )
-    parts = [section(profile) for section in (*sections, _unknown_ops, _notes)]
+    """The profile as text for the terminal, of at most 100 columns."""
+    first = (_target, _program, _memory, _execution, _stages, pipeline_lines, _rates, _vertices)
+    parts = [section(profile) for section in (*first, _provenance, _unknown_ops, _notes)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
@@ -77,9 +67,10 @@ def _memory(profile: ProfileData) -> list[str]:
     ]
     lines = ["Memory Usage", *table(rows, "< <"), "", "  Tile histogram", *_histogram(profile)]
     lines += ["", "  Fullest tiles", *_fullest_tiles(profile)]
-    lines += ["", "  By category", *_categories(profile)]
+    categories = dict(sorted(memory.by_category.items(), key=lambda x: -x[1].sum()))
+    lines += ["", "  By category", *_parts(categories)]
     if memory.regions:
-        lines += ["", "  By region", *_regions(profile)]
+        lines += ["", "  By region", *_parts(memory.regions)]
     if memory.largest:
         lines += ["", f"  Largest buffers on tile {fullest}", *_largest(profile)]
     return lines
@@ -103,10 +94,10 @@ def _limits(profile: ProfileData) -> list[tuple[str, str]]:
     return rows
 
 
-def _regions(profile: ProfileData) -> list[str]:
+def _parts(parts: dict[str, np.ndarray]) -> list[str]:
     rows = [
-        (f"  {name}", data_size(int(tiles.max())), data_size(int(tiles.sum())))
-        for name, tiles in profile.memory.regions.items()
+        ("  " + clip(name, _NAME), data_size(int(tiles.max())), data_size(int(tiles.sum())))
+        for name, tiles in parts.items()
     ]
     return table([("", "fullest tile", "all tiles"), *rows], "< > >")
 
@@ -133,14 +124,6 @@ def _fullest_tiles(profile: ProfileData) -> list[str]:
         for t in np.argsort(-per_tile, kind="stable")[:_TOP_TILES]
     ]
     return table(rows, "< > >")
-
-
-def _categories(profile: ProfileData) -> list[str]:
-    rows = [
-        ("  " + clip(name, _NAME), data_size(int(tiles.max())), data_size(int(tiles.sum())))
-        for name, tiles in sorted(profile.memory.by_category.items(), key=lambda x: -x[1].sum())
-    ]
-    return table([("", "fullest tile", "all tiles"), *rows], "< > >")
 
 
 def _largest(profile: ProfileData) -> list[str]:

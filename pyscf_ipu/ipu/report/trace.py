@@ -35,12 +35,9 @@ class _Span:
 
 def trace(profile: ProfileData, max_events: int) -> dict[str, object]:
     """The trace as JSON has it; raises UsageError if `max_events` is less than 1."""
+    events = trace_events(profile, max_events)
     return {
-        "traceEvents": [
-            *_lane_names(profile),
-            *trace_events(profile, max_events),
-            *_pipeline_events(profile),
-        ],
+        "traceEvents": [*_lane_names(profile), *events, *_pipeline_events(profile)],
         "displayTimeUnit": "ns",
         "otherData": {"target": profile.target, "num_ipus": profile.num_ipus},
     }

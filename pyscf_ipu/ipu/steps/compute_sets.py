@@ -8,7 +8,7 @@ slowest tile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import MappingProxyType
 from typing import NamedTuple
@@ -97,18 +97,12 @@ class ComputeSet:
         origin: Origin,
         work: Work = NO_WORK,
     ) -> None:
-        """Add a vertex on every entry of `tiles`.
+        """Add a vertex of these low and high worker cycles on every entry of `tiles`.
 
-        Args:
-            name: Of the vertex.
-            tiles: A tile for each vertex; of those on one tile each goes to the least busy worker,
-                before it is known how often it runs its parts.
-            cycles: Low and high cycles of a worker.
-            shared: All workers of a tile share each vertex instead.
-            origin: Where the cycles come from.
-            work: Of all these vertices.
-                Code loads and stores beside the arithmetic, so a tile takes as long as the longest
-                of the three.
+        Of vertices on one tile each goes to the least busy worker, before it is known how often it
+        runs its parts; if `shared`, all workers share each.  `work` is that of all these vertices.
+        Code loads and stores beside the arithmetic, so a tile takes as long as the longest of the
+        three.
         """
         self._note(name, len(tiles), origin)
         self.work = self.work.plus(work)
@@ -160,11 +154,9 @@ class ComputeSet:
     def step(self) -> PricedStep:
         """The whole set as one step."""
         each = np.asarray(self._of_tiles(self.cycles))
-        origin = weakest(*self.how), "; ".join(sorted(self.sources))
+        origin, n = (weakest(*self.how), "; ".join(sorted(self.sources))), self.vertices
         name = _common(self.names)
-        return compute_step(
-            name, self.stage, each, vertices=self.vertices, origin=origin, work=self.work
-        )
+        return compute_step(name, self.stage, each, vertices=n, origin=origin, work=self.work)
 
     def _note(self, name: str, vertices: int, origin: Origin) -> None:
         if name not in self.names:
@@ -208,22 +200,12 @@ def compute_step(
     name: str, stage: str, cycles: np.ndarray, vertices: int, origin: Origin, work: Work = NO_WORK
 ) -> PricedStep:
     """A compute set from the cycles [low and high, n_tiles] of every tile."""
-    low, high = cycles
-    largest = float(low.max(initial=0.0))
-    step = Step(
-        "compute",
-        name,
-        stage,
-        cycles=Cycles(largest, float(high.max(initial=0.0))),
-        tiles=int((low > 0).sum()),
-        vertices=vertices,
-        balance=float(low.mean() / largest) if largest else 1.0,
-        how=origin[0],
-        source=origin[1],
-        flops=work.flops,
-        memory_bytes=work.memory_bytes,
-    )
-    return PricedStep(step, low)
+    low, (how, source) = cycles[0], origin
+    slowest, tiles = Cycles(*cycles.max(1, initial=0.0).tolist()), int((low > 0).sum())
+    balance = float(low.mean() / slowest.low) if slowest.low else 1.0
+    step = Step("compute", name, stage, cycles=slowest, tiles=tiles, vertices=vertices)
+    of_work = {"flops": work.flops, "memory_bytes": work.memory_bytes}
+    return PricedStep(replace(step, balance=balance, how=how, source=source, **of_work), low)
 
 
 def _common(names: list[str]) -> str:

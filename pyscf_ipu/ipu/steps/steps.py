@@ -17,6 +17,7 @@ from jax.core import AbstractValue, ShapedArray
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.ipu.chip.collectives import collective_cycles
+from pyscf_ipu.ipu.chip.quantity import Quantity
 from pyscf_ipu.ipu.chip.target import Target
 from pyscf_ipu.ipu.chip.transfer import exchange_cycles, link_cycles, sync_cost
 from pyscf_ipu.ipu.profile.data import Cycles, Origin, Step
@@ -35,8 +36,11 @@ from pyscf_ipu.ipu.steps.tile_memory import (
     EXCHANGE_BYTES,
     INSTRUCTIONS_PER_EQUATION,
     LIBRARY_BYTES,
+    Held,
     Tracker,
     Trackers,
+    release,
+    use,
 )
 from pyscf_ipu.ipu.steps.values import Either, Loop, Value
 from pyscf_ipu.ipu.vertices.trip_counts import LANES, Counts, Path
@@ -50,10 +54,12 @@ LINK_ORIGIN = "estimated", "bytes from IPU to IPU over the rates of the links, n
 class Steps:
     """The program as it grows."""
 
-    def __init__(self, target: Target, n_tiles: int, replicas: int = 1) -> None:
+    def __init__(
+        self, target: Target, n_tiles: int, replicas: int = 1, stage_ipus: int = 1
+    ) -> None:
         self.target, self.n_tiles, self.replicas = target, n_tiles, replicas
         self.workers = int(target.num_worker_contexts)
-        self.memory: Tracker | Trackers = Tracker(n_tiles)
+        self.memory = Trackers(n_tiles, stage_ipus)
         self.steps: list[PricedStep | Loop | Either] = []
         self.scope: Path = ()
         """The block that is being priced: of a loop or a branch; () is the program."""
@@ -62,15 +68,16 @@ class Steps:
         self._open: ComputeSet | None = None
         self._incoming = np.zeros(n_tiles)
         self._outgoing = np.zeros(n_tiles)
-        self._dying: list[tuple[int, ...]] = []
+        self._dying: list[tuple[Held, ...]] = []
         self.streamed_bytes = 0.0
         """Kept in the streaming memory of a machine."""
         self.ipu = 0
         """The IPU of the stage that is being priced."""
-        self.stage_ipus = 1
+        self.stage_ipus = stage_ipus
         """IPUs of a replica, if each has a stage of its own."""
         self.phase = "forward"
-        self._collecting: tuple[str, str] | None = None
+        self.collecting: tuple[str, str] | None = None
+        """A collective, by its name and stage, that waits for more of its kind."""
         self._collected: dict[int, float] = {}
 
     def new(self, aval: AbstractValue, name: str, place: Place | None = None) -> Value:
@@ -78,15 +85,13 @@ class Steps:
         array = cast(ShapedArray, aval)
         size, itemsize = array.size, array.dtype.itemsize
         place = place or linear(size, itemsize, self.n_tiles)
-        handle = self.memory.allocate(name, self.stage, place.bytes(itemsize))
-        return Value(place, size, itemsize, buffers=(handle,), ipu=self.ipu, made_in=self._open)
+        held = self.tracker.allocate(name, self.stage, place.bytes(itemsize))
+        return Value(place, size, itemsize, buffers=(held,), ipu=self.ipu, made_in=self._open)
 
     def constant(self, value: object, distinct: int = 0) -> Value:
         """A value known at compile time, which is part of the code that uses it.
 
-        Args:
-            value: the array.
-            distinct: number of its different elements; 0 if all may differ.
+        It has so many `distinct` elements; with 0 all may differ.
         """
         array = np.asarray(value)
         place = Place(("constant",), np.zeros(self.n_tiles))
@@ -109,7 +114,7 @@ class Steps:
         array = cast(ShapedArray, aval)
         used = [v for v in ins if v.constant is None]
         for v in used:
-            self.memory.use(v.buffers)
+            use(v.buffers)
         return Value(
             place=Place(("view", object()), np.zeros(self.n_tiles)),
             size=array.size,
@@ -122,14 +127,10 @@ class Steps:
             made_in=next((v.made_in for v in used if v.made_in is self._open), None),
         )
 
-    def on(self, ipu: int) -> None:
-        """Let variables and steps be those of an IPU from now on."""
-        self.ipu = self.memory.ipu = ipu
-
     @property
     def tracker(self) -> Tracker:
         """The memory of the present IPU."""
-        return self.memory.here if isinstance(self.memory, Trackers) else self.memory
+        return self.memory.each[self.ipu]
 
     def fetch(self, value: Value, incoming: np.ndarray, kept: bool = False) -> None:
         """Let bytes [n_tiles] of a variable come to the tiles before the next compute set.
@@ -170,23 +171,12 @@ class Steps:
         if type(self._open) is ComputeSet:
             self._dying.append(value.buffers)
         else:
-            self.memory.release(value.buffers)
+            release(value.buffers)
 
     def note_code(self, key: Hashable, here: np.ndarray, operations: int) -> None:
         """Code of a number of operations, once on every tile `here` [n_tiles]."""
         nbytes = operations * INSTRUCTIONS_PER_EQUATION * BYTES_PER_INSTRUCTION
         self.tracker.add_code(key, here, nbytes)
-
-    def need_scratch(self, where: np.ndarray, interleaved: np.ndarray | float = 0.0) -> None:
-        """Memory [n_tiles] inside the vertices of the compute set that was opened or added last.
-
-        Vertices of one set use the same memory one after another, so the largest need counts.
-
-        Args:
-            where: Bytes of all workers together.
-            interleaved: Bytes that have to be in interleaved memory, of scratch and of variables.
-        """
-        self.tracker.need_scratch(self.stage, where, interleaved)
 
     def in_block(self, path: Path) -> Path:
         """Begin another block, in a compute set of its own; returns the one before."""
@@ -232,65 +222,42 @@ class Steps:
         sync = sync_cost(self.target, ipus)
         took_part = (incoming > 0) | (outgoing > 0)
         self.tracker.fixed["Internal Exchange Code"] += EXCHANGE_BYTES * took_part
-        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
+        self.sync("sync", sync)
         tiles, moved = int(took_part.sum()), float(incoming.sum())
         self.other("exchange", "exchange", cycles, origin=EXCHANGE_ORIGIN, tiles=tiles, moved=moved)
         if links:
             moved = float(crossing.sum() - crossing.trace())
             self.other("exchange", "links between IPUs", links, origin=LINK_ORIGIN, moved=moved)
 
-    @property
-    def collecting(self) -> bool:
-        """Whether a collective waits for more of its kind."""
-        return self._collecting is not None
-
     def collect(self, name: str, nbytes: float, ipu: int) -> None:
         """Let replicas exchange `nbytes` of an IPU each.  Successive ones of one kind are one."""
-        if self._collecting not in (None, (name, self.stage)):
+        if self.collecting not in (None, (name, self.stage)):
             self.flush()
-        self._collecting = name, self.stage
+        self.collecting = name, self.stage
         self._collected[ipu] = self._collected.get(ipu, 0.0) + nbytes
 
     def _collectives(self) -> None:
-        if self._collecting is None:
+        if self.collecting is None:
             return
-        (name, stage), self._collecting = self._collecting, None
+        (name, stage), self.collecting = self.collecting, None
         here, self._collected, collected = (self.stage, self.ipu), {}, self._collected
-        sync, (how, source) = self.target.global_sync_cycles, REDUCE_ORIGIN
+        sync = self.target.global_sync_cycles
         ipus = self.stage_ipus * (self.n_tiles // int(self.target.tiles_per_ipu))
         for ipu, nbytes in collected.items():
             self.stage, self.ipu = stage, ipu
-            self.other("sync", "sync of all replicas", float(sync), origin=(sync.how, sync.source))
+            self.sync("sync of all replicas", sync)
             # The IPUs of a replica share its links, as if all had as much as this one.
-            cycles = collective_cycles(
-                self.target,
-                name,
-                nbytes * self.stage_ipus,
-                replicas=self.replicas,
-                num_ipus=ipus,
-            )
-            step = Step(
-                "exchange", name, stage, cycles=cycles, tiles=self.n_tiles, how=how, source=source
-            )
-            self._append(PricedStep(dataclasses.replace(step, moved_bytes=nbytes)))
+            shared, of = nbytes * self.stage_ipus, {"replicas": self.replicas, "num_ipus": ipus}
+            cycles = collective_cycles(self.target, name, shared, **of)
+            self.other("exchange", name, cycles, origin=REDUCE_ORIGIN, moved=nbytes)
         self.stage, self.ipu = here
 
     def library(
-        self,
-        name: str,
-        load: np.ndarray,
-        source: str,
-        how: str = "formula",
-        work: Work = NO_WORK,
+        self, name: str, load: np.ndarray, source: str, how: str = "formula", work: Work = NO_WORK
     ) -> None:
         """A compute set of library vertices, behind the exchange of what was fetched.
 
-        Args:
-            name: What to call it in profiles.
-            load: [n_tiles] cycles of the vertex on each tile.
-            source: The formula or document that the cycles are from.
-            how: One of `pyscf_ipu.ipu.chip.quantity.HOWS`.
-            work: Of all tiles.
+        Its cycles [n_tiles] on each tile come from a formula or document, known by one of `HOWS`.
         """
         self.flush()
         self.tracker.add_code(("library", name), load > 0, LIBRARY_BYTES)
@@ -303,23 +270,21 @@ class Steps:
         self,
         kind: str,
         name: str,
-        cycles: float,
+        cycles: Cycles | float,
         origin: Origin,
         tiles: int = 0,
         moved: float = 0.0,
     ) -> None:
         """A sync or an exchange of `moved` bytes, on all tiles or on a number of them."""
-        step = Step(
-            kind=kind,
-            name=name,
-            stage=self.stage,
-            cycles=Cycles(cycles, cycles),
-            tiles=tiles or self.n_tiles,
-            moved_bytes=moved,
-            how=origin[0],
-            source=origin[1],
-        )
+        both = cycles if isinstance(cycles, Cycles) else Cycles(cycles, cycles)
+        step = Step(kind, name, self.stage, cycles=both, tiles=tiles or self.n_tiles)
+        how, source = origin
+        step = dataclasses.replace(step, moved_bytes=moved, how=how, source=source)
         self._append(PricedStep(step))
+
+    def sync(self, name: str, delay: Quantity) -> None:
+        """Wait for all tiles, or all IPUs."""
+        self.other("sync", name, float(delay), origin=(delay.how, delay.source))
 
     def stream(self, value: Value, store: bool) -> Value:
         """Move a variable to streaming memory or back, by the rate that a machine's IPUs share."""
@@ -334,8 +299,8 @@ class Steps:
         self.other("exchange", name, cycles, origin=(rate.how, rate.source), moved=nbytes)
         if not store:
             place = value.home or linear(value.size, value.itemsize, self.n_tiles)
-            handle = self.memory.allocate("streaming", self.stage, place.bytes(value.itemsize))
-            return Value(place, value.size, value.itemsize, buffers=(handle,), ipu=self.ipu)
+            held = self.tracker.allocate("streaming", self.stage, place.bytes(value.itemsize))
+            return Value(place, value.size, value.itemsize, buffers=(held,), ipu=self.ipu)
         self.streamed_bytes += nbytes * min(self.replicas, max(1, sharing // self.stage_ipus))
         return self.off_chip(value)
 
@@ -348,16 +313,16 @@ class Steps:
     def cross(self, value: Value) -> None:
         """Bring a variable of another stage's IPU to this one, over the links."""
         where = linear(value.distinct, value.itemsize, self.n_tiles).bytes(value.itemsize)
-        if isinstance(self.memory, Trackers):
-            self.memory.copy(value.buffers, (f"from IPU {value.ipu}", self.stage), where)
-            if self.phase == "forward":
-                self.memory.received(where)
+        copy = self.tracker.allocate(f"from IPU {value.ipu}", self.stage, where)
+        for held in value.buffers[:1]:
+            held.copies.append(copy)
+        if self.phase == "forward":
+            self.memory.received(self.ipu, where)
         nbytes = float(value.distinct * value.itemsize)
         traffic = np.zeros((max(value.ipu, self.ipu) + 1,) * 2)
         traffic[value.ipu, self.ipu] = nbytes
         name = f"IPU {value.ipu} to IPU {self.ipu}"
-        sync = self.target.global_sync_cycles
-        self.other("sync", "sync", float(sync), origin=(sync.how, sync.source))
+        self.sync("sync", self.target.global_sync_cycles)
         links = link_cycles(self.target, traffic)
         self.other("exchange", name, links, origin=LINK_ORIGIN, moved=nbytes)
 
@@ -378,8 +343,8 @@ class Steps:
             self._append(step)
         self.tracker.next_set(type(current) is ComputeSet)
         dying, self._dying = self._dying, []
-        for handles in dying:
-            self.memory.release(handles)
+        for buffers in dying:
+            release(buffers)
         self.transfer()
         self._collectives()
 

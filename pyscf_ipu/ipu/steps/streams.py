@@ -73,6 +73,8 @@ class Streams:
 
 
 ALL_TRAVELS = Streams()
+UNKNOWN = Moved(0.0, 0.0, (), results=())
+"""Of a program whose traffic nobody asks for."""
 
 
 def host_steps(

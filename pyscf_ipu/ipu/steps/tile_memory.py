@@ -5,9 +5,10 @@ exchange brings for one compute set, and what its vertices need inside themselve
 that set.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,11 +28,39 @@ VARIABLES, SCRATCH = "Variables", "Vertex Scratch"
 STACK_BYTES = WORKERS * 256 + 512  # estimated: workers and supervisor
 
 
-class _Kept(NamedTuple):
+@dataclass(eq=False)
+class Held:
+    """A buffer: bytes [n_tiles] of one IPU, as long as variables refer to it."""
+
     name: str
     stage: str
     where: np.ndarray
-    first: int  # point of the timeline
+    first: int
+    """Point of the timeline."""
+    tracker: Tracker
+    uses: int = 1
+    copies: list[Held] = field(default_factory=list)
+    """On other IPUs; they live as long as this."""
+
+    def on_tile(self, tile: int) -> Buffer:
+        """The buffer as a report has it."""
+        sizes = {"tile_bytes": int(self.where[tile]), "total_bytes": int(self.where.sum())}
+        return Buffer(self.name, self.stage, VARIABLES, **sizes)
+
+
+def use(buffers: Iterable[Held]) -> None:
+    """One more variable refers to these buffers."""
+    for held in buffers:
+        held.uses += 1
+
+
+def release(buffers: Iterable[Held]) -> None:
+    """A variable that referred to these buffers is dead."""
+    for held in buffers:
+        held.uses -= 1
+        if held.uses == 0:
+            held.tracker.end(held)
+            release(held.copies)
 
 
 class Tracker:
@@ -45,26 +74,21 @@ class Tracker:
         codes = ("Vertex Code", "Control Code", "Internal Exchange Code")
         self.fixed = {name: np.zeros(n_tiles) for name in ("Constants", *codes)}
         self.timeline: list[tuple[str, int]] = []
-        self.ipu = 0
-        """Where this is, if there are several."""
         self._held, self._coming, self._scratch, self._scratch_then = np.zeros((4, n_tiles))
         self._codes: dict[Hashable, np.ndarray] = {}
         self._constants: dict[Hashable, np.ndarray] = {}
-        self._buffers: dict[int, _Kept] = {}
-        self._uses: dict[int, int] = {}
+        self._buffers: dict[Held, None] = {}
         self._lifetimes: list[Lifetime] = []
-        self._next = 0
         self._worst = 0.0
-        self._snapshot: list[_Kept] = []
+        self._snapshot: list[Held] = []
 
-    def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
-        """A buffer with one use; returns its handle."""
-        handle, self._next = self._next, self._next + 1
-        self._buffers[handle] = _Kept(name, stage, where, first=len(self.timeline))
-        self._uses[handle] = 1
+    def allocate(self, name: str, stage: str, where: np.ndarray) -> Held:
+        """A buffer with one use."""
+        held = Held(name, stage, where, first=len(self.timeline), tracker=self)
+        self._buffers[held] = None
         self.live = self.live + where
         self._note(_label(stage, name))
-        return handle
+        return held
 
     def receive(self, stage: str, where: np.ndarray) -> None:
         """Bytes [n_tiles] that an exchange brings for the next compute set, and no variable has."""
@@ -74,7 +98,12 @@ class Tracker:
     def need_scratch(
         self, stage: str, where: np.ndarray, interleaved: np.ndarray | float = 0.0
     ) -> None:
-        """Note scratch memory, for `Steps.need_scratch`."""
+        """Memory [n_tiles] inside the vertices of the compute set that was opened or added last.
+
+        Bytes of all workers together; those that have to be in interleaved memory are of scratch
+        and of variables.  Vertices of one set use the same memory one after another, so the largest
+        need counts.
+        """
         self._scratch = np.maximum(self._scratch, where)
         self.interleaved = np.maximum(self.interleaved, interleaved)
         self._note(_label(stage, "inside vertices"))
@@ -92,74 +121,47 @@ class Tracker:
         fullest = float(total.max(initial=0.0))
         if fullest > self._worst:
             self._worst = fullest
-            self._snapshot = list(self._buffers.values())
+            self._snapshot = list(self._buffers)
         self.timeline.append((label, int(fullest)))
 
     def add_code(self, key: Hashable, here: np.ndarray, nbytes: int) -> None:
         """Code on the tiles `here` [n_tiles]; a tile has it once."""
-        there = self._codes.get(key, np.zeros(len(here), bool))
-        self.fixed["Vertex Code"] += nbytes * (here & ~there)
-        self._codes[key] = there | here
+        before = self._codes.get(key, np.zeros(len(here), bool))
+        self.fixed["Vertex Code"] += nbytes * (here & ~before)
+        self._codes[key] = before | here
 
     def add_constant(self, key: Hashable, where: np.ndarray) -> None:
         """Bytes [n_tiles] of a constant, of which a tile keeps the most that it ever needs."""
-        there = self._constants.get(key, np.zeros(len(where)))
-        self._constants[key] = np.maximum(there, where)
-        self.fixed["Constants"] += self._constants[key] - there
+        before = self._constants.get(key, np.zeros(len(where)))
+        self._constants[key] = np.maximum(before, where)
+        self.fixed["Constants"] += self._constants[key] - before
 
-    def use(self, handles: Iterable[int]) -> None:
-        """One more variable refers to these buffers."""
-        for h in handles:
-            self._uses[h] += 1
-
-    def release(self, handles: Iterable[int]) -> bool:
-        """A variable that referred to these buffers is dead; returns whether a buffer is gone."""
-        count = len(self._uses)
-        for h in handles:
-            self._uses[h] -= 1
-            if self._uses[h] == 0:
-                kept = self._buffers.pop(h)
-                self.live = self.live - kept.where
-                self._end(kept)
-                del self._uses[h]
-        return len(self._uses) < count
-
-    def _end(self, kept: _Kept) -> None:
-        most = int(kept.where.max(initial=0.0))
+    def end(self, held: Held) -> None:
+        """A buffer is gone."""
+        del self._buffers[held]
+        self.live = self.live - held.where
+        most, total = int(held.where.max(initial=0.0)), int(held.where.sum())
         if most >= LEAST_BYTES:
-            total, end = int(kept.where.sum()), len(self.timeline)
-            self._lifetimes.append(
-                Lifetime(
-                    kept.name, kept.stage, kept.first, end=end, tile_bytes=most, total_bytes=total
-                )
-            )
+            ends = {"end": len(self.timeline), "tile_bytes": most, "total_bytes": total}
+            self._lifetimes.append(Lifetime(held.name, held.stage, held.first, **ends))
 
     def report(self, target: Target) -> Memory:
         """Per tile, in PopVision's categories, beside the limits of the target."""
-        for kept in self._buffers.values():
-            self._end(kept)
+        for held in list(self._buffers):
+            self.end(held)
         executable = target.executable_memory_bytes
         tile = int(np.argmax(self.highest)) if self.highest.size else 0
         named = sorted(self._snapshot, key=lambda b: -b.where[tile])[:LARGEST]
         stack = np.where(self.highest > 0, float(STACK_BYTES), 0.0)
-        held = {VARIABLES: self.highest - self._scratch_then, SCRATCH: self._scratch_then}
-        categories = {**held, **self.fixed, "Stack": stack}
+        data = {VARIABLES: self.highest - self._scratch_then, SCRATCH: self._scratch_then}
+        categories = {**data, **self.fixed, "Stack": stack}
         timeline, place = _thinned(self.timeline)
         return Memory(
             int(target.memory_bytes_per_tile),
             {name: np.ceil(v).astype(np.int64) for name, v in categories.items()},
             np.ceil(sum(self.fixed.values(), stack)).astype(np.int64),
             timeline=timeline,
-            largest=tuple(
-                Buffer(
-                    b.name,
-                    b.stage,
-                    VARIABLES,
-                    tile_bytes=int(b.where[tile]),
-                    total_bytes=int(b.where.sum()),
-                )
-                for b in named
-            ),
+            largest=tuple(b.on_tile(tile) for b in named),
             executable_bytes=int(executable) if executable.known else None,
             interleaved=np.ceil(self.interleaved).astype(np.int64),
             lifetimes=_largest(self._lifetimes, place),
@@ -167,59 +169,31 @@ class Tracker:
 
 
 class Trackers:
-    """A tracker for the IPU of every stage; what is allocated is on the present one."""
+    """A tracker for the IPU of every stage."""
 
-    def __init__(self, n_tiles: int, ipus: int) -> None:
-        self._each = [Tracker(n_tiles) for _ in range(ipus)]
-        self.ipu = 0
-        self._copies: dict[int, list[int]] = {}
+    def __init__(self, n_tiles: int, ipus: int = 1) -> None:
+        self.each = [Tracker(n_tiles) for _ in range(ipus)]
         self._stashed: np.ndarray | None = None
         self.begin()
 
-    @property
-    def here(self) -> Tracker:
-        """The tracker of the present IPU."""
-        return self._each[self.ipu]
-
-    def allocate(self, name: str, stage: str, where: np.ndarray) -> int:
-        """Allocate on the present IPU (`Tracker.allocate`)."""
-        return self.here.allocate(name, stage, where) * len(self._each) + self.ipu
-
-    def use(self, handles: Iterable[int]) -> None:
-        """Use buffers on whichever IPU they are (`Tracker.use`)."""
-        for h in handles:
-            self._each[h % len(self._each)].use((h // len(self._each),))
-
-    def release(self, handles: Iterable[int]) -> None:
-        """Release buffers on whichever IPU they are (`Tracker.release`), then their copies."""
-        for h in handles:
-            if self._each[h % len(self._each)].release((h // len(self._each),)):
-                self.release(self._copies.pop(h, ()))
-
-    def copy(self, handles: tuple[int, ...], name: tuple[str, str], where: np.ndarray) -> None:
-        """Allocate a copy on the present IPU, which lives as long as the first of the buffers."""
-        copy = self.allocate(*name, where)
-        for h in handles[:1]:
-            self._copies.setdefault(h, []).append(copy)
-
     def begin(self) -> None:
         """Begin a micro-batch."""
-        self._before = [t.live for t in self._each]
-        self._received = [np.zeros_like(t.live) for t in self._each]
+        self._before = np.concatenate([t.live for t in self.each])
+        self._received = np.zeros((len(self.each), len(self.each[0].live)))
 
-    def received(self, where: np.ndarray) -> None:
-        """Note bytes [n_tiles] that the present stage has as its input."""
-        self._received[self.ipu] = self._received[self.ipu] + where
+    def received(self, ipu: int, where: np.ndarray) -> None:
+        """Note bytes [n_tiles] that a stage has as its input."""
+        self._received[ipu] += where
 
     def turn(self) -> None:
         """The backward pass begins: what a micro-batch has on the tiles now waits there for it."""
-        held = [t.live - before for t, before in zip(self._each, self._before, strict=True)]
-        both = np.array([np.concatenate(held), np.concatenate(self._received)])
+        now = np.concatenate([t.live for t in self.each])
+        both = np.array([now - self._before, self._received.ravel()])
         self._stashed = np.ceil(np.maximum(both, 0.0)).astype(np.int64)
 
     def report(self, target: Target) -> Memory:
         """All IPUs after one another; buffers and their course are those of the fullest."""
-        reports = [t.report(target) for t in self._each]
+        reports = [t.report(target) for t in self.each]
         fullest = max(reports, key=lambda m: m.max_tile_bytes)
         return replace(
             fullest,

@@ -8,6 +8,7 @@ import numpy as np
 
 from pyscf_ipu.ipu.steps.compute_sets import PricedStep
 from pyscf_ipu.ipu.steps.places import Place
+from pyscf_ipu.ipu.steps.tile_memory import Held
 from pyscf_ipu.ipu.vertices.trip_counts import Path
 
 
@@ -18,7 +19,7 @@ class Value:
     place: Place
     size: int
     itemsize: int
-    buffers: tuple[int, ...] = ()
+    buffers: tuple[Held, ...] = ()
     constant: np.ndarray | None = None
     """Its value, if that is known when the program is compiled."""
     view: bool = False

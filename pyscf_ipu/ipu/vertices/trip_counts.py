@@ -265,8 +265,7 @@ def run_counts(
         return lambda *_: {}
     # It runs once: folding the tables of indices takes longer than looking them up.
     options: dict[str, str | int] = {"xla_disable_hlo_passes": "constant_folding"}
-    compiled = jax.jit(
-        lambda *args: _Counter(measures).block(closed, args, ())[1],
-        compiler_options=options | ({"xla_backend_optimization_level": 0} if quick else {}),
-    )
+    options |= {"xla_backend_optimization_level": 0} if quick else {}
+    run = with_counts(closed, measures)
+    compiled = jax.jit(lambda *args: run(*args)[1], compiler_options=options)
     return lambda *args: jax.device_get(compiled(*args))

@@ -158,13 +158,8 @@ def price_training(
 ) -> TrainingPrice:
     """The price of an update, or of a call that predicts as many packs.
 
-    Args:
-        model: size of the network.
-        config: of the optimizer.
-        packs: what each replica learns from.
-        target: a system, all of whose IPUs take part; a chip by itself is one replica.
-        schedule: packs of a replica for one update, and the precision of the layers.
-        layout: of a replica, and whether it predicts.
+    All IPUs of a system take part; a chip by itself is one replica.  The schedule gives the packs
+    of a replica for one update, and the precision of the layers.
 
     Raises:
         UserError: the network cannot lie like this on the IPUs of the system.

@@ -80,9 +80,9 @@ class FamilyPlan:
     def by_turns(self) -> tuple[tuple[slice, bool], ...]:
         """The classes of every turn, and whether its blocks are in streaming memory."""
         ends = self.turns or (len(self.classes),)
-        kept = len(ends) - self.stored
+        on_chip = len(ends) - self.stored
         parts = map(slice, (0, *ends[:-1]), ends)
-        return tuple((part, turn >= kept) for turn, part in enumerate(parts))
+        return tuple((part, turn >= on_chip) for turn, part in enumerate(parts))
 
     def kinds(self, family_class: FamilyClass) -> Kinds:
         """Kinds of the four shells of a class."""
@@ -108,10 +108,7 @@ class FamilyPlan:
 
 @functools.lru_cache(maxsize=64)
 def family_plan(
-    shape: Shape,
-    n_tiles: int = TILES,
-    workers: int = WORKERS,
-    scratch: int = SCRATCH_BYTES,
+    shape: Shape, n_tiles: int = TILES, workers: int = WORKERS, scratch: int = SCRATCH_BYTES
 ) -> FamilyPlan:
     """Partition the electron repulsion of a shape over `n_tiles` tiles of `workers` threads.
 

@@ -104,11 +104,7 @@ class CutSchedule:
 
 
 def best_cuts(
-    kinds: list[Kinds],
-    counts: list[int],
-    n_tiles: int,
-    workers: int,
-    scratch: int = SCRATCH_BYTES,
+    kinds: list[Kinds], counts: list[int], n_tiles: int, workers: int, scratch: int = SCRATCH_BYTES
 ) -> CutSchedule:
     """Cuts of classes of `counts` families that make the slowest worker fast.
 

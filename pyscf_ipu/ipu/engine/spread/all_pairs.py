@@ -165,21 +165,17 @@ def _tangents(
 ) -> tuple[Array, Array, Array]:
     """Vertex: by how much some pairs of columns should turn.
 
-    Args:
-        element: [e] of S, below the diagonal.
-        metric: [e] of X^T X.
-        levels: [2, e] diagonal elements of S for the element's row and column.
-        side: [e] see `_Elements`.
-        limit: element that may stay.
+    From elements [e] of S below the diagonal and of X^T X, the levels [2, e] on the diagonal of S
+    for their rows and columns, `_Elements.side` [e], and the element that may stay.
 
     Returns:
         [e] tangents, antisymmetric; [e] their squares; the largest element of S over the limit, or
         of R over ORTHONORMAL.
     """
     high, low = levels[0], levels[1]
-    own = side * side
-    skew = 1.0 - own - metric
-    off = own * (element + 0.5 * skew * (high + low))
+    apart = side * side
+    skew = 1.0 - apart - metric
+    off = apart * (element + 0.5 * skew * (high + low))
     gap = high - low
     tiny = float(jnp.finfo(element.dtype).tiny)
     # The tangent that Jacobi takes, 2 s / (g + root(g^2 + 4 s^2)), of the sign of the gap.
@@ -223,10 +219,7 @@ def _turned(elements: _Elements, measured: _Measured) -> FloatNN:
 def _shortened(bound: float, tangents: Array, lengths: Array) -> Array:
     """Vertex: [e] tangents, scaled down if the longer of their two rows is too long.
 
-    Args:
-        bound: of the squared length of a row.
-        tangents: [e].
-        lengths: [2, e] squared, of the rows of their two columns.
+    `bound` and the lengths [2, e] are squared.
     """
     longer = jnp.maximum(jnp.maximum(lengths[0], lengths[1]), bound)
     return tangents * (bound**0.5 * lax.rsqrt(longer))
@@ -236,9 +229,9 @@ def _exponential(
     k: Array, square: Array, cube: Array, fourth: Array, metric: Array, side: Array
 ) -> Array:
     """Vertex: some elements of exp(K) + R / 2, to the fourth order of K."""
-    own = 1.0 - side * side
+    diagonal = 1.0 - side * side
     even = 0.5 * square + (1.0 / 24.0) * fourth
-    return 1.5 * own - 0.5 * metric + even + k + (1.0 / 6.0) * cube
+    return 1.5 * diagonal - 0.5 * metric + even + k + (1.0 / 6.0) * cube
 
 
 def _matrix(values: TileShardedArray, n: int) -> FloatNN:

@@ -58,27 +58,24 @@ def _by_groups(
     plan: Strips, data: StripData, atoms: Atoms, each: int, first: int, on: Sequence[int]
 ) -> tuple[TileShardedArray, TileShardedArray]:
     """Potential of every group of nuclei in every chunk, in two words: [V, h, c] each."""
-    own = plan.atom.ravel()
+    atom = plan.atom.ravel()
     nuclei = len(atoms.charge)
     groups = -(-nuclei // each)
-    count = len(own) * groups
+    count = len(atom) * groups
     chunk, group = np.divmod(np.arange(count, dtype=np.int32), groups)
     index = group[:, None] * each + np.arange(each, dtype=np.int32)
-    there = (index < nuclei) & (index != own[chunk][:, None])
+    counted = (index < nuclei) & (index != atom[chunk][:, None])
     index = np.minimum(index, nuclei - 1)
     tiles = dealt(on, count, first)
 
     def of_chunk(x: Array) -> TileShardedArray:
-        return tile_gather(x.reshape(len(own), *x.shape[2:]), chunk, tiles)
-
-    def of_nuclei(x: Array) -> TileShardedArray:
-        return tile_gather(x, index, tiles)
+        return tile_gather(x.reshape(len(atom), *x.shape[2:]), chunk, tiles)
 
     return tile_map(
         functools.partial(_group_potential, plan.pair_class.order),
         *map(of_chunk, (data.p, *data.centre)),
-        *map(of_nuclei, (atoms.charge, *atoms.nuclei)),
-        tile_put_sharded(jnp.asarray(there, atoms.charge.dtype), tiles),
+        *(tile_gather(x, index, tiles) for x in (atoms.charge, *atoms.nuclei)),
+        tile_put_sharded(jnp.asarray(counted, atoms.charge.dtype), tiles),
         name=f"nuclear_attraction_{plan.pair_class.order}",
         together=True,
     )
@@ -89,17 +86,12 @@ def _group_potential(
 ) -> tuple[Float[Array, "h c"], Float[Array, "h c"]]:
     """Vertex: -sum_C Z_C (2 pi / p) R_tuv(p, P - C) of some nuclei.
 
-    Args:
-        order: of the Hermite functions.
-        p: [c] exponents.
-        hi: [c, 3] centres, first word.
-        lo: second word.
-        *nuclei: charges [m]; where they are, in two words [m, 3]; [m] 0 where the nucleus belongs
-            to the pair or does not exist, else 1.
+    Exponents are [c], centres [c, 3] in two words.  Of the nuclei there are charges [m], where they
+    are, in two words [m, 3], and [m] 0 where one belongs to the pair or does not exist, else 1.
     """
-    charges, at, rest, there = nuclei
+    charges, at, rest, counted = nuclei
     nobody = jnp.full((), -1, jnp.int32)
-    around = charges * there, Pair(at, rest)
+    around = charges * counted, Pair(at, rest)
     total = potential_of(order, p, Pair(hi, lo), own=nobody, nuclei=around, arithmetic=SHORT)
     return total.hi, total.lo
 

@@ -78,13 +78,10 @@ def _vertex(a: ShellGroup, b: ShellGroup, one: Array, two: Array) -> tuple[Array
 def _joined(member: KindPair, groups: tuple[ShellGroup, ...], parts: tuple[Array, ...]) -> PairData:
     """The primitive pairs of each shell pair side by side again, and their kinetic energy added."""
     n, count = len(member.first), _primitive_pairs(member, groups)
+    # Shapes behind the axes of vertices, primitive pairs and, but for the last, one primitive.
+    rests = (*(x.shape[3:] for x in parts[:-1]), parts[-1].shape[2:])
     p, hi, lo, hermite, kinetic = (
         x.reshape(-1, *x.shape[2:])[:count].reshape(n, count // n, *rest)
-        for x, rest in zip(parts, _rests(parts), strict=True)
+        for x, rest in zip(parts, rests, strict=True)
     )
     return PairData(p, Pair(hi, lo), hermite, kinetic=jnp.sum(kinetic, axis=1))
-
-
-def _rests(parts: tuple[Array, ...]) -> tuple[tuple[int, ...], ...]:
-    """Shapes behind the axes of vertices, primitive pairs and, but for the last, one primitive."""
-    return (*(x.shape[3:] for x in parts[:-1]), parts[-1].shape[2:])

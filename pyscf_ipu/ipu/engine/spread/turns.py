@@ -156,15 +156,9 @@ def _scratch(plan: FamilyPlan) -> int:
 def _part(c: FamilyClass, part: slice) -> FamilyClass:
     """Some vertices of a class."""
     pieces = slice(part.start * c.pieces, part.stop * c.pieces)
-    return replace(
-        c,
-        shells=c.shells[part],
-        element=c.element[part],
-        weight=c.weight[part],
-        tiles=c.tiles[part],
-        piece_tiles=c.piece_tiles[pieces],
-        piece_workers=c.piece_workers[pieces],
-    )
+    of_vertices = {x: getattr(c, x)[part] for x in ("shells", "element", "weight", "tiles")}
+    of_pieces = {x: getattr(c, x)[pieces] for x in ("piece_tiles", "piece_workers")}
+    return replace(c, **of_vertices, **of_pieces)
 
 
 def _needs(plan: FamilyPlan, c: FamilyClass) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

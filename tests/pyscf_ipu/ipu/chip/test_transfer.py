@@ -30,11 +30,6 @@ class TestOnChip:
     def test_nothing_to_do(self):
         assert exchange_cycles(BOW, _bytes(), _bytes()) == 0
 
-    def test_broadcast_to_pairs_is_twice_as_fast(self):
-        everyone, one = np.full(8, 400.0), _bytes(t0=400)
-        assert exchange_cycles(BOW, everyone, one) == 100
-        assert exchange_cycles(BOW, everyone, one, broadcast=True) == 50
-
     def test_an_odd_tile_has_a_bus_of_its_own(self):
         assert exchange_cycles(BOW, _bytes(3, t0=8), _bytes(3, t2=8)) == 2
 
