@@ -309,13 +309,16 @@ class _Resolved:
             self.program(steps, outer, part)
             for steps, part in zip((loop.apart, loop.together), loads, strict=True)
         ]
-        apart, together = (sum(s.cycles.low * n for s, n in flat(x)) * times for x in programs)
-        best = int(together < apart)
+        apart, together = (
+            sum((s.cycles * n for s, n in flat(x)), NOTHING) * times for x in programs
+        )
+        best = int(together.low < apart.low)
         if not best:
             del self.notes[before:]  # of loops inside the form that is not priced
         note = (
             f"a loop over a batch of {loop.lanes} is priced {('by lane', 'in lock-step')[best]}: "
-            f"{apart:,.0f} cycles if each lane ends by itself, {together:,.0f} in lock-step"
+            f"{apart.low:,.0f} to {apart.high:,.0f} cycles if each lane ends by itself, "
+            f"{together.low:,.0f} to {together.high:,.0f} in lock-step"
         )
         self.notes += [note] if times else []
         load += loads[best]

@@ -86,12 +86,12 @@ def _train(
 
 def _price(prepared: Prepared, folder: RunFolder, system: str) -> str:
     """Write the price of an update; returns it as a line, or why there is none."""
-    from pyscf_ipu.ipu import BFloat16OnIpuError, priced_target
+    from pyscf_ipu.ipu import DtypeOnIpuError, priced_target
     from schnet.training.costs.training_price import price_prepared
 
     try:
         price = price_prepared(prepared, priced_target(system))
-    except (UsageError, BFloat16OnIpuError) as error:
+    except (UsageError, DtypeOnIpuError) as error:
         folder.price.unlink(missing_ok=True)  # of other settings
         return f"no price on {system}: {error}"
     write_text(folder.price, json.dumps(price.to_dict(), indent=1) + "\n")

@@ -116,6 +116,8 @@ def as_text(price: "TrainingPrice", name: str) -> str:
     ]
     if memory.streaming_bytes:
         rows.append(("streaming memory", f"{memory.streaming_bytes:,} bytes of a machine"))
+    if not memory.fits:
+        rows.append(("does not fit", f"{len(memory.overflowing)} tiles have too little memory"))
     if profile.unknown_ops:
         rows.append(("not priced", ", ".join(profile.unknown_ops)))
     lines = [f"{name} on {profile.target}, {profile.replicas} replicas", *text_table(rows, "< <")]

@@ -58,7 +58,7 @@ def figures(profile: ProfileData) -> dict[str, object]:
         "unknown_ops": profile.unknown_ops,
         "replicas": profile.replicas,
         "wall_seconds": asdict(profile.wall_seconds),
-        "ipus": [asdict(row) for row in profile.ipus()],
+        "ipus": [asdict(row) for row in profile.ipus(staged.cycles.low if staged else 0.0)],
         "pipeline": staged.to_dict() if staged is not None else None,
         "findings": list(findings(profile)),
         "rates": {name: asdict(rate) for name, rate in rates(profile).items()},

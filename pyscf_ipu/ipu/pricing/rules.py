@@ -218,7 +218,13 @@ def lanes(p: Pricer, eqn: JaxprEqn, ins: list[Value]) -> list[Value]:
     scratch, operands = (max(map(f, bodies)) / n for f in (scratch_bytes, product_bytes))
     busy = np.minimum(here, p.workers)
     stored = 2 * sum(row * v.itemsize for row, v in zip(rows, ins, strict=True))
-    fits = (here * stored + busy * scratch).max() <= float(p.target.memory_bytes_per_tile)
+    shared = sum(
+        v.size * v.itemsize
+        for v, row in zip(ins, rows, strict=True)
+        if not row and v.constant is None
+    )
+    needed = shared + (here * stored + busy * scratch).max()
+    fits = needed <= float(p.target.memory_bytes_per_tile)
     across = crossing(eqn)
     cost = VertexCost() if across else lane_cost(eqn, p.path)
     if across or cost.unknown or not fits:

@@ -220,11 +220,15 @@ class ProfileData:
         stages = self.grouped("stage", "compute")
         return {stage: balance_of(steps) for stage, steps in sorted(stages.items())}
 
-    def ipus(self) -> tuple[IpuRow, ...]:
-        """A row for every IPU of every replica."""
+    def ipus(self, whole: float = 0.0) -> tuple[IpuRow, ...]:
+        """A row for every IPU of every replica.
+
+        Args:
+            whole: Low cycles of the program, if stages run side by side; 0: the sum of its steps.
+        """
         load = self.tile_compute.reshape(self.num_ipus, -1)
         memory = self.memory.per_tile.reshape(self.num_ipus, -1)
-        cycles = self.cycles.low
+        cycles = whole or self.cycles.low
         return tuple(
             IpuRow(
                 ipu=r * self.num_ipus + k,

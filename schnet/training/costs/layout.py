@@ -37,6 +37,11 @@ class PodLayout:
                 "--schedule and --recompute are for a training of --stages 2 or more, in which "
                 "packs wait for their backward pass: leave them out"
             )
+        if self.recompute and self.schedule == "sequential":
+            raise UserError(
+                "--recompute saves nothing with --schedule sequential, which keeps one pack: leave "
+                "one of them out"
+            )
         if self.inference and (self.offload_moments or precision != "float32"):
             raise UserError(
                 "--offload-moments and --precision are for a training, and --inference predicts, "

@@ -96,6 +96,10 @@ class TrainingPrice:
         stages = self.profile.total_by("stage")
         named = ("forward", "backward", "all_reduce")
         parts = {name: stages.pop(name, NOTHING) for name in named}
+        schedule = self.profile.pipeline()
+        if schedule is not None:  # its backward passes have what is computed again
+            turns = schedule.micro_batches.count
+            parts["backward"] = sum((s.backward * turns for s in schedule.stages), NOTHING)
         return parts | {"update": sum(stages.values(), NOTHING)}
 
     def sentence(self) -> str:
