@@ -221,6 +221,10 @@ OTHERS = {
         "workers": lambda patch: (
             [batches(patch, pi.rks, workers=n) for n in (1, 2, 4)] == [1, 2, 4]
         ),
+        "machine": lambda _: (
+            result().ipu_cycles_low is None
+            and pi.rks(HYDROGEN, grid_level=0, machine="bow").ipu_cycles_low > 1e5
+        ),
         "solver": lambda _: contradicts(pi.rks, HYDROGEN),
     },
     "forces": {

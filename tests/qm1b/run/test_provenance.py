@@ -67,7 +67,7 @@ def other_code(monkeypatch):
 
     homes = {name: ROOT / name for name in sources.PACKAGES}
     found = sources.digest(homes, "", text_of)
-    monkeypatch.setattr(versions_module, "sources", lambda built: found)
+    monkeypatch.setattr(versions_module, "sources", lambda *_: found)
     return found
 
 

@@ -79,7 +79,7 @@ def test_another_run_is_refused_with_the_difference(partial, changes, words):
 
 def test_other_software_is_refused_unless_allowed(whole, partial, monkeypatch):
     real = manifest.versions()
-    monkeypatch.setattr(manifest, "versions", lambda _: real | {"rdkit": "1.0", "h5py": "1.0"})
+    monkeypatch.setattr(manifest, "versions", lambda *_: real | {"rdkit": "1.0", "h5py": "1.0"})
     folder_shards.shards(partial)[0].unlink()
     with pytest.raises(UserError, match=r"field +there +here\n +rdkit +\S+ +1.0$"):
         again(partial)

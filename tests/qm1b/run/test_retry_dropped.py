@@ -96,7 +96,7 @@ def test_a_lost_shard_is_computed_too(whole, older):
 
 def test_with_other_software_a_shard_names_both(whole, older, monkeypatch):
     newer = manifest.versions() | {"rdkit": "2099.1"}
-    monkeypatch.setattr(manifest, "versions", lambda others=(): newer)
+    monkeypatch.setattr(manifest, "versions", lambda *_: newer)
     with pytest.raises(UserError, match="--allow-other-versions"):
         again(older, retry_dropped=EMBED)
     again(older, retry_dropped=EMBED, other_versions=True)

@@ -15,6 +15,7 @@ from pyscf_ipu.nanodft import command as nanodft
 from pyscf_ipu.settings import Settings
 from qm1b.engine import factory
 from qm1b.errors import UserError
+from qm1b.settings import RunSettings
 
 USER, OTHER, GROUP = 1000, 1001, 50
 
@@ -97,7 +98,7 @@ def test_the_refusal_says_how_to_mend_it(open_folder):
     with pytest.raises(UntrustedCache, match=words):
         enable_disk_cache()
     with pytest.raises(UserError, match=words):
-        factory.build(factory.DEFAULT, Settings())
+        factory.build(factory.DEFAULT, RunSettings(Settings(), 1))
 
 
 @pytest.mark.usefixtures("open_folder")

@@ -132,6 +132,7 @@ def test_a_chip_of_ones_own_has_other_figures():
     assert len({machine("bow"), machine("Bow"), machine(BOW), machine("gc200")}) == 2
 
 
+@pytest.mark.long
 def test_modes_of_the_caller_do_not_matter(on_bow):
     level = replace(LEVEL, max_cycles=41)  # no other program has it
     with jax.enable_x64(True):
@@ -145,13 +146,13 @@ def test_f_functions_of_any_element_are_refused():
         pi.rks(bromide, basis="dzp", machine="bow")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tiles_that_are_not_there_are_the_molecules_trouble():
     (row,) = pi.rks([WATER[0]], grid_level=0, machine="bow:tiles_per_ipu=2").status
     assert "too large for a simulated bow:tiles_per_ipu=2: the program uses tile" in row
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_program_of_a_molecule_can_be_batched():
     """All molecules are in one loop, which ends with the last of them."""
     core, (tables, first) = pi.rks_core(HYDROGEN, LEVEL, lambda shape: machine_of(BOW, 1, shape))
