@@ -18,7 +18,7 @@ from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 
 if TYPE_CHECKING:
-    from pyscf_ipu.ipu import Target
+    from pyscf_ipu import ipu
 
 
 @explains_keywords
@@ -31,7 +31,7 @@ def rks(
     stability: bool = False,
     history: bool = False,
     workers: int | None = None,
-    machine: "str | Platform | Target | None" = None,
+    machine: "str | Platform | ipu.Target | None" = None,
     solver: Solver | None = None,
     **level: Unpack[LevelKeywords],
 ) -> RKSResult:
@@ -157,7 +157,7 @@ def solver_for(solver: Solver | None, **level: Unpack[LevelKeywords]) -> Solver:
 
 
 def _on_machine(
-    solver: Solver, machine: "str | Platform | Target | None", is_given: bool
+    solver: Solver, machine: "str | Platform | ipu.Target | None", is_given: bool
 ) -> Solver:
     """The solver of the same level on a machine; raises UsageError if a given one has another."""
     platform = find_machine(machine)
