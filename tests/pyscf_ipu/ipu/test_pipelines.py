@@ -218,8 +218,7 @@ class TestTracedTraining:
         assert pipe.micro_batches == MicroBatches(8)
         assert profile.rounds == (1, 8)
         for stage in pipe.stages:
-            assert 0.0 < stage.forward.low < stage.backward.low
-            assert 0.0 < stage.update.low < stage.forward.low
+            assert 0.0 < stage.update.low < min(stage.forward.low, stage.backward.low)
         total = sum(8 * s.both.low + s.update.low for s in pipe.stages)
         assert total == pytest.approx(profile.cycles.low, rel=1e-12)
 
