@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 
 import jax
@@ -179,12 +178,17 @@ class Solver:
                 f"fixed_cycles={self.settings.fixed_cycles} is of one SCF, and stability=True "
                 "makes several of as many cycles as they need: leave one"
             )
-        self.platform.check(forces=False, stability=stability)
+        here = self.platform
+        here.check(forces=False, stability=stability)
         if stability:
             programs, name, make = self._lowest, "lowest energies", lowest_energies
         else:
             programs, name, make = self._programs, "energies", energies
-        program = partial(make, machine=self.platform.machine(shape))
+
+        def program(shape: Shape, settings: Settings) -> Program:
+            """The machine plans a shape only when its program is traced."""
+            return lambda *data: make(shape, settings, machine=here.machine(shape))(*data)
+
         size = self._call_size(shape, count)
         return self._compile(
             shape, size, programs, name=name, make=program, empty=conformer.empty_batch
