@@ -104,7 +104,10 @@ def rks(
     rows = results(mols, solver, wanted, strict=throw or alone, workers=workers)
     if throw:
         _throw_unconverged(rows, mols, solver.settings)
-    return rows[0] if alone else stacked(rows, orbitals, forces, stability=stability)
+    if alone:
+        return rows[0]
+    priced = solver.platform.has_prices
+    return stacked(rows, orbitals, forces, stability=stability, prices=priced)
 
 
 @explains_keywords

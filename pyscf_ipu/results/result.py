@@ -40,6 +40,9 @@ NUMBERS = (
     "overlap_smallest",
 )
 
+CYCLES = ("ipu_cycles_low", "ipu_cycles_high")
+"""What only simulated machines give, beside the bytes of a tile."""
+
 
 @dataclass(frozen=True, repr=False)
 class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
@@ -269,6 +272,8 @@ def invalid(reason: str, n_atoms: int) -> MoleculeResult:
         forces=np.full((n_atoms, 3), nan),
         stable=np.bool_(False),
         followed=np.int64(0),
+        **dict.fromkeys(CYCLES, nan),
+        ipu_fullest_tile_bytes=np.int64(-1),
     )
 
 
@@ -277,6 +282,7 @@ def stacked(
     orbitals: bool = False,
     forces: bool = False,
     stability: bool = False,
+    prices: bool = False,
 ) -> RKSResult:
     """Results of single molecules as one, with a leading axis B; B may be 0."""
 
@@ -294,7 +300,9 @@ def stacked(
     settings = results[0].settings if results else None
     if settings is not None and settings.dispersion is not None:
         fields["dispersion"] = column("dispersion")
-    fields |= _machine_columns(results)
+    if prices:
+        fields |= {name: column(name) for name in CYCLES}
+        fields["ipu_fullest_tile_bytes"] = column("ipu_fullest_tile_bytes", np.int64)
     terms = np.array([[one.energy_terms[name] for name in TERM_NAMES] for one in results])
     terms = terms.reshape(len(results), len(TERM_NAMES))
     return RKSResult(
@@ -306,15 +314,3 @@ def stacked(
         energy_terms={name: terms[:, i] for i, name in enumerate(TERM_NAMES)},
         settings=settings,
     )
-
-
-def _machine_columns(results: Sequence[MoleculeResult]) -> dict[str, np.ndarray]:
-    """The prices of the molecules; NaN and -1 for one that was not computed."""
-    if any(one.ipu_fullest_tile_bytes is None for one in results) or not results:
-        return {}
-    cycles = {
-        name: np.array([getattr(one, name) for one in results], np.float64)
-        for name in ("ipu_cycles_low", "ipu_cycles_high")
-    }
-    fullest = [one.ipu_fullest_tile_bytes for one in results]
-    return cycles | {"ipu_fullest_tile_bytes": np.array(fullest, np.int64)}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import jax
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -135,11 +134,7 @@ def _by_shape(
 
 def _refused(error: InvalidMolecule, mol: Molecule, solver: Solver) -> MoleculeResult:
     """The result of a molecule that cannot be computed."""
-    nan = float("nan")
-    price = {"ipu_cycles_low": nan, "ipu_cycles_high": nan, "ipu_fullest_tile_bytes": np.int64(-1)}
-    prices = price if solver.platform.has_prices else {}
-    row = invalid(str(error), mol.n_atoms)
-    return replace(row, molecule=mol, settings=solver.settings, **prices)
+    return replace(invalid(str(error), mol.n_atoms), molecule=mol, settings=solver.settings)
 
 
 def _threads(workers: int | None, shapes: Iterable[Shape], solver: Solver) -> int:

@@ -50,6 +50,7 @@ def test_rks_finds_the_machine_by_its_name_or_target(on_bow):
     assert one.ipu_cycles_low == other.ipu_cycles_low
     assert "million cycles, fullest tile" in repr(one)
     assert pi.rks(WATER[0], grid_level=0, machine="cpu").ipu_cycles_low is None
+    assert pi.rks([], grid_level=0, machine="bow").ipu_fullest_tile_bytes.shape == (0,)
 
 
 def test_vertices_give_the_same_up_to_rounding():
