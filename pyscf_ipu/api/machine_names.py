@@ -26,14 +26,13 @@ def find_machine(
         UsageError: there is no such machine, JAX computes on another device, or only a simulated
             chip has vertices to run.
     """
-    machine = machine.lower() if isinstance(machine, str) else machine
-    is_device = machine is None or (isinstance(machine, str) and machine in PLATFORMS)
-    if run_vertices and is_device:
-        raise UsageError("run_vertices is for a simulated IPU: give machine='bow', too")
-    if machine is None or isinstance(machine, Platform):
+    if isinstance(machine, Platform):
         return machine
-    if is_device:
-        if machine != backend():
+    machine = machine.lower() if isinstance(machine, str) else machine
+    if machine is None or machine in PLATFORMS:
+        if run_vertices:
+            raise UsageError("run_vertices is for a simulated IPU: give machine='bow', too")
+        if machine not in (None, backend()):
             raise UsageError(
                 f"machine={machine!r}: JAX computes on {backend()} here; set "
                 f"JAX_PLATFORMS={machine}, or leave machine out"

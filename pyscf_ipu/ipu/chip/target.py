@@ -251,27 +251,25 @@ def described_target(text: str) -> Target:
     """
     name, colon, given = text.partition(":")
     base = priced_target(name)
+    known = base.quantities()
     figures: dict[str, float | int] = {}
     for word in given.split(",") if colon else ():
         field, _, value = (part.strip() for part in word.partition("="))
-        if field not in base.quantities():
+        if field not in known:
             raise UsageError(
                 f"{text!r}: {field!r} is no figure of a chip; give {name}:FIGURE=NUMBER, with one "
-                f"of {', '.join(base.quantities())}"
+                f"of {', '.join(known)}"
             )
         if field in figures:
             raise UsageError(f"{text!r} gives {field} twice: give it once")
-        figures[field] = _number(text, value, base.quantities()[field])
-    own = {k: v for k, v in sorted(figures.items()) if v != base.quantities()[k].value}
+        figures[field] = _number(text, value, known[field])
+    own = {k: v for k, v in sorted(figures.items()) if v != known[k].value}
     if not own:
         return base
     words = {field: f"{field}={value:.15g}" for field, value in own.items()}
     changed = {
-        field: replace(
-            base.quantities()[field],
-            value=value,
-            how="estimated",
-            source=f"given as {words[field]}",
+        field: Quantity(
+            value, known[field].unit, how="estimated", source=f"given as {words[field]}"
         )
         for field, value in own.items()
     }

@@ -350,7 +350,7 @@ class Pricer(Steps):
 
     @contextmanager
     def repeated(self, trips: Path | int, name: str) -> Iterator[None]:
-        """What is priced inside runs so often, or as often as a site counts."""
+        """What is priced inside runs this many times, or as often as a site counts."""
         if trips == 1:
             yield
             return

@@ -91,7 +91,7 @@ class Steps:
     def constant(self, value: object, distinct: int = 0) -> Value:
         """A value known at compile time, which is part of the code that uses it.
 
-        It has so many `distinct` elements; with 0 all may differ.
+        It has this many `distinct` elements; with 0 all may differ.
         """
         array = np.asarray(value)
         place = Place(("constant",), np.zeros(self.n_tiles))

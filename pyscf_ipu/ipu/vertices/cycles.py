@@ -140,7 +140,7 @@ def count(
         known: Whether each argument is a compile-time constant.  The compiler works out whatever
             depends on constants alone, so that it costs nothing.
         path: Its path in the program that is run to count.  None: nothing counts its loops.
-        lanes: Its arrays are of so many lanes of a batched loop, and the cost is of one lane.
+        lanes: Its arrays are of this many lanes of a batched loop, and the cost is of one lane.
     """
     total = VertexCost()
     flags = [*known, *[False] * (len(jaxpr.invars) - len(known))]
