@@ -26,13 +26,13 @@ from pyscf_ipu.fitting.operators import Root
 from pyscf_ipu.fitting.repulsion import coulomb_exchange
 from pyscf_ipu.fitting.three_index import Auxiliary, auxiliary_of, metric, three_index
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
-from pyscf_ipu.gradient.exchange_correlation import (
+from pyscf_ipu.gradient.one_electron import one_electron_gradient
+from pyscf_ipu.gradient.pairs import by_nuclei
+from pyscf_ipu.gradient.points.exchange_correlation import (
     gradient_of_weights,
     points_gradient,
     points_vertex,
 )
-from pyscf_ipu.gradient.one_electron import one_electron_gradient
-from pyscf_ipu.gradient.pairs import by_nuclei
 from pyscf_ipu.grid.blocks import grid_blocks
 from pyscf_ipu.grid.xc_matrix import PORTABLE, exchange_correlation
 from pyscf_ipu.integrals import one_electron

@@ -3,7 +3,7 @@
 qm9    the preset against QM9's own labels (Gaussian)
 nine   the same for ten molecules of nine heavy atoms (292 AOs, 12 GB), in mixed precision
 ani1x  the preset against COMP6's S66x8 (Gaussian)
-dimer  interaction of two waters, 15 functionals (Q-Chem, ORCA)
+dimer  interaction of two waters, 17 functionals (Q-Chem, ORCA)
 
 All but `nine` are computed in float64, each at its preset's level, the given geometry untouched.
 Those that need more than half of the memory are computed one at a time, after the others; those
@@ -49,6 +49,8 @@ INTERACTION = {
         "wb97x": -0.0156289024,
         "wb97x-d": -0.0146246032,
         "wb97x-d3": -0.0148666307,
+        "wb97m-v": -0.0152233456,
+        "wb97x-v": -0.0151102751,
     },
     "cc-pvdz": {"wb97x-d3bj": -0.01295664452, "wb97m-d3bj": -0.01351626999},
 }
@@ -131,7 +133,12 @@ def dimer(limit: int | None, grid: list[int] | None) -> tuple[Any, list[str]]:
     for basis, functionals in INTERACTION.items():
         for xc, theirs in list(functionals.items())[:limit]:
             settings = Settings(
-                basis=basis, xc=xc, grid_level=(99, 590), precision="float64", prune=False
+                basis=basis,
+                xc=xc,
+                grid_level=(99, 590),
+                nlc_grid=(75, 302),
+                precision="float64",
+                prune=False,
             )
             if grid:
                 settings = replace(settings, grid_level=size_of(grid))

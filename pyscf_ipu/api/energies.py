@@ -54,6 +54,7 @@ def rks(
         cart: cartesian d and f functions; "6d7f" for cartesian d and spherical f; default False.
         max_cycles: SCF cycles at most, and as many more after a second start; the same for each of
             the other starts that follow where the gap is small; default 50.
+        nlc_grid: the grid of VV10's pairs of points, as grid_level; default 3, as in PySCF.
         prune: leave out grid points as PySCF does (default True), or keep all.
         grid_kind: "pyscf" (default), or "gaussian" for Gaussian's grid before its pruning.
         jk: "exact" electron repulsion (default), "ri" for density fitting, or "auto": "ri" for

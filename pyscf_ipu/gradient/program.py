@@ -17,10 +17,11 @@ from jax import Array
 
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.gradient.electron_repulsion import repulsion_gradient
-from pyscf_ipu.gradient.exchange_correlation import exchange_correlation_gradient
 from pyscf_ipu.gradient.fitted_repulsion import fitted_gradient
 from pyscf_ipu.gradient.one_electron import one_electron_gradient, overlap_matrix
 from pyscf_ipu.gradient.pairs import by_nuclei
+from pyscf_ipu.gradient.points.exchange_correlation import exchange_correlation_gradient
+from pyscf_ipu.gradient.points.nonlocal_slope import nonlocal_correlation_gradient
 from pyscf_ipu.integrals import nuclear_repulsion
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.kohn_sham.program import Program
@@ -75,6 +76,7 @@ def energy_gradient(
         + on_nuclei
         + between(atoms.nuclei.hi)
         + exchange_correlation_gradient(atoms, xc, density)
+        + nonlocal_correlation_gradient(atoms, xc, density)
     )
 
 

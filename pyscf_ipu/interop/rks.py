@@ -38,16 +38,17 @@ from pyscf_ipu.settings.choices import check_field
 from pyscf_ipu.solver.shared import shared_solver
 from pyscf_ipu.solver.solver import Solver
 from pyscf_ipu.xc.registry import functional
-from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS, WITH_VV10
 
 
 class RKS(dft.rks.RKS):
     """A PySCF mean-field object whose `kernel` runs `pyscf_ipu.rks`.
 
     `kernel()` sets e_tot (Hartree), mo_energy [N] (Hartree), mo_coeff [N, N] and mo_occ [N] in the
-    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`
-    and `max_cycle` are taken over; the thresholds are those of the precision.  Programs are kept
-    for the next call of this object, for example after `reset(mol)`, and for its `as_scanner()`.
+    AO order of `mol`, converged and cycles, writes `chkfile`, and returns e_tot.  `grids.level`,
+    `nlcgrids.level` and `max_cycle` are taken over; the thresholds are those of the precision.
+    Programs are kept for the next call of this object, for example after `reset(mol)`, and for its
+    `as_scanner()`.
 
     Args:
         mol: a built `gto.Mole`: closed shell, one named all-electron basis (s to f), H to Kr.
@@ -109,8 +110,10 @@ class RKS(dft.rks.RKS):
             cart=bool(self.mol.cart),
             max_cycles=self.max_cycle,
             jk=self.jk,
+            nlc_grid=self.nlcgrids.level,
         ).check()
-        check_grids(self.grids, self.mol)
+        for grids in (self.grids, self.nlcgrids):
+            check_grids(grids, self.mol)
         check_integrals(self)
         return level
 
@@ -233,27 +236,22 @@ def functional_name(xc: object) -> str:
         UsageError: there is none; the message lists the names.
     """
     check_functional(xc)
-    known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in FUNCTIONALS}
+    names = sorted(FUNCTIONALS, key=lambda name: name not in WITH_VV10)  # PySCF adds VV10, too
+    known = {name: libxc.parse_xc(functional(name).pyscf_name) for name in names}
     try:
         asked = libxc.parse_xc(xc)
     except (KeyError, ValueError) as error:
         raise UsageError(f"PySCF does not know the functional {xc!r}: {error}") from error
     for name, parts in known.items():
         if parts[0] == asked[0] and sorted(parts[1]) == sorted(asked[1]):
-            if functional(name).without_vv10:
-                raise UsageError(
-                    f"{xc!r} is the functional of {name!r}, which has D3(BJ) in place of VV10, and "
-                    f"this class adds neither: use pyscf_ipu.rks(..., xc={name!r}) for D3(BJ), or "
-                    "pyscf.dft.RKS for VV10"
-                )
             if functional(name).dispersion is not None:  # PySCF computes it without
                 raise UsageError(
                     f"{xc!r} is the functional of {name!r}, whose dispersion correction this class "
                     f"leaves to others: use pyscf_ipu.rks(..., xc={name!r}), or pyscf.dft.RKS"
                 )
             return name
-    names = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
-    raise UsageError(f"functional {xc!r} is not offered: use one of {names}")
+    offered = ", ".join(repr(functional(name).pyscf_name) for name in FUNCTIONALS)
+    raise UsageError(f"functional {xc!r} is not offered: use one of {offered}")
 
 
 def basis_name(mole: gto.Mole) -> str:

@@ -27,7 +27,7 @@ UNSUPPORTED: dict[str, tuple] = {
     "with_df": (None,),
     "omega": (None, 0),
     "disp": (None, False, ""),
-    "nlc": ("", None, False),
+    "nlc": ("", None),
     "small_rho_cutoff": (0, None),
     "diis_file": (None,),
     "irrep_nelec": (None, {}),

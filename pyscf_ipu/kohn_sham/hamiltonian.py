@@ -12,13 +12,14 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from pyscf_ipu.grid.blocks import Grid, grid_blocks
+from pyscf_ipu.grid.nonlocal_correlation import nonlocal_correlation
 from pyscf_ipu.grid.xc_matrix import GridProducts, exchange_correlation
 from pyscf_ipu.grid.xc_response import exchange_correlation_response
 from pyscf_ipu.integrals import OneElectron, nuclear_repulsion, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
 from pyscf_ipu.integrals.supermatrix import pack_density, packed_indices, unpack
 from pyscf_ipu.machines.machine import HOST, Machine, Repulsion, of_change
-from pyscf_ipu.numerics.arrays import FloatNN, FloatP
+from pyscf_ipu.numerics.arrays import FloatA3, FloatNN, FloatP
 from pyscf_ipu.numerics.two_words import Pair, add
 from pyscf_ipu.scf.run import Fock
 from pyscf_ipu.scf.staged import Staged
@@ -65,6 +66,8 @@ class Hamiltonian:
     repulsion: Repulsion
     grid: Grid | None
     coarse: Grid | None  # few points, which stand for all in most cycles of an SCF
+    pairs_grid: Grid | None  # the points whose pairs VV10 sums over
+    nuclei: FloatA3  # Bohr
     grid_products: GridProducts
     padded: Bool[Array, " N"]  # AOs of empty slots, and those that an element lacks
     nuclear: Pair  # energy of their repulsion
@@ -72,7 +75,7 @@ class Hamiltonian:
     def fock(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """Fock matrix and the energy's parts at a density matrix."""
         matrix, terms = self._common(density)
-        energy, part = self._semilocal(self.grid, density)
+        energy, part = self._all_points(density)
         return matrix + part, _with_semilocal(terms, energy)
 
     @property
@@ -80,8 +83,8 @@ class Hamiltonian:
         """`fock` as an SCF calls it: where there are few points, in two stages."""
         if self.coarse is None:
             return self.fock
-        full, coarse = (partial(self._semilocal, grid) for grid in (self.grid, self.coarse))
-        return Staged(self._common, full, coarse, joined=_with_semilocal)
+        coarse = partial(self._semilocal, self.coarse)
+        return Staged(self._common, self._all_points, coarse, joined=_with_semilocal)
 
     def _common(self, density: FloatNN) -> tuple[FloatNN, EnergyTerms]:
         """All but the semilocal part."""
@@ -107,8 +110,26 @@ class Hamiltonian:
         with jax.named_scope("xc"):
             return exchange_correlation(self.functional, grid, density, products=self.grid_products)
 
+    def _all_points(self, density: FloatNN) -> tuple[Pair, FloatNN]:
+        """Semilocal and nonlocal exchange and correlation."""
+        energy, matrix = self._semilocal(self.grid, density)
+        if self.pairs_grid is None:
+            return energy, matrix
+        with jax.named_scope("vv10"):
+            more, part = nonlocal_correlation(
+                self.functional,
+                self.pairs_grid,
+                self.nuclei,
+                density=density,
+                products=self.grid_products,
+            )
+        return add(energy, more), matrix + part
+
     def response(self, density: FloatNN) -> Callable[[FloatNN], FloatNN]:
-        """The derivative of the Fock matrix at a density matrix: change of D -> change of F."""
+        """The derivative of the Fock matrix at a density matrix: change of D -> change of F.
+
+        That of VV10 is left out, as in PySCF: it is small, and costs as much as VV10.
+        """
         xc = exchange_correlation_response(self.functional, self.grid, density)
         repulsion = of_change(self.repulsion)
 
@@ -152,8 +173,10 @@ def hamiltonian(
     with jax.named_scope("grid"):
         cut = {"blocks": machine.grid_tiles, "parts": machine.grid_parts}
         grid = grid_blocks(atoms, functional, **cut)
-        few = atoms.on_coarse_grid() if coarse else None
+        few = atoms.on_grid("coarse") if coarse else None
         few_points = None if few is None else grid_blocks(few, functional, **cut)
+        side = atoms.on_grid("vv10")
+        pairs_grid = None if side is None else grid_blocks(side, functional.of_gradient, **cut)
     with jax.named_scope("one_electron"):
         overlap = unpack(one.overlap.hi, n) + jnp.diag(padded.astype(atoms.dtype))
         overlap_pair = Pair(overlap, unpack(one.overlap.lo, n))
@@ -164,6 +187,8 @@ def hamiltonian(
         repulsion=repulsion,
         grid=grid,
         coarse=few_points,
+        pairs_grid=pairs_grid,
+        nuclei=atoms.nuclei.value(),
         grid_products=machine.grid_products,
         padded=padded,
         nuclear=nuclear_repulsion(atoms.charge, atoms.nuclei),

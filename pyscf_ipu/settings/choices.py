@@ -66,20 +66,20 @@ def check_field(name: str, value: object) -> None:
                 f"cart is {value!r}: give True (6 d and 10 f functions), False (5 and 7) or "
                 f"{MIXED!r}"
             )
-    elif name == "grid_level":
-        _check_size(value)
+    elif name in ("grid_level", "nlc_grid"):
+        _check_size(name, value)
     elif not isinstance(value, str):
         raise UsageError(f"{name} is {value!r}: give a name")
 
 
-def _check_size(size: object) -> None:
+def _check_size(name: str, size: object) -> None:
     """Refuse what is neither one of PySCF's levels nor a pair of sensible numbers."""
     if type(size) is int and 0 <= size <= 9:
         return
     numbers = [n for n in size if type(n) is int and n > 0] if isinstance(size, tuple) else []
     if not (isinstance(size, tuple) and len(size) == len(numbers) == 2 and numbers[1] in SPHERES):
         raise UsageError(
-            f"grid_level is {size!r}: give a level, 0 to 9, or radial points and points of a "
+            f"{name} is {size!r}: give a level, 0 to 9, or radial points and points of a "
             "Lebedev sphere, for example (75, 302); spheres have "
             f"{', '.join(map(str, SPHERES))} points"
         )

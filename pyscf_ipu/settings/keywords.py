@@ -24,6 +24,7 @@ class LevelKeywords(TypedDict, total=False):
     fixed_cycles: int | None
     accuracy: Literal["energy", "orbitals", "properties"] | None
     first_cycles: Literal["coarse", "full"] | None
+    nlc_grid: int | Sequence[int] | None
 
 
 OPEN_SHELL = "only closed shells are computed; pyscf.dft.UKS computes open ones"
@@ -46,6 +47,8 @@ MISTAKES = {
     ),
     **dict.fromkeys(("functional", "method", "dft"), _FUNCTIONAL),
     **dict.fromkeys(("grid", "grids", "level"), _GRID),
+    **dict.fromkeys(("nlcgrids", "nlc_level"), "give nlc_grid=, 0 to 9"),
+    **dict.fromkeys(("nlc", "vv10"), "VV10 belongs to the functional's name: xc='wb97m-v'"),
     **dict.fromkeys(("max_cycle", "max_iter", "maxiter", "max_iterations"), _CYCLES),
     **dict.fromkeys(("conv_tol", "tol", "threshold", "conv_tol_grad"), _THRESHOLD),
     **dict.fromkeys(("auxbasis", "density_fit", "df", "ri"), _FITTED),

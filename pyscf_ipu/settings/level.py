@@ -11,10 +11,17 @@ from pyscf_ipu.base.nearest import explaining
 from pyscf_ipu.settings.choices import ACCURATE, AUTO_AOS, FORMS, KINDS, check_field, plain
 from pyscf_ipu.settings.keywords import MISTAKES
 from pyscf_ipu.settings.presets import preset
-from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
+from pyscf_ipu.xc.suffixes.names import (
+    WITH_VV10,
+    dispersion_of,
+    mistake,
+    one_spelling,
+    without_suffix,
+)
 
 if TYPE_CHECKING:
     import numpy as np
+    from pyscf.dft.gen_grid import Grids
     from pyscf.gto import Mole
     from pyscf.scf.hf import SCF
 
@@ -39,8 +46,8 @@ class Settings:
     """A PySCF basis-set name with s, p, d and f shells."""
     xc: str = "b3lyp"
     """hf, lda, pbe, revpbe, bp86, blyp, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
-    wb97x-d3, wb97x-d3bj, tpss, r2scan, m06-2x or wb97m-d3bj; for dispersion with -d3bj, -d3 or -d4
-    behind it: b3lyp-d3bj."""
+    wb97x-d3, wb97x-d3bj, wb97x-v, tpss, r2scan, m06-2x, wb97m-d3bj, b97m-v or wb97m-v; for
+    dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or two numbers: radial points
     and points of each sphere, for example 75 and 302."""
@@ -74,6 +81,9 @@ class Settings:
     first_cycles: Literal["coarse", "full"] = "coarse"
     """Integrate exchange and correlation in most cycles on few points of the grid, corrected by
     what all points say now and then and at the end (coarse), or on all in every cycle (full)."""
+    nlc_grid: int | tuple[int, int] = field(default=3, metadata={"added": "0.3"})
+    """The grid of VV10's pairs of points, as `grid_level`, always PySCF's and pruned; it counts for
+    functionals with VV10 alone."""
     history: bool = field(default=False, metadata={"added": "0.2"})
     """Keep energy, commutator and gap of every cycle."""
 
@@ -89,6 +99,11 @@ class Settings:
                 f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
                 "Gaussian's levels and pruning are not published; give radial points and points of "
                 "each sphere, for example grid_level=(75, 302), and prune=False"
+            )
+        if self.grid_kind == "gaussian" and self.has_vv10:
+            raise UsageError(
+                f'grid_kind="gaussian" with xc={self.xc!r}: VV10 is computed on PySCF\'s kind of '
+                "grid; leave out grid_kind, or choose a functional without VV10"
             )
 
     @classmethod
@@ -135,8 +150,7 @@ class Settings:
         left out at its default, so that the fingerprints of earlier runs stay the same.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        if isinstance(self.grid_level, tuple):
-            values["grid_level"] = list(self.grid_level)  # as JSON has it
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}  # as JSON
         added = {f.name: f.default for f in fields(self) if "added" in f.metadata}
         return {k: v for k, v in values.items() if k not in added or v != added[k]}
 
@@ -165,6 +179,18 @@ class Settings:
         return Grid(self.grid_level, self.prune, self.grid_kind)
 
     @property
+    def vv10_grid(self) -> Grid | None:
+        """The size of the grids of VV10's pairs; None for a functional without it."""
+        from pyscf_ipu.elements.atomic_grid import Grid
+
+        return Grid(self.nlc_grid) if self.has_vv10 else None
+
+    @property
+    def has_vv10(self) -> bool:
+        """Whether the functional has the nonlocal correlation VV10."""
+        return without_suffix(self.xc) in WITH_VV10
+
+    @property
     def in_words(self) -> str:
         """The level in one line; where the basis has d functions, with their kind."""
         from pyscf_ipu.elements.basis_sets import has_d
@@ -178,9 +204,9 @@ class Settings:
     @property
     def grid_in_words(self) -> str:
         """ "grid level 3", or what it is instead."""
-        size = self.grid_level
-        name = f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
-        return KINDS[self.grid_kind] + name + ("" if self.prune else " unpruned")
+        name = KINDS[self.grid_kind] + _in_words(self.grid_level)
+        pairs = f", VV10 on {_in_words(self.nlc_grid)}" if self.has_vv10 else ""
+        return name + ("" if self.prune else " unpruned") + pairs
 
     def changed(self, **given: Any) -> Settings:
         """The level with other fields; its kind of grid becomes PySCF's where it has to.
@@ -253,15 +279,14 @@ class Settings:
             field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
         else:
             field = (dft.UKS if unrestricted else dft.RKS)(mole, xc=xc.pyscf_name)
-            if xc.without_vv10:
+            if not self.has_vv10:
                 field.nlc = 0  # type: ignore[assignment]
+            _set_size(field.nlcgrids, self.nlc_grid)
             if self.grid_kind == "gaussian":
                 assert isinstance(self.grid_level, tuple)
                 field.grids = pyscf_grids(mole, self.grid_level)
-            elif isinstance(self.grid_level, tuple):
-                field.grids.atom_grid = self.grid_level  # type: ignore[assignment]
             else:
-                field.grids.level = self.grid_level
+                _set_size(field.grids, self.grid_level)
             if not self.prune:
                 field.grids.prune = None
         method: Any = field.density_fit() if self.jk == "ri" else field
@@ -275,6 +300,19 @@ class Settings:
 
         precision = for_accuracy(PRECISIONS[self.precision], self.accuracy)
         return replace(precision, fits=self.jk != "exact")
+
+
+def _in_words(size: int | tuple[int, int]) -> str:
+    """A size of atomic grids."""
+    return f"grid level {size}" if isinstance(size, int) else f"grid {size[0]}x{size[1]}"
+
+
+def _set_size(grids: Grids, size: int | tuple[int, int]) -> None:
+    """Give PySCF's grids a level, or the points of all elements."""
+    if isinstance(size, tuple):
+        grids.atom_grid = size  # type: ignore[assignment]
+    else:
+        grids.level = size
 
 
 def usable(settings: Settings | None) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,14 +66,14 @@ class Atoms(NamedTuple):
             axes=None if self.axes is None else self.axes.astype(dtype),
         )
 
-    def on_coarse_grid(self) -> Atoms | None:
-        """The atoms with few points around each; None if the tables have none."""
+    def on_grid(self, name: Literal["coarse", "vv10"]) -> Atoms | None:
+        """The atoms with the points of another grid around each; None if the tables have none."""
         tables = []
         for table in self.tables:
-            if table.coarse is None:
+            grid = getattr(table, name)
+            if grid is None:
                 return None
-            coarse = table.coarse
-            tables.append(table._replace(points=coarse.points, weights=coarse.weights))
+            tables.append(table._replace(points=grid.points, weights=grid.weights))
         return self._replace(tables=tuple(tables))
 
     def classes(self) -> Iterator[tuple[np.ndarray, ClassTable, Array]]:

@@ -35,8 +35,8 @@ class OneCentre(NamedTuple):
     nuclear: Pair
 
 
-class CoarseGrid(NamedTuple):
-    """Few points, which stand for all in most cycles (`elements.atomic_grid.coarse_grid`)."""
+class SideGrid(NamedTuple):
+    """Points beside those of the semilocal energy."""
 
     points: Pair  # [E+1, g, 3] Bohr, relative to the nucleus
     weights: Pair  # [E+1, g] Bohr^3
@@ -53,10 +53,13 @@ class ClassTable(NamedTuple):
     radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
     guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
     one_centre: OneCentre  # [E+1, n, n] each
-    coarse: CoarseGrid | None = None
-    """None if all points count in every cycle."""
+    coarse: SideGrid | None = None
+    """Few points, which stand for all in most cycles (`elements.atomic_grid.coarse_grid`); None if
+    all count in every cycle."""
     auxiliary: tuple[AuxiliaryTable, ...] = ()
     """For density fitting, per shell."""
+    vv10: SideGrid | None = None
+    """For the nonlocal correlation; None without it."""
 
 
 def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
@@ -66,15 +69,13 @@ def shape_tables(shape: Shape, settings: Settings) -> tuple[ClassTable, ...]:
         _class_table(c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype)
         for c in shape.classes
     )
-    if settings.has_coarse_cycles:
-        tables = tuple(
-            table._replace(
-                coarse=_coarse_grid(
-                    c, settings.basis, settings.cart, grid=settings.grid, dtype=dtype
-                )
-            )
-            for c, table in zip(shape.classes, tables, strict=True)
-        )
+    side = functools.partial(_side_grid, basis=settings.basis, cart=settings.cart, dtype=dtype)
+    more = {"coarse": coarse_grid(settings.grid)} if settings.has_coarse_cycles else {}
+    more |= {"vv10": settings.vv10_grid} if settings.vv10_grid else {}
+    tables = tuple(
+        table._replace(**{name: side(c, grid) for name, grid in more.items()})
+        for c, table in zip(shape.classes, tables, strict=True)
+    )
     if settings.form(shape.n_ao) == "exact":
         return tables
     level = auxiliary_level(settings)
@@ -91,12 +92,8 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
     places = [slot_places(z, slot.kinds, basis, cart=cart) for z in members]
     radial = [_in_slot(b, slot) for b in bases]
     grids = [atomic_grid(z, grid) for z in members]
-    n_grid = slot.n_grid
 
     stack = functools.partial(_stack, dtype)
-
-    def fill(a: np.ndarray) -> np.ndarray:
-        return np.concatenate([a, np.zeros((n_grid - len(a), *a.shape[1:]))])
 
     def spread(matrix: np.ndarray, place: np.ndarray) -> np.ndarray:
         out = np.zeros((slot.n_ao, slot.n_ao))
@@ -114,8 +111,8 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
     return ClassTable(
         exponents=tuple(stack([r[s][0] for r in radial], 1.0) for s in shells),
         coefficients=tuple(stack([r[s][1] for r in radial], 0.0) for s in shells),
-        points=stack([fill(g.points) for g in grids], 0.0),
-        weights=stack([fill(g.weights) for g in grids], 0.0),
+        points=stack([_filled(g.points, slot.n_grid) for g in grids], 0.0),
+        weights=stack([_filled(g.weights, slot.n_grid) for g in grids], 0.0),
         charge=cast(Array, np.array([*members, 0], dtype)),
         radius=cast(Array, cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
         guess=cast(Array, np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
@@ -124,13 +121,19 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
 
 
 @functools.cache
-def _coarse_grid(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str) -> CoarseGrid:
+def _side_grid(slot: SlotClass, grid: Grid, basis: str, cart: Cart, dtype: str) -> SideGrid:
     members = class_members(slot.family, slot.kinds, basis, cart=cart)
-    grids = [atomic_grid(z, coarse_grid(grid)) for z in members]
-    return CoarseGrid(
-        points=_stack(dtype, [g.points for g in grids], 0.0),
-        weights=_stack(dtype, [g.weights for g in grids], 0.0),
+    grids = [atomic_grid(z, grid) for z in members]
+    size = max(map(len, grids))
+    return SideGrid(
+        points=_stack(dtype, [_filled(g.points, size) for g in grids], 0.0),
+        weights=_stack(dtype, [_filled(g.weights, size) for g in grids], 0.0),
     )
+
+
+def _filled(a: np.ndarray, size: int) -> np.ndarray:
+    """The array with zeros behind it."""
+    return np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]))])
 
 
 def _stack(dtype: str, rows: list[np.ndarray], pad_value: float) -> Pair:

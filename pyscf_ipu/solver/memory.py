@@ -5,6 +5,7 @@ import numpy as np
 from pyscf_ipu.base.host.backend import device
 from pyscf_ipu.base.host.memory_limit import available_bytes
 from pyscf_ipu.codelets import native_in_use, strip_primitives
+from pyscf_ipu.elements.atomic_grid import atomic_grid
 from pyscf_ipu.fitting.operators import exchange_parts
 from pyscf_ipu.grid.blocks import KEPT_BYTES, PIECE_POINTS
 from pyscf_ipu.machines.gpu_machine import has_kernel
@@ -27,13 +28,24 @@ def program_bytes(shape: Shape, settings: Settings) -> int:
     numerics = settings.numerics
     word = np.dtype(numerics.energy_dtype).itemsize
     both = 1.5 if numerics.refines else 1.0
-    kept = 4 * word * shape.n_ao * shape.n_grid <= KEPT_BYTES
-    points = shape.n_grid if kept else 2 * PIECE_POINTS
-    grid = both * word * (5.0 * shape.n_ao * points + 10.0 * shape.n_grid)
+    grid = 0.0
+    for points in (shape.n_grid, vv10_points(shape, settings)):
+        kept = 4 * word * shape.n_ao * points <= KEPT_BYTES
+        held = points if kept else 2 * PIECE_POINTS
+        grid += both * word * (5.0 * shape.n_ao * held + 10.0 * points)
     if settings.form(shape.n_ao) == "ri":
         return int(fitting_bytes(shape, settings) + grid) + BASE_BYTES
     matrices = 0.6 if native_in_use() else 4.5 + _more_eris(settings)
     return int(both * word * matrices * shape.n_pairs**2 + grid) + BASE_BYTES
+
+
+def vv10_points(shape: Shape, settings: Settings) -> int:
+    """Points whose pairs VV10 sums over, padding included; 0 without it."""
+    grid = settings.vv10_grid
+    if grid is None:
+        return 0
+    sizes = [max(len(atomic_grid(z, grid)) for z in c.family) for c in shape.classes]
+    return sum(n * size for n, size in zip(shape.counts, sizes, strict=True))
 
 
 def fitting_bytes(shape: Shape, settings: Settings) -> int:

@@ -48,8 +48,8 @@ class Generate(RunSettings):
     """Compute a dataset from a file of molecules."""
 
     groups: ClassVar = {
-        "level of theory": "preset basis xc grid_level unpruned grid_kind precision cart jk "
-        "accuracy fixed_cycles history forces",
+        "level of theory": "preset basis xc grid_level nlc_grid unpruned grid_kind precision cart "
+        "jk accuracy fixed_cycles history forces",
         "conformers": "conformers seed embed_timeout relax rattle_angstrom one_stereoisomer",
         "quality": "retry stability audit retry_dropped",
         "computing": "machine run_vertices workers shard cluster padding stop_after "
@@ -91,6 +91,9 @@ class Generate(RunSettings):
     grid_level: int | tuple[int, int] | None = None
     """Integration grid, 0 to 9, instead of the preset's; or two numbers: radial points, and points
     of each sphere."""
+    nlc_grid: int | tuple[int, int] | None = None
+    """Grid of VV10's pairs of points, for a functional that has it, instead of the preset's: 0 to
+    9, or two numbers."""
     unpruned: bool | None = None
     """Keep all points of every sphere (--unpruned), or leave some out as PySCF does
     (--no-unpruned); if not given, as the preset does, or as PySCF does with --grid-level 0 to 9."""
@@ -259,7 +262,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     if not 0 <= command.audit <= 1:
         raise UserError(f"--audit is {command.audit}: give a fraction of the rows, from 0 to 1")
     dataset = preset(command.preset or DEFAULT_PRESET)
-    names = "basis grid_level precision grid_kind jk accuracy fixed_cycles".split()
+    names = "basis grid_level nlc_grid precision grid_kind jk accuracy fixed_cycles".split()
     level = {name: getattr(command, name) for name in names} | {
         "xc": command.xc and command.xc.lower(),
         "cart": _cart(command),

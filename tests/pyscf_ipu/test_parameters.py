@@ -85,6 +85,7 @@ FIELDS = {
         "full",
         lambda one, other: one.commutator_norm != other.commutator_norm,
     ),
+    "nlc_grid": (HYDROGEN, CHEAP | {"xc": "b97m-v"}, (10, 50), energies_differ),
     "history": (HYDROGEN, CHEAP, True, lambda one, other: not one.history and other.history),
 }
 """By field: a molecule, a level, another value of the field, and how the results differ."""

@@ -12,6 +12,7 @@
 #include "gradients/pair_gradient.hpp"
 #include "gradients/xc_gradient.hpp"
 #include "grid/becke.hpp"
+#include "grid/nonlocal_pairs.hpp"
 #include "grid/orbitals.hpp"
 #include "grid/xc.hpp"
 #include "integrals/eri.hpp"
@@ -28,7 +29,8 @@ Kernels<T> table() {
   return {shell_pairs<T>,         pair_gradient<T>,       supermatrix<T>,         repulsion<T>,     eri<T>,
           fitting_integrals<T>,   fitting_gradient<T>,    fitting_solution<T>,    fitting_repulsion<T>,
           eri_gradient<T>,        nuclear_attraction<T>,  attraction_gradient<T>,
-          becke_weights<T>,       becke_gradient<T>,      ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
+          becke_weights<T>,       becke_gradient<T>,      nonlocal_pairs<T>,      nonlocal_gradient<T>,
+          ao_values<T>,           packed_ao_values<T>,    xc_density<T>,    xc_potential<T>,
           xc_kinetic_density<T>,  xc_kinetic_potential<T>, xc_gradient<T>,
           compensated_sum<T>,     compensated_dot<T>,  exact_product<T>};
 }

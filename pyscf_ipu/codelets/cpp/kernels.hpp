@@ -237,10 +237,16 @@ struct Kernels {
   void (*becke_weights)(const T* points, const T* volume, const std::int32_t* owner, const T* high,
                         const T* low, const T* radius, const bool* mask, std::int64_t slots,
                         std::int64_t count, std::int64_t atoms, T* out);
-  // out[A, 3] from points, by_volume[M, G], owner[M] and A atoms; see gradient/weights.py.
+  // out[A, 3] from points, by_volume[M, G], owner[M] and A atoms; see gradient/points/weights.py.
   void (*becke_gradient)(const T* points, const T* by_volume, const std::int32_t* owner,
                          const T* high, const T* low, const T* radius, const bool* mask,
                          std::int64_t slots, std::int64_t count, std::int64_t atoms, T* out);
+  // out[3, G] from points[G, 3] and omega, kappa, electrons[G]: sums of VV10 over pairs of points, and
+  // those of their slopes.
+  void (*nonlocal_pairs)(const T* points, const T* omega, const T* kappa, const T* electrons,
+                         std::int64_t count, T* out);
+  void (*nonlocal_gradient)(const T* points, const T* omega, const T* kappa, const T* electrons,
+                            std::int64_t count, T* out);
   // out[T, D, N, Gb]: values and, for D = 4, gradients.
   void (*ao_values)(const AoProblem<T>& problem, T* values);
   // The same with AOs that count first, and which they are: see AoBlocks.
@@ -253,7 +259,7 @@ struct Kernels {
   // The same from the gradients: out[T, Gb] from density, out[N, N] from factors[T, Gb].
   void (*xc_kinetic_density)(const AoBlocks<T>& ao, const T* density, T* out);
   void (*xc_kinetic_potential)(const AoBlocks<T>& ao, const T* factors, T* out);
-  // out[A, 3]; see gradient/exchange_correlation.py.
+  // out[A, 3]; see gradient/points/exchange_correlation.py.
   void (*xc_gradient)(const XcGradientProblem<T>& problem, T* out);
   // out_high[rows], out_low[rows] from high and low [rows, count]; see tiles/total.py.
   void (*compensated_sum)(const T* high, const T* low, std::int64_t rows, std::int64_t count,

@@ -91,6 +91,11 @@ def _level(settings: Settings) -> Settings:
             f"jk={settings.jk!r}: a fit is made in float64, which an IPU does not have; give "
             "jk='exact', or machine='cpu'"
         )
+    if settings.has_vv10:
+        raise UsageError(
+            f"xc={settings.xc!r}: VV10 sums over pairs of grid points, of which an IPU would have "
+            "too many; give a functional without it, or machine='cpu'"
+        )
     if highest(settings.basis, "C") > MOST_ANGULAR:
         raise UsageError(f"basis={settings.basis!r} {WITH_F}")
     return replace(settings, first_cycles="full")

@@ -1,7 +1,7 @@
 """A density functional as data: a sum of weighted terms, with potentials by autodiff."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from pyscf_ipu.numerics.interaction import Interaction
 from pyscf_ipu.numerics.two_words import split
 from pyscf_ipu.xc.semilocal.variables import Variables, variables
+from pyscf_ipu.xc.semilocal.vv10 import VV10
 from pyscf_ipu.xc.suffixes.names import Dispersion
 
 Energy = Callable[[Variables], Float[Array, "*grid"]]
@@ -40,7 +41,7 @@ class Functional:
         long_range_exchange: fraction of the exchange of erf(omega r)/r that the caller adds beside
             `exact_exchange`; negative where exchange is screened.
         omega: of the error function, in 1/Bohr.
-        without_vv10: PySCF's functional has VV10 beside this one; ``mf.nlc = 0`` leaves it out.
+        vv10: the parameters of the nonlocal correlation, which is not among the terms.
         dispersion: a correction that is added on the host; programs do not depend on it.
     """
 
@@ -52,7 +53,7 @@ class Functional:
     terms: tuple[Term, ...]
     long_range_exchange: float = 0.0
     omega: float = 0.0
-    without_vv10: bool = False
+    vv10: VV10 | None = None
     dispersion: Dispersion | None = None
 
     @property
@@ -69,6 +70,11 @@ class Functional:
     def needs_tau(self) -> bool:
         """Whether it depends on the kinetic energy density."""
         return self.kind == "mgga"
+
+    @property
+    def of_gradient(self) -> "Functional":
+        """A functional of the density and its gradient, which is all that VV10 reads."""
+        return replace(self, kind="gga", terms=())
 
     def energy_density(
         self,

@@ -8,18 +8,23 @@ Parameters are those of libxc.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from pyscf_ipu.xc.semilocal.exchange import slater
 from pyscf_ipu.xc.semilocal.functionals import Functional, Term
 from pyscf_ipu.xc.semilocal.spin import PAPER, by_spins
 from pyscf_ipu.xc.semilocal.variables import Variables
+from pyscf_ipu.xc.semilocal.vv10 import VV10
 from pyscf_ipu.xc.separated.attenuation import short_range_slater
 
 EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA = 0.004, 0.2, 0.006
+WITHOUT_VV10 = ", without its VV10"
+"""In the definition of a functional that was fitted with it and has D3(BJ) in its place."""
 UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
 """tau / rho^(5/3) of the uniform gas."""
 
@@ -76,12 +81,22 @@ def _wb97m(v: Variables) -> Float[Array, "*grid"]:
     return short_range_slater(v, 0.3) * exchange + same * equal + opposite * unequal
 
 
-def _member(
-    name: str, libxc: str, exact_exchange: float, series: Series, without_vv10: bool = False
-) -> Functional:
+def _b97m(v: Variables) -> Float[Array, "*grid"]:
+    """Exchange and correlation per electron of libxc MGGA_XC_B97M_V (254)."""
+    w = kinetic_share(v)
+    x, s, o = (share(v, gamma) for gamma in (EXCHANGE_GAMMA, SAME_GAMMA, OPPOSITE_GAMMA))
+    w2 = w * w
+    exchange = 1.0 + 0.416 * w + x * (1.308 + 3.07 * w + 1.901 * x)
+    equal = 1.0 - 5.668 * w - 1.855 * s * s - w2 * w * s * s * (20.497 + 20.364 * w)
+    unequal = 1.0 + 2.535 * w + o * (1.573 - 6.427 * w2 * w * o - 6.298 * o * o)
+    same, opposite = by_spins(v)
+    return slater(v) * exchange + same * equal + opposite * unequal
+
+
+def _member(name: str, libxc: str, exact_exchange: float, series: Series) -> Functional:
     long_range = round(1 - exact_exchange, 9)
     number, label = libxc.split()
-    beside = ", without its VV10" if without_vv10 else ""
+    beside = WITHOUT_VV10 if label.endswith("_V") else ""
     return Functional(
         name=name,
         kind="gga",
@@ -92,7 +107,6 @@ def _member(
         terms=(Term(1.0, partial(_wb97, series)),),
         long_range_exchange=long_range,
         omega=series.omega,
-        without_vv10=without_vv10,
     )
 
 
@@ -142,7 +156,6 @@ WB97X_D3BJ = _member(
     "466 HYB_GGA_XC_WB97X_V",
     0.167,
     series=Series(0.3, (0.833, 0.603, 1.194), (0.556, -0.257), opposite=(1.219, -1.85)),
-    without_vv10=True,
 )
 
 WB97M_D3BJ = Functional(
@@ -150,11 +163,33 @@ WB97M_D3BJ = Functional(
     name="wb97m-d3bj",
     kind="mgga",
     exact_exchange=0.15,
-    definition="libxc 531 (HYB_MGGA_XC_WB97M_V), without its VV10: 0.15 HF"
+    definition=f"libxc 531 (HYB_MGGA_XC_WB97M_V){WITHOUT_VV10}: 0.15 HF"
     " + 0.85 HF of erf(0.3 r)/r + short-range B97 with the kinetic energy density",
     pyscf_name="531",
     terms=(Term(1.0, _wb97m),),
     long_range_exchange=0.85,
     omega=0.3,
-    without_vv10=True,
+)
+
+
+def _with_vv10(name: str, without: Functional) -> Functional:
+    """A functional as it was fitted, with VV10."""
+    definition = without.definition.replace(WITHOUT_VV10, "") + " + VV10 with b = 6, C = 0.01"
+    return replace(without, name=name, definition=definition, vv10=VV10(6.0, 0.01))
+
+
+WB97X_V = _with_vv10("wb97x-v", WB97X_D3BJ)
+# N. Mardirossian, M. Head-Gordon, doi:10.1063/1.4952647.
+WB97M_V = _with_vv10("wb97m-v", WB97M_D3BJ)
+B97M_V = _with_vv10(
+    # N. Mardirossian, M. Head-Gordon, J. Chem. Phys. 142, 074111 (2015), doi:10.1063/1.4907719.
+    "b97m-v",
+    Functional(
+        name="b97m",
+        kind="mgga",
+        exact_exchange=0.0,
+        definition="libxc 254 (MGGA_XC_B97M_V): B97 with the kinetic energy density",
+        pyscf_name="254",
+        terms=(Term(1.0, _b97m),),
+    ),
 )

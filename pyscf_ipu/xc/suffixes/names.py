@@ -14,7 +14,7 @@ from pyscf_ipu.xc.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4,
 FUNCTIONALS: tuple[str, ...] = (
     *("hf", "lda", "pbe", "revpbe", "bp86", "blyp", "b3lyp", "b3lyp5", "pbe0", "hse06"),
     *("cam-b3lyp", "wb97x", "wb97x-d", "wb97x-d3", "wb97x-d3bj", "tpss", "r2scan", "m06-2x"),
-    "wb97m-d3bj",
+    *("wb97m-d3bj", "wb97x-v", "b97m-v", "wb97m-v"),
 )
 """Names of `pyscf_ipu.xc.functional`, without suffixes for dispersion."""
 
@@ -34,11 +34,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """Other names of the same functionals, in PySCF, Gaussian, ORCA and GAMESS, as `_plain` has them.
 `svwn` is none: it means VWN5 in PySCF and VWN3 in Gaussian."""
 
-_VV10 = "its correlation VV10 is not computed here; in its place is D3(BJ) in"
-ABSENT: Mapping[str, str] = MappingProxyType(
-    {"wb97xv": f"{_VV10} 'wb97x-d3bj'", "wb97mv": f"{_VV10} 'wb97m-d3bj'"}
-)
-"""Functionals that are not here, as `_plain` has them, and what is."""
+WITH_VV10 = ("wb97x-v", "b97m-v", "wb97m-v")
+"""Functionals with the nonlocal correlation VV10, which is part of every program."""
 
 SUFFIXES: Mapping[str, str] = MappingProxyType({"-d3bj": D3BJ, "-d3": D3ZERO, "-d4": D4})
 """What may stand behind a functional's name, and the correction that it means."""
@@ -119,8 +116,6 @@ def mistake(name: str) -> str:
     functional, suffix = _split(name)
     if functional in FUNCTIONALS:
         return _without_parameters(functional, suffix)
-    if _plain(name) in ABSENT:
-        return f"functional {name!r} is not offered: {ABSENT[_plain(name)]}"
     near = get_close_matches(functional, (*FUNCTIONALS, *ALIASES), n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     return (

@@ -189,7 +189,7 @@ ENERGY = Kind("a decimal number below zero", lambda e: isinstance(e, float) and 
 SETTINGS = Object(
     {
         **dict.fromkeys(("basis", "xc"), NAME),
-        "grid_level": GRID,
+        **dict.fromkeys(("grid_level", "nlc_grid"), GRID),
         "cart": CART,
         **{name: _one_of(*names) for name, names in CHOICES.items()},
         **{name: _whole(least) for name, least in LEAST.items()},

@@ -7,7 +7,7 @@ import pytest
 from oracle import NATIVE
 
 from pyscf_ipu.elements.atomic_grid import bragg_adjust
-from pyscf_ipu.gradient.weights import weights_gradient, weights_gradient_of_slots
+from pyscf_ipu.gradient.points.weights import weights_gradient, weights_gradient_of_slots
 from pyscf_ipu.grid.becke import Cells, becke_weights, becke_weights_on_tiles
 from pyscf_ipu.numerics.two_words import Pair
 

@@ -7,7 +7,7 @@ import pytest
 from oracle import METHYL_CHLORIDE, NATIVE, WATER, native_and_portable
 
 from pyscf_ipu import Settings
-from pyscf_ipu.gradient.exchange_correlation import points_gradient
+from pyscf_ipu.gradient.points.exchange_correlation import points_gradient
 from pyscf_ipu.grid.ao_blocks import ao_blocks, packed_ao_blocks
 from pyscf_ipu.grid.blocks import Places
 from pyscf_ipu.shapes import conformer, tables

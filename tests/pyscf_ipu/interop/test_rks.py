@@ -181,10 +181,12 @@ def test_names_of_functionals_and_defaults_are_pyscf_s():
     assert [functional_name(x) for x in ("PBE", "svwn", "b3lypg", "HF", "wb97x", "M06_2X")] == [
         "pbe", "lda", "b3lyp", "hf", "wb97x", "m06-2x"
     ]  # fmt: skip
-    without = RKS(water(), xc="wb97m_v")
-    without.nlc = 0
-    with pytest.raises(ValueError, match=r"functional of 'wb97m-d3bj', which has D3.* for VV10"):
-        without.settings()
+    with_vv10 = RKS(water(), xc="wb97m_v")
+    with_vv10.nlcgrids.level = 1
+    assert (with_vv10.settings().xc, with_vv10.settings().nlc_grid) == ("wb97m-v", 1)
+    with_vv10.nlcgrids.prune = None
+    with pytest.raises(ValueError, match=r"grids\.prune is not PySCF's default"):
+        with_vv10.settings()
     settings = RKS(water()).settings()
     assert (settings.xc, settings.grid_level, settings.max_cycles) == ("lda", 3, 50)
 

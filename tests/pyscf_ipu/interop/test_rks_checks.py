@@ -108,7 +108,7 @@ def no_value(*_):
         (lambda: changed(xc="wb97x-d3"), "PySCF does not offer"),
         (lambda: changed(disp="d3bj"), "disp='d3bj'"),
         (lambda: changed(nlc="vv10"), "nlc='vv10'"),
-        (lambda: changed(xc="wb97x_v"), "functional of 'wb97x-d3bj', which has D3.* for VV10"),
+        (lambda: changed(xc="wb97x_v", nlc=0), "nlc=0 is not offered"),
         (lambda: changed(omega=0.3), "omega=0.3"),
         (own_functional, "_numint is not PySCF's own .*eval_xc, .*hybrid_coeff"),
         (lambda: on("_numint", small_rho_cutoff=0.1), r"_numint .* \(small_rho_cutoff"),

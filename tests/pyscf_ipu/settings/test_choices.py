@@ -18,7 +18,6 @@ WRONG = {
     "xc": [
         (None, "xc is None: give a name"),
         ("b3lyp6", r"unknown functional 'b3lyp6' \(did you mean 'b3lyp'\?\): use one of hf"),
-        ("wb97m-v", "'wb97m-v' is not offered: .* in its place is .* 'wb97m-d3bj'$"),
         ("lda-d4", r"'lda-d4': there are no D4 parameters of 'lda', only of b3lyp"),
     ],
     "grid_level": [
@@ -40,6 +39,7 @@ WRONG = {
     "fixed_cycles": [(-1, "fixed_cycles is -1: give a whole number of at least 0")],
     "accuracy": [("few", "accuracy is 'few': give one of energy, orbitals, properties")],
     "first_cycles": [("few", "first_cycles is 'few': give one of coarse, full")],
+    "nlc_grid": [(10, "nlc_grid is 10: give a level, 0 to 9, or"), ((9, 9), "spheres have 6")],
     "history": [(1, "history is 1: give True or False")],
 }
 """By field: a value that it cannot have, and what the message says."""

@@ -1,5 +1,5 @@
 // The derivative of the semilocal energy by the centres of AOs and points: the codelet "xc_gradient";
-// see gradient/exchange_correlation.py.
+// see gradient/points/exchange_correlation.py.
 //
 // For kScreened points at a time, the energy's derivatives by the values of every AO and by its
 // gradients are two matrix products; they meet the AOs' first and second derivatives, which are made

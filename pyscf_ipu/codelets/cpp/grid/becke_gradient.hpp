@@ -1,4 +1,4 @@
-// The derivative of Becke's weights: the codelet "becke_gradient"; see gradient/weights.py.
+// The derivative of Becke's weights: the codelet "becke_gradient"; see gradient/points/weights.py.
 //
 // Vectors run over points.  A point's weight depends on the few atoms that have a share of it: only
 // their cell functions are differentiated.

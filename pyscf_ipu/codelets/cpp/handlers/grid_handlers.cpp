@@ -27,6 +27,19 @@ OVER_SLOTS(becke_weights)
 OVER_SLOTS(becke_gradient)
 #undef OVER_SLOTS
 
+// A kernel over pairs of points.
+#define OVER_PAIRS(name)                                                                      \
+  ffi::Error name(Buffer points, Buffer omega, Buffer kappa, Buffer electrons, Result out) {  \
+    return by_type(points.element_type(), [&](auto* null) {                                   \
+      using T = std::remove_pointer_t<decltype(null)>;                                        \
+      best().of<T>().name(data<T>(points), data<T>(omega), data<T>(kappa), data<T>(electrons), \
+                          omega.dimensions()[0], data<T>(*out));                              \
+    });                                                                                       \
+  }
+OVER_PAIRS(nonlocal_pairs)
+OVER_PAIRS(nonlocal_gradient)
+#undef OVER_PAIRS
+
 // The arrays that both forms of AO values take, and the size [T, D, N, Gb] of their result.
 template <class T>
 AoProblem<T> ao_problem(Buffer points, Buffer owner, Buffer high, Buffer low, Buffer exponents,
@@ -113,6 +126,9 @@ OVER_BLOCKS(xc_kinetic_potential)
 
 CODELET(becke_weights, results<1>(arguments<7>(ffi::Ffi::Bind())))
 CODELET(becke_gradient, results<1>(arguments<7>(ffi::Ffi::Bind())))
+
+CODELET(nonlocal_pairs, results<1>(arguments<4>(ffi::Ffi::Bind())))
+CODELET(nonlocal_gradient, results<1>(arguments<4>(ffi::Ffi::Bind())))
 
 CODELET(ao_values, results<1>(arguments<6>(ffi::Ffi::Bind())
                               .Attr<ffi::Span<const std::int32_t>>("shells")

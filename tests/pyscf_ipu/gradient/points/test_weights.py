@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pyscf_ipu.gradient.weights import Shares, shares_gradient
+from pyscf_ipu.gradient.points.weights import Shares, shares_gradient
 from pyscf_ipu.grid.becke import AtomPairs, Cells, becke_weights_vertex
 from pyscf_ipu.numerics.two_words import Pair
 

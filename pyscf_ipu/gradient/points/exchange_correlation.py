@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from pyscf_ipu.codelets import codelet
-from pyscf_ipu.gradient.weights import weights_gradient
+from pyscf_ipu.gradient.points.weights import weights_gradient
 from pyscf_ipu.grid.ao_blocks import AoBlocks, Packed, ao_operands, split_shells
 from pyscf_ipu.grid.ao_values import ao_rows, stacked_ao_values
 from pyscf_ipu.grid.becke import Cells

@@ -1,0 +1,1 @@
+"""Derivatives of energies that are integrated on a grid."""
