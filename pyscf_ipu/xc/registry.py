@@ -11,7 +11,7 @@ from pyscf_ipu.xc.semilocal.correlation import lyp, p86, pbe_correlation, vwn5, 
 from pyscf_ipu.xc.semilocal.exchange import b88, pbe_exchange, revpbe_exchange, slater
 from pyscf_ipu.xc.semilocal.functionals import Energy, Functional, Term
 from pyscf_ipu.xc.separated.attenuation import CAM_B3LYP
-from pyscf_ipu.xc.separated.b97 import WB97M_D3BJ, WB97X, WB97X_D, WB97X_D3, WB97X_D3BJ
+from pyscf_ipu.xc.separated.b97 import B97_3C, WB97M_D3BJ, WB97X, WB97X_D, WB97X_D3, WB97X_D3BJ
 from pyscf_ipu.xc.separated.hse import HSE06
 from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake, one_spelling, without_suffix
 
@@ -74,6 +74,8 @@ _ALL = (
     R2SCAN,
     M06_2X,
     WB97M_D3BJ,
+    B97_3C,
+    replace(R2SCAN, name="r2scan-3c"),
 )
 
 _BY_NAME = MappingProxyType({entry.name: entry for entry in _ALL})
