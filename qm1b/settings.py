@@ -133,7 +133,7 @@ class RunSettings:
     def packages(self) -> tuple[str, ...]:
         """Packages that the rows depend on besides those of every run."""
         kind = self.level.dispersion
-        return (kind.package,) if kind is not None and kind.package else ()
+        return () if kind is None else kind.packages
 
     def to_dict(self) -> Json:
         """Plain values, for JSON; the level's fields beside the run's.

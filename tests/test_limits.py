@@ -111,7 +111,7 @@ STATED = [
 def number(text):
     """A number as the pages write it."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-    words += ("ten", "eleven", "twelve")
+    words += ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen")
     text = text.lower()
     return float(words.index(text)) if text in words else float(text.replace(",", ""))
 

@@ -14,18 +14,21 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.pool import Pool
-from benchmarks.reference import CACHE, reference
+from benchmarks.reference import CACHE, gradient, reference
 from pyscf_ipu import Molecule, Settings, Solver, rks
 from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.xc.dispersion.correction import correction
 from pyscf_ipu.xc.registry import functional
 
 ENERGY_BOUND, ORBITAL_BOUND = 1e-7, 1e-6  # Hartree
+FORCES_BOUND = 1e-6  # Hartree/Bohr
 
 
 def add_options(parser: argparse.ArgumentParser, molecules: int) -> None:
     """The options of the scripts that compare levels."""
     parser.add_argument("--limit", type=int, default=molecules, help="molecules, at most")
     parser.add_argument("--workers", type=int, help="processes; default: one per core")
+    parser.add_argument("--forces", action="store_true", help="compare forces, too")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where references are kept")
 
 
@@ -33,7 +36,7 @@ def run(levels: Sequence[Settings], mols: list[Molecule], args: argparse.Namespa
     """Compare all levels, print a table, write the figures; returns the exit status."""
     found: dict[int, list[dict[str, Any]]] = {}
     with Pool(args.workers) as pool:
-        tasks = [(level, having_basis(level, mols), args.cache) for level in levels]
+        tasks = [(level, having_basis(level, mols), args.cache, args.forces) for level in levels]
         for i, rows in pool.each(compare, tasks):
             found[i] = rows
             print(line(summary(levels[i], rows)), flush=True)
@@ -55,9 +58,11 @@ def having_basis(level: Settings, mols: list[Molecule]) -> list[Molecule]:
     return list(filter(has, mols))
 
 
-def compare(level: Settings, mols: list[Molecule], cache: Path) -> list[dict[str, Any]]:
-    """In a worker: ours minus PySCF's, molecule by molecule, Hartree."""
-    ours = rks(mols, solver=Solver(level))
+def compare(
+    level: Settings, mols: list[Molecule], cache: Path, forces: bool = False
+) -> list[dict[str, Any]]:
+    """In a worker: ours minus PySCF's, molecule by molecule, Hartree and Hartree/Bohr."""
+    ours = rks(mols, solver=Solver(level), forces=forces)
     rows = []
     for i, mol in enumerate(mols):
         theirs = reference(mol, level, cache)
@@ -74,6 +79,10 @@ def compare(level: Settings, mols: list[Molecule], cache: Path) -> list[dict[str
                 "converged": bool(ours.converged[i] and theirs["converged"]),
             }
         )
+        if forces:
+            added = correction(level.dispersion, mol.numbers, mol.positions, charge=mol.charge)
+            alone = np.asarray(ours.forces[i]) - added.forces  # type: ignore[index]
+            rows[-1]["forces"] = float(np.abs(alone + gradient(mol, level)).max())
     return rows
 
 
@@ -82,6 +91,8 @@ def summary(level: Settings, rows: list[dict[str, Any]]) -> dict[str, Any]:
     energy = max(abs(row["energy"]) for row in rows)
     orbital = max(row["orbital"] for row in rows)
     converged = all(row["converged"] for row in rows)
+    forces = {"forces": max(row["forces"] for row in rows)} if "forces" in rows[0] else {}
+    within = energy <= ENERGY_BOUND and orbital <= ORBITAL_BOUND
     return {
         "xc": level.xc,
         "libxc": functional(level.xc).pyscf_name,
@@ -89,8 +100,9 @@ def summary(level: Settings, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "molecules": len(rows),
         "energy": energy,
         "orbital": orbital,
+        **forces,
         "converged": converged,
-        "reached": bool(converged and energy <= ENERGY_BOUND and orbital <= ORBITAL_BOUND),
+        "reached": converged and within and forces.get("forces", 0.0) <= FORCES_BOUND,
     }
 
 
@@ -99,5 +111,6 @@ def line(one: dict[str, Any]) -> str:
     return (
         f"{one['xc']:11} {one['basis']:7} {one['molecules']:3} molecules: energy "
         f"{one['energy']:.1e} Ha, orbital energies {one['orbital']:.1e} Ha"
+        + (f", forces {one['forces']:.1e} Ha/Bohr" if "forces" in one else "")
         + (", all converged" * one["converged"])
     )

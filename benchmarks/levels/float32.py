@@ -2,6 +2,9 @@
 
 wb97x      omega-B97X/6-31G*, cartesian d, 24 conformers of 5 to 9 heavy atoms
 def2-tzvp  B3LYP/def2-TZVP, 12 conformers of 3 and 4 heavy atoms
+openff     that preset, 12 conformers of 3 to 6 heavy atoms
+r2scan-3c  the same
+b97-3c     the same
 """
 
 import sys
@@ -21,9 +24,12 @@ BOUNDS = {"energy_mae": 1.0, "energy_max": 5.0, "gap_mae": 0.2, "forces_max": 1e
 """meV, and Hartree/Bohr."""
 SMALLER = "CCO CC=O CC#N C1CC1 NC=O CCF CCCC CC(=O)O C1COC1 C=CC=C CC(N)=O OCC=O".split()
 LARGER = [*molecules.smiles_of(molecules.GDB, 20), *molecules.smiles_of(molecules.QM9, 4)]
+MIXED = "CCO CCF CCS CCCl CC(N)=O C=CC=C CS(C)=O c1ccoc1 c1ccsc1 NCC(=O)O c1ccncc1 CC(=O)OC".split()
+"""Of 3 to 6 heavy atoms, other elements among them."""
 CASES = {
     "wb97x": (Settings(xc="wb97x", basis="6-31g*", cart=True, grid_level=1), LARGER),
     "def2-tzvp": (Settings(xc="b3lyp", basis="def2-tzvp", grid_level=1), SMALLER),
+    **{name: (Settings.preset(name), MIXED) for name in ("openff", "r2scan-3c", "b97-3c")},
 }
 
 

@@ -1,7 +1,7 @@
 """Every functional against PySCF: float64, STO-3G and 6-31G*, grid level 0, without dispersion.
 
-PySCF goes by libxc numbers.  Needs the extra `dispersion`, as four functionals have a correction of
-their own, which is then taken off.
+PySCF goes by libxc numbers.  Composite methods have their own basis.  Needs the extra `dispersion`,
+as six functionals have a correction of their own, which is then taken off.
 """
 
 import sys
@@ -9,7 +9,7 @@ import sys
 from benchmarks import harness, molecules
 from benchmarks.levels import comparison
 from pyscf_ipu import Settings
-from pyscf_ipu.xc.suffixes.names import FUNCTIONALS
+from pyscf_ipu.xc.suffixes.names import FUNCTIONALS, OWN_BASIS
 
 BASES = ("sto-3g", "6-31g*")
 SMILES = [*molecules.FEW, "CC", "C#C", "OO", "NN", *molecules.CHLORINE]
@@ -21,11 +21,15 @@ def main() -> int:
     parser.add_argument("--basis", nargs="*", choices=BASES, default=BASES)
     comparison.add_options(parser, len(SMILES))
     args = parser.parse_args()
+    names = args.functionals or FUNCTIONALS
     levels = [
         Settings(basis=basis, xc=xc, precision="float64", grid_level=0)
         for basis in reversed(args.basis)
-        for xc in args.functionals or FUNCTIONALS
+        for xc in names
+        if xc not in OWN_BASIS
     ]
+    composite = [xc for xc in names if xc in OWN_BASIS]
+    levels += [Settings(xc=xc, precision="float64", grid_level=0) for xc in composite]
     return comparison.run(levels, molecules.embed(SMILES[: args.limit]), args)
 
 

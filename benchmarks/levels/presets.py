@@ -8,18 +8,18 @@ from benchmarks.levels import comparison
 from pyscf_ipu import Settings
 from pyscf_ipu.settings import PRESETS
 
-SMILES = molecules.FEW
-
 
 def main() -> int:
     parser = harness.parser(__doc__, __file__)
     harness.add_names(parser, "presets", PRESETS)
-    comparison.add_options(parser, len(SMILES))
+    parser.add_argument("--elements", action="store_true", help="with ten elements, and anions")
+    comparison.add_options(parser, len(molecules.ELEMENTS))
     args = parser.parse_args()
     levels = [
         replace(Settings.preset(name), precision="float64") for name in args.presets or PRESETS
     ]
-    return comparison.run(levels, molecules.embed(SMILES[: args.limit]), args)
+    smiles = molecules.ELEMENTS if args.elements else molecules.FEW
+    return comparison.run(levels, molecules.embed(smiles[: args.limit]), args)
 
 
 if __name__ == "__main__":

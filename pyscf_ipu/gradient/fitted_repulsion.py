@@ -112,15 +112,19 @@ def _weights(
     """The weights of one interaction."""
     coulomb, exchange, of = energy
     root = Root(metric(auxiliary, of))
-    fit = root.applied(three_index(plan, strips, auxiliary, of=of))  # B over rows
-    i, j = packed_indices(plan.layout.shape.n_ao)
+    integrals = three_index(plan, strips, auxiliary, of=of)
     packed = density_rows(plan, density)
-    charge = jnp.matmul(packed, fit, precision="highest")
-    charge = root.applied(charge[None], transposed=True)[0]
+    if not exchange:  # one vector to solve for, in place of a matrix
+        charge = root.applied(jnp.matmul(packed, integrals, precision="highest")[None])
+    else:
+        fit = root.applied(integrals)  # B over rows
+        charge = jnp.matmul(packed, fit, precision="highest")[None]
+    charge = root.applied(charge, transposed=True)[0]
     three = coulomb * packed[:, None] * charge
     two = -0.5 * coulomb * charge[:, None] * charge
     if not exchange:
         return _Weights(three, two)
+    i, j = packed_indices(plan.layout.shape.n_ao)
     c = root.applied(fit, transposed=True)[plan.row_of]  # [N, N, F]
     z, y = _exchange_weights(c, density)
     both = z[i, j] * np.where(i == j, 1.0, 2.0)[:, None]

@@ -22,6 +22,7 @@ from pyscf.scf.hf import SCF_Scanner
 from pyscf_ipu.api.advice import explains_keywords
 from pyscf_ipu.api.energies import rks
 from pyscf_ipu.base.errors import UnknownBasis, UsageError
+from pyscf_ipu.elements.auxiliary.choice import pyscf_auxiliary_basis
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.interop.rks_checks import (
@@ -178,7 +179,10 @@ class RKS(dft.rks.RKS):
         plain.__class__ = lib.replace_class(type(self), RKS, dft.rks.RKS)
         for name in ("_precision", "_solver", "_twin", "jk"):
             del plain.__dict__[name]
-        return plain.density_fit() if self._is_fitted() else plain
+        if not self._is_fitted():
+            return plain
+        auxiliary = pyscf_auxiliary_basis(self.mol, basis_name(self.mol), self.xc)
+        return plain.density_fit(auxbasis=auxiliary)
 
     def _is_fitted(self) -> bool:
         """Whether J and K come from density fitting."""

@@ -23,6 +23,11 @@ ACCURATE = {"energy": ", for energies", "orbitals": ", for energies and orbitals
 KINDS = {"pyscf": "", "gaussian": "Gaussian's "}
 """What `Settings.grid_kind` may be, and how `in_words` says it."""
 
+
+class UsualBasis(str):
+    """A basis set that nobody has chosen: a composite method has its own in its place."""
+
+
 CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "precision": ("float32", "mixed", "float64"),

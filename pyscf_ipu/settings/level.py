@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.nearest import explaining
-from pyscf_ipu.settings.choices import ACCURATE, AUTO_AOS, FORMS, KINDS, check_field, plain
+from pyscf_ipu.elements.spellings import plain_name
+from pyscf_ipu.settings.choices import (
+    ACCURATE,
+    AUTO_AOS,
+    FORMS,
+    KINDS,
+    UsualBasis,
+    check_field,
+    plain,
+)
 from pyscf_ipu.settings.keywords import MISTAKES
 from pyscf_ipu.settings.presets import preset
 from pyscf_ipu.xc.suffixes.names import (
+    OWN_BASIS,
     WITH_VV10,
     dispersion_of,
     mistake,
@@ -42,12 +52,12 @@ class Settings:
         UsageError: (a ValueError) a field cannot be used; the message says what it can be.
     """
 
-    basis: str = "sto-3g"
-    """A PySCF basis-set name with s, p, d and f shells."""
+    basis: str = UsualBasis("sto-3g")
+    """A PySCF basis-set name with s, p, d and f shells; r2scan-3c and b97-3c have their own."""
     xc: str = "b3lyp"
     """hf, lda, pbe, revpbe, bp86, blyp, b3lyp, b3lyp5, pbe0, hse06, cam-b3lyp, wb97x, wb97x-d,
-    wb97x-d3, wb97x-d3bj, wb97x-v, tpss, r2scan, m06-2x, wb97m-d3bj, b97m-v or wb97m-v; for
-    dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
+    wb97x-d3, wb97x-d3bj, wb97x-v, tpss, r2scan, m06-2x, wb97m-d3bj, b97-3c, r2scan-3c, b97m-v or
+    wb97m-v; for dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""
     grid_level: int | tuple[int, int] = 3
     """Level of PySCF's integration grids, 0 (coarse) to 9 (fine); or two numbers: radial points
     and points of each sphere, for example 75 and 302."""
@@ -94,6 +104,7 @@ class Settings:
         if wrong := mistake(self.xc):
             raise UsageError(wrong)
         object.__setattr__(self, "xc", one_spelling(self.xc))
+        object.__setattr__(self, "basis", self._checked_basis())
         if self.grid_kind == "gaussian" and (self.prune or isinstance(self.grid_level, int)):
             raise UsageError(
                 f'grid_kind="gaussian" with grid_level={self.grid_level} and prune={self.prune}: '
@@ -106,10 +117,26 @@ class Settings:
                 "grid; leave out grid_kind, or choose a functional without VV10"
             )
 
+    def _checked_basis(self) -> str:
+        """The basis set, which a composite method decides; UsageError for another one with it."""
+        own = OWN_BASIS.get(self.xc)
+        if own is None:
+            return self.basis
+        if isinstance(self.basis, UsualBasis) or plain_name(self.basis) == plain_name(own):
+            if self.cart is False:
+                return own
+            chosen = f"cart={self.cart!r}"
+        else:
+            chosen = f"basis={self.basis!r}"
+        raise UsageError(
+            f"xc={self.xc!r} with {chosen}: this method has the basis set {own!r} with spherical "
+            f"functions; leave {chosen.partition('=')[0]} out, or take another functional"
+        )
+
     @classmethod
     def preset(cls, name: str) -> Settings:
-        """The level of a published dataset: qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs,
-        rmd17, qh9 or spice (docs/levels.md).
+        """The level of a published dataset, qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs,
+        rmd17, qh9, spice or openff, or a method, r2scan-3c or b97-3c (docs/levels.md).
 
         Raises:
             UsageError: there is no such preset; the message says why a known dataset has none.
@@ -212,9 +239,14 @@ class Settings:
         """The level with other fields; its kind of grid becomes PySCF's where it has to.
 
         Gaussian's has no levels and no pruning, so it goes with them unless `grid_kind` is given.
+        A composite method takes its own basis unless `basis` is given.
         """
         size, prune = given.get("grid_level", self.grid_level), given.get("prune", self.prune)
-        usual = {"grid_kind": "pyscf"} if prune or isinstance(size, int) else {}
+        usual: dict[str, str | bool] = {}
+        if prune or isinstance(size, int):
+            usual["grid_kind"] = "pyscf"
+        if one_spelling(given.get("xc", self.xc)) in OWN_BASIS and given.get("basis") is None:
+            usual |= {"basis": UsualBasis(self.basis), "cart": False}
         return replace(self, **usual | given)
 
     def with_form(self, form: str) -> Settings:
@@ -270,6 +302,7 @@ class Settings:
         """
         from pyscf import dft, scf
 
+        from pyscf_ipu.elements.auxiliary.choice import pyscf_auxiliary_basis
         from pyscf_ipu.elements.gaussian_grid import pyscf_grids
         from pyscf_ipu.elements.mixed import with_functions
         from pyscf_ipu.xc.registry import functional
@@ -289,7 +322,10 @@ class Settings:
                 _set_size(field.grids, self.grid_level)
             if not self.prune:
                 field.grids.prune = None
-        method: Any = field.density_fit() if self.jk == "ri" else field
+        method: Any = field
+        if self.jk == "ri":
+            auxiliary = pyscf_auxiliary_basis(mole, self.basis, xc.pyscf_name)
+            method = field.density_fit(auxbasis=auxiliary)
         method.chkfile = None
         return with_functions(method, self.cart)
 

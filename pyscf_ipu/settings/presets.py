@@ -1,4 +1,4 @@
-"""The levels of theory of published datasets, by name.
+"""The levels of theory of published datasets and of composite methods, by name.
 
 A preset says how labels like those of a dataset are computed; `presets.toml` has all of them.  How
 exactly they agree with the published ones, and what differs, is in docs/levels.md.
@@ -19,18 +19,19 @@ from pyscf_ipu.settings.choices import plain
 
 @dataclass(frozen=True)
 class Preset:
-    """The level of a dataset, and what `qm1b generate` takes for its rows unless told otherwise."""
+    """The level of a dataset or a method, and what `qm1b generate` takes for its rows unless told
+    otherwise."""
 
     level: Mapping[str, Any]
     """Fields of `Settings`."""
     dataset: str
     """What its authors call it."""
-    rows: str
-    """How many rows it has."""
     made_with: str
-    """The program, and the level in the words of its input."""
+    """The program, and the level in the words of its input; what a method consists of."""
     source: str
     """DOI or arXiv number."""
+    rows: str = ""
+    """How many rows it has; "" for a method."""
     conformers: int = 4
     """Conformers for each molecule."""
     max_aos: int | None = None
@@ -57,7 +58,7 @@ _TABLES = tomllib.loads(
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         name: Preset(**{**row, "level": _level(row["level"])})
-        for name, row in _TABLES["presets"].items()
+        for name, row in (_TABLES["presets"] | _TABLES["methods"]).items()
     }
 )
 """By the name of `Settings.preset` and `qm1b generate --preset`."""
@@ -90,9 +91,9 @@ def preset(name: str) -> Preset:
     """
     if not isinstance(name, str):
         raise UsageError(f"preset is {name!r}: give one of {', '.join(PRESETS)}")
-    key = plain_name(name)
-    if key in PRESETS:
-        return PRESETS[key]
+    key, by_plain_name = plain_name(name), {plain_name(one): one for one in PRESETS}
+    if key in by_plain_name:
+        return PRESETS[by_plain_name[key]]
     if key in WITHOUT_PRESET:
         raise UsageError(f"there is no preset {name!r}: {WITHOUT_PRESET[key]}")
     meant = did_you_mean(key, PRESETS)

@@ -12,6 +12,7 @@ from pyscf_ipu.xc.semilocal.exchange import b88, pbe_exchange, revpbe_exchange, 
 from pyscf_ipu.xc.semilocal.functionals import Energy, Functional, Term
 from pyscf_ipu.xc.separated.attenuation import CAM_B3LYP
 from pyscf_ipu.xc.separated.b97 import (
+    B97_3C,
     B97M_V,
     WB97M_D3BJ,
     WB97M_V,
@@ -83,6 +84,8 @@ _ALL = (
     R2SCAN,
     M06_2X,
     WB97M_D3BJ,
+    B97_3C,
+    replace(R2SCAN, name="r2scan-3c"),
     WB97X_V,
     B97M_V,
     WB97M_V,

@@ -81,10 +81,12 @@ class Generate(RunSettings):
     other presets, as many as this machine's memory holds."""
     preset: str | None = None
     """Level of theory of a published dataset, and its number of conformers: qm1b (B3LYP with
-    VWN5/STO-3G, grid level 0, float32), qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9 or
-    spice; docs/levels.md has each. If not given, qm1b's level with few conformers."""
+    VWN5/STO-3G, grid level 0, float32), qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9,
+    spice or openff; or a method, r2scan-3c or b97-3c; docs/levels.md has each. If not given, qm1b's
+    level with few conformers."""
     basis: str | None = None
-    """Basis set instead of the preset's, then with spherical functions unless --cart is given."""
+    """Basis set instead of the preset's, then with spherical functions unless --cart is given;
+    r2scan-3c and b97-3c have their own."""
     xc: str | None = None
     """hf, lda, pbe, blyp, b3lyp, b3lyp5, pbe0, wb97x and others instead of the preset's functional;
     for dispersion with -d3bj, -d3 or -d4 behind it: b3lyp-d3bj."""

@@ -3,23 +3,36 @@
 PySCF looks a set up by the name of the AO basis and the functional (one for Coulomb and exchange
 for hybrids, one for Coulomb alone else), and makes even-tempered functions where it finds none
 (`pyscf.df.addons`; F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p).
+A few AO basis sets have another one here (`SETS`).
 """
 
 import functools
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Float
 from pyscf import gto
 from pyscf.df import addons
+from pyscf.dft import libxc
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.basis import radial_functions
 from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis
-from pyscf_ipu.elements.spellings import SYMBOLS
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS, plain_name
 
 MAX_L = 4
+
+JFIT, JKFIT = "def2-universal-jfit", "def2-universal-jkfit"
+"""F. Weigend, Phys. Chem. Chem. Phys. 8, 1057 (2006), doi:10.1039/b515623h, and J. Comput. Chem.
+29, 167 (2008), doi:10.1002/jcc.20702."""
+SETS: Mapping[str, tuple[str | None, str | None]] = MappingProxyType(
+    {"def2mtzvp": (JFIT, None), "def2mtzvpp": (JFIT, None), "dzvp": (JKFIT, JKFIT)}
+)
+"""Auxiliary sets by AO basis (`plain_name`): without and with exact exchange; None for PySCF's.
+Those of JFIT are PySCF's for the other def2 sets, and that of dzvp is Psi4's."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +78,37 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
     return tuple(sorted(single, key=lambda s: (s.l, -len(s.exponents))))
 
 
-def _pyscf_auxiliary(number: int, basis: str, xc: str) -> gto.Mole:
-    """One atom with the auxiliary functions of `density_fit()`."""
-    atom = gto.M(
+def pyscf_auxiliary_basis(mole: gto.Mole, basis: str, xc: str) -> dict[str, str | list] | None:
+    """What PySCF's `density_fit` takes as its auxiliary basis; None for its own choice.
+
+    An element whose set has shells beyond g has PySCF's even-tempered functions.
+    """
+    name = SETS.get(plain_name(basis), (None, None))[bool(libxc.is_hybrid_xc(xc))]
+    if name is None:
+        return None
+    sets: dict[str, str | list] = {}
+    for symbol in sorted({mole.atom_pure_symbol(i) for i in range(mole.natm)}):
+        sets[symbol] = name
+        if max(shell[0] for shell in gto.basis.load(name, symbol)) > MAX_L:
+            atom = _atom(ATOMIC_NUMBERS[symbol], basis)
+            sets[symbol] = addons.make_auxbasis(atom)[symbol]
+    return sets
+
+
+def _atom(number: int, basis: str) -> gto.Mole:
+    return gto.M(
         atom=[[SYMBOLS[number], (0.0, 0.0, 0.0)]],
         basis=pyscf_basis(basis, [number]),
         spin=number % 2,
         verbose=0,
     )
-    chosen = None
-    if isinstance(atom.basis, str):
+
+
+def _pyscf_auxiliary(number: int, basis: str, xc: str) -> gto.Mole:
+    """One atom with the auxiliary functions of `density_fit()`."""
+    atom = _atom(number, basis)
+    chosen = pyscf_auxiliary_basis(atom, basis, xc)
+    if chosen is None and isinstance(atom.basis, str):
         chosen = addons.predefined_auxbasis(atom, atom.basis, xc)
     if isinstance(chosen, str):
         gto.basis.load(chosen, SYMBOLS[number])  # raises where `make_auxmol` would print, too

@@ -1,17 +1,27 @@
-"""Energy and forces of a correction: on the host, in float64, one molecule at a time."""
+"""Energy and forces of a correction: on the host, in float64, one molecule at a time.
 
+The counterpoise correction of a composite method is a second term.
+"""
+
+from importlib.metadata import version
 from importlib.util import find_spec
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Integer
+from packaging.version import Version
 
-from pyscf_ipu.base.errors import MissingPackage
+from pyscf_ipu.base.errors import MissingPackage, UsageError
 from pyscf_ipu.base.extras import how_to_install
 from pyscf_ipu.xc.dispersion.chai_head_gordon import chai_head_gordon
 from pyscf_ipu.xc.suffixes.names import Dispersion
-from pyscf_ipu.xc.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO
+from pyscf_ipu.xc.suffixes.parameters import (
+    CHAI_HEAD_GORDON,
+    COUNTERPOISE_PACKAGE,
+    D3BJ,
+    D3ZERO,
+)
 
 Atoms = tuple[Integer[np.ndarray, " A"], Float[np.ndarray, "A 3"]]
 """Atomic numbers, and positions in Bohr."""
@@ -19,6 +29,10 @@ Atoms = tuple[Integer[np.ndarray, " A"], Float[np.ndarray, "A 3"]]
 
 ONE_AT_A_TIME = Lock()
 """The first calls of dftd3 by two threads at once can return zeros: its tables are not yet made."""
+
+
+LEAST_VERSION = "1.7"
+"""Of COUNTERPOISE_PACKAGE: earlier versions give zero for methods that they do not know."""
 
 
 class Correction(NamedTuple):
@@ -31,11 +45,20 @@ class Correction(NamedTuple):
 
 
 def check_installed(kind: Dispersion | None) -> None:
-    """Raise MissingPackage if the package that computes a correction is missing."""
-    if kind is not None and kind.package and find_spec(kind.package) is None:
+    """Raise MissingPackage if a package that computes a correction is missing, or too old."""
+    for package in () if kind is None else kind.packages:
+        if find_spec(package) is None:
+            raise MissingPackage(
+                f"dispersion corrections need the package {package}: run "
+                f"{how_to_install('dispersion')}"
+            )
+    if kind is None or kind.counterpoise is None:
+        return
+    installed = version(COUNTERPOISE_PACKAGE)
+    if Version(installed) < Version(LEAST_VERSION):
         raise MissingPackage(
-            f"dispersion corrections need the package {kind.package}: run "
-            f"{how_to_install('dispersion')}"
+            f"{kind.functional} needs {COUNTERPOISE_PACKAGE} {LEAST_VERSION} or newer, and "
+            f"{installed} is installed: run {how_to_install('dispersion')}"
         )
 
 
@@ -67,8 +90,13 @@ def correction(
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
     with ONE_AT_A_TIME:
-        terms = _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
-    return Correction(float(terms["energy"]), -np.asarray(terms["gradient"]))
+        terms = [
+            _dftd3(numbers, where, kind) if alike else _dftd4(numbers, where, charge, kind=kind)
+        ]
+        if kind.counterpoise is not None:
+            terms.append(_counterpoise(numbers, where, kind))
+    energies, gradients = ([term[name] for term in terms] for name in ("energy", "gradient"))
+    return Correction(float(sum(energies)), -np.sum(gradients, axis=0))
 
 
 def _dftd3(numbers: np.ndarray, positions: np.ndarray, kind: Dispersion) -> dict[str, np.ndarray]:
@@ -84,5 +112,22 @@ def _dftd4(
 ) -> dict[str, np.ndarray]:
     from dftd4.interface import DampingParam, DispersionModel
 
-    model = DispersionModel(numbers, positions, charge=float(charge))
-    return model.get_dispersion(DampingParam(**kind.parameters.values), grad=True)
+    damping = dict(kind.parameters.values)
+    of_model = {name: damping.pop(name) for name in ("ga", "gc", "wf") if name in damping}
+    model = DispersionModel(numbers, positions, float(charge), None, None, "d4", **of_model)
+    return model.get_dispersion(DampingParam(**damping), grad=True)
+
+
+def _counterpoise(
+    numbers: np.ndarray, positions: np.ndarray, kind: Dispersion
+) -> dict[str, np.ndarray]:
+    from dftd3.interface import GeometricCounterpoise
+
+    name = kind.functional.replace("-", "")  # any other spelling is zero
+    terms = GeometricCounterpoise(numbers, positions, method=name).get_counterpoise(grad=True)
+    if not np.isfinite(terms["energy"]):
+        raise UsageError(
+            f"{kind.functional} has no counterpoise correction for an element of this molecule, "
+            f"of the atomic numbers {sorted(set(numbers.tolist()))}: take another functional"
+        )
+    return terms

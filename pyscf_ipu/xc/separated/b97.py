@@ -1,8 +1,9 @@
-"""The omega-B97 family: power series around the exchange and correlation of the uniform gas.
+"""B97-3c and the omega-B97 family: power series around exchange and correlation of the uniform gas.
 
-All of the exact exchange at long range, a part of it at short range.  J.-D. Chai,
-M. Head-Gordon, J. Chem. Phys. 128, 084106 (2008), doi:10.1063/1.2834918; the last one in the form
-of N. Mardirossian, M. Head-Gordon, J. Chem. Phys. 144, 214110 (2016), doi:10.1063/1.4952647.
+The latter have all of the exact exchange at long range, and a part of it at short range.
+J.-D. Chai, M. Head-Gordon, J. Chem. Phys. 128, 084106 (2008), doi:10.1063/1.2834918; the last one
+in the form of N. Mardirossian, M. Head-Gordon, J. Chem. Phys. 144, 214110 (2016),
+doi:10.1063/1.4952647.
 Parameters are those of libxc.
 """
 
@@ -32,7 +33,7 @@ UNIFORM = 0.3 * (3 * math.pi**2) ** (2 / 3)
 class Series(NamedTuple):
     """Coefficients of one member: powers of u for exchange, and for correlation by spins."""
 
-    omega: float
+    omega: float  # 0.0: the exchange of the whole interaction
     exchange: tuple[float, ...]
     same: tuple[float, ...]
     opposite: tuple[float, ...]
@@ -60,9 +61,9 @@ def power_series(coefficients: Sequence[float], u: Float[Array, "*grid"]) -> Flo
 def _wb97(series: Series, v: Variables) -> Float[Array, "*grid"]:
     """Exchange and correlation per electron of a member without kinetic energy density."""
     same, opposite = by_spins(v, *PAPER)
+    uniform = short_range_slater(v, series.omega) if series.omega else slater(v)
     return (
-        short_range_slater(v, series.omega)
-        * power_series(series.exchange, share(v, EXCHANGE_GAMMA))
+        uniform * power_series(series.exchange, share(v, EXCHANGE_GAMMA))
         + same * power_series(series.same, share(v, SAME_GAMMA))
         + opposite * power_series(series.opposite, share(v, OPPOSITE_GAMMA))
     )
@@ -191,5 +192,29 @@ B97M_V = _with_vv10(
         definition="libxc 254 (MGGA_XC_B97M_V): B97 with the kinetic energy density",
         pyscf_name="254",
         terms=(Term(1.0, _b97m),),
+    ),
+)
+
+B97_3C = Functional(
+    # J. G. Brandenburg, C. Bannwarth, A. Hansen, S. Grimme, J. Chem. Phys. 148, 064104 (2018),
+    # doi:10.1063/1.5012601.
+    name="b97-3c",
+    kind="gga",
+    exact_exchange=0.0,
+    definition="libxc 327 (GGA_XC_B97_3C)",
+    pyscf_name="327",
+    terms=(
+        Term(
+            1.0,
+            partial(
+                _wb97,
+                Series(
+                    0.0,
+                    (1.076616, -0.469912, 3.322442),
+                    (0.543788, -1.44442, 1.637436),
+                    opposite=(0.635047, 5.532103, -15.301575),
+                ),
+            ),
+        ),
     ),
 )

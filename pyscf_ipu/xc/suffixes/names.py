@@ -1,7 +1,8 @@
 """What a functional's name says of dispersion: "b3lyp-d3bj" is b3lyp with the correction D3(BJ).
 
-The functional itself is the part that programs compute.  Four functionals were fitted together with
-a correction and have it in their own name: `wb97x-d` is no functional `wb97x` with a suffix.
+The functional itself is the part that programs compute.  Six functionals were fitted together with
+a correction and have it in their own name: `wb97x-d` is no functional `wb97x` with a suffix.  Two
+of these are composite methods, which have a basis set of their own, too.
 """
 
 from collections.abc import Mapping
@@ -9,12 +10,21 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from pyscf_ipu.xc.suffixes.parameters import CHAI_HEAD_GORDON, D3BJ, D3ZERO, D4, METHODS, Parameters
+from pyscf_ipu.xc.suffixes.parameters import (
+    CHAI_HEAD_GORDON,
+    COUNTERPOISE,
+    COUNTERPOISE_PACKAGE,
+    D3BJ,
+    D3ZERO,
+    D4,
+    METHODS,
+    Parameters,
+)
 
 FUNCTIONALS: tuple[str, ...] = (
     *("hf", "lda", "pbe", "revpbe", "bp86", "blyp", "b3lyp", "b3lyp5", "pbe0", "hse06"),
     *("cam-b3lyp", "wb97x", "wb97x-d", "wb97x-d3", "wb97x-d3bj", "tpss", "r2scan", "m06-2x"),
-    *("wb97m-d3bj", "wb97x-v", "b97m-v", "wb97m-v"),
+    *("wb97m-d3bj", "b97-3c", "r2scan-3c", "wb97x-v", "b97m-v", "wb97m-v"),
 )
 """Names of `pyscf_ipu.xc.functional`, without suffixes for dispersion."""
 
@@ -36,6 +46,12 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 WITH_VV10 = ("wb97x-v", "b97m-v", "wb97m-v")
 """Functionals with the nonlocal correlation VV10, which is part of every program."""
+
+_ONLY_TWO = "the composite methods here are 'b97-3c' and 'r2scan-3c'"
+ABSENT: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("hf3c", "pbeh3c", "hse3c", "b3lyp3c", "wb97x3c"), _ONLY_TWO)
+)
+"""Functionals that are not here, as `_plain` has them, and what is."""
 
 SUFFIXES: Mapping[str, str] = MappingProxyType({"-d3bj": D3BJ, "-d3": D3ZERO, "-d4": D4})
 """What may stand behind a functional's name, and the correction that it means."""
@@ -62,21 +78,30 @@ class Dispersion:
         return METHODS[self.method].parameters[self.functional]
 
     @property
-    def package(self) -> str:
-        """The package that computes it, "" for this one."""
-        return METHODS[self.method].package
+    def counterpoise(self) -> Parameters | None:
+        """The numbers of the counterpoise correction beside it; None without one."""
+        return COUNTERPOISE.get(self.functional)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that compute it; none if this one does."""
+        names = [METHODS[self.method].package]
+        names += [COUNTERPOISE_PACKAGE] if self.counterpoise else []
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def definition(self) -> str:
-        """Method, program and parameters in one line, to be written into every output."""
-        by = self.package or "pyscf_ipu"
-        numbers = ", ".join(
-            f"{name} {value:.10g}" for name, value in self.parameters.values.items()
-        )
-        return (
-            f"{METHODS[self.method].words} by {by}, parameters of {self.functional} "
-            f"({self.parameters.source}): {numbers}"
-        )
+        """Methods, programs and parameters in one line, to be written into every output."""
+        by = METHODS[self.method].package or "pyscf_ipu"
+        text = self._stated(f"{METHODS[self.method].words} by {by}", self.parameters)
+        if self.counterpoise is None:
+            return text
+        words = f"counterpoise by {COUNTERPOISE_PACKAGE}"
+        return f"{text}; {self._stated(words, self.counterpoise)}"
+
+    def _stated(self, words: str, parameters: Parameters) -> str:
+        numbers = ", ".join(f"{name} {value:.10g}" for name, value in parameters.values.items())
+        return f"{words}, parameters of {self.functional} ({parameters.source}): {numbers}"
 
 
 OWN: Mapping[str, Dispersion] = MappingProxyType(
@@ -85,15 +110,22 @@ OWN: Mapping[str, Dispersion] = MappingProxyType(
         "wb97x-d3": Dispersion(D3ZERO, "wb97x-d3"),
         "wb97x-d3bj": Dispersion(D3BJ, "wb97x-d3bj"),
         "wb97m-d3bj": Dispersion(D3BJ, "wb97m-d3bj"),
+        "b97-3c": Dispersion(D3BJ, "b97-3c"),
+        "r2scan-3c": Dispersion(D4, "r2scan-3c"),
     }
 )
 """Functionals whose own name has the correction that they were fitted with."""
+
+OWN_BASIS: Mapping[str, str] = MappingProxyType(
+    {"b97-3c": "def2-mtzvp", "r2scan-3c": "def2-mtzvpp"}
+)
+"""Composite methods, and the basis set that they were fitted with."""
 
 HOW = ", ".join(f"{suffix} ({METHODS[method].words})" for suffix, method in SUFFIXES.items())
 """The suffixes in words."""
 
 
-_LEFT_OUT = str.maketrans("ω", "w", "-_ ()+")
+_LEFT_OUT = str.maketrans("ω²", "w2", "-_ ()+")
 
 
 def _plain(name: str) -> str:
@@ -116,6 +148,8 @@ def mistake(name: str) -> str:
     functional, suffix = _split(name)
     if functional in FUNCTIONALS:
         return _without_parameters(functional, suffix)
+    if _plain(name) in ABSENT:
+        return f"functional {name!r} is not offered: {ABSENT[_plain(name)]}"
     near = get_close_matches(functional, (*FUNCTIONALS, *ALIASES), n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     return (
@@ -147,6 +181,8 @@ def _without_parameters(functional: str, suffix: str) -> str:
     """Why there is no such correction, as a sentence; "" if there is one, or none is asked for."""
     if not suffix:
         return ""
+    if functional in OWN_BASIS:
+        return f"{functional + suffix!r}: {functional!r} has its own correction; leave out {suffix}"
     known = METHODS[SUFFIXES[suffix]].parameters
     if SAME_PARAMETERS.get(functional, functional) in known and functional not in OWN:
         return ""

@@ -23,6 +23,7 @@ GOERIGK_2011 = "doi:10.1039/c0cp02984j"
 EHLERT_2021 = "doi:10.1063/5.0041008"
 NAJIBI_2018 = "doi:10.1021/acs.jctc.8b00842"
 MOELLMANN_2014 = "doi:10.1021/jp501237c"
+BRANDENBURG_2018, GRIMME_2021 = "doi:10.1063/1.5012601", "doi:10.1063/5.0040021"
 GRIMMES_LIST = "Grimme's list, as in dftd3 1.7"
 
 
@@ -31,7 +32,7 @@ class Parameters:
     """The numbers of a correction by name, and where they were published.
 
     The names are those of the papers and of the packages: s6, s8 and s9 scale the terms in 1/R^6,
-    1/R^8 and 1/R^9 (three atoms); a2 is in Bohr; the others have no unit.
+    1/R^8 and 1/R^9 (three atoms); ga and gc scale D4's charges; a2 is in Bohr.
     """
 
     values: Mapping[str, float]
@@ -82,6 +83,9 @@ _OF_D3BJ = {
     "r2scan": _d3bj(0.78981345, 0.49484001, 5.73083694, source=EHLERT_2021),
     "wb97x-d3bj": _d3bj(0.2641, 0.0, 5.4959, source=NAJIBI_2018),
     "wb97m-d3bj": _d3bj(0.3908, 0.5660, 3.1280, source=NAJIBI_2018),
+    "b97-3c": _of(
+        {"s6": 1.0, "s8": 1.50, "s9": 1.0, "a1": 0.37, "a2": 4.10, "alp": 14.0}, BRANDENBURG_2018
+    ),
 }
 
 _OF_D3ZERO = {
@@ -112,6 +116,12 @@ _OF_D4 = {
     "cam-b3lyp": _d4(1.66041301, 0.40267156, 5.17432195),
     "hse06": _d4(1.19528249, 0.38663183, 5.19133469, source="as in dftd4 4.3"),
     "r2scan": _d4(0.60187490, 0.51559235, 5.77342911, source=EHLERT_2021),
+    # with other charges than D4 alone, whose ga is 3 and gc 2
+    "r2scan-3c": _of(
+        {"s6": 1.0, "s8": 0.0, "s9": 2.0, "a1": 0.42, "a2": 5.65, "alp": 16.0}
+        | {"ga": 2.0, "gc": 1.0, "wf": 6.0},
+        GRIMME_2021,
+    ),
 }
 
 _OF_CHAI = {"wb97x-d": _of({"s6": 1.0, "a": 6.0}, "doi:10.1039/b810189b")}
@@ -125,3 +135,20 @@ METHODS: Mapping[str, Method] = MappingProxyType(
     }
 )
 """The corrections by the name of their method."""
+
+COUNTERPOISE_PACKAGE = "dftd3"
+"""Computes the corrections below, each with a table of the elements that is its own."""
+COUNTERPOISE: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "b97-3c": _of({"rscal": 10.0, "qscal": 0.08}, BRANDENBURG_2018),
+        "r2scan-3c": _of(
+            {"sigma": 1.0, "eta": 1.315, "eta_spec": 1.15, "alpha": 0.941, "beta": 1.4636}
+            | {"dmp_scal": 4.0, "dmp_exp": 6.0},
+            GRIMME_2021,
+        ),
+    }
+)
+"""The corrections for a small basis set by functional, in atomic units: of bonds for B97-3c,
+-qscal sqrt(Z Z') exp(-rscal R / R0) of two atoms, and for r2SCAN-3c the geometrical counterpoise
+correction of H. Kruse and S. Grimme, J. Chem. Phys. 136, 154101 (2012), doi:10.1063/1.3700154,
+damped at short range."""

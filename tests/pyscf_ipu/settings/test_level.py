@@ -1,6 +1,7 @@
 """Settings: checked once, hashable, and with a policy for every precision."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from oracle import WATER, mole_of
 from pyscf import dft, gto
 
 from pyscf_ipu import Settings, Solver, rks
-from pyscf_ipu.base.errors import UnknownBasis
+from pyscf_ipu.base.errors import UnknownBasis, UsageError
+from pyscf_ipu.xc.suffixes.names import OWN_BASIS
 
 
 def test_defaults_are_usable_and_hashable():
@@ -52,6 +54,30 @@ def test_cartesian_functions():
 def test_unknown_basis():
     with pytest.raises(UnknownBasis, match="nonsense"):
         Settings(basis="nonsense").check()
+
+
+@pytest.mark.parametrize("name", OWN_BASIS)
+def test_a_composite_method_has_its_own_basis(name):
+    own = OWN_BASIS[name]
+    level = Settings(xc=name.upper()).check()
+    assert level.basis == own
+    assert Settings(xc=name, basis=own.upper()) == replace(Settings(), xc=name) == level
+    assert Settings.from_dict(json.loads(json.dumps(level.to_dict()))) == level
+    assert level.without_dispersion() == level
+    assert replace(level, xc="pbe").basis == own
+    assert level.in_words.startswith(f"{name}/{own}, spherical, grid level 3, float32")
+    for wrong in ({"basis": "sto-3g"}, {"cart": True}, {"basis": own, "cart": "6d7f"}):
+        with pytest.raises(UsageError, match=f"this method has the basis set '{own}' with sph"):
+            Settings(xc=name, **wrong)
+
+
+def test_a_preset_with_a_composite_method_changes_its_basis():
+    level = Settings.preset("qm9").changed(xc="r2SCAN-3c")
+    assert (level.basis, level.cart) == ("def2-mtzvpp", False)
+    with pytest.raises(UsageError, match="xc='r2scan-3c' with basis='6-31g': this method has"):
+        Settings.preset("qm9").changed(xc="r2SCAN-3c", basis="6-31g")
+    with pytest.raises(UsageError, match="xc='b97-3c' with basis='6-31g': this method has"):
+        Settings.preset("b97-3c").changed(basis="6-31g")
 
 
 def test_radial_points_and_points_of_a_sphere():

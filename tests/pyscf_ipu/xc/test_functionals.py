@@ -116,7 +116,7 @@ def close(found, reference, slack):
 AGREEMENT = {"hse06": 300.0, "tpss": 100.0}
 # In float32, how far above the bounds of the simplest: differences of tau and tau_W, and long
 # series with coefficients of either sign.
-COARSE = {"r2scan": 30, "m06-2x": 15}
+COARSE = {"r2scan": 30, "r2scan-3c": 30, "m06-2x": 15}
 
 
 @pytest.mark.parametrize("source", ["random", "water", "methane"])

@@ -5,7 +5,7 @@ import pytest
 from pyscf import df, dft, gto
 
 from pyscf_ipu.base.errors import InvalidMolecule
-from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells
+from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells, pyscf_auxiliary_basis
 from pyscf_ipu.elements.basis_sets import pyscf_basis
 
 CASES = [
@@ -34,6 +34,29 @@ def test_shells_are_those_of_density_fit(basis, xc, symbol, number):
     ours = sorted((s.l, len(s.exponents), *np.sort(s.exponents)) for s in found)
     assert ours == theirs
     assert [s.l for s in found] == sorted(s.l for s in found)
+
+
+@pytest.mark.parametrize(
+    ("basis", "xc", "sets"),
+    [
+        ("dzvp", "b3lyp", {"O": "def2-universal-jkfit", "Br": None}),
+        ("DZVP", "pbe,pbe", {"O": "def2-universal-jkfit"}),
+        ("def2-mtzvpp", "r2scan", {"O": "def2-universal-jfit", "Br": "def2-universal-jfit"}),
+        ("def2-mtzvp", "327", {"Cl": "def2-universal-jfit"}),
+        ("def2-mtzvpp", "pbe0", {"O": "def2-tzvpp-jkfit"}),
+    ],
+)
+def test_ao_sets_with_another_one(basis, xc, sets):
+    """None: even-tempered, since the named set has h shells."""
+    for symbol, name in sets.items():
+        number = gto.charge(symbol)
+        mole = gto.M(atom=[[symbol, (0, 0, 0)]], basis=basis, spin=number % 2, verbose=0)
+        expected = df.make_auxmol(mole, name)
+        found = auxiliary_shells(number, basis, xc)
+        assert sum(2 * s.l + 1 for s in found) == expected.nao
+        chosen = pyscf_auxiliary_basis(mole, basis, xc)
+        assert df.make_auxmol(mole, chosen).nao == expected.nao
+        assert (chosen or {symbol: name})[symbol] == name or name is None
 
 
 def test_shells_beyond_g_are_refused():

@@ -35,6 +35,8 @@ from pyscf_ipu.xc.suffixes.parameters import METHODS
         ("wb97x-d3", "wb97x-d3", Dispersion("d3zero", "wb97x-d3")),
         ("wb97X-D3BJ", "wb97x-d3bj", Dispersion("d3bj", "wb97x-d3bj")),
         ("wb97m-d3bj", "wb97m-d3bj", Dispersion("d3bj", "wb97m-d3bj")),
+        ("B97-3c", "b97-3c", Dispersion("d3bj", "b97-3c")),
+        ("R2SCAN3C", "r2scan-3c", Dispersion("d4", "r2scan-3c")),
     ],
 )
 def test_a_name_is_a_functional_and_a_correction(name, bare, found):
@@ -64,6 +66,8 @@ def test_a_name_is_a_functional_and_a_correction(name, bare, found):
         ("pbepbe-d3", "pbe-d3"),
         ("Hartree-Fock", "hf"),
         ("r2SCAN-D4", "r2scan-d4"),
+        ("r²SCAN-3c", "r2scan-3c"),
+        ("b973c", "b97-3c"),
     ],
 )
 def test_names_as_people_write_them(name, meant):
@@ -110,6 +114,18 @@ def test_the_definition_has_program_and_parameters():
     assert definition.startswith(functional("pbe0").definition)
     assert "; dispersion: D4 by dftd4, parameters of pbe0 (doi:10.1063/1.5090222): " in definition
     assert "s8 1.20065498, s9 1, a1 0.40085597, a2 5.02928789" in definition
+    assert "counterpoise" not in definition
+
+
+def test_the_definition_of_a_composite_method_has_both_corrections():
+    text = functional("r2scan-3c").definition
+    assert text.count("r2scan-3c") == 2
+    assert "D4 by dftd4, parameters of r2scan-3c (doi:10.1063/5.0040021): s6 1, s8 0, s9 2" in text
+    assert "ga 2, gc 1, wf 6; counterpoise by dftd3, parameters of r2scan-3c" in text
+    assert text.endswith("eta_spec 1.15, alpha 0.941, beta 1.4636, dmp_scal 4, dmp_exp 6")
+    assert functional("r2scan-3c").dispersion.packages == ("dftd4", "dftd3")
+    assert functional("b97-3c").dispersion.packages == ("dftd3",)
+    assert functional("b97-3c").definition.endswith("rscal 10, qscal 0.08")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -134,6 +150,8 @@ def test_every_functional_with_parameters_can_be_asked_for(suffix):
             r"'b3lyp-d2' \(did you mean 'b3lyp'\?\): use one of hf, .* -d3 \(D3 with zero",
         ),
         ("m05-d3", "unknown functional 'm05-d3'"),
+        ("r2SCAN-3c-D4", "'r2scan-3c-d4': 'r2scan-3c' has its own correction; leave out -d4"),
+        ("PBEh-3c", "'PBEh-3c' is not offered: the composite methods here are 'b97-3c' and"),
     ],
 )
 def test_what_is_not_there_names_what_is(name, words):
