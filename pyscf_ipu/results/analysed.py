@@ -27,7 +27,7 @@ Analysis = np.ndarray | list[np.ndarray]
 """An array of one molecule, or one for every molecule of a list."""
 
 
-class Division:
+class PartitionedDensity:
     """The density of one molecule, its AOs, and the atom that each AO belongs to."""
 
     def __init__(self, values: Values) -> None:
@@ -52,7 +52,7 @@ class Division:
         """Charges in e, with AOs made orthonormal by S^-1/2."""
         weights, vectors = np.linalg.eigh(self.overlap)
         root = (vectors * np.sqrt(np.clip(weights, 0, None))) @ vectors.T
-        return self.core_charges - self.on_atom @ np.einsum("ij,jk,ki->i", root, self.density, root)
+        return self.core_charges - self.on_atom @ (root @ self.density * root).sum(axis=1)
 
     def bond_orders(self) -> Float[np.ndarray, "A A"]:
         """Mayer's bond orders of pairs of atoms; zero on the diagonal."""
@@ -90,19 +90,19 @@ class Analysed(Keepable):
     @property
     def charges_lowdin(self) -> Analysis:
         """[A] Löwdin's charges, e, in the order of the atoms.  They need `orbitals=True`."""
-        return self._of_density(Division.charges_lowdin, lambda n: (n,))
+        return self._of_density(PartitionedDensity.charges_lowdin, lambda n: (n,))
 
     @property
     def bond_orders(self) -> Analysis:
         """[A, A] Mayer's bond orders: symmetric, with a diagonal of zeros, so that a row adds up to
         the valence of its atom.  They need `orbitals=True`."""
-        return self._of_density(Division.bond_orders, lambda n: (n, n))
+        return self._of_density(PartitionedDensity.bond_orders, lambda n: (n, n))
 
     @property
     def quadrupole(self) -> Analysis:
         """[3, 3] Second moments of nuclei and electrons, e Bohr^2, about the origin of the
         coordinates, not traceless.  They need `orbitals=True`."""
-        return self._of_density(Division.quadrupole, lambda n: (3, 3))
+        return self._of_density(PartitionedDensity.quadrupole, lambda n: (3, 3))
 
     @property
     def net_force(self) -> Analysis:
@@ -116,19 +116,21 @@ class Analysed(Keepable):
         return self._each(_torque)
 
     @cached_property
-    def _divisions(self) -> list[Division | None]:
+    def _densities(self) -> list[PartitionedDensity | None]:
         """The density of each molecule; None where there is none."""
-        return [_division(one) for one in entries(self._values())]
+        return [_partitioned(one) for one in entries(self._values())]
 
     def _of_density(
-        self, of: Callable[[Division], np.ndarray], shape: Callable[[int], tuple[int, ...]]
+        self,
+        of: Callable[[PartitionedDensity], np.ndarray],
+        shape: Callable[[int], tuple[int, ...]],
     ) -> Analysis:
-        divisions = iter(self._divisions)
+        densities = iter(self._densities)
 
         def value(one: Values) -> np.ndarray:
-            division = next(divisions)
+            density = next(densities)
             nothing = np.full(shape(len(one["mulliken_charges"])), np.nan)
-            return nothing if division is None else of(division)
+            return nothing if density is None else of(density)
 
         return self._each(value)
 
@@ -139,12 +141,12 @@ class Analysed(Keepable):
         return each if is_list(values) else each[0]
 
 
-def _division(values: Values) -> Division | None:
+def _partitioned(values: Values) -> PartitionedDensity | None:
     """The density of one molecule, if it was computed; raises UsageError if it was not kept."""
     if values["density_matrix"] is None:
         raise UsageError("this result has no density: compute it with rks(..., orbitals=True)")
     usable = values["settings"] is not None and np.isfinite(values["mulliken_charges"]).all()
-    return Division(values) if usable else None
+    return PartitionedDensity(values) if usable else None
 
 
 def _forces(values: Values) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyscf_ipu.molecule import balance
 from qm1b.engine.factory import Engine, EngineAt, at_precisions
 from qm1b.errors import OF_CALCULATION
 from qm1b.rows.batch import Record, plain
@@ -137,6 +138,7 @@ def run_of(
     stability: bool = False,
     forces: bool = False,
     coarse: bool = False,
+    properties: Sequence[str] = (),
 ) -> Run:
     """A function that computes conformers of a shape.
 
@@ -146,6 +148,7 @@ def run_of(
         stability: whether to follow instabilities, whichever rung it is.
         forces: whether to compute forces too.
         coarse: whether the shape is one of few (`Engine.shape`).
+        properties: fields of a row that follow from the density.
     """
 
     def run(conformers: Sequence[Conformer], rung: Rung | None) -> list[Row]:
@@ -159,18 +162,24 @@ def run_of(
         if rung and rung.precision:
             engine.shape(molecules[0], coarse=coarse)  # raises if too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
+        aids |= {"orbitals": True} if properties else {}
         results = engine.run(shape, molecules, forces=forces, stability=lowest, **aids)
         return [
-            row_of_result(c, result, engine.n_ao(c.numbers))
+            row_of_result(c, result, engine.n_ao(c.numbers), properties=properties)
             for c, result in zip(conformers, results, strict=True)
         ]
 
     return run
 
 
-def row_of_result(conformer: Conformer, result: MoleculeResult, n_ao: int) -> Row:
+def row_of_result(
+    conformer: Conformer, result: MoleculeResult, n_ao: int, properties: Sequence[str] = ()
+) -> Row:
     """The fields of a row that the engine's result has, by name; None is their default."""
-    values = dict(vars(result))
+    values = vars(result) | {name: getattr(result, name) for name in properties}
+    if values["forces"] is not None:
+        values["net_force"] = balance.net_force(values["forces"])
+        values["torque"] = balance.torque(conformer.positions, values["forces"])
     values |= {f"cycle_{name}": each for name, each in (values["history"] or {}).items()}
     if not values["converged"]:
         values["stable"] = None
