@@ -349,7 +349,7 @@ class Row:
         default=(),
         ragged="pair",
         only_with=BOND_ORDERS,
-        column=Column("Mayer bond orders [A, A], flat, in the order of atoms", dtype=FLOAT),
+        column=Column("Mayer bond orders [A, A], flat, in the order of atoms"),
     )
     """[A, A], or empty if there are none."""
     mo_energy: tuple[float, ...] = _energy(
