@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyscf_ipu.molecule import balance
 from qm1b.engine.factory import Engine, EngineAt, at_precisions
 from qm1b.errors import OF_CALCULATION
 from qm1b.rows.batch import Record, plain
@@ -177,9 +176,6 @@ def row_of_result(
 ) -> Row:
     """The fields of a row that the engine's result has, by name; None is their default."""
     values = vars(result) | {name: getattr(result, name) for name in properties}
-    if values["forces"] is not None:
-        values["net_force"] = balance.net_force(values["forces"])
-        values["torque"] = balance.torque(conformer.positions, values["forces"])
     values |= {f"cycle_{name}": each for name, each in (values["history"] or {}).items()}
     if not values["converged"]:
         values["stable"] = None

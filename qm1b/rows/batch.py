@@ -170,11 +170,19 @@ def completed(batch: Batch, settings: Json) -> Batch:
             count = len(batch["numbers"]) if field.ragged == "atom" else len(batch)
             dtype = object if field.dtype == "str" else field.dtype
             columns[field.name] = np.full((count, *field.shape), field.earlier, dtype)
-    if "net_force" in columns and "net_force" not in batch:  # it follows from what is there
-        for row, one in enumerate(batch.rows()):
-            columns["net_force"][row] = balance.net_force(one["forces"])
-            columns["torque"][row] = balance.torque(one["positions"], one["forces"])
-    return Batch(in_order(columns), len(batch))
+    return _balanced(Batch(in_order(columns), len(batch)))
+
+
+def _balanced(batch: Batch) -> Batch:
+    """The rows with net force and torque, which follow from their forces, where they lack them."""
+    if "net_force" not in batch:
+        return batch
+    columns = batch.columns | {name: batch[name].copy() for name in ("net_force", "torque")}
+    for i in np.flatnonzero(np.isnan(batch["net_force"]).any(axis=1)).tolist():
+        row = batch.row(i)
+        columns["net_force"][i] = balance.net_force(row["forces"])
+        columns["torque"][i] = balance.torque(row["positions"], row["forces"])
+    return Batch(columns, len(batch))
 
 
 def missing(batch: Batch, settings: Json) -> list[str]:
@@ -199,7 +207,7 @@ def row_of(record: Record) -> Row:
 
 def batch_of_rows(rows: Sequence[Row], chosen: Iterable[Field]) -> Batch:
     """The chosen fields of a run's rows."""
-    return batch_of(rows, chosen, _value)
+    return _balanced(batch_of(rows, chosen, _value))
 
 
 def batch_of(

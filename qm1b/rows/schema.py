@@ -307,6 +307,7 @@ class Row:
         only_with="forces",
         column=Column("moment of the forces about the mean position", "eV", FLOAT),
     )
+    """Both are set when the row is written, or read from a file that lacks them."""
     ipu_cycles_low: float = _price("cycles of the row's run on the simulated IPU, perfect code")
     ipu_cycles_high: float = _price("cycles of the row's run on the simulated IPU, compiled code")
     ipu_fullest_tile_bytes: int = stored(
