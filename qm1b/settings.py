@@ -35,6 +35,7 @@ FINE, COARSE = get_args(Padding)
 
 OMITTED = {
     "id_column": (None,),
+    "properties": ("",),
     "padding": (None, FINE),
     "unit_rows": (None,),
     "units": (None,),
@@ -88,6 +89,9 @@ class RunSettings:
     to 1, or none."""
     forces: bool = False
     """Also compute the force on every atom, -dE/dR; rows that did not converge have none."""
+    properties: tuple[str, ...] = ()
+    """Further columns, one or more of charges_lowdin, bond_orders (Mayer's) and quadrupole. Give
+    them after the input."""
     audit: float = 0.0
     """Fraction of the rows, 0 to 1, that PySCF recomputes in float64; its numbers are stored in
     the row."""
@@ -142,6 +146,7 @@ class RunSettings:
         jk="auto" stands its rule: `jk_above_aos`, the most AOs of a shape that is not fitted.
         """
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "level"}
+        others["properties"] = " ".join(self.properties)
         unused = {name for name, idle in OMITTED.items() if others[name] in idle}
         level = self.level.to_dict()
         if self.level.jk == "auto":

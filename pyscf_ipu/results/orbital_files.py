@@ -37,7 +37,7 @@ def write_molden(values: Values, path: Path) -> None:
         molden.from_mo(
             mole,
             file.name,
-            _functions(mole, values["settings"]) @ values["mo_coeff"],
+            functions_of(mole, values["settings"]) @ values["mo_coeff"],
             ene=energies,
             occ=np.where(occupied, 2.0, 0.0),
         )
@@ -51,7 +51,7 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
     if points < 2:
         raise UsageError(f"points={points}: give at least 2 points per direction")
     mole = mole_of(values["molecule"], values["settings"])
-    functions = _functions(mole, values["settings"])
+    functions = functions_of(mole, values["settings"])
     grid = {"nx": points, "ny": points, "nz": points}
     if what == "density":
         density = functions @ values["density_matrix"] @ functions.T
@@ -63,7 +63,7 @@ def write_cube(values: Values, path: Path, what: str | int, points: int) -> None
         cubegen.orbital(mole, file.name, orbital, **grid)
 
 
-def _functions(mole: Mole, settings: Settings) -> np.ndarray:
+def functions_of(mole: Mole, settings: Settings) -> np.ndarray:
     """The AOs of a result in terms of those that PySCF's molecule has: [N of PySCF, N]."""
     from pyscf_ipu.elements.cartesian import MIXED
     from pyscf_ipu.elements.mixed import mixed_functions

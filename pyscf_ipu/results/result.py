@@ -11,7 +11,7 @@ from pyscf_ipu.kohn_sham.hamiltonian import EnergyTerms
 from pyscf_ipu.kohn_sham.program import Solution
 from pyscf_ipu.molecule.molecule import Molecule
 from pyscf_ipu.numerics.two_words import to_float64
-from pyscf_ipu.results.keepable import Keepable
+from pyscf_ipu.results.analysed import Analysed
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes.shape import Shape, count_ao
@@ -45,7 +45,7 @@ CYCLES = ("ipu_cycles_low", "ipu_cycles_high")
 
 
 @dataclass(frozen=True, repr=False)
-class RKSResult(Keepable, Generic[Number, Whole, Truth, Rows, Text]):
+class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     """One molecule (scalars), or a list of B molecules (leading axis B, in the order given).
 
     What has another length for every molecule is a sequence of B arrays for a list.

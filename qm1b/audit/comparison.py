@@ -8,6 +8,7 @@ import numpy as np
 from pyscf_ipu.base.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.audit.bounds import Bounds
 from qm1b.audit.picking import Picked
+from qm1b.audit.turning import Turned
 from qm1b.reference.recompute import Reference
 
 MEV = 1e3 * HARTREE_TO_EV
@@ -103,16 +104,31 @@ def summarise(rows: Sequence[Compared]) -> dict[str, dict[str, int | float]]:
         values = values[np.isfinite(values)]
         if not values.size:
             continue
-        size = np.abs(values)
-        percentiles = np.percentile(size, PERCENTILES)
-        errors[name] = {
-            "count": int(values.size),
-            "mae": float(size.mean()),
-            "bias": float(values.mean()),
-            **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
-            "max": float(size.max()),
-        }
+        errors[name] = statistics(values)
     return errors
+
+
+def statistics(values: np.ndarray) -> dict[str, int | float]:
+    """Count, mean absolute error, bias, and percentiles and maximum of the absolute error."""
+    size = np.abs(values)
+    percentiles = np.percentile(size, PERCENTILES)
+    return {
+        "count": int(values.size),
+        "mae": float(size.mean()),
+        "bias": float(values.mean()),
+        **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+        "max": float(size.max()),
+    }
+
+
+def turning(rows: Sequence[Turned]) -> dict[str, dict[str, int | float]]:
+    """Statistics of the noise of the grid; a quantity without values is left out."""
+    noise = {}
+    for name in ("energy_mev", "force_mev_angstrom"):
+        values = [v for v in (getattr(row, name) for row in rows) if v is not None]
+        if values:
+            noise[name] = statistics(np.array(values, np.float64))
+    return noise
 
 
 def states(rows: Sequence[Compared]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from qm1b.audit.properties import CHARGE_TOLERANCE_E, wrong_balance, wrong_properties
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
 from qm1b.folder.manifest.manifest import Manifest
@@ -21,7 +22,6 @@ from qm1b.rows.schema import CONVERGED, DROP_FIELDS, FIELDS
 EXAMPLES = 5
 MOST_LEFT_OUT = 0.1  # of the AOs: orbitals that a row may lack
 ORBITAL_TOLERANCE_HARTREE = 1e-6
-CHARGE_TOLERANCE_E = 1e-3
 NET_FORCE_HARTREE_PER_BOHR = 1e-3
 LAST_CYCLES = 5  # of which energy_std is
 
@@ -240,7 +240,9 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
     "orbital_energies_inconsistent": _wrong_orbitals,
     "charges_do_not_add_up": _wrong_charges,
+    "properties_inconsistent": wrong_properties,
     "forces_do_not_add_up": _net_force,
+    "balance_inconsistent": wrong_balance,
     "cycles_inconsistent": _wrong_cycles,
     "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
     "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
@@ -261,7 +263,8 @@ def _file_problems(path: Path, batch: Batch) -> dict[str, list[str]]:
                 name = f"{group}/{f.name}"  # an earlier version, or another run, may lack it
                 if name in file and file[name].attrs.get("units") != f.unit:
                     problems["units"].append(f"{name} is not in {f.unit}")
-    for kind in ("atom", "orbital", *["cycle"] * ("cycle_offset" in batch)):
+    later = [kind for kind in ("pair", "cycle") if f"{kind}_offset" in batch]
+    for kind in ("atom", "orbital", *later):
         values = [f.name for f in FIELDS if f.ragged == kind and f.name in batch]
         offsets = batch[f"{kind}_offset"]
         right = (

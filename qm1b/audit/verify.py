@@ -8,18 +8,20 @@ from pathlib import Path
 
 from pyscf_ipu.base.terminal import counted, text_table
 from pyscf_ipu.settings import Settings
-from qm1b.audit import comparison
+from qm1b.audit import comparison, turning
 from qm1b.audit.bounds import Bounds, default_bounds
 from qm1b.audit.comparison import SAME, Compared
 from qm1b.audit.invariants import Invariants, Violation
 from qm1b.audit.picking import Picked, Picks
+from qm1b.audit.turning import Turned
 from qm1b.errors import UserError
 from qm1b.folder.manifest.versions import versions
 from qm1b.folder.shard_folder import ShardFolder
 from qm1b.folder.shards import VERIFY_JSON, VERIFY_PNG
 from qm1b.reference.free_atoms import disagreements
 from qm1b.reference.functional_ids import check_functional
-from qm1b.reference.recompute import recompute_many
+from qm1b.reference.recompute import Reference, recompute_many
+from qm1b.rows.schema import Conformer
 from qm1b.storage import files
 
 
@@ -35,6 +37,8 @@ class Effort:
     """Called with the number of finished rows and of all rows."""
     forces: bool = False
     """Also compute forces; `verify` sets it if the run has them."""
+    turned: int = 0
+    """Rows of the sample to compute in two more orientations, for the noise of the grid."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Audit:
     bounds: Bounds
     sample: list[Compared]
     suspects: list[Compared]
+    turned: list[Turned]
+    """Rows of the sample in three orientations."""
 
     @property
     def missed(self) -> list[str]:
@@ -85,6 +91,7 @@ class Audit:
             "reference": f"PySCF {metadata.version('pyscf')}, float64",
             "python": platform.python_version(),
             "errors": comparison.summarise(self.sample),
+            "turning": comparison.turning(self.turned),
             "states": comparison.states(self.sample),
             "states_of_suspects": comparison.states(self.suspects),
             "worst": {
@@ -132,7 +139,9 @@ def verify(
     violations["free_atoms"].add(len(atoms), atoms)
     effort = replace(effort, forces=bool(source.manifest.settings.get("forces")))
     wanted = {row.place: row for row in [*picks.suspects, *picks.sample]}  # some are both
-    compared = dict(zip(wanted, _recompute([*wanted.values()], level, effort), strict=True))
+    answers = dict(zip(wanted, _recompute([*wanted.values()], level, effort), strict=True))
+    compared = {place: row for place, (row, _) in answers.items()}
+    turned = [(row, answers[row.place][1]) for row in picks.sample[: effort.turned]]
     given = {name: value for name, value in (bounds or {}).items() if value is not None}
     return Audit(
         folder=folder,
@@ -147,6 +156,7 @@ def verify(
         suspected=picks.suspected,
         sample=[compared[row.place] for row in picks.sample],
         suspects=[compared[row.place] for row in picks.suspects],
+        turned=_turn(turned, level, effort),
         bounds=replace(default_bounds(level), **given),
     )
 
@@ -163,25 +173,58 @@ def write(audit: Audit, out: Path) -> list[Path]:
     return paths
 
 
-def _recompute(wanted: Sequence[Picked], level: Settings, effort: Effort) -> list[Compared]:
+def _recompute(
+    wanted: Sequence[Picked], level: Settings, effort: Effort
+) -> list[tuple[Compared, Reference]]:
     """All rows compared with their references; those in another state a second time, thoroughly."""
-    conformers = [picked.conformer for picked in wanted]
-    levels: Settings | list[Settings] = level
-    if level.jk == "auto":
-        levels = [level.with_form(picked.form) for picked in wanted]
-    results = recompute_many(
-        conformers, levels, effort.workers, thorough=effort.thorough, forces=effort.forces
-    )
-    rows: dict[int, Compared] = {}
-    for done, (i, result) in enumerate(results, start=1):
-        rows[i] = comparison.compare(wanted[i], result)
-        effort.progress(done, len(wanted))
-    again = [i for i, row in sorted(rows.items()) if row.state != SAME]
+    jobs = [(picked.conformer, picked.form) for picked in wanted]
+    references = _references(jobs, level, effort)
+    rows = [
+        (comparison.compare(picked, one), one)
+        for picked, one in zip(wanted, references, strict=True)
+    ]
+    again = [i for i, (row, _) in enumerate(rows) if row.state != SAME]
     if again and not effort.thorough:
         thorough = replace(effort, thorough=True)
         better = _recompute([wanted[i] for i in again], level, thorough)
-        rows |= dict(zip(again, better, strict=True))
-    return [rows[i] for i in range(len(wanted))]
+        for i, row in zip(again, better, strict=True):
+            rows[i] = row
+    return rows
+
+
+def _turn(
+    rows: Sequence[tuple[Picked, Reference]], level: Settings, effort: Effort
+) -> list[Turned]:
+    """Some rows and their references in the other orientations."""
+    jobs = [
+        (turned, picked.form)
+        for picked, _ in rows
+        for turned in turning.orientations(picked.conformer)
+    ]
+    others, count = _references(jobs, level, effort), len(turning.ROTATIONS)
+    spreads = (
+        turning.spread(picked.conformer, [one, *others[i * count : (i + 1) * count]])
+        for i, (picked, one) in enumerate(rows)
+    )
+    return [each for each in spreads if each is not None]
+
+
+def _references(
+    jobs: Sequence[tuple[Conformer, str]], level: Settings, effort: Effort
+) -> list[Reference]:
+    """PySCF's numbers of conformers, each with the form of its electron repulsion."""
+    conformers = [conformer for conformer, _ in jobs]
+    levels: Settings | list[Settings] = level
+    if level.jk == "auto":
+        levels = [level.with_form(form) for _, form in jobs]
+    results = recompute_many(
+        conformers, levels, effort.workers, thorough=effort.thorough, forces=effort.forces
+    )
+    references: dict[int, Reference] = {}
+    for done, (i, result) in enumerate(results, start=1):
+        references[i] = result
+        effort.progress(done, len(jobs))
+    return [references[i] for i in range(len(jobs))]
 
 
 def as_text(audit: Audit, count: int = 3) -> str:
@@ -206,6 +249,9 @@ def as_text(audit: Audit, count: int = 3) -> str:
         f"random sample: {counted(len(audit.sample), 'row')}, states {_counts(audit.sample)}",
         *text_table(errors, "<18 >10 >10 >10 >10 >10 >10", gap="", indent="  "),
     ]
+    for name, s in comparison.turning(audit.turned).items():
+        what = f"mean {s['mae']:.3g}, median {s['p50']:.3g}, largest {s['max']:.3g}"
+        lines.append(f"in three orientations, {counted(len(audit.turned), 'row')}, {name}: {what}")
     everything = audit.recomputed
     for name in comparison.QUANTITIES if count else ():
         bad = comparison.worst(everything, name, count)

@@ -34,6 +34,9 @@ class Verify:
     """PySCF processes; 0 for one per core."""
     thorough: bool = False
     """Look for a lower SCF state for every row, not only where the energy differs."""
+    turned: int = 10
+    """Rows of the sample that PySCF also computes in two other orientations, which shows the noise
+    of the grid; 0 for none."""
     out: Path | None = None
     """Folder for verify.json and verify.png; if not given, the dataset's."""
     worst: int = 3
@@ -47,7 +50,8 @@ class Verify:
         from qm1b.audit.verify import Effort, as_text, verify, write
         from qm1b.process.display import Bar, Display
 
-        for name, least in (("sample", 1), ("seed", 0), ("workers", 0), ("worst", 0)):
+        for name in ("sample", "seed", "workers", "turned", "worst"):
+            least = int(name == "sample")
             if getattr(self, name) < least:
                 value = getattr(self, name)
                 raise UserError(f"--{name} is {value}: it must be at least {least}")
@@ -57,7 +61,10 @@ class Verify:
         console = Console(stderr=True)
         with Bar(console) if console.is_terminal else Display() as display:
             effort = Effort(
-                self.workers, self.thorough, lambda *counts: display.update(_Recomputed(*counts))
+                self.workers,
+                self.thorough,
+                lambda *counts: display.update(_Recomputed(*counts)),
+                turned=self.turned,
             )
             bounds = vars(self.bounds)
             audit = verify(self.folder, self.sample, self.seed, bounds=bounds, effort=effort)

@@ -3,15 +3,18 @@
 import math
 import operator
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from pyscf_ipu.base.nearest import did_you_mean
 from pyscf_ipu.settings import Settings
 from qm1b.conformers.embedding import RELAX
 from qm1b.errors import UserError
 from qm1b.folder import shards
 from qm1b.inputs.detect import GEOMETRIES, ID_FIRST
+from qm1b.rows.schema import PROPERTIES
 from qm1b.settings import STABILITY, RunSettings
 
 MAX_RATTLE_ANGSTROM = 1.0
@@ -72,6 +75,26 @@ def forces_need(level: Settings, preset: str | None) -> None:
             f"{asked} and --accuracy {level.accuracy} do not fit, because the SCF ends before "
             f"forces are right: leave out --accuracy, or {without}"
         )
+
+
+def properties(names: Sequence[str], level: Settings) -> tuple[str, ...]:
+    """The properties of --properties, each once and in the order of the columns.
+
+    Raises:
+        UserError: there is no such property, or the SCF ends before properties are right.
+    """
+    for name in names:
+        if name not in PROPERTIES:
+            raise UserError(
+                f"--properties names {name!r}: use some of {', '.join(PROPERTIES)}, with spaces "
+                f"between{did_you_mean(name, PROPERTIES)}; the input stands before --properties"
+            )
+    if names and level.accuracy != "properties":
+        raise UserError(
+            f"--properties and --accuracy {level.accuracy} do not fit, because the SCF ends before "
+            "the density is right: leave out one of them"
+        )
+    return tuple(name for name in PROPERTIES if name in names)
 
 
 def size_limit(level: Settings, out: Path | None, is_share: bool) -> int:

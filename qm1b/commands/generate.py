@@ -17,6 +17,7 @@ from qm1b.commands.choices import (
     duration_seconds,
     forces_need,
     on_its_machine,
+    properties,
     size_limit,
     stability,
 )
@@ -49,7 +50,7 @@ class Generate(RunSettings):
 
     groups: ClassVar = {
         "level of theory": "preset basis xc grid_level nlc_grid unpruned grid_kind precision cart "
-        "jk accuracy fixed_cycles history forces",
+        "jk accuracy fixed_cycles history forces properties",
         "conformers": "conformers seed embed_timeout relax rattle_angstrom one_stereoisomer",
         "quality": "retry stability audit retry_dropped",
         "computing": "machine run_vertices workers shard cluster padding stop_after "
@@ -283,6 +284,7 @@ def run_settings(command: Generate, source: Path | None = None) -> RunSettings:
     settings["forces"] = dataset.forces if command.forces is None else command.forces
     if settings["forces"]:
         forces_need(settings["level"], command.preset if command.forces is None else None)
+    settings["properties"] = properties(command.properties, settings["level"])
     settings["max_aos"] = (
         command.max_aos
         or dataset.max_aos

@@ -72,10 +72,12 @@ class Engine(Protocol):
         convergence: Convergence = ...,
         forces: bool = ...,
         stability: bool = ...,
+        orbitals: bool = ...,
     ) -> Sequence[MoleculeResult]:
         """Compute a batch of molecules of one shape; with stability, the lowest states.
 
-        With forces, each result has those of the state that it describes.
+        With forces, each result has those of the state that it describes; with orbitals, which are
+        asked for where rows have properties, its density.
         """
         ...
 

@@ -137,6 +137,7 @@ def run_of(
     stability: bool = False,
     forces: bool = False,
     coarse: bool = False,
+    properties: Sequence[str] = (),
 ) -> Run:
     """A function that computes conformers of a shape.
 
@@ -146,6 +147,7 @@ def run_of(
         stability: whether to follow instabilities, whichever rung it is.
         forces: whether to compute forces too.
         coarse: whether the shape is one of few (`Engine.shape`).
+        properties: fields of a row that follow from the density.
     """
 
     def run(conformers: Sequence[Conformer], rung: Rung | None) -> list[Row]:
@@ -159,18 +161,21 @@ def run_of(
         if rung and rung.precision:
             engine.shape(molecules[0], coarse=coarse)  # raises if too large for the memory now
         aids: dict[str, Any] = {"convergence": rung.convergence()} if rung else {}
+        aids |= {"orbitals": True} if properties else {}
         results = engine.run(shape, molecules, forces=forces, stability=lowest, **aids)
         return [
-            row_of_result(c, result, engine.n_ao(c.numbers))
+            row_of_result(c, result, engine.n_ao(c.numbers), properties=properties)
             for c, result in zip(conformers, results, strict=True)
         ]
 
     return run
 
 
-def row_of_result(conformer: Conformer, result: MoleculeResult, n_ao: int) -> Row:
+def row_of_result(
+    conformer: Conformer, result: MoleculeResult, n_ao: int, properties: Sequence[str] = ()
+) -> Row:
     """The fields of a row that the engine's result has, by name; None is their default."""
-    values = dict(vars(result))
+    values = vars(result) | {name: getattr(result, name) for name in properties}
     values |= {f"cycle_{name}": each for name, each in (values["history"] or {}).items()}
     if not values["converged"]:
         values["stable"] = None

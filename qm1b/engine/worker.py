@@ -43,7 +43,12 @@ def serve(conn: Connection, factory: str, settings: RunSettings) -> None:
                     conn.send(ready)
             conformers = [job.items[i] for i in members]
             run = run_of(
-                job.shape, engine_at, stability, forces=settings.forces, coarse=settings.coarse
+                job.shape,
+                engine_at,
+                stability,
+                forces=settings.forces,
+                coarse=settings.coarse,
+                properties=settings.properties,
             )
             rows |= dict(zip(members, climb(run, conformers, ladder), strict=True))
         return [rows[i] for i in range(len(job.items))]

@@ -264,7 +264,7 @@ def _columns(file: h5py.File, group: str, fields: Iterable[Field]) -> dict[str, 
     for f in fields:
         try:
             is_text = f.dtype == "str"
-            columns[f.name] = values(file, group, f.name, is_text=is_text, width=f.width)
+            columns[f.name] = values(file, group, f.name, is_text=is_text, shape=f.shape)
         except KeyError:
             if f.earlier is None:
                 raise

@@ -239,7 +239,9 @@ def _written(value: object) -> str:
     if isinstance(value, str):
         return _quoted(f"_JSON {json.dumps(value)}" if _misread(value) else value)
     if isinstance(value, np.ndarray):
-        return _quoted(" ".join(map(_written, value.tolist())) if value.size else "_JSON []")
+        return _quoted(
+            " ".join(map(_written, value.ravel().tolist())) if value.size else "_JSON []"
+        )
     if isinstance(value, bool):
         return "T" if value else "F"
     return repr(value)

@@ -100,6 +100,7 @@ def describe(folder: Path) -> str:
         *([("machine", f"simulated {settings['machine']}")] if "machine" in settings else []),
         ("forces", "of every converged row" if settings.get("forces") else "none"),
         ("cycles", "of every row" if settings.get("history") else "not kept"),
+        *([("properties", settings["properties"])] if "properties" in settings else []),
         ("functional", manifest.functional_definition),
         ("conformers", f"{settings['conformers']} per molecule, seed {settings['seed']}"),
         ("padding", settings.get("padding", FINE)),

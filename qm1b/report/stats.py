@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pyscf_ipu.base.terminal import counted, text_table
-from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, HARTREE_TO_EV
+from pyscf_ipu.base.units import FORCE_TO_EV_PER_ANGSTROM, FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from pyscf_ipu.elements.spellings import SYMBOLS
 from qm1b.formats.load import load
 from qm1b.report.distribution import Distribution
@@ -18,6 +18,9 @@ from qm1b.report.published_filter import PublishedFilter
 from qm1b.rows.batch import Batch
 from qm1b.rows.identity import distinct
 from qm1b.rows.schema import CONVERGED
+
+NET_FORCE, TORQUE = "net_force_mev_angstrom", "torque_mev"
+"""Quantities whose value is an error: their largest component."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,19 @@ QUANTITIES = (
         lambda b: np.linalg.norm(b["dipole"], axis=1),
     ),
     RowQuantity("max_force_ev_angstrom", "largest force on an atom (eV/Å)", largest_forces),
+    RowQuantity(
+        NET_FORCE,
+        "net force (meV/Å)",
+        lambda b: np.abs(b["net_force"]).max(axis=1) * FORCE_TO_MEV_PER_ANGSTROM,
+    ),
+    RowQuantity(
+        TORQUE, "torque (meV)", lambda b: np.abs(b["torque"]).max(axis=1) * 1e3 * HARTREE_TO_EV
+    ),
 )
 
 _LABELS = ("embedding", "relaxation", "suspect", "torn")
 _FIELDS = "smiles seed status energy atomisation_energy homo lumo dipole n_ao".split()
-_FIELDS += "cycles numbers attempts forces dispersion cycle_energy".split()
+_FIELDS += "cycles numbers attempts forces dispersion cycle_energy net_force torque".split()
 _STABILITY = ("stable", "followed")
 
 

@@ -6,12 +6,14 @@ lack some. Shape legend: R rows, A atoms of a row, N orbital energies of a row, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from pyscf_ipu.molecule import balance
 from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Row, fields_of, stored_fields
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
@@ -66,6 +68,10 @@ class Batch:
                 if len(ends) != len(self) + 1 or ends[0] or (np.diff(ends) < 0).any():
                     return False
                 lengths[name.removesuffix("_offset")] = int(ends[-1])
+        if "pair_offset" in self and "atom_offset" in self:
+            atoms = np.diff(self["atom_offset"])
+            if not np.array_equal(np.diff(self["pair_offset"]), atoms**2):
+                return False
         return all(len(self[f.name]) == lengths.get(f.ragged) for f in self.fields)
 
     def row(self, index: int) -> Record:
@@ -75,7 +81,8 @@ class Batch:
             values = self.columns[f.name]
             if f.ragged:
                 start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
-                record[f.name] = values[start:stop]
+                of_row = values[start:stop]
+                record[f.name] = of_pairs(of_row) if f.ragged == "pair" else of_row
             elif f.width > 1:
                 record[f.name] = values[index]
             else:
@@ -104,6 +111,12 @@ class Batch:
         return Batch(columns, len(self))
 
 
+def of_pairs(values: np.ndarray) -> np.ndarray:
+    """[A, A] The values of all pairs of a row's atoms, from [A * A]."""
+    atoms = math.isqrt(len(values))
+    return values.reshape(atoms, atoms)
+
+
 def in_order(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Columns in the order of the schema."""
     return {name: columns[name] for name in BY_NAME if name in columns}
@@ -113,7 +126,7 @@ def unit_name(field: Field) -> str:
     """The name of a field with its unit, as files of other formats have it."""
     if field.unit in ("1", "text"):
         return field.name
-    return f"{field.name}_{field.unit}".replace("*", "_").replace("/", "_")
+    return f"{field.name}_{field.unit}".replace("*", "_").replace("/", "_").replace("^", "")
 
 
 def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -142,12 +155,11 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
 
 
 def column(field: Field, values: Sequence[object] | np.ndarray, rows: int) -> np.ndarray:
-    """Values as the column of a field: its dtype, [rows], [rows, width] or flat if ragged."""
+    """Values as the column of a field: its dtype, [rows, *its shape], or flat if ragged."""
     if field.dtype == "str":
         return np.array(values, dtype=object).reshape(rows)
     array = np.asarray(values, dtype=field.dtype)
-    first = -1 if field.ragged else rows
-    return array.reshape((first, field.width) if field.width > 1 else (first,))
+    return array.reshape((-1 if field.ragged else rows, *field.shape))
 
 
 def completed(batch: Batch, settings: Json) -> Batch:
@@ -157,8 +169,20 @@ def completed(batch: Batch, settings: Json) -> Batch:
         if field.earlier is not None:
             count = len(batch["numbers"]) if field.ragged == "atom" else len(batch)
             dtype = object if field.dtype == "str" else field.dtype
-            columns[field.name] = np.full(count, field.earlier, dtype)
-    return Batch(in_order(columns), len(batch))
+            columns[field.name] = np.full((count, *field.shape), field.earlier, dtype)
+    return _balanced(Batch(in_order(columns), len(batch)))
+
+
+def _balanced(batch: Batch) -> Batch:
+    """The rows with net force and torque, which follow from their forces, where they lack them."""
+    if "net_force" not in batch:
+        return batch
+    columns = batch.columns | {name: batch[name].copy() for name in ("net_force", "torque")}
+    for i in np.flatnonzero(np.isnan(batch["net_force"]).any(axis=1)).tolist():
+        row = batch.row(i)
+        columns["net_force"][i] = balance.net_force(row["forces"])
+        columns["torque"][i] = balance.torque(row["positions"], row["forces"])
+    return Batch(columns, len(batch))
 
 
 def missing(batch: Batch, settings: Json) -> list[str]:
@@ -183,7 +207,7 @@ def row_of(record: Record) -> Row:
 
 def batch_of_rows(rows: Sequence[Row], chosen: Iterable[Field]) -> Batch:
     """The chosen fields of a run's rows."""
-    return batch_of(rows, chosen, _value)
+    return _balanced(batch_of(rows, chosen, _value))
 
 
 def batch_of(
@@ -196,6 +220,7 @@ def batch_of(
             continue
         values = [value(row, f) for row in rows]
         if f.ragged:
+            values = list(map(np.ravel, values)) if f.ragged == "pair" else values
             columns[f"{f.ragged}_offset"] = offsets_of([len(v) for v in values])
             values = np.concatenate(values) if rows else []
         columns[f.name] = column(f, values, len(rows))
@@ -203,12 +228,12 @@ def batch_of(
 
 
 def _value(row: Row, field: Field) -> Any:
-    """A field of a row; if there is nothing for the atoms, NaN or -1 for each of them."""
+    """A field of a row; if there is nothing for atoms or pairs, NaN or -1 for each of them."""
     value = getattr(row.conformer if hasattr(row.conformer, field.name) else row, field.name)
-    if field.ragged == "atom" and not len(value):
-        shape = (len(row.conformer.numbers), field.width)
+    if field.ragged in ("atom", "pair") and not len(value):
+        atoms = len(row.conformer.numbers)
         nothing = np.nan if field.earlier is None else field.earlier
-        return np.full(shape if field.width > 1 else shape[:1], nothing)
+        return np.full((atoms ** (2 if field.ragged == "pair" else 1), *field.shape), nothing)
     return value
 
 

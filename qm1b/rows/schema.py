@@ -7,6 +7,7 @@ Shape legend: R rows of a shard, A atoms of a molecule, N atomic orbitals of a m
 an SCF.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache, partial
@@ -17,10 +18,11 @@ from jaxtyping import Float, UInt8
 
 from pyscf_ipu.xc.suffixes.names import dispersion_of, mistake
 
-VERSION = 8
+VERSION = 9
 """Increased when the fields or their meaning change; 2 has Mulliken charges, 3 stability, 4 forces
 of runs that wanted them, 5 atomisation energies, 6 dispersion, ids and the input's order of
-atoms, 7 the cycles of runs that wanted them, 8 stereo and bonds of the positions."""
+atoms, 7 the cycles of runs that wanted them, 8 stereo and bonds of the positions, 9 net force and
+torque beside forces, and properties of runs that wanted them."""
 
 MEANING = 4
 """The version in which what is computed last changed, on which fingerprints depend: a run of any
@@ -44,10 +46,15 @@ CYCLES = "history"
 SIMULATED = "machine"
 """A value of `Field.only_with`: the setting that names a simulated machine."""
 
+PROPERTIES = ("charges_lowdin", "bond_orders", "quadrupole")
+"""Values of `Field.only_with`: what the setting `properties` may name."""
+CHARGES_LOWDIN, BOND_ORDERS, QUADRUPOLE = PROPERTIES
+
 Json = dict[str, Any]
 """A JSON object."""
 
-Ragged = Literal["", "atom", "orbital", "cycle"]
+Ragged = Literal["", "atom", "pair", "orbital", "cycle"]
+"""A pair is two atoms in order, the first of them slower: [A, A] of each row, flat."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +84,19 @@ class Field:
     ragged: Ragged = ""
     """Set if the field is flat over all rows: the values of row r are between `<ragged>_offset[r]`
     and `<ragged>_offset[r + 1]`."""
-    width: int = 1
-    """Numbers per entry: 3 for a vector."""
+    shape: tuple[int, ...] = ()
+    """Of an entry: (3,) for a vector."""
     earlier: int | float | str | None = None
     """The value in shards of earlier versions, which lack the field; None if all have it."""
     only_with: str = ""
     """What a run must have for its rows to have the field (see `has`); "" if all have it."""
     column: Column | None = None
     """Its Parquet column; None if only exact files have it."""
+
+    @property
+    def width(self) -> int:
+        """Numbers per entry: 3 for a vector."""
+        return math.prod(self.shape)
 
 
 def stored(dtype: str, unit: str, text: str, default: object = MISSING, **more: object) -> Any:
@@ -113,8 +125,9 @@ FLOAT = "float32"
 _text = partial(stored, "str", "text")
 _count = partial(stored, "int32", "1")
 _energy = partial(stored, "float64", "hartree", default=NAN)
-_dipole = partial(stored, "float64", "e*bohr", default=(NAN, NAN, NAN), width=3)
-_vectors = partial(stored, ragged="atom", width=3)
+NO_VECTOR = (NAN, NAN, NAN)
+_vector = partial(stored, "float64", default=NO_VECTOR, shape=(3,))
+_vectors = partial(stored, ragged="atom", shape=(3,))
 _price = partial(stored, "float64", "1", default=NAN, only_with=SIMULATED)
 _cycle = partial(_energy, default=(), ragged="cycle", only_with=CYCLES)
 
@@ -252,14 +265,16 @@ class Row:
         "standard deviation of the last five cycle energies",
         column=Column("", "eV", FLOAT),
     )
-    dipole: tuple[float, float, float] = _dipole(
-        "electric dipole moment", column=Column("electric dipole moment x, y, z", dtype=FLOAT)
+    dipole: tuple[float, float, float] = _vector(
+        "e*bohr",
+        "electric dipole moment",
+        column=Column("electric dipole moment x, y, z", dtype=FLOAT),
     )
     reference_energy: float = _energy("PySCF's energy, NaN in rows not audited", column=None)
     reference_homo: float = _energy("PySCF's homo, NaN in rows not audited", column=None)
     reference_lumo: float = _energy("PySCF's lumo, NaN in rows not audited", column=None)
-    reference_dipole: tuple[float, float, float] = _dipole(
-        "PySCF's dipole, NaN in rows not audited", column=None
+    reference_dipole: tuple[float, float, float] = _vector(
+        "e*bohr", "PySCF's dipole, NaN in rows not audited", column=None
     )
     reference_forces_error: float = stored(
         "float64",
@@ -269,6 +284,30 @@ class Row:
         only_with="forces",
         column=None,
     )
+    quadrupole: tuple[tuple[float, float, float], ...] = stored(
+        "float64",
+        "e*bohr^2",
+        "second moments of the charge about the origin of the positions, not traceless",
+        default=(NO_VECTOR,) * 3,
+        shape=(3, 3),
+        only_with=QUADRUPOLE,
+        column=Column("second moments of the charge xx, xy, xz, yx, ..., zz, not traceless"),
+    )
+    net_force: tuple[float, float, float] = _vector(
+        "hartree/bohr",
+        "sum of the forces, zero but for errors; NaN in rows that did not converge",
+        earlier=NAN,
+        only_with="forces",
+        column=Column("sum of the forces, zero but for errors", "eV/angstrom", FLOAT),
+    )
+    torque: tuple[float, float, float] = _vector(
+        "hartree",
+        "moment of the forces about the mean position, zero but for errors; NaN likewise",
+        earlier=NAN,
+        only_with="forces",
+        column=Column("moment of the forces about the mean position", "eV", FLOAT),
+    )
+    """Both are set when the row is written, or read from a file that lacks them."""
     ipu_cycles_low: float = _price("cycles of the row's run on the simulated IPU, perfect code")
     ipu_cycles_high: float = _price("cycles of the row's run on the simulated IPU, compiled code")
     ipu_fullest_tile_bytes: int = stored(
@@ -286,7 +325,16 @@ class Row:
         ragged="atom",
         column=Column("Mulliken charges, in the order of atoms", dtype=FLOAT),
     )
-    """[A], or empty if there are none, which is stored as NaN for every atom; likewise forces."""
+    """[A], or empty if there are none, which is stored as NaN for every atom; likewise the next."""
+    charges_lowdin: tuple[float, ...] = stored(
+        "float64",
+        "e",
+        "Löwdin charges of the atoms",
+        default=(),
+        ragged="atom",
+        only_with=CHARGES_LOWDIN,
+        column=Column("Löwdin charges, in the order of atoms", dtype=FLOAT),
+    )
     forces: tuple[tuple[float, float, float], ...] = _vectors(
         "float64",
         "hartree/bohr",
@@ -295,6 +343,16 @@ class Row:
         only_with="forces",
         column=Column("forces x, y, z, flat, in the order of atoms", "eV/angstrom", FLOAT),
     )
+    bond_orders: tuple[tuple[float, ...], ...] = stored(
+        "float64",
+        "1",
+        "Mayer bond orders of all pairs of atoms, zero on the diagonal",
+        default=(),
+        ragged="pair",
+        only_with=BOND_ORDERS,
+        column=Column("Mayer bond orders [A, A], flat, in the order of atoms"),
+    )
+    """[A, A], or empty if there are none."""
     mo_energy: tuple[float, ...] = _energy(
         "orbital energies, ascending", default=(), ragged="orbital", column=None
     )
@@ -340,10 +398,11 @@ def _fields() -> Iterator[Field]:
     """The fields of rows: first those with a value per row, then the ragged ones of each kind."""
     every = [*stored_fields(Conformer), *stored_fields(Row)]
     yield from (f for f in every if not f.ragged)
-    values = {"atom": "atoms", "orbital": "orbital energies", "cycle": "cycles"}
+    values = {"atom": "atoms", "pair": "pairs of atoms"}
+    values |= {"orbital": "orbital energies", "cycle": "cycles"}
     for kind, what in values.items():
         text = f"[R + 1] where the {what} of each row begin"
-        only_with = CYCLES if kind == "cycle" else ""
+        only_with = {"cycle": CYCLES, "pair": BOND_ORDERS}.get(kind, "")
         yield Field(f"{kind}_offset", "int64", "1", text=text, only_with=only_with)
         yield from (f for f in every if f.ragged == kind)
 
@@ -358,10 +417,14 @@ def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
 
 
 def has(settings: Mapping[str, object], what: str) -> bool:
-    """Whether a run of these settings has something: DISPERSION, or a setting that is on.
+    """Whether a run of these settings has something.
 
-    Every run has "".
+    Args:
+        settings: the settings.
+        what: DISPERSION, one of PROPERTIES, or a setting that is on; every run has "".
     """
+    if what in PROPERTIES:
+        return what in str(settings.get("properties", "")).split()
     if what != DISPERSION:
         return not what or bool(settings.get(what))
     name = str(settings.get("xc", ""))

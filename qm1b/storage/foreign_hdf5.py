@@ -45,8 +45,10 @@ def check_heaps(image: bytes, start: int) -> None:
         heap = image.find(_HEAP, heap + 1)
 
 
-def values(file: h5py.File, group: str, name: str, *, is_text: bool, width: int = 1) -> np.ndarray:
-    """The values of a dataset, text as str; [N], or [N, width] where that is more than 1.
+def values(
+    file: h5py.File, group: str, name: str, *, is_text: bool, shape: tuple[int, ...] = ()
+) -> np.ndarray:
+    """The values [N, *shape] of a dataset, text as str.
 
     Raises:
         KeyError: there is none.
@@ -58,7 +60,7 @@ def values(file: h5py.File, group: str, name: str, *, is_text: bool, width: int 
             raise KeyError(f"no dataset {path}")
     try:
         dataset = file[path]
-        if isinstance(dataset, h5py.Dataset) and _is_ours(dataset, is_text, 1 if width == 1 else 2):
+        if isinstance(dataset, h5py.Dataset) and _is_ours(dataset, is_text, 1 + len(shape)):
             return np.asarray(dataset.asstr(errors="replace")[:] if is_text else dataset[:])
     except (MemoryError, TypeError, ValueError) as error:  # h5py's
         raise NotOurs(f"dataset {path}: {error}") from None

@@ -77,16 +77,32 @@ class Solver:
     def compile_gradient(self, shape):
         return None
 
-    def run(self, shape, molecules, convergence=None, forces=False, stability=False):
+    def run(
+        self, shape, molecules, convergence=None, forces=False, stability=False, orbitals=False
+    ):
         assert 1 <= len(molecules) <= self.batch_size(shape)
         assert not (stability and self.fixed_cycles)
         if any(list(m.numbers) == [2] for m in molecules):
             os._exit(3)
         if any(list(m.numbers) in ([10], [18]) for m in molecules):
             raise RuntimeError("neon lights")
-        return [
+        results = [
             self.result(m, self.stays_out(m, convergence), forces, stability) for m in molecules
         ]
+        for molecule, result in zip(molecules, results, strict=True):
+            if orbitals:
+                vars(result).update(self.of_density(molecule))
+        return results
+
+    def of_density(self, molecule):
+        """Symmetric, and different from row to row."""
+        positions, n_atoms = molecule.positions, len(molecule.numbers)
+        orders = np.abs(positions @ positions.T) * (1 - np.eye(n_atoms))
+        return {
+            "charges_lowdin": np.full(n_atoms, molecule.charge / n_atoms),
+            "bond_orders": (orders + orders.T) / 2,
+            "quadrupole": positions.T @ positions,
+        }
 
     def result(self, molecule, stays_out, forces, stability):
         n_atoms = len(molecule.numbers)

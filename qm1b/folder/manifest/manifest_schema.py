@@ -14,7 +14,7 @@ from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS
 from pyscf_ipu.settings.choices import CHOICES, LEAST
 from qm1b.errors import UserError
 from qm1b.folder.manifest.work_units import WHOLE
-from qm1b.rows.schema import FREE_ATOMS, Json
+from qm1b.rows.schema import FREE_ATOMS, PROPERTIES, Json
 from qm1b.settings import Padding
 
 SCHEMA = "qm1b run, version 2"
@@ -196,6 +196,7 @@ SETTINGS = Object(
         **dict.fromkeys(("prune", "history", "keep_charged", "retry", "forces"), FLAG),
         **dict.fromkeys(("one_stereoisomer", "run_vertices"), FLAG),
         "machine": NAME,
+        "properties": _text(rf"(({'|'.join(PROPERTIES)})( (?!$)|$))+", " ".join(PROPERTIES)),
         "jk_above_aos": COUNT,
         **dict.fromkeys(("conformers", "unit_rows"), _whole(1)),
         "units": _list_of(PART, "pairs: lines of a part, and of its units"),

@@ -20,6 +20,13 @@ from qm1b.rows.dataset import Dataset
 MULTIPLICITY = 1
 """2S + 1: every row is a closed shell."""
 
+PROPERTIES = {
+    "lowdin_charges": ("charges_lowdin", 1.0),
+    "mayer_bond_orders": ("bond_orders", 1.0),
+    "quadrupole": ("quadrupole", BOHR_TO_ANGSTROM**2),
+}
+"""By their name here, the field of a row and what it is multiplied by."""
+
 
 @dataclass(frozen=True)
 class AseRow:
@@ -33,6 +40,9 @@ class AseRow:
     run has them, forces (eV/Angstrom) [A, 3]."""
     energies: dict[str, float]
     """homo, lumo, gap and, if the level has it, dispersion in eV."""
+    properties: dict[str, np.ndarray]
+    """What the run was asked for, by the names that trainers know: lowdin_charges (e) [A],
+    mayer_bond_orders [A, A], quadrupole (e*Angstrom^2) [3, 3]."""
     charge: int
     smiles: str
     line: int
@@ -65,11 +75,13 @@ def _ase_row(row: Record) -> AseRow:
     energies = {"homo": homo, "lumo": lumo, "gap": lumo - homo}
     if "dispersion" in row:
         energies["dispersion"] = row["dispersion"] * HARTREE_TO_EV
+    properties = {n: row[f] * factor for n, (f, factor) in PROPERTIES.items() if f in row}
     return AseRow(
         row["numbers"].astype(np.int64),
         row["positions"].astype(np.float64) * BOHR_TO_ANGSTROM,
         results,
         energies=energies,
+        properties=properties,
         **{name: row[name] for name in ("charge", "smiles", "line", "conformer", "id")},
     )
 

@@ -116,6 +116,7 @@ def _entry(row: AseRow) -> dict[str, object]:
             "conformer": row.conformer,
             "id": row.id,
             **row.energies,
+            **{name: values.tolist() for name, values in row.properties.items()},
         },
     }
 
@@ -126,7 +127,13 @@ def _about(source: Dataset) -> dict[str, object]:
         "level": source.metadata.get("settings", {}),
         "functional_definition": source.metadata.get("functional_definition", ""),
         "free_atom_energies_hartree": source.free_atom_energies,
-        "units": {"energy": "eV", "forces": "eV/Ang", "positions": "Ang", "dipole": "e*Ang"},
+        "units": {
+            "energy": "eV",
+            "forces": "eV/Ang",
+            "positions": "Ang",
+            "dipole": "e*Ang",
+            "quadrupole": "e*Ang^2",
+        },
     }
 
 

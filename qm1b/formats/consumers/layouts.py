@@ -108,7 +108,24 @@ def _of_spice(molecule: Conformers, subset: str, free: dict[str, float]) -> dict
         "mulliken_charges": WithUnits(
             _single(molecule.per_atom("mulliken_charges"))[..., None], "elementary_charge"
         ),
+        **_properties_of_spice(molecule),
     }
+
+
+def _properties_of_spice(molecule: Conformers) -> dict[str, WithUnits]:
+    """[M, ...] What the run was asked for, by the names of SPICE and of QCArchive."""
+    rows, values = molecule.rows, dict[str, WithUnits]()
+    if "charges_lowdin" in rows:
+        charges = _single(molecule.per_atom("charges_lowdin"))[..., None]
+        values["lowdin_charges"] = WithUnits(charges, "elementary_charge")
+    if "bond_orders" in rows:
+        n_atoms = len(molecule.numbers)
+        orders = rows["bond_orders"].reshape(-1, n_atoms, n_atoms)
+        values["mayer_indices"] = WithUnits(_single(orders))
+    if "quadrupole" in rows:
+        moments = _single(rows["quadrupole"])
+        values["scf_quadrupole"] = WithUnits(moments, "elementary_charge*bohr**2")
+    return values
 
 
 def _ids(molecule: Conformers) -> dict[str, WithUnits]:

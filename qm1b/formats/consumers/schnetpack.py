@@ -20,7 +20,7 @@ from pyscf_ipu.base.units import BOHR_TO_ANGSTROM, E_BOHR_TO_DEBYE
 from qm1b.formats.consumers.ase_rows import AseRow, ase_rows, free_atoms_by_number
 from qm1b.rows.batch import Batch
 from qm1b.rows.dataset import Dataset
-from qm1b.rows.schema import DISPERSION, Json, has
+from qm1b.rows.schema import CHARGES_LOWDIN, DISPERSION, QUADRUPOLE, Json, has
 from qm1b.storage import files
 
 if TYPE_CHECKING:
@@ -39,12 +39,21 @@ UNITS: dict[str, str | None] = {
     "lumo": "eV",
     "gap": "eV",
     "dispersion": "eV",
+    "lowdin_charges": None,
+    "quadrupole_moment": "Debye*Ang",
 }
 """Properties and their units in SchNetPack's words. Charges are in e, for which it has no word; so
 the dipole moment is in Debye, which it converts to what is asked for."""
 
-OPTIONAL = ("forces", DISPERSION)
-"""Properties that not every run has."""
+OPTIONAL = {
+    "forces": "forces",
+    "dispersion": DISPERSION,
+    "lowdin_charges": CHARGES_LOWDIN,
+    "quadrupole_moment": QUADRUPOLE,
+}
+"""Properties that not every run has, and what a run must have for them (`schema.has`).  Bond orders
+are none of them: SchNetPack joins the arrays of molecules, which [A, A] of several sizes prevents.
+"""
 
 
 def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> list[Path]:
@@ -80,7 +89,7 @@ def write_schnetpack(out: Path, batches: Iterator[Batch], source: Dataset) -> li
 def metadata(source: Dataset) -> Json:
     """What SchNetPack wants to know; `atomrefs` has an energy in eV for each atomic number."""
     settings = source.metadata.get("settings", {})
-    names = [name for name in UNITS if name not in OPTIONAL or has(settings, name)]
+    names = [name for name in UNITS if has(settings, OPTIONAL.get(name, ""))]
     free = free_atoms_by_number(source)
     return {
         "_property_unit_dict": {name: UNITS[name] for name in names},
@@ -104,6 +113,11 @@ def _add(database: Database, row: AseRow) -> None:
     }
     if "forces" in results:
         values["forces"] = results["forces"]
+    if "lowdin_charges" in row.properties:
+        values["lowdin_charges"] = row.properties["lowdin_charges"]
+    if "quadrupole" in row.properties:  # of one molecule, [1, 3, 3], of which a batch is [B, 3, 3]
+        in_debye = row.properties["quadrupole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM)
+        values["quadrupole_moment"] = in_debye[None]
     pairs = {"smiles": row.smiles, "line": row.line, "conformer": row.conformer}
     entry = {
         "numbers": row.numbers,

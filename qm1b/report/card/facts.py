@@ -45,6 +45,14 @@ class Facts:
     """Software by package; several versions if shards were computed by several."""
 
     @property
+    def is_verified(self) -> bool:
+        """Whether `verify.json` was made from these rows."""
+        if self.audit is None:
+            return False
+        made_from = self.audit["fingerprint"], self.audit["rows"]
+        return made_from == (self.manifest.fingerprint, self.stats.rows)
+
+    @property
     def settings(self) -> Json:
         """The settings of the run."""
         return self.manifest.settings

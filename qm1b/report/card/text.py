@@ -22,6 +22,7 @@ from qm1b.errors import UserError
 from qm1b.report.card.escape import code, json_text, literal, without_html
 from qm1b.report.card.facts import NOT_STATED, Facts, Statements
 from qm1b.report.card.level import of_level
+from qm1b.report.card.worth import of_labels
 from qm1b.report.stats import counts
 from qm1b.rows.schema import DROP_REASONS, fields_of
 
@@ -114,7 +115,8 @@ def _size(rows: int) -> str:
 def _measured(facts: Facts) -> str:
     """The errors in `verify.json`, if it was made from these rows."""
     try:
-        return _filled("measured.md", facts, audit=facts.audit).rstrip("\n")
+        text = _filled("measured.md", facts, audit=facts.audit, worth=of_labels(facts))
+        return text.rstrip("\n")
     except (AttributeError, LookupError, TypeError, UndefinedError, ValueError) as error:
         raise UserError(
             f"verify.json is not what qm1b verify writes ({type(error).__name__}: {error}); run "

@@ -289,6 +289,23 @@ def test_forces_are_compared_if_the_run_has_them(truth, tmp_path, here):
     assert missed == ["force_max_mev_angstrom is 25.7, the bound is 0.1"]
 
 
+def test_rows_of_the_sample_are_turned(truth, tmp_path, here):
+    """Hartree-Fock has no grid, so nothing changes; each row takes two more calculations."""
+    forces = [recompute(row.conformer, LEVEL, forces=True).forces for row in truth]
+    rows = [replace(row, forces=f) for row, f in zip(truth, forces, strict=True)]
+    folder = dataset(tmp_path / "d", rows, forces=True)
+    audit = verify(folder, 3, effort=Effort(turned=2))
+    assert audit.missed == []
+    assert len(here) == 3 + 2 * 2
+    places = [(row.line, row.conformer) for row in audit.sample[:2]]
+    assert [(row.line, row.conformer) for row in audit.turned] == places
+    noise = audit.to_dict()["turning"]
+    assert noise["energy_mev"]["count"] == noise["force_mev_angstrom"]["count"] == 2
+    assert noise["energy_mev"]["max"] < 1e-5
+    assert "in three orientations, 2 rows, energy_mev: mean" in as_text(audit)
+    assert verify(folder, 3).to_dict()["turning"] == {}
+
+
 def test_the_command(truth, tmp_path, capsys):
     """With a real PySCF process."""
     rows = [*truth[:3], shifted(truth[3], 3e-4, converged=False), *truth[4:]]
