@@ -136,7 +136,7 @@ class Settings:
     @classmethod
     def preset(cls, name: str) -> Settings:
         """The level of a published dataset, qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs,
-        rmd17, qh9, spice or openff, or a method, r2scan-3c or b97-3c (docs/levels.md).
+        rmd17, qh9, spice, omol25 or openff, or a method, r2scan-3c or b97-3c (docs/levels.md).
 
         Raises:
             UsageError: there is no such preset; the message says why a known dataset has none.

@@ -101,7 +101,7 @@ def test_a_wrong_level_is_one_sentence(tmp_path, capsys, flags, words):
 
 
 def test_an_unknown_preset_is_one_sentence(tmp_path, capsys):
-    for name, words in (("qm10", "did you mean 'qm1b'?"), ("omol25", "VV10")):
+    for name, words in (("qm10", "did you mean 'qm1b'?"), ("geom", "GFN2-xTB")):
         for command in (["generate", "--out", str(tmp_path / "out")], ["plan", "--molecules=9"]):
             assert main([*command, "--preset", name]) == 2
             printed = capsys.readouterr()

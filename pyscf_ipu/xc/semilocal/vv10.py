@@ -16,6 +16,8 @@ from pyscf_ipu.numerics.arrays import FloatG
 
 LEAST_DENSITY = 1e-8
 """Electrons/Bohr^3; points of less are left out, as in PySCF."""
+LEAST_ELECTRONS = 1e-9
+"""Points with fewer are left out, too: a fifth of all, and 4e-9 Hartree of ethanol's energy."""
 
 
 class VV10(NamedTuple):
@@ -59,7 +61,9 @@ def point_pairs(vv10: VV10, rho: FloatG, sigma: FloatG, weights: FloatG) -> Poin
     rho = jnp.where(counts, rho, 1.0)
     omega = jnp.sqrt(_gap(vv10, rho, sigma) + (4 * math.pi / 3) * rho)
     kappa = 1.5 * math.pi * vv10.b * (rho / (9 * math.pi)) ** (1 / 6)
-    return PointPairs(omega, kappa, jnp.where(counts, weights * rho, 0.0))
+    electrons = weights * rho  # negative on some Lebedev spheres
+    counts = counts & (jnp.abs(electrons) >= LEAST_ELECTRONS)
+    return PointPairs(omega, kappa, jnp.where(counts, electrons, 0.0))
 
 
 def energy_and_potential(

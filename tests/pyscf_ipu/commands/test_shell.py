@@ -57,8 +57,8 @@ def test_a_preset_and_what_options_change_of_it():
 
 
 def test_an_unknown_preset_is_one_sentence(capsys):
-    assert main(["rks", "water", "--preset", "omol25"]) == 2
-    assert "no preset 'omol25'" in capsys.readouterr().err
+    assert main(["rks", "water", "--preset", "geom"]) == 2
+    assert "no preset 'geom'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

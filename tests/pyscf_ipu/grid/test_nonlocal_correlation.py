@@ -23,7 +23,7 @@ def some_points(count, seed=0):
     rng = np.random.default_rng(seed)
     rho = 10 ** rng.uniform(-9, 1, count)
     sigma = (rho ** (4 / 3) * rng.uniform(0, 6, count)) ** 2
-    weights = rng.uniform(0, 1e-2, count)
+    weights = rng.uniform(0.1, 1, count)
     weights[::7] = 0
     return rng.normal(size=(count, 3)) * 3, rho, sigma, weights
 
