@@ -23,8 +23,8 @@ SMALL = (
 # For the larger basis sets: all of one shape, and two chlorine compounds of another.
 FEW = "CO C=O CN C#N CF C[NH3+] C=C NO".split()
 CHLORINE = ["CCl", "OCl"]
-# Ten elements, and ions of either charge.
-ELEMENTS = "CO CF CN CC C#N C[NH3+] C[O-] C[SiH3] CP CS CCl OCl C[S-] CBr".split()
+# Ten elements, and ions of either charge: four shapes.
+ELEMENTS = "CO CF CN C#N CCl CS CP C[SiH3] C[S-] N [NH4+] [OH-] Br".split()
 # 16 heavy atoms: chains, amino acids, esters, condensed rings.
 SIXTEEN = (
     "CC(C)Cc1ccc(cc1)C(C)C(=O)OC CNC(Cc1c[nH]c2ccccc12)C(=O)O CCCNC(C)C(=O)Nc1ccccc1C "

@@ -104,7 +104,7 @@ def _check_level(level: Settings) -> None:
     if level.dispersion is not None:
         raise UsageError(
             f"xc={level.xc!r} has a correction for dispersion, which JAX cannot differentiate: "
-            "leave out its suffix, or use pi.forces"
+            "take a functional without one, or use pi.forces"
         )
     if level.grid.turns:
         raise UsageError(

@@ -16,6 +16,7 @@ from pyscf.scf.dispersion import parse_dft
 
 from pyscf_ipu.base.errors import InvalidMolecule, UsageError
 from pyscf_ipu.numerics.precision import PRECISIONS
+from pyscf_ipu.xc.suffixes.names import mistake
 
 # Settings that are not offered, and the values that mean "not set".
 UNSUPPORTED: dict[str, tuple] = {
@@ -134,7 +135,8 @@ def check_functional(xc: object) -> None:
     try:
         name, nlc, dispersion = parse_dft(xc)
     except NotImplementedError as error:
-        raise UsageError(f"PySCF does not offer the functional {xc!r}: {error}") from error
+        ours = "" if mistake(xc) else f"; pyscf_ipu.rks(..., xc={xc!r}) has it"
+        raise UsageError(f"PySCF does not offer the functional {xc!r}: {error}{ours}") from error
     if dispersion is not None or nlc != "":
         raise UsageError(
             f"xc={xc!r} asks for the dispersion correction {dispersion!r}, which this class leaves "

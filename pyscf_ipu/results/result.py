@@ -92,8 +92,8 @@ class RKSResult(Analysed, Generic[Number, Whole, Truth, Rows, Text]):
     jk: Text | None = None
     """How electron repulsion was computed: "exact" or "ri" (density fitting); "" if it was not."""
     dispersion: Number | None = None
-    """The part of the energy, Hartree, that a correction such as D3(BJ) has added; None if the
-    level has none.  The forces have its part, too."""
+    """The part of the energy, Hartree, that a correction such as D3(BJ) has added, with a composite
+    method's counterpoise; None if the level has none.  The forces have its part, too."""
     mo_coeff: Rows | None = None
     """[N, N - n_dropped] in PySCF's AO order if asked for (orbitals=True), else None."""
     density_matrix: Rows | None = None

@@ -239,13 +239,13 @@ class Settings:
         """The level with other fields; its kind of grid becomes PySCF's where it has to.
 
         Gaussian's has no levels and no pruning, so it goes with them unless `grid_kind` is given.
-        A composite method takes its own basis unless `basis` is given.
+        A composite method takes its own basis, and its functions.
         """
         size, prune = given.get("grid_level", self.grid_level), given.get("prune", self.prune)
         usual: dict[str, str | bool] = {}
         if prune or isinstance(size, int):
             usual["grid_kind"] = "pyscf"
-        if one_spelling(given.get("xc", self.xc)) in OWN_BASIS and given.get("basis") is None:
+        if one_spelling(given.get("xc", self.xc)) in OWN_BASIS:
             usual |= {"basis": UsualBasis(self.basis), "cart": False}
         return replace(self, **usual | given)
 

@@ -3,6 +3,7 @@
 import pytest
 from fake_runs import fake_run
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.settings import PRESETS, Settings
 from qm1b import settings as of_runs
 from qm1b.cli import main
@@ -74,6 +75,14 @@ def test_pruning_is_the_presets_unless_a_flag_says_more():
     assert grid(grid_level=(99, 590), grid_kind="pyscf") == "grid 99x590 unpruned"
     assert run_settings(Generate(unpruned=True)).level.prune is False
     assert run_settings(Generate()).level.prune is True
+
+
+def test_a_composite_method_brings_its_basis():
+    for name in (None, "qm9", "r2scan-3c"):
+        level = run_settings(Generate(preset=name, xc="r2SCAN-3c", max_aos=9)).level
+        assert (level.xc, level.basis, level.cart) == ("r2scan-3c", "def2-mtzvpp", False)
+    with pytest.raises(UsageError, match="xc='b97-3c' with basis='sto-3g': this method has"):
+        run_settings(Generate(preset="b97-3c", basis="sto-3g", max_aos=9))
 
 
 def test_another_basis_has_spherical_functions_again():

@@ -32,7 +32,8 @@ ONE_AT_A_TIME = Lock()
 
 
 LEAST_VERSION = "1.7"
-"""Of COUNTERPOISE_PACKAGE: earlier versions give zero for methods that they do not know."""
+"""The first version of COUNTERPOISE_PACKAGE with both methods: earlier ones give zero for what
+they do not know."""
 
 
 class Correction(NamedTuple):

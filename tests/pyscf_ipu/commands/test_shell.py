@@ -56,6 +56,18 @@ def test_a_preset_and_what_options_change_of_it():
     assert changed.grid_level == pi.Settings.preset("qm9").grid_level
 
 
+def test_a_composite_method_brings_its_basis():
+    for words in ([], ["--preset", "qm9"], ["--preset", "r2scan-3c"]):
+        level = command_of(["rks", "water", *words, "--xc", "r2SCAN-3c"]).settings().check()
+        assert (level.basis, level.cart) == ("def2-mtzvpp", False)
+
+
+def test_another_basis_for_a_composite_method_is_refused(capsys):
+    for words in (["--xc", "b97-3c"], ["--preset", "b97-3c"]):
+        assert main(["rks", "water", *words, "--basis", "sto-3g"]) == 2
+        assert "xc='b97-3c' with basis='sto-3g': this method has" in capsys.readouterr().err
+
+
 def test_an_unknown_preset_is_one_sentence(capsys):
     assert main(["rks", "water", "--preset", "geom"]) == 2
     assert "no preset 'geom'" in capsys.readouterr().err

@@ -106,6 +106,8 @@ def no_value(*_):
         (lambda: changed(xc="b3lyp-d4"), "dispersion correction 'd4'"),
         (lambda: changed(xc="pbe-d3zero"), "dispersion correction 'd3zero'"),
         (lambda: changed(xc="wb97x-d3"), "PySCF does not offer"),
+        (lambda: changed(xc="r2scan-3c"), r"; pyscf_ipu.rks\(..., xc='r2scan-3c'\) has it"),
+        (lambda: changed(xc="327"), "the functional of 'b97-3c', whose dispersion correction"),
         (lambda: changed(disp="d3bj"), "disp='d3bj'"),
         (lambda: changed(nlc="vv10"), "nlc='vv10'"),
         (lambda: changed(xc="wb97x_v", nlc=0), "nlc=0 is not offered"),
@@ -195,6 +197,12 @@ def test_density_fitting_is_an_argument():
     assert field.settings().jk == "ri"
     assert field.to_pyscf().with_df is not None
     assert RKS(mole()).settings().jk == "exact"
+
+
+def test_the_fit_of_another_auxiliary_set_is_pyscfs_too():
+    field = RKS(mole(basis="def2-mtzvpp"), "r2scan", jk="ri")
+    assert set(field.to_pyscf().with_df.auxbasis.values()) == {"def2-universal-jfit"}
+    assert RKS(mole(), jk="ri").to_pyscf().with_df.auxbasis is None
 
 
 @pytest.mark.parametrize("xc", ["lda,vwn", "pbe0", "hse06"])
