@@ -43,7 +43,8 @@ class OneMolecule:
     """Level of theory."""
     preset: Annotated[str | None, arg(metavar="NAME")] = None
     """The level of a published dataset, qm1b, qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17,
-    qh9, spice, omol25 or openff, or of a method, r2scan-3c or b97-3c.  Options of the level change it."""
+    qh9, spice, omol25 or openff, or of a method, r2scan-3c or b97-3c.  Options of the level change
+    it."""
     charge: int | None = None
     """Total charge in units of e; if not given, that of the file or the SMILES, or 0."""
     seed: int = 0

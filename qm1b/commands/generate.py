@@ -83,8 +83,8 @@ class Generate(RunSettings):
     preset: str | None = None
     """Level of theory of a published dataset, and its number of conformers: qm1b (B3LYP with
     VWN5/STO-3G, grid level 0, float32), qm9, pubchemqc, ani1x, transition1x, qmugs, rmd17, qh9,
-    spice, omol25 or openff; or a method, r2scan-3c or b97-3c; docs/levels.md has each. If not given, qm1b's
-    level with few conformers."""
+    spice, omol25 or openff; or a method, r2scan-3c or b97-3c; docs/levels.md has each. If not
+    given, qm1b's level with few conformers."""
     basis: str | None = None
     """Basis set instead of the preset's, then with spherical functions unless --cart is given;
     r2scan-3c and b97-3c have their own."""
