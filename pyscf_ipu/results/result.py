@@ -14,6 +14,7 @@ from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.results.keepable import Keepable
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
+from pyscf_ipu.shapes.core import core_forces, has_core
 from pyscf_ipu.shapes.shape import Shape, count_ao
 from pyscf_ipu.xc.dispersion.correction import correction
 
@@ -148,7 +149,7 @@ def from_solution(
     terms = [np.float64(to_float64(t)) for t in out.terms]
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
-    occupied = mol.n_electrons // 2
+    occupied = mol.n_occupied(settings.basis)
     status = _status(out, settings, np.append(mo_energy, terms))
     converged = status == "converged"
     # Coordinates were centred; a charged molecule's dipole moment notices.
@@ -157,6 +158,8 @@ def from_solution(
     added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
     order = conformer.ao_order(mol, shape, settings) if orbitals else None
     coefficients, density = _matrices(out, order, n_kept)
+    if gradient is not None and has_core(shape, settings):
+        added = added._replace(forces=added.forces + _of_cores(out, mol, shape, settings=settings))
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
     row = MoleculeResult(
         energy=np.float64(sum(terms) + added.energy),
@@ -197,9 +200,15 @@ def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, Py
     return fields | {"history": _history(out, int(out.cycles), dispersion, has_gap=has_gap)}
 
 
-def _forces(gradient: np.ndarray, of_dispersion: np.ndarray, converged: bool) -> np.ndarray:
-    """Minus the gradient of the energy, in the molecule's order; NaN without convergence."""
-    return np.where(converged, of_dispersion - np.asarray(gradient, np.float64), np.nan)
+def _forces(gradient: np.ndarray, of_host: np.ndarray, converged: bool) -> np.ndarray:
+    """Minus the gradient of the energy, with the host's part; NaN without convergence."""
+    return np.where(converged, of_host - np.asarray(gradient, np.float64), np.nan)
+
+
+def _of_cores(out: Solution, mol: Molecule, shape: Shape, settings: Settings) -> np.ndarray:
+    """Forces of the core potentials at the density, in the molecule's order."""
+    order = conformer.ao_order(mol, shape, settings)
+    return core_forces(mol, settings, np.asarray(out.density, np.float64)[np.ix_(order, order)])
 
 
 def _energy_std(out: Solution) -> float:

@@ -16,10 +16,11 @@ from pyscf.df import addons
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.basis import radial_functions
-from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis
+from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis, pyscf_ecp
 from pyscf_ipu.elements.spellings import SYMBOLS
 
-MAX_L = 4
+MAX_L = 6
+"""i functions: with a pair of f shells, the highest order of derivatives in `codelets`."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
         xc: the functional as PySCF calls it, "hf" for Hartree-Fock.
 
     Raises:
-        InvalidMolecule: PySCF has no set for the element, or one beyond g shells.
+        InvalidMolecule: PySCF has no set for the element, or one beyond i shells.
     """
     name = SYMBOLS[number]
     try:
@@ -58,7 +59,7 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
     shells = [radial_functions(fit_mole, i) for i in range(fit_mole.nbas)]
     if max(l for l, *_ in shells) > MAX_L:
         raise InvalidMolecule(
-            f"the auxiliary basis of {name} beside {basis!r} has shells beyond g: use jk='exact', "
+            f"the auxiliary basis of {name} beside {basis!r} has shells beyond i: use jk='exact', "
             "or another basis"
         )
     single = [AuxiliaryShell(l, a, c[:, i]) for l, a, c in shells for i in range(c.shape[1])]
@@ -70,6 +71,7 @@ def _pyscf_auxiliary(number: int, basis: str, xc: str) -> gto.Mole:
     atom = gto.M(
         atom=[[SYMBOLS[number], (0.0, 0.0, 0.0)]],
         basis=pyscf_basis(basis, [number]),
+        ecp=pyscf_ecp(basis, [number]),
         spin=number % 2,
         verbose=0,
     )

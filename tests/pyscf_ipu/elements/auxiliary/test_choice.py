@@ -5,6 +5,7 @@ import pytest
 from pyscf import df, dft, gto
 
 from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.elements.auxiliary import choice
 from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells
 from pyscf_ipu.elements.basis_sets import pyscf_basis
 
@@ -36,6 +37,13 @@ def test_shells_are_those_of_density_fit(basis, xc, symbol, number):
     assert [s.l for s in found] == sorted(s.l for s in found)
 
 
-def test_shells_beyond_g_are_refused():
-    with pytest.raises(InvalidMolecule, match="auxiliary basis of Br beside 'def2-svp' has shells"):
-        auxiliary_shells(35, "def2-svp", "b3lyp")
+@pytest.mark.parametrize(("number", "l"), [(26, 6), (35, 5), (53, 5)])
+def test_heavier_elements_have_h_and_i_shells(number, l):
+    assert max(s.l for s in auxiliary_shells(number, "def2-svp", "b3lyp")) == l
+
+
+def test_shells_beyond_i_are_refused(monkeypatch):
+    """Of the elements that are computed none has them: the limit is lowered."""
+    monkeypatch.setattr(choice, "MAX_L", 4)
+    with pytest.raises(InvalidMolecule, match="auxiliary basis of Se beside 'def2-svp' has shells"):
+        auxiliary_shells.__wrapped__(34, "def2-svp", "b3lyp")
