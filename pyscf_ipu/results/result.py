@@ -16,7 +16,7 @@ from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes.core import core_forces, has_core
 from pyscf_ipu.shapes.shape import Shape, count_ao
-from pyscf_ipu.xc.dispersion.correction import correction
+from pyscf_ipu.xc.dispersion.correction import Correction, correction
 
 Number = TypeVar("Number")
 Whole = TypeVar("Whole")
@@ -155,11 +155,9 @@ def from_solution(
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
-    added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
+    added = _on_host(computed, mol, shape, settings=settings)
     order = conformer.ao_order(mol, shape, settings) if orbitals else None
     coefficients, density = _matrices(out, order, n_kept)
-    if gradient is not None and has_core(shape, settings):
-        added = added._replace(forces=added.forces + _of_cores(out, mol, shape, settings=settings))
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
     row = MoleculeResult(
         energy=np.float64(sum(terms) + added.energy),
@@ -205,10 +203,17 @@ def _forces(gradient: np.ndarray, of_host: np.ndarray, converged: bool) -> np.nd
     return np.where(converged, of_host - np.asarray(gradient, np.float64), np.nan)
 
 
-def _of_cores(out: Solution, mol: Molecule, shape: Shape, settings: Settings) -> np.ndarray:
-    """Forces of the core potentials at the density, in the molecule's order."""
+def _on_host(
+    computed: tuple[Solution, np.ndarray | None], mol: Molecule, shape: Shape, settings: Settings
+) -> Correction:
+    """Dispersion, and the forces of the core potentials at the density if there are forces."""
+    out, gradient = computed
+    added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
+    if gradient is None or not has_core(shape, settings):
+        return added
     order = conformer.ao_order(mol, shape, settings)
-    return core_forces(mol, settings, np.asarray(out.density, np.float64)[np.ix_(order, order)])
+    density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    return added._replace(forces=added.forces + core_forces(mol, settings, density))
 
 
 def _energy_std(out: Solution) -> float:
