@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from pyscf_ipu.api.advice import explains_keywords
 from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.base.host.modes import plain_jax
+from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.gradient.program import State, energy_gradient
 from pyscf_ipu.kohn_sham.program import restricted_kohn_sham
 from pyscf_ipu.molecule.checks import MIN_DISTANCE_BOHR, as_molecule
@@ -68,8 +69,8 @@ def energy_function(
     Raises:
         InvalidMolecule: As `Solver.shape`; by the function, as `Molecule.check`.
         UsageError: A setting cannot be used, the accuracy does not reach forces, the level has a
-            correction for dispersion, which is computed outside JAX, its grid turns with the
-            molecule, or float64 is asked for, or called for, without JAX's 64-bit mode.
+            correction for dispersion or core potentials, both made outside JAX, its grid turns
+            with the molecule, or float64 is asked or called for without JAX's 64-bit mode.
         TypeError: These are not one Molecule and its Settings.
         NotImplementedError: When a second derivative is asked for.
     """
@@ -80,6 +81,7 @@ def energy_function(
     level = usable(settings)
     _check_level(level)
     molecule.check(level.precision)
+    _check_cores(molecule, level)
     solve, slope = map(_only_once, _programs(molecule, level))
 
     @jax.custom_jvp
@@ -112,6 +114,15 @@ def _check_level(level: Settings) -> None:
             'has no derivative here: take grid_kind="pyscf", or pi.forces, which holds the grid'
         )
     _check_64_bits(level)
+
+
+def _check_cores(molecule: Molecule, level: Settings) -> None:
+    """Raise UsageError for a molecule with core potentials."""
+    if pyscf_ecp(level.basis, molecule.numbers):
+        raise UsageError(
+            f"basis={level.basis!r} has core potentials for elements of {molecule!r}, which PySCF "
+            "computes outside JAX: use an all-electron basis, or pi.forces"
+        )
 
 
 def _programs(

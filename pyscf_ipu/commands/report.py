@@ -104,7 +104,7 @@ def compare_with_pyscf(
     added = correction(
         level.dispersion, molecule.numbers, molecule.positions, charge=molecule.charge
     )
-    occupied = molecule.n_electrons // 2
+    occupied = molecule.n_occupied(level.basis)
     levels = np.append(np.asarray(field.mo_energy), np.nan)
     dipole = field.dip_moment(unit="AU", verbose=0, origin=np.zeros(3))
     theirs = {

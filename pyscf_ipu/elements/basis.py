@@ -104,7 +104,7 @@ def element_basis(number: int, basis: str, cart: Cart) -> ElementBasis:
     supported_basis(basis)
     if not 1 <= number <= MAX_ATOMIC_NUMBER:
         raise InvalidMolecule(
-            f"element {number} is not supported: use H to Kr (1 to {MAX_ATOMIC_NUMBER})"
+            f"element {number} is not supported: use H to Rn (1 to {MAX_ATOMIC_NUMBER})"
         )
     name = SYMBOLS[number]
     tables = {name: element_shells(basis, name)}

@@ -1,4 +1,7 @@
-"""Basis sets by name: PySCF's tables, except where they differ from what a name means elsewhere."""
+"""Basis sets and their core potentials by name: PySCF's tables.
+
+The shells differ from PySCF's where these are not what a name means elsewhere.
+"""
 
 import functools
 import warnings
@@ -7,15 +10,20 @@ from typing import TypeVar
 
 import numpy as np
 from pyscf import gto
+from pyscf.data.elements import CONFIGURATION
 
 from pyscf_ipu.base.errors import InvalidMolecule, UnknownBasis
 from pyscf_ipu.base.nearest import did_you_mean
-from pyscf_ipu.elements.spellings import SYMBOLS, plain_name
+from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS, plain_name
 
 Entry = TypeVar("Entry")
 Shells = list
 """Shells of one element as PySCF has them: [l, [exponent, coefficient, ...], ...] each."""
+Potential = list
+"""A core potential as PySCF has it: the number of core electrons, and terms by l."""
 
+ALL_ELECTRON = 36
+"""Up to krypton all electrons are computed, also where a set has a core potential."""
 MAX_L = 3
 UNREADABLE = (KeyError, RuntimeError, ValueError, OSError, TypeError)
 """What PySCF raises where it has no table: also for a name that it takes for a file's."""
@@ -23,6 +31,9 @@ _ALLOWED = (
     "use a PySCF basis name with s, p, d and f shells, "
     "for example sto-3g, 6-31g, 6-31g*, def2-svp, def2-tzvp or cc-pvdz"
 )
+
+_PSEUDO = ("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")
+"""Beginnings of names of sets that are meant for pseudopotentials, also of light elements."""
 
 QM9_BASIS = "6-31g(2df,p)"
 """In PySCF and the Basis Set Exchange it has the d shells of 6-311G(2df,p)."""
@@ -67,13 +78,14 @@ def element_shells(basis: str, name: str) -> Shells:
     """The shells of an element of a supported set.
 
     Raises:
-        InvalidMolecule: the set lacks the element, has an effective core potential for it, or a
-            shell beyond f.
+        InvalidMolecule: the set lacks the element, replaces core electrons of one up to krypton,
+            has neither these electrons nor a potential for a heavier one, or has shells beyond f.
     """
-    if _has_core_potential(basis, name):
+    number, potential = ATOMIC_NUMBERS[name], core_potential(basis, name)
+    if basis.lower().startswith(_PSEUDO) or (potential and number <= ALL_ELECTRON):
         raise InvalidMolecule(
-            f"basis {basis!r} replaces core electrons of {name} by a potential: "
-            "use an all-electron basis"
+            f"basis {basis!r} replaces core electrons of {name} by a potential, as is computed for "
+            "Rb to Rn alone, with def2's sets above all: use an all-electron basis"
         )
     if is_qm9(basis) and name not in _QM9_ELEMENTS:
         raise InvalidMolecule(
@@ -88,7 +100,47 @@ def element_shells(basis: str, name: str) -> Shells:
         ) from error
     if max(shell[0] for shell in shells) > MAX_L:
         raise InvalidMolecule(f"basis {basis!r} has shells beyond f for {name}: {_ALLOWED}")
+    if number > ALL_ELECTRON and not potential and not _holds_core(shells, basis, number):
+        raise InvalidMolecule(
+            f"basis {basis!r} has no functions for the core electrons of {name}, and PySCF has no "
+            "potential for them by this name: choose another basis or leave it out"
+        )
     return shells
+
+
+def core_potential(basis: str, name: str) -> Potential | None:
+    """The effective core potential of an element in a set; None if all electrons are computed.
+
+    All of def2's sets have the same potentials (D. Andrae, U. Haussermann, M. Dolg, H. Stoll,
+    H. Preuss, Theor. Chim. Acta 77, 123 (1990), doi:10.1007/BF01114537, and later ones).
+    """
+    try:
+        return _quietly(gto.basis.load_ecp, "def2-svp" if _is_def2(basis) else basis, name) or None
+    except UNREADABLE:  # PySCF has no such potential
+        return None
+
+
+@functools.cache
+def core_electrons(basis: str, number: int) -> int:
+    """How many electrons of an element a set replaces by a potential."""
+    return (core_potential(basis, SYMBOLS[number]) or [0])[0]
+
+
+def pyscf_ecp(basis: str, numbers: Sequence[int] | np.ndarray) -> dict[str, Potential]:
+    """What PySCF's Mole takes as its `ecp`: potentials by symbol, none where all are electrons."""
+    potentials = {s: core_potential(basis, s) for s in {SYMBOLS[int(z)] for z in numbers}}
+    return {symbol: potential for symbol, potential in potentials.items() if potential}
+
+
+def _holds_core(shells: Shells, basis: str, number: int) -> bool:
+    """Whether a set has functions for all electrons: a steep 1s, and one for every filled shell."""
+    if _is_def2(basis):
+        return False
+    rows = {l: [shell[1:] for shell in shells if shell[0] == l] for l in range(MAX_L + 1)}
+    contracted = [sum(len(primitives[0]) - 1 for primitives in rows[l]) for l in rows]
+    needed = [-(-n // (4 * l + 2)) for l, n in enumerate(CONFIGURATION[number])]
+    steepest = max((primitive[0] for shell in rows[0] for primitive in shell), default=0.0)
+    return steepest > number**2 and all(a >= b for a, b in zip(contracted, needed, strict=True))
 
 
 def pyscf_basis(basis: str, numbers: Sequence[int] | np.ndarray) -> str | dict[str, Shells]:
@@ -111,6 +163,11 @@ def basis_entry(basis: str, name: str) -> Shells:
     return [*shells[: at[0]], *split, *shells[at[-1] + 1 :]] if at else shells
 
 
+def _is_def2(basis: str) -> bool:
+    """Whether this is one of Karlsruhe's def2 sets, such as ma-def2-SVP."""
+    return "def2" in plain_name(basis)
+
+
 def is_qm9(basis: str) -> bool:
     """Whether this is QM9_BASIS, in any spelling."""
     return plain_name(basis) == plain_name(QM9_BASIS)
@@ -121,13 +178,3 @@ def _quietly(load: Callable[[str, str], Entry], basis: str, name: str) -> Entry:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return load(basis, name)
-
-
-def _has_core_potential(basis: str, name: str) -> bool:
-    """Whether the set is meant for an effective core potential, which the engine does not have."""
-    if basis.lower().startswith(("gth", "ccecp", "bfd", "crenb", "stuttgart", "sbkjc")):
-        return True
-    try:
-        return bool(_quietly(gto.basis.load_ecp, basis, name))
-    except UNREADABLE:  # PySCF has no such potential
-        return False

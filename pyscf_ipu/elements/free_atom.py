@@ -6,7 +6,7 @@ import numpy as np
 from pyscf import gto, scf
 
 from pyscf_ipu.elements.basis import element_basis
-from pyscf_ipu.elements.basis_sets import basis_tables
+from pyscf_ipu.elements.basis_sets import basis_tables, pyscf_ecp
 from pyscf_ipu.elements.cartesian import MIXED, Cart, pyscf_cart
 from pyscf_ipu.elements.mixed import mixed_functions
 from pyscf_ipu.elements.spellings import SYMBOLS
@@ -27,7 +27,10 @@ def atomic_density(number: int, basis: str, cart: Cart) -> np.ndarray:
 
 @functools.cache
 def one_centre_integrals(number: int, basis: str, cart: Cart) -> tuple[np.ndarray, ...]:
-    """Overlap, kinetic energy and attraction by the own nucleus: three [n, n], Hartree."""
+    """Overlap, kinetic energy and attraction by the own nucleus: three [n, n], Hartree.
+
+    A core potential takes its electrons off the charge of the nucleus, and is not part of these.
+    """
     order = element_basis(number, basis, cart).pyscf_order
     atom = _atom(number, basis, cart)
     matrices = [np.asarray(atom.intor(f"int1e_{name}")) for name in ("ovlp", "kin", "nuc")]
@@ -40,5 +43,11 @@ def one_centre_integrals(number: int, basis: str, cart: Cart) -> tuple[np.ndarra
 def _atom(number: int, basis: str, cart: Cart) -> gto.Mole:
     """A free atom for PySCF."""
     atom = [[SYMBOLS[number], (0.0, 0.0, 0.0)]]
-    tables = basis_tables(basis, [number])
-    return gto.M(atom=atom, basis=tables, spin=number % 2, cart=pyscf_cart(cart), verbose=0)
+    return gto.M(
+        atom=atom,
+        basis=basis_tables(basis, [number]),
+        ecp=pyscf_ecp(basis, [number]),
+        spin=number % 2,
+        cart=pyscf_cart(cart),
+        verbose=0,
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.errors import InvalidMolecule
 
 if TYPE_CHECKING:
     from pyscf.dft.gen_grid import Grids
@@ -35,10 +35,10 @@ def valence_radius(number: int) -> float:
         number: atomic number, 1 to 36; of Sc to Zn the 4s function counts.
 
     Raises:
-        UsageError: the element is another one.
+        InvalidMolecule: the element is another one.
     """
     if not 0 < number <= NOBLE[-1]:
-        raise UsageError(
+        raise InvalidMolecule(
             f"atomic number {number}: Gaussian's kind of grid is known from H to Kr; "
             'take grid_kind="pyscf"'
         )

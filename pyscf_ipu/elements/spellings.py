@@ -10,8 +10,8 @@ SYMBOLS: tuple[str, ...] = tuple(
 
 ATOMIC_NUMBERS: dict[str, int] = {symbol: number for number, symbol in enumerate(SYMBOLS)}
 
-MAX_ATOMIC_NUMBER = 36
-"""Kr, the heaviest element that the engine computes."""
+MAX_ATOMIC_NUMBER = 86
+"""Rn, the heaviest element that the engine computes."""
 
 
 def symbol_of(number: int) -> str:

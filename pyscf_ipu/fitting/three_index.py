@@ -32,6 +32,7 @@ from pyscf_ipu.shapes.auxiliary import AuxiliaryGroup, AuxiliaryLayout
 from pyscf_ipu.shapes.tile_plan import Strips, TilePlan
 from pyscf_ipu.tiles import tile_gather, tile_map
 
+LETTERS = "spdfghi"
 FloatRF = Float[Array, "R F"]
 """Rows of AO products (or auxiliary functions), auxiliary functions."""
 
@@ -189,7 +190,7 @@ def _block(
     bra = [tile_gather(x, np.zeros(n, np.int32), tiles) for x in side]
     kets = [tile_gather(x, strips, tiles) for x in ket_side]
     vertex = partial(eri_vertex, (group.kind.l, ket.order), of)
-    integrals = tile_map(vertex, *bra, *kets, name=f"fit_{'spdfg'[group.kind.l]}_{ket.order}").array
+    integrals = tile_map(vertex, *bra, *kets, name=f"fit_{LETTERS[group.kind.l]}_{ket.order}").array
     integrals = integrals.transpose(0, 3, 4, 1, 2).reshape(
         *integrals.shape[:1], *integrals.shape[3:], -1
     )

@@ -9,8 +9,10 @@ import numpy as np
 from jax import Array
 from scipy.linalg import block_diag
 
+from pyscf_ipu.base.errors import UsageError
 from pyscf_ipu.codelets import strip_primitives
 from pyscf_ipu.elements.basis import element_basis
+from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.elements.free_atom import one_centre_integrals
 from pyscf_ipu.integrals import eri_matrix, one_electron
 from pyscf_ipu.integrals.strips import pair_strips
@@ -37,7 +39,15 @@ def integrals(molecule: Molecule, settings: Settings) -> Callable[[Array], AllIn
     """Positions [A, 3] in Bohr -> AllIntegrals, a function that JAX can differentiate.
 
     In float64 call it inside `jax.enable_x64(True)`.
+
+    Raises:
+        UsageError: the basis has core potentials, which PySCF computes.
     """
+    if pyscf_ecp(settings.basis, molecule.numbers):
+        raise UsageError(
+            f"basis={settings.basis!r} has core potentials for elements of {molecule!r}, which are "
+            "not the engine's integrals: use an all-electron basis, or PySCF's intor('ECPscalar')"
+        )
     numbers, dtype = molecule.numbers, np.dtype(settings.precision).type
     shape = shape_of(numbers, settings.basis, settings.cart, grid=settings.grid, pad=False)
     plan = tile_plan(shape, strip_primitives=strip_primitives())

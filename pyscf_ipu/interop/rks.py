@@ -26,6 +26,7 @@ from pyscf_ipu.elements.auxiliary.choice import pyscf_auxiliary_basis
 from pyscf_ipu.elements.basis_sets import basis_entry, is_qm9
 from pyscf_ipu.elements.spellings import plain_name
 from pyscf_ipu.interop.rks_checks import (
+    check_cores,
     check_functional,
     check_grids,
     check_integrals,
@@ -52,7 +53,7 @@ class RKS(dft.rks.RKS):
     `as_scanner()`.
 
     Args:
-        mol: a built `gto.Mole`: closed shell, one named all-electron basis (s to f), H to Kr.
+        mol: a built `gto.Mole`: closed shell, one named basis (s to f) with its own `ecp`, H to Rn.
         xc: any PySCF text for one of this package's functionals; "LDA,VWN" as in PySCF.
         precision: "float64", "mixed" or "float32", as for `rks`.
         jk: "exact", "ri" or "auto", as for `rks`; "ri" is what PySCF's `density_fit()` computes.
@@ -113,6 +114,7 @@ class RKS(dft.rks.RKS):
             jk=self.jk,
             nlc_grid=self.nlcgrids.level,
         ).check()
+        check_cores(self.mol, level.basis)
         for grids in (self.grids, self.nlcgrids):
             check_grids(grids, self.mol)
         check_integrals(self)
@@ -143,7 +145,8 @@ class RKS(dft.rks.RKS):
         self.cycles = int(result.cycles)
         self.mo_energy = np.asarray(result.mo_energy)
         self.mo_coeff = np.asarray(result.mo_coeff)
-        self.mo_occ = np.where(np.arange(len(self.mo_energy)) < molecule.n_electrons // 2, 2.0, 0.0)
+        occupied = np.arange(len(self.mo_energy)) < molecule.n_occupied(settings.basis)
+        self.mo_occ = np.where(occupied, 2.0, 0.0)
         if self.chkfile:
             chkfile.save_mol(self.mol, self.chkfile)
             names = ("e_tot", "mo_energy", "mo_coeff", "mo_occ")

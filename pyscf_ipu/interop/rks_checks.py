@@ -15,6 +15,7 @@ from pyscf.pbc.gto import Cell
 from pyscf.scf.dispersion import parse_dft
 
 from pyscf_ipu.base.errors import InvalidMolecule, UsageError
+from pyscf_ipu.elements.basis_sets import pyscf_ecp
 from pyscf_ipu.numerics.precision import PRECISIONS
 from pyscf_ipu.xc.suffixes.names import mistake
 
@@ -62,10 +63,6 @@ def check_molecule(mole: gto.Mole) -> None:
     """Raise InvalidMolecule if there is more than plain nuclei and their electrons."""
     if isinstance(mole, Cell):
         raise InvalidMolecule("a periodic Cell: only molecules are computed; use a gto.Mole")
-    if mole.has_ecp():
-        raise InvalidMolecule(
-            "the Mole has effective core potentials: use an all-electron basis and no ecp="
-        )
     if not isinstance(mole.cart, bool | np.bool_ | int):
         raise InvalidMolecule(
             f"the Mole has cart={mole.cart!r}: PySCF has cartesian or spherical functions, not "
@@ -82,9 +79,11 @@ def check_molecule(mole: gto.Mole) -> None:
                 "nucleus: only real atoms are computed; leave it out, or use pyscf.dft.RKS"
             )
     numbers = [atomic_number(mole.atom_symbol(i)) for i in range(mole.natm)]
-    if not np.array_equal(mole.atom_charges(), numbers):
+    cores = [(mole._ecp.get(mole.atom_symbol(i)) or [0])[0] for i in range(mole.natm)]
+    charges = (mole.atom_charges() + cores).tolist()
+    if charges != numbers:
         raise InvalidMolecule(
-            f"the Mole's nuclear charges are {mole.atom_charges().tolist()}: they must be the "
+            f"the Mole's nuclear charges are {charges}: they must be the "
             f"atomic numbers, {numbers}; build a new Mole"
         )
     if mole.omega:
@@ -92,6 +91,19 @@ def check_molecule(mole: gto.Mole) -> None:
             f"the Mole has omega={mole.omega:g}, a screened Coulomb operator: only the plain one "
             "is computed; set mole.omega = 0"
         )
+
+
+def check_cores(mole: gto.Mole, basis: str) -> None:
+    """Raise InvalidMolecule unless all core potentials are those of the basis set."""
+    for i in range(mole.natm):
+        element = mole.atom_pure_symbol(i)
+        expected = gto.format_ecp(pyscf_ecp(basis, [atomic_number(element)])).get(element)
+        if mole._ecp.get(mole.atom_symbol(i)) != expected:
+            what = "has none" if expected is None else f"has one: build the Mole with ecp={basis!r}"
+            raise InvalidMolecule(
+                f"atom {i} of the Mole, {element}, has another core potential than the basis "
+                f"{basis!r}, which {what}; other potentials are not computed"
+            )
 
 
 OURS = "pyscf_ipu.interop.rks"

@@ -38,7 +38,7 @@ class PackedIntegrals(NamedTuple):
 
     overlap: Pair
     kinetic: Pair
-    nuclear: Pair
+    nuclear: Pair  # with core potentials
     dipole: Float[Array, "3 P"]  # e Bohr
 
 
@@ -229,6 +229,8 @@ def _packed(atoms: Atoms, computed: OneElectron) -> PackedIntegrals:
         return Pair(kept, exact[name].lo)
 
     nuclear = add(exact["nuclear"], Pair(packed.nuclear, zero))
+    if atoms.core is not None:
+        nuclear = add(nuclear, atoms.core)
     overlap = replace("overlap", packed.overlap)
     return PackedIntegrals(
         overlap, replace("kinetic", packed.kinetic), nuclear, dipole=packed.dipole

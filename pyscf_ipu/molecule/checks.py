@@ -23,14 +23,14 @@ READERS: Mapping[str, str] = {
 
 
 def check_elements(numbers: Int[np.ndarray, " A"], label: str) -> None:
-    """Raise InvalidMolecule, which begins with `label`, unless all are elements H to Kr."""
+    """Raise InvalidMolecule, which begins with `label`, unless all are elements H to Rn."""
     bad = [i for i, number in enumerate(numbers) if not 1 <= number <= MAX_ATOMIC_NUMBER]
     if bad:
         number = int(numbers[bad[0]])
         known = 1 <= number < len(SYMBOLS)
         what = f"{symbol_of(number)} ({number})" if known else f"number {number}"
         raise InvalidMolecule(
-            f"{label} has element {what} at atom {bad[0]}: only elements H to Kr (atomic numbers 1 "
+            f"{label} has element {what} at atom {bad[0]}: only elements H to Rn (atomic numbers 1 "
             f"to {MAX_ATOMIC_NUMBER}) are computed; leave this molecule out."
         )
 

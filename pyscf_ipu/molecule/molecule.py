@@ -69,8 +69,19 @@ class Molecule(Conversions):
 
     @property
     def n_electrons(self) -> int:
-        """Number of electrons: nuclear charges minus the molecular charge."""
+        """Number of all electrons: nuclear charges minus the molecular charge."""
         return int(self.numbers.sum()) - self.charge
+
+    def n_occupied(self, basis: str) -> int:
+        """Number of doubly occupied orbitals, without those that core potentials replace.
+
+        Args:
+            basis: name of the basis set, which decides whether an element has a core potential.
+        """
+        from pyscf_ipu.elements.basis_sets import core_electrons
+
+        core = sum(core_electrons(basis, int(number)) for number in self.numbers)
+        return (self.n_electrons - core) // 2
 
     @property
     def symbols(self) -> list[str]:

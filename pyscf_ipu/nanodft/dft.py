@@ -433,18 +433,13 @@ def check(molecule: Molecule, level: Theory) -> None:
         mole = mole_of(molecule, level)
     except BasisNotFoundError as error:
         raise UsageError(f"PySCF has no basis {level.basis!r} for {molecule}") from error
-    if any(has_core_potential(level.basis, symbol) for symbol in set(molecule.symbols)):
-        raise UsageError(f"basis {level.basis!r} needs a core potential: give an all-electron one")
+    if 2 * molecule.n_occupied(level.basis) < molecule.n_electrons:
+        raise UsageError(
+            f"basis {level.basis!r} needs a core potential: give an all-electron one, or use "
+            "pyscf_ipu.rks, which computes def2's"
+        )
     if mole.nao > MOST_AOS:
         raise UsageError(
             f"{mole.nao} AOs: nanoDFT keeps all N^4 integrals, of {MOST_AOS} AOs at most; "
             "pyscf_ipu.rks computes larger molecules"
         )
-
-
-def has_core_potential(basis: str, symbol: str) -> bool:
-    """Whether PySCF's basis set leaves the core of this element to a potential."""
-    try:
-        return bool(gto.basis.load_ecp(basis, symbol))
-    except RuntimeError:  # it has no potential of this name
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,14 +34,35 @@ def write_molden(values: Values, path: Path) -> None:
     energies = values["mo_energy"]
     occupied = np.arange(len(energies)) < _n_occupied(values)
     mole = mole_of(values["molecule"], values["settings"])
+    functions = functions_of(mole, values["settings"])
+    text = StringIO()
+    molden.header(mole, text)
+    molden.orbital_coeff(
+        mole,
+        text,
+        functions @ values["mo_coeff"],
+        ene=energies,
+        occ=np.where(occupied, 2.0, 0.0),
+    )
     with replacing(path) as file:
-        molden.from_mo(
-            mole,
-            file.name,
-            functions_of(mole, values["settings"]) @ values["mo_coeff"],
-            ene=energies,
-            occ=np.where(occupied, 2.0, 0.0),
-        )
+        file.write(_with_cores(text.getvalue(), mole).encode())
+
+
+def _with_cores(text: str, mole: Mole) -> str:
+    """A Molden file with atomic numbers, and the electrons that potentials replace.
+
+    PySCF writes the charges of the nuclei without these in place of the numbers.
+    """
+    cores = {i: n for i in range(mole.natm) if (n := mole.atom_nelec_core(i))}
+    lines = text.split("\n")
+    first = lines.index("[Atoms] (AU)") + 1
+    for atom, n in cores.items():
+        charge = mole.atom_charge(atom)
+        lines[first + atom] = lines[first + atom].replace(f" {charge} ", f" {charge + n} ", 1)
+    if cores:
+        section = ["[Core]", *(f"{atom + 1} : {n}" for atom, n in cores.items())]
+        lines[first + mole.natm : first + mole.natm] = section
+    return "\n".join(lines)
 
 
 def write_cube(values: Values, path: Path, what: str | int, points: int) -> None:
@@ -83,7 +105,7 @@ def _orbital(values: Values, what: str | int) -> int:
 
 
 def _n_occupied(values: Values) -> int:
-    return values["molecule"].n_electrons // 2
+    return values["molecule"].n_occupied(values["settings"].basis)
 
 
 def _check(values: Values, path: Path) -> None:

@@ -14,8 +14,9 @@ from pyscf_ipu.numerics.two_words import to_float64
 from pyscf_ipu.results.analysed import Analysed
 from pyscf_ipu.settings import Settings
 from pyscf_ipu.shapes import conformer
+from pyscf_ipu.shapes.core import core_forces, has_core
 from pyscf_ipu.shapes.shape import Shape, count_ao
-from pyscf_ipu.xc.dispersion.correction import correction
+from pyscf_ipu.xc.dispersion.correction import Correction, correction
 
 Number = TypeVar("Number")
 Whole = TypeVar("Whole")
@@ -148,13 +149,13 @@ def from_solution(
     terms = [np.float64(to_float64(t)) for t in out.terms]
     n_kept = count_ao(mol.numbers, settings.basis, settings.cart) - int(out.n_dropped)
     mo_energy = np.asarray(out.orbital_energy, np.float64)[:n_kept]
-    occupied = mol.n_electrons // 2
+    occupied = mol.n_occupied(settings.basis)
     status = _status(out, settings, np.append(mo_energy, terms))
     converged = status == "converged"
     # Coordinates were centred; a charged molecule's dipole moment notices.
     dipole = np.asarray(out.dipole, np.float64) + mol.charge * mol.positions.mean(axis=0)
     atoms = np.argsort(conformer.slot_order(mol, shape, settings))[-mol.n_atoms :]
-    added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
+    added = _on_host(computed, mol, shape, settings=settings)
     order = conformer.ao_order(mol, shape, settings) if orbitals else None
     coefficients, density = _matrices(out, order, n_kept)
     homo, lumo = (*mo_energy[occupied - 1 : occupied + 1], np.float64("nan"))[:2]
@@ -197,9 +198,22 @@ def _of_the_run(out: Solution, dispersion: float, has_gap: bool) -> dict[str, Py
     return fields | {"history": _history(out, int(out.cycles), dispersion, has_gap=has_gap)}
 
 
-def _forces(gradient: np.ndarray, of_dispersion: np.ndarray, converged: bool) -> np.ndarray:
-    """Minus the gradient of the energy, in the molecule's order; NaN without convergence."""
-    return np.where(converged, of_dispersion - np.asarray(gradient, np.float64), np.nan)
+def _forces(gradient: np.ndarray, of_host: np.ndarray, converged: bool) -> np.ndarray:
+    """Minus the gradient of the energy, with the host's part; NaN without convergence."""
+    return np.where(converged, of_host - np.asarray(gradient, np.float64), np.nan)
+
+
+def _on_host(
+    computed: tuple[Solution, np.ndarray | None], mol: Molecule, shape: Shape, settings: Settings
+) -> Correction:
+    """Dispersion, and the forces of the core potentials at the density if there are forces."""
+    out, gradient = computed
+    added = correction(settings.dispersion, mol.numbers, mol.positions, charge=mol.charge)
+    if gradient is None or not has_core(shape, settings):
+        return added
+    order = conformer.ao_order(mol, shape, settings)
+    density = np.asarray(out.density, np.float64)[np.ix_(order, order)]
+    return added._replace(forces=added.forces + core_forces(mol, settings, density))
 
 
 def _energy_std(out: Solution) -> float:

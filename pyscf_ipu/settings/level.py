@@ -267,7 +267,7 @@ class Settings:
         return replace(self, xc=without_suffix(self.xc))
 
     def pyscf_mole(self, numbers: np.ndarray, positions: np.ndarray, charge: int = 0) -> Mole:
-        """PySCF's molecule with the basis of this level, for `pyscf_method`.
+        """PySCF's molecule with basis and core potentials of this level, for `pyscf_method`.
 
         Args:
             numbers: atomic numbers [A].
@@ -276,7 +276,7 @@ class Settings:
         """
         from pyscf import gto
 
-        from pyscf_ipu.elements.basis_sets import pyscf_basis
+        from pyscf_ipu.elements.basis_sets import pyscf_basis, pyscf_ecp
         from pyscf_ipu.elements.cartesian import pyscf_cart
 
         return gto.M(
@@ -284,6 +284,7 @@ class Settings:
             unit="Bohr",
             charge=charge,
             basis=pyscf_basis(self.basis, numbers),
+            ecp=pyscf_ecp(self.basis, numbers),
             cart=pyscf_cart(self.cart),
             verbose=0,
         )

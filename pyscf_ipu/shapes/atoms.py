@@ -40,13 +40,15 @@ class Atoms(NamedTuple):
     element: Int[Array, " A"]
     """Row of every atom in the table of its class."""
     charge: FloatA
-    """Nuclear charge; 0 marks an empty slot."""
+    """Nuclear charge, less the core electrons of a potential; 0 marks an empty slot."""
     radius: FloatA
     """Becke size, sqrt(Bohr)."""
     nuclei: Pair  # [A, 3] Bohr
     shells: tuple[Shells, ...]  # per group of the layout
     axes: Pair | None = None
     """[3, 3] Along which the spheres of points lie, as columns; None for x, y and z."""
+    core: Pair | None = None
+    """Core potentials over AO pairs [P], Hartree; None without."""
 
     @property
     def layout(self) -> Layout:
@@ -64,6 +66,7 @@ class Atoms(NamedTuple):
             nuclei=self.nuclei.astype(dtype),
             shells=tuple(Shells(*(words.astype(dtype) for words in s)) for s in self.shells),
             axes=None if self.axes is None else self.axes.astype(dtype),
+            core=None if self.core is None else self.core.astype(dtype),
         )
 
     def on_grid(self, name: Literal["coarse", "vv10"]) -> Atoms | None:
@@ -103,9 +106,16 @@ def gather_atoms(
     with jax.named_scope("pairs"):
         shells = gather_shells(layout, tables, mol, dtype=dtype)
     axes = None if mol.axes is None else mol.axes.astype(dtype)
-    nuclei = mol.positions.astype(dtype)
     return Atoms(
-        plan, tables, element, charge=charge, radius=radius, nuclei=nuclei, shells=shells, axes=axes
+        plan,
+        tables,
+        element,
+        charge=charge,
+        radius=radius,
+        nuclei=mol.positions.astype(dtype),
+        shells=shells,
+        axes=axes,
+        core=None if mol.core is None else mol.core.astype(dtype),
     )
 
 

@@ -78,7 +78,7 @@ def check_auxiliary(numbers: np.ndarray, settings: Settings) -> None:
     """Whether every element of a molecule has auxiliary functions.
 
     Raises:
-        InvalidMolecule: one has none, or beyond g shells.
+        InvalidMolecule: one has none, or beyond i shells.
     """
     level = auxiliary_level(settings)
     for z in sorted(set(map(int, numbers))):

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import jax
 import numpy as np
 from jax import Array
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from pyscf_ipu.elements.basis import element_basis
 from pyscf_ipu.elements.gaussian_grid import standard_axes
@@ -17,6 +17,7 @@ from pyscf_ipu.numerics.arrays import Count
 from pyscf_ipu.numerics.two_words import Pair, split
 from pyscf_ipu.scf.convergence import PLAIN, Aids, Convergence
 from pyscf_ipu.settings import Settings
+from pyscf_ipu.shapes.core import core_matrix, has_core
 from pyscf_ipu.shapes.shape import Shape, SlotClass, class_members, slot_class, slot_places
 
 
@@ -28,6 +29,7 @@ class Conformer(NamedTuple):
     n_occupied: Count  # doubly occupied orbitals
     aids: Aids
     axes: Pair | None = None  # [3, 3] of the grids' spheres; None for x, y and z
+    core: Pair | None = None  # [P] Hartree, over AO pairs of slots; None without core potentials
 
 
 def conformer(
@@ -48,13 +50,19 @@ def conformer(
     element = np.concatenate(rows).astype(np.int32)
     # Coordinates near the origin keep the low words small; the energy does not depend on it.
     positions = np.where(taken[:, None], mol.positions[order] - _centroid(mol), 0.0)
-    occupied = np.int32(mol.n_electrons // 2)
+    occupied = np.int32(mol.n_occupied(settings.basis))
     aids = convergence.aids(dtype)
     axes = None
     if settings.grid.turns:
         axes = split(standard_axes(numbers[taken], positions[taken]), dtype)
+    core = _packed_core(mol, shape, settings) if has_core(shape, settings) else None
     return Conformer(
-        cast(Array, element), split(positions, dtype), cast(Array, occupied), aids=aids, axes=axes
+        cast(Array, element),
+        split(positions, dtype),
+        cast(Array, occupied),
+        aids=aids,
+        axes=axes,
+        core=None if core is None else split(core, dtype),
     )
 
 
@@ -80,8 +88,14 @@ def empty_batch(shape: Shape, settings: Settings, size: int) -> Conformer:
     axes = None
     if settings.grid.turns:
         axes = split(np.zeros((size, 3, 3)), dtype)
+    core = split(np.zeros((size, shape.n_pairs)), dtype) if has_core(shape, settings) else None
     return Conformer(
-        cast(Array, element), Pair(words, words), cast(Array, occupied), aids=aids, axes=axes
+        cast(Array, element),
+        Pair(words, words),
+        cast(Array, occupied),
+        aids=aids,
+        axes=axes,
+        core=core,
     )
 
 
@@ -123,3 +137,10 @@ def ao_order(mol: Molecule, shape: Shape, settings: Settings) -> Int[np.ndarray,
             + places[np.argsort(element_basis(z, settings.basis, settings.cart).pyscf_order)]
         )
     return np.concatenate(aos).astype(np.int64)
+
+
+def _packed_core(mol: Molecule, shape: Shape, settings: Settings) -> Float[np.ndarray, " P"]:
+    """The core potentials over pairs i >= j of the slots' AOs; zero for padded ones."""
+    order, square = ao_order(mol, shape, settings), np.zeros((shape.n_ao, shape.n_ao))
+    square[np.ix_(order, order)] = core_matrix(mol, settings)
+    return square[np.tril_indices(shape.n_ao)]

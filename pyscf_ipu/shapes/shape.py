@@ -18,13 +18,12 @@ from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid
 from pyscf_ipu.elements.basis import ElementBasis, ShellKind, element_basis
 from pyscf_ipu.elements.cartesian import Cart
-from pyscf_ipu.elements.spellings import MAX_ATOMIC_NUMBER
 
 # Elements of one family share a slot class when their shells look alike.  Noble gases stand apart
 # because their atomic grids are smaller: a hydrogen slot must not pay for helium.
 FAMILIES = (
     *((1,), (2,), tuple(range(3, 10)), (10,), tuple(range(11, 18)), (18,)),
-    *(tuple(range(19, MAX_ATOMIC_NUMBER)), (MAX_ATOMIC_NUMBER,)),
+    *(tuple(range(19, 36)), (36,), tuple(range(37, 54)), (54,), tuple(range(55, 86)), (86,)),
 )
 
 FEW = 10

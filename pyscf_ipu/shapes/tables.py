@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from pyscf_ipu.elements.atomic_grid import Grid, atomic_grid, cell_sizes, coarse_grid
 from pyscf_ipu.elements.basis import ElementBasis, element_basis
+from pyscf_ipu.elements.basis_sets import core_electrons
 from pyscf_ipu.elements.cartesian import Cart
 from pyscf_ipu.elements.free_atom import atomic_density, one_centre_integrals
 from pyscf_ipu.numerics.two_words import Pair, split
@@ -49,7 +50,7 @@ class ClassTable(NamedTuple):
     coefficients: tuple[Pair, ...]  # per shell [E+1, K, contractions], normalised
     points: Pair  # [E+1, G, 3] Bohr, relative to the nucleus
     weights: Pair  # [E+1, G] Bohr^3, of the atomic quadrature; 0 where padded
-    charge: Float[Array, " E+1"]  # of the nucleus; 0 marks padding
+    charge: Float[Array, " E+1"]  # of the nucleus without core; 0 is padding
     radius: Float[Array, " E+1"]  # sqrt(Bohr), atomic size in the Becke partition
     guess: Float[Array, "E+1 n n"]  # spherically averaged density matrix of the free atom
     one_centre: OneCentre  # [E+1, n, n] each
@@ -101,6 +102,7 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         return out
 
     shells = range(len(slot.kinds))
+    charges = [z - core_electrons(basis, z) for z in members]
     densities = [
         spread(atomic_density(z, basis, cart), p) for z, p in zip(members, places, strict=True)
     ]
@@ -113,7 +115,7 @@ def _class_table(slot: SlotClass, basis: str, cart: Cart, grid: Grid, dtype: str
         coefficients=tuple(stack([r[s][1] for r in radial], 0.0) for s in shells),
         points=stack([_filled(g.points, slot.n_grid) for g in grids], 0.0),
         weights=stack([_filled(g.weights, slot.n_grid) for g in grids], 0.0),
-        charge=cast(Array, np.array([*members, 0], dtype)),
+        charge=cast(Array, np.array([*charges, 0], dtype)),
         radius=cast(Array, cell_sizes(np.array([*members, 0]), grid).astype(dtype)),
         guess=cast(Array, np.stack([*densities, np.zeros((slot.n_ao, slot.n_ao))]).astype(dtype)),
         one_centre=OneCentre(*(stack(list(x), 0.0) for x in zip(*integrals, strict=True))),

@@ -16,6 +16,7 @@ from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UsageError
 from pyscf_ipu.base.host.backend import backend
 from pyscf_ipu.base.host.modes import plain_jax
 from pyscf_ipu.codelets import warn_if_missing
+from pyscf_ipu.elements.gaussian_grid import valence_radius
 from pyscf_ipu.gradient import State, empty_states, gradients
 from pyscf_ipu.integrals.supermatrix import MOST_AOS
 from pyscf_ipu.kohn_sham.program import Program, energies, lowest_energies
@@ -26,9 +27,11 @@ from pyscf_ipu.settings import Settings, usable
 from pyscf_ipu.shapes import conformer
 from pyscf_ipu.shapes import tables as shapes_tables
 from pyscf_ipu.shapes.auxiliary import check_auxiliary
+from pyscf_ipu.shapes.core import has_core
 from pyscf_ipu.shapes.shape import Shape, count_ao, shape_of
 from pyscf_ipu.solver import kept
 from pyscf_ipu.solver.platform import MEMORY_SHARE, Platform, platform
+from pyscf_ipu.xc.dispersion.correction import check_coefficients
 
 Programs = dict[tuple[Shape, int], Callable[..., PyTree]]
 """By shape and size of the batch."""
@@ -110,16 +113,16 @@ class Solver:
             coarse: one of fewer and larger buckets, for few molecules (`hydrogen_limits`).
 
         Raises:
-            InvalidMolecule: the basis lacks an element, or has too few functions for the electrons,
-                or an element has no auxiliary basis.
+            InvalidMolecule: the level lacks an element (`n_ao`), or the basis has too few functions
+                for the electrons.
             TooLarge: (an InvalidMolecule) this machine has too little memory, or float32 too few
                 places for the integrals.
         """
-        pairs, room = mol.n_electrons // 2, self.n_ao(mol.numbers)
-        if pairs > room:
+        room, pairs = self.n_ao(mol.numbers), mol.n_occupied(self.settings.basis)
+        if not 0 < pairs <= room:
             raise InvalidMolecule(
-                f"charge {mol.charge} gives {mol.n_electrons} electrons, and the {room} functions "
-                f"of {self.settings.basis} hold at most {2 * room}: check the charge"
+                f"charge {mol.charge} gives {2 * pairs} electrons, and the {room} functions "
+                f"of {self.settings.basis} hold 2 to {2 * room}: check the charge"
             )
         level = self.settings
         shape = shape_of(mol.numbers, level.basis, level.cart, grid=level.grid, coarse=coarse)
@@ -142,8 +145,19 @@ class Solver:
         return shape
 
     def n_ao(self, numbers: Sequence[int] | np.ndarray) -> int:
-        """Number of AOs of a molecule, from atomic numbers; errors as of `shape`."""
-        return count_ao(numbers, self.settings.basis, self.settings.cart)
+        """Number of AOs of a molecule, from atomic numbers.
+
+        Raises:
+            InvalidMolecule: the level lacks an element: its basis, grid, dispersion or fit.
+        """
+        level, elements = self.settings, np.unique(numbers)
+        count = count_ao(numbers, level.basis, level.cart)
+        check_coefficients(level.dispersion, elements)
+        for number in elements.tolist() if level.grid.turns else ():
+            valence_radius(number)
+        if level.jk == "ri":
+            check_auxiliary(elements, level)
+        return count
 
     def memory_bytes(self, shape: Shape) -> int:
         """Estimated peak memory of a call with a full batch."""
@@ -291,7 +305,8 @@ class Solver:
                 )
             if not orbitals:
                 empty = np.zeros((size, 0, 0))
-                out = out._replace(orbitals=empty, density=empty)
+                keeps = forces and has_core(shape, self.settings)  # on the host for their part
+                out = out._replace(orbitals=empty, density=out.density if keeps else empty)
             out = jax.device_get(out)
 
         def row(b: int) -> PyTree:

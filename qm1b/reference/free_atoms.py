@@ -24,34 +24,38 @@ DECIMALS = 8
 TOLERANCE_HARTREE = 1e-5
 """Between releases of PySCF and libxc."""
 
-_SHELLS = "s s p s p s d p".split()
-"""In the order in which they are filled, up to krypton."""
+_SHELLS = "s s p s p s d p s d p s f d p".split()
+"""In the order in which they are filled, up to radon."""
 _ORBITALS = {
     "s": ("Ag",),
     "p": ("B1u", "B2u", "B3u"),
     "d": ("Ag", "Ag", "B1g", "B2g", "B3g"),
+    "f": ("Au", "B1u", "B1u", "B2u", "B2u", "B3u", "B3u"),
 }
 """The irreducible representations of a shell's orbitals in D2h: of a p shell those of z, y, x."""
 
-OPEN_D = range(21, 30)
-"""Scandium to copper: the number of electrons of each irreducible representation does not tell
-their ground states, and they have no energy here."""
+OPEN_D = (*range(21, 30), *range(39, 48), *range(57, 80))
+"""Scandium to copper, yttrium to silver, lanthanum to gold: the number of electrons of each
+irreducible representation does not tell their ground states, and they have no energy here."""
 
 
-def occupation(number: int) -> dict[str, tuple[int, int]]:
+def occupation(number: int, core: int = 0) -> dict[str, tuple[int, int]]:
     """Electrons of each spin, the more numerous first, by irreducible representation of D2h.
 
     By Hund's rule every orbital of an open shell gets one electron before any gets two.  Of
-    elements up to krypton without an open d shell this is the ground state.
+    elements without an open d or f shell this is the ground state.
 
     Args:
-        number: atomic number, 1 to 36.
+        number: atomic number, 1 to 86.
+        core: electrons that a potential replaces, which fill the lowest shells of each kind.
 
     Raises:
         ValueError: the element is one of OPEN_D.
     """
     if number in OPEN_D:
-        raise ValueError(f"the free atom of {SYMBOLS[number]} has an open d shell")
+        raise ValueError(f"the free atom of {SYMBOLS[number]} has an open d or f shell")
+    from pyscf.gto.ecp import core_configuration
+
     up, down = dict.fromkeys(sum(_ORBITALS.values(), ()), 0), {}
     down |= up
     left = number
@@ -62,6 +66,9 @@ def occupation(number: int) -> dict[str, tuple[int, int]]:
             for name in places[:count]:
                 spin[name] += 1
         left -= here
+    for kind, filled in zip("spdf", core_configuration(core), strict=True):
+        for name in _ORBITALS[kind]:
+            up[name], down[name] = up[name] - filled, down[name] - filled
     return {name: (up[name], down[name]) for name in up}
 
 
@@ -75,7 +82,7 @@ def free_atom_energy(number: int, level: Settings) -> float:
     """The energy of an element's free atom in Hartree, to DECIMALS digits.
 
     Args:
-        number: atomic number, 1 to 36, not one of OPEN_D.
+        number: atomic number, 1 to 86, not one of OPEN_D.
         level: basis, functional, grid level, cartesian functions or not.
 
     Raises:
@@ -84,20 +91,21 @@ def free_atom_energy(number: int, level: Settings) -> float:
     """
     from pyscf import gto, lib
 
-    from pyscf_ipu.elements.basis_sets import pyscf_basis
+    from pyscf_ipu.elements.basis_sets import core_electrons, pyscf_basis, pyscf_ecp
     from pyscf_ipu.elements.cartesian import pyscf_cart
 
     with lib.with_omp_threads(1):
         mole = gto.M(
             atom=[(number, (0.0, 0.0, 0.0))],
             basis=pyscf_basis(level.basis, [number]),
+            ecp=pyscf_ecp(level.basis, [number]),
             spin=multiplicity(number) - 1,
             cart=pyscf_cart(level.cart),
             symmetry="D2h",
             verbose=0,
         )
         field: MeanField = level.pyscf_method(mole, unrestricted=True)
-        wanted = occupation(number).items()
+        wanted = occupation(number, core_electrons(level.basis, number)).items()
         field.irrep_nelec = {name: n for name, n in wanted if name in (mole.irrep_name or ())}
         field = converged(field)
     if not field.converged:

@@ -58,7 +58,7 @@ class Limits:
         for number in sorted(set(numbers)):
             if not 1 <= number <= MAX_ATOMIC_NUMBER:
                 name = symbol_of(number) if number else "a wildcard or dummy atom"
-                raise Dropped("unsupported_element", f"{name}; H to Kr are computed")
+                raise Dropped("unsupported_element", f"{name}; H to Rn are computed")
             try:
                 self.n_ao([number])
             except InvalidMolecule as error:

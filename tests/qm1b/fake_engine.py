@@ -19,7 +19,7 @@ import numpy as np
 from pyscf_ipu.base.errors import InvalidMolecule, TooLarge, UnknownBasis, UsageError
 
 AOS = {1: 1, 2: 1, **dict.fromkeys(range(3, 11), 5), **dict.fromkeys(range(11, 19), 9)}
-AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18)}
+AOS |= {19: 13, 20: 13, **dict.fromkeys(range(21, 37), 18), **dict.fromkeys(range(37, 87), 27)}
 
 
 @dataclass(frozen=True)

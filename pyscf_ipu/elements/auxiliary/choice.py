@@ -20,10 +20,11 @@ from pyscf.dft import libxc
 
 from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.elements.basis import radial_functions
-from pyscf_ipu.elements.basis_sets import UNREADABLE, pyscf_basis
+from pyscf_ipu.elements.basis_sets import ALL_ELECTRON, UNREADABLE, pyscf_basis, pyscf_ecp
 from pyscf_ipu.elements.spellings import ATOMIC_NUMBERS, SYMBOLS, plain_name
 
-MAX_L = 4
+MAX_L = 6
+"""i functions: with a pair of f shells, the highest order of derivatives in `codelets`."""
 
 JFIT, JKFIT = "def2-universal-jfit", "def2-universal-jkfit"
 """F. Weigend, Phys. Chem. Chem. Phys. 8, 1057 (2006), doi:10.1039/b515623h, and J. Comput. Chem.
@@ -56,7 +57,7 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
         xc: the functional as PySCF calls it, "hf" for Hartree-Fock.
 
     Raises:
-        InvalidMolecule: PySCF has no set for the element, or one beyond g shells.
+        InvalidMolecule: PySCF has no set for the element, or one beyond i shells.
     """
     name = SYMBOLS[number]
     try:
@@ -71,7 +72,7 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
     shells = [radial_functions(fit_mole, i) for i in range(fit_mole.nbas)]
     if max(l for l, *_ in shells) > MAX_L:
         raise InvalidMolecule(
-            f"the auxiliary basis of {name} beside {basis!r} has shells beyond g: use jk='exact', "
+            f"the auxiliary basis of {name} beside {basis!r} has shells beyond i: use jk='exact', "
             "or another basis"
         )
     single = [AuxiliaryShell(l, a, c[:, i]) for l, a, c in shells for i in range(c.shape[1])]
@@ -81,17 +82,18 @@ def auxiliary_shells(number: int, basis: str, xc: str) -> tuple[AuxiliaryShell, 
 def pyscf_auxiliary_basis(mole: gto.Mole, basis: str, xc: str) -> dict[str, str | list] | None:
     """What PySCF's `density_fit` takes as its auxiliary basis; None for its own choice.
 
-    An element whose set has shells beyond g has PySCF's even-tempered functions.
+    An all-electron element beyond krypton, whose core electrons no named set fits, has PySCF's
+    even-tempered functions.
     """
     name = SETS.get(plain_name(basis), (None, None))[bool(libxc.is_hybrid_xc(xc))]
     if name is None:
         return None
     sets: dict[str, str | list] = {}
     for symbol in sorted({mole.atom_pure_symbol(i) for i in range(mole.natm)}):
+        number = ATOMIC_NUMBERS[symbol]
         sets[symbol] = name
-        if max(shell[0] for shell in gto.basis.load(name, symbol)) > MAX_L:
-            atom = _atom(ATOMIC_NUMBERS[symbol], basis)
-            sets[symbol] = addons.make_auxbasis(atom)[symbol]
+        if number > ALL_ELECTRON and not pyscf_ecp(basis, [number]):
+            sets[symbol] = addons.make_auxbasis(_atom(number, basis))[symbol]
     return sets
 
 
@@ -99,6 +101,7 @@ def _atom(number: int, basis: str) -> gto.Mole:
     return gto.M(
         atom=[[SYMBOLS[number], (0.0, 0.0, 0.0)]],
         basis=pyscf_basis(basis, [number]),
+        ecp=pyscf_ecp(basis, [number]),
         spin=number % 2,
         verbose=0,
     )

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float, Integer
 
-from pyscf_ipu.base.errors import UsageError
+from pyscf_ipu.base.errors import InvalidMolecule
 from pyscf_ipu.base.units import BOHR_TO_ANGSTROM
 
 JOULE_PER_MOLE = 1.0 / 2625499.639
@@ -39,10 +39,37 @@ ATOMS: Mapping[int, tuple[float, float]] = MappingProxyType(
         16: (5.57, 1.683),
         17: (5.07, 1.639),
         18: (4.61, 1.595),
+        19: (10.80, 1.485),
+        20: (10.80, 1.474),
+        **dict.fromkeys(range(21, 31), (10.80, 1.562)),
+        31: (16.99, 1.650),
+        32: (17.10, 1.727),
+        33: (16.37, 1.760),
+        34: (12.64, 1.771),
         35: (12.47, 1.749),
+        36: (12.01, 1.727),
+        37: (24.67, 1.628),
+        38: (24.67, 1.606),
+        **dict.fromkeys(range(39, 49), (24.67, 1.639)),
+        49: (37.32, 1.672),
+        50: (38.71, 1.804),
+        51: (38.44, 1.881),
+        52: (31.74, 1.892),
+        53: (31.50, 1.892),
+        54: (29.99, 1.881),
     }
 )
 """C6 in J nm^6/mol and radius in Angstrom, by atomic number."""
+
+
+def check_coefficients(numbers: Integer[np.ndarray, " A"]) -> None:
+    """Raise InvalidMolecule for an element beyond the table."""
+    unknown = sorted(set(np.asarray(numbers).tolist()) - set(ATOMS))
+    if unknown:
+        raise InvalidMolecule(
+            f"wb97x-d has no dispersion coefficients for atomic number {unknown[0]}, only for "
+            "H to Xe"
+        )
 
 
 def chai_head_gordon(
@@ -57,14 +84,9 @@ def chai_head_gordon(
         a: strength of the damping.
 
     Raises:
-        UsageError: an element is not in the table.
+        InvalidMolecule: an element is not in the table.
     """
-    unknown = sorted(set(numbers.tolist()) - set(ATOMS))
-    if unknown:
-        raise UsageError(
-            f"wb97x-d has no dispersion coefficients here for atomic number {unknown[0]}, only for "
-            "H to Ar and Br"
-        )
+    check_coefficients(numbers)
     table = np.array([ATOMS[z] for z in numbers.tolist()], np.float64).reshape(-1, 2)
     c6 = np.sqrt(table[:, 0] * JOULE_PER_MOLE) * (10.0 / BOHR_TO_ANGSTROM) ** 3
     radii = table[:, 1] / BOHR_TO_ANGSTROM

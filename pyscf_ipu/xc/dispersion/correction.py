@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from pyscf_ipu.base.errors import MissingPackage, UsageError
 from pyscf_ipu.base.extras import how_to_install
-from pyscf_ipu.xc.dispersion.chai_head_gordon import chai_head_gordon
+from pyscf_ipu.xc.dispersion import chai_head_gordon as chai
 from pyscf_ipu.xc.suffixes.names import Dispersion
 from pyscf_ipu.xc.suffixes.parameters import (
     CHAI_HEAD_GORDON,
@@ -63,6 +63,12 @@ def check_installed(kind: Dispersion | None) -> None:
         )
 
 
+def check_coefficients(kind: Dispersion | None, numbers: Integer[np.ndarray, " A"]) -> None:
+    """Raise InvalidMolecule if a correction has no coefficients for an element; D3 and D4 have."""
+    if kind is not None and kind.method == CHAI_HEAD_GORDON:
+        chai.check_coefficients(numbers)
+
+
 def correction(
     kind: Dispersion | None,
     numbers: Integer[np.ndarray, " A"],
@@ -79,7 +85,7 @@ def correction(
 
     Raises:
         MissingPackage: its package is not installed.
-        UsageError: it has no parameters for an element.
+        InvalidMolecule: it has no parameters for an element.
         RuntimeError: the package's own, for a geometry that it cannot use.
     """
     check_installed(kind)
@@ -87,7 +93,7 @@ def correction(
         return Correction(0.0, np.zeros((len(numbers), 3)))
     where = np.asarray(positions, np.float64)
     if kind.method == CHAI_HEAD_GORDON:
-        energy, gradient = chai_head_gordon(numbers, where, **kind.parameters.values)
+        energy, gradient = chai.chai_head_gordon(numbers, where, **kind.parameters.values)
         return Correction(energy, -gradient)
     alike = kind.method in (D3BJ, D3ZERO)
     with ONE_AT_A_TIME:

@@ -126,10 +126,10 @@ def test_a_list_of_one_and_an_empty_list(solver, table):
     assert none.status == []
 
 
-XENON = Molecule([54, 8], [[0, 0, 0], [0, 0, 3.0]])
+FRANCIUM = Molecule([87, 8], [[0, 0, 0], [0, 0, 3.0]])
 RADICAL = Molecule([8, 1], [[0, 0, 0], [0, 0, 1.8]])
 FUSED = Molecule([1, 1], [[0, 0, 0], [0, 0, 0.05]])
-INVALID = {"H to Kr": XENON, "odd number of electrons": RADICAL, "0.05 Bohr apart": FUSED}
+INVALID = {"H to Rn": FRANCIUM, "odd number of electrons": RADICAL, "0.05 Bohr apart": FUSED}
 
 
 @pytest.mark.parametrize("words", INVALID)
@@ -139,9 +139,9 @@ def test_one_invalid_molecule_raises(solver, words):
 
 
 def test_invalid_entries_of_a_list_are_data(solver):
-    result = rks([XENON, HYDROGEN, RADICAL, FUSED], solver=solver, orbitals=True)
+    result = rks([FRANCIUM, HYDROGEN, RADICAL, FUSED], solver=solver, orbitals=True)
     assert result.status[1] == "converged"
-    for b, words in ((0, "H to Kr"), (2, "odd number"), (3, "0.05 Bohr")):
+    for b, words in ((0, "H to Rn"), (2, "odd number"), (3, "0.05 Bohr")):
         assert result.status[b].startswith("invalid: ")
         assert words in result.status[b]
         assert np.isnan(result.energy[b])
@@ -154,7 +154,7 @@ def test_invalid_entries_of_a_list_are_data(solver):
 
 def test_throw_raises_on_the_first_invalid_entry(solver):
     with pytest.raises(InvalidMolecule, match="odd number of electrons"):
-        rks([HYDROGEN, RADICAL, XENON], solver=solver, throw=True)
+        rks([HYDROGEN, RADICAL, FRANCIUM], solver=solver, throw=True)
 
 
 def test_not_converged_is_a_status_and_throw_says_the_remedy():

@@ -87,7 +87,7 @@ def test_cartesian_powers_and_functions(l):
 @pytest.mark.parametrize(
     ("number", "basis", "words"),
     [
-        (54, "sto-3g", "element 54 is not supported: use H to Kr"),
+        (87, "sto-3g", "element 87 is not supported: use H to Rn"),
         (0, "sto-3g", "element 0"),
         (1, "cc-pcvdz", "'cc-pcvdz' has no functions for H: choose another basis"),
         (17, "lanl2dz", "replaces core electrons of Cl by a potential"),

@@ -42,8 +42,11 @@ def with_another_nuclear_charge():
     [
         (lambda: mole("O 0 0 0; H 0 0 1", spin=1), InvalidMolecule, "spin=1"),
         (lambda: mole("He 0 0 0").set(cart="6d7f"), InvalidMolecule, r"rks\(..., cart='6d7f'\)"),
-        (lambda: mole("I 0 0 0; H 0 0 1.4"), InvalidMolecule, "H to Kr"),
-        (lambda: mole("I 0 0 0; H 0 0 1.6", basis="lanl2dz", ecp="lanl2dz"), InvalidMolecule,
+        (lambda: mole("I 0 0 0; H 0 0 1.6", basis="def2-svp", ecp="lanl2dz"), InvalidMolecule,
+         "atom 0 of the Mole, I, has another core potential .* has one: build .* ecp='def2-svp'"),
+        (lambda: mole("I 0 0 0; H 0 0 1.6", basis="def2-svp"), InvalidMolecule, "ecp='def2-svp'"),
+        (lambda: mole("I 0 0 0; H 0 0 1.6", ecp="def2-svp"), InvalidMolecule, "which has none"),
+        (lambda: mole("Br 0 0 0; H 0 0 1.4", basis="lanl2dz", ecp="lanl2dz"), InvalidMolecule,
          "all-electron"),
         (lambda: mole("He 0 0 0; ghost-H 0 0 2"), InvalidMolecule, "GHOST-H, is a ghost"),
         (lambda: mole(basis={"O": "6-31g", "H": "sto-3g"}), UnknownBasis, "one name"),

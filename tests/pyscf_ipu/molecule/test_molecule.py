@@ -48,7 +48,7 @@ def test_wrong_shapes_are_refused_at_once(numbers, positions):
     ("numbers", "positions", "charge", "words"),
     [
         ([], [], 0, "no atoms"),
-        ([54], [[0, 0, 0]], 0, r"Xe \(54\) at atom 0.*H to Kr"),
+        ([88], [[0, 0, 0]], 0, r"Ra \(88\) at atom 0.*H to Rn"),
         ([0, 1, 1], [[0, 0, 0], [0, 0, 2], [0, 0, 4]], 0, "H2X has element number 0"),
         ([1, 999, 1], np.diag([0, 2, 4]), 0, r"H2\(Z=999\) has element number 999"),
         ([2], [[0, np.nan, 0]], 0, r"\[0.0, nan, 0.0\] Bohr at .* be a finite number;"),

@@ -42,7 +42,7 @@ def test_float32(solver_of):
 
 def test_an_element_without_auxiliary_functions_is_refused():
     mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
-    with pytest.raises(InvalidMolecule, match="shells beyond g: use jk='exact'"):
+    with pytest.raises(InvalidMolecule, match="shells beyond i: use jk='exact'"):
         Solver(Settings(basis="def2-svp", jk="ri")).shape(mol)
     assert Solver(Settings(basis="def2-svp", jk="auto")).shape(mol).n_ao < 128
 

@@ -209,7 +209,7 @@ def flat(graph):
         (lambda: block("CCO", fields="> <CHARGE>\n2\n"), "mismatch"),
         (lambda: block("[CH3]"), "radical"),
         (lambda: block("O.O"), "multi_fragment"),
-        (lambda: block("CI"), "unsupported_element"),
+        (lambda: block("C[Ra]C"), "unsupported_element"),
         (lambda: block("CCO").replace(" C  ", " Qq "), "unparsable"),
         ("x" * 300_000 + "\n", "too_long"),
         ("\n" * 300_000 + "\n", "too_long"),

@@ -99,8 +99,12 @@ struct FittingVertex {
       case 7: return contract_ket_of<7>(q);
       case 9: return contract_ket_of<9>(q);
       case 10: return contract_ket_of<10>(q);
+      case 11: return contract_ket_of<11>(q);
+      case 13: return contract_ket_of<13>(q);
       case 15: return contract_ket_of<15>(q);
-      default: throw std::invalid_argument("auxiliary shells beyond g");
+      case 21: return contract_ket_of<21>(q);
+      case 28: return contract_ket_of<28>(q);
+      default: throw std::invalid_argument("auxiliary shells beyond i");
     }
   }
 

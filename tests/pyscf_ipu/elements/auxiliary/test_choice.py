@@ -5,6 +5,7 @@ import pytest
 from pyscf import df, dft, gto
 
 from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.elements.auxiliary import choice
 from pyscf_ipu.elements.auxiliary.choice import auxiliary_shells, pyscf_auxiliary_basis
 from pyscf_ipu.elements.basis_sets import pyscf_basis
 
@@ -39,7 +40,7 @@ def test_shells_are_those_of_density_fit(basis, xc, symbol, number):
 @pytest.mark.parametrize(
     ("basis", "xc", "sets"),
     [
-        ("dzvp", "b3lyp", {"O": "def2-universal-jkfit", "Br": None}),
+        ("dzvp", "b3lyp", {"Br": "def2-universal-jkfit", "I": None}),
         ("DZVP", "pbe,pbe", {"O": "def2-universal-jkfit"}),
         ("def2-mtzvpp", "r2scan", {"O": "def2-universal-jfit", "Br": "def2-universal-jfit"}),
         ("def2-mtzvp", "327", {"Cl": "def2-universal-jfit"}),
@@ -47,7 +48,7 @@ def test_shells_are_those_of_density_fit(basis, xc, symbol, number):
     ],
 )
 def test_ao_sets_with_another_one(basis, xc, sets):
-    """None: even-tempered, since the named set has h shells."""
+    """None: even-tempered, since the named set fits no core electrons."""
     for symbol, name in sets.items():
         number = gto.charge(symbol)
         mole = gto.M(atom=[[symbol, (0, 0, 0)]], basis=basis, spin=number % 2, verbose=0)
@@ -59,6 +60,13 @@ def test_ao_sets_with_another_one(basis, xc, sets):
         assert (chosen or {symbol: name})[symbol] == name or name is None
 
 
-def test_shells_beyond_g_are_refused():
-    with pytest.raises(InvalidMolecule, match="auxiliary basis of Br beside 'def2-svp' has shells"):
-        auxiliary_shells(35, "def2-svp", "b3lyp")
+@pytest.mark.parametrize(("number", "l"), [(26, 6), (35, 5), (53, 5)])
+def test_heavier_elements_have_h_and_i_shells(number, l):
+    assert max(s.l for s in auxiliary_shells(number, "def2-svp", "b3lyp")) == l
+
+
+def test_shells_beyond_i_are_refused(monkeypatch):
+    """Of the elements that are computed none has them: the limit is lowered."""
+    monkeypatch.setattr(choice, "MAX_L", 4)
+    with pytest.raises(InvalidMolecule, match="auxiliary basis of Se beside 'def2-svp' has shells"):
+        auxiliary_shells.__wrapped__(34, "def2-svp", "b3lyp")

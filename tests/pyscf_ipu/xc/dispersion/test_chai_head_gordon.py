@@ -49,6 +49,6 @@ def test_far_apart_it_is_c6_over_r6_and_close_by_it_vanishes():
 
 
 def test_elements():
-    assert set(ATOMS) == {*range(1, 19), 35}
-    with pytest.raises(ValueError, match="atomic number 53, only for H to Ar and Br"):
-        energy(np.array([53, 1]), np.eye(3)[:2])
+    assert set(ATOMS) == {*range(1, 55)}
+    with pytest.raises(ValueError, match="atomic number 55, only for H to Xe"):
+        energy(np.array([55, 1]), np.eye(3)[:2])
