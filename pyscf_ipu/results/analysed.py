@@ -37,7 +37,8 @@ class PartitionedDensity:
         """The AOs of the result in terms of PySCF's: [N of PySCF, N]."""
         self.overlap = self._among_functions(self.mole.intor("int1e_ovlp"))
         self.density: np.ndarray = values["density_matrix"]
-        of_pyscf = np.array([atom for atom, *_ in self.mole.ao_labels(fmt=False)])
+        first, last = self.mole.aoslice_by_atom()[:, 2:].T
+        of_pyscf = np.repeat(np.arange(self.mole.natm), last - first)
         atom_of_ao = of_pyscf[np.abs(self.functions).argmax(axis=0)]
         self.on_atom = np.equal.outer(np.arange(self.mole.natm), atom_of_ao).astype(np.float64)
         """[A, N] 1 where the AO is on the atom."""
