@@ -186,8 +186,8 @@ def _far(**changes: str) -> dict[str, Any]:
         "pyscf": float(there.energy) - entry["energy_hartree"],
     }
     if forces:
-        row["force"] = float(np.abs(there.forces - here.forces).max())
-        row["net_force"] = float(np.abs(there.net_force).max())
+        row["force"] = float(np.abs(np.asarray(there.forces) - np.asarray(here.forces)).max())
+        row["net_force"] = float(np.abs(np.asarray(there.forces).sum(axis=0)).max())
     return row
 
 
