@@ -30,7 +30,9 @@ def of_labels(facts: Facts) -> list[Worth]:
     """
     distributions = {one.name: one for one in facts.stats.distributions}
     lines = [
-        Worth(what, unit, d.count, d.mean, float(np.percentile(d.sample, 95)), d.most)
+        Worth(
+            what, unit, d.count, mean=d.mean, p95=float(np.percentile(d.sample, 95)), largest=d.most
+        )
         for name, what, unit in ((NET_FORCE, "net force", "meV/Å"), (TORQUE, "torque", "meV"))
         if (d := distributions.get(name)) is not None
     ]
@@ -43,6 +45,7 @@ def of_labels(facts: Facts) -> list[Worth]:
     ):
         for name, what, unit in quantities:
             entry = audit.get(part, {}).get(name)
-            numbers = [] if entry is None else [entry[k] for k in ("count", "mae", "p95", "max")]
-            lines.append(Worth(f"{what}, {how}", unit, *numbers))
+            names = {"rows": "count", "mean": "mae", "p95": "p95", "largest": "max"}
+            numbers = {} if entry is None else {key: entry[n] for key, n in names.items()}
+            lines.append(Worth(f"{what}, {how}", unit, **numbers))
     return lines
