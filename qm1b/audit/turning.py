@@ -37,12 +37,7 @@ def orientations(conformer: Conformer) -> list[Conformer]:
 
 
 def spread(conformer: Conformer, references: Sequence[Reference]) -> Turned | None:
-    """What a row's energy and forces differ by; None unless PySCF converged in every orientation.
-
-    Args:
-        conformer: as it is in the row.
-        references: PySCF's numbers for it, and for its `orientations`.
-    """
+    """What PySCF gives for a row and its `orientations` differs by; None unless all converged."""
     if not all(one.converged for one in references):
         return None
     turns = zip(references, (np.eye(3), *ROTATIONS), strict=True)

@@ -23,11 +23,7 @@ class Worth(NamedTuple):
 
 
 def of_labels(facts: Facts) -> list[Worth]:
-    """The lines of the table; those of forces only if the run has forces.
-
-    Raises:
-        AttributeError, LookupError, TypeError, ValueError: `verify.json` is not what it should be.
-    """
+    """The lines of the table; those of forces only if the run has forces."""
     distributions = {one.name: one for one in facts.stats.distributions}
     lines = [
         Worth(
