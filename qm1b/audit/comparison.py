@@ -123,12 +123,9 @@ def statistics(values: np.ndarray) -> dict[str, int | float]:
 
 def turning(rows: Sequence[Turned]) -> dict[str, dict[str, int | float]]:
     """Statistics of the noise of the grid; a quantity without values is left out."""
-    noise = {}
-    for name in ("energy_mev", "force_mev_angstrom"):
-        values = [v for v in (getattr(row, name) for row in rows) if v is not None]
-        if values:
-            noise[name] = statistics(np.array(values, np.float64))
-    return noise
+    names = ("energy_mev", "force_mev_angstrom")
+    noise = {n: np.array([getattr(row, n) for row in rows], np.float64) for n in names}
+    return {n: statistics(values) for n, values in noise.items() if np.isfinite(values).any()}
 
 
 def states(rows: Sequence[Compared]) -> dict[str, int]:

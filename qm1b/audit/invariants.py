@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from qm1b.audit.properties import CHARGE_TOLERANCE_E, wrong_balance, wrong_properties
+from qm1b.audit.properties import CHARGE_TOLERANCE_E, wrong_properties
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
 from qm1b.folder.manifest.manifest import Manifest
@@ -242,7 +242,6 @@ ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
     "charges_do_not_add_up": _wrong_charges,
     "properties_inconsistent": wrong_properties,
     "forces_do_not_add_up": _net_force,
-    "balance_inconsistent": wrong_balance,
     "cycles_inconsistent": _wrong_cycles,
     "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
     "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),

@@ -8,27 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from scipy.spatial.transform import Rotation
 
 from pyscf_ipu.base.units import FORCE_TO_MEV_PER_ANGSTROM, HARTREE_TO_EV
 from qm1b.reference.recompute import Reference
 from qm1b.rows.schema import Conformer
 
-Rotation = Float[np.ndarray, "3 3"]
-
-
-def _rotation(axis: Sequence[float], angle: float) -> Rotation:
-    """The rotation about an axis by an angle in radians, by Rodrigues' formula."""
-    x, y, z = np.array(axis) / np.linalg.norm(axis)
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-
-
-ROTATIONS: tuple[Rotation, ...] = (
-    _rotation((3.0, -1.0, 2.0), 1.1),
-    _rotation((-1.0, 4.0, 2.0), 2.3),
-)
-"""Two orientations beside that of the row: anyhow, but always the same."""
+ROTATIONS = Rotation.from_rotvec([[0.9, -0.3, 0.6], [-0.5, 2.0, 1.0]]).as_matrix()
+"""[2, 3, 3] Two orientations beside that of the row: anyhow, but always the same."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +37,15 @@ def orientations(conformer: Conformer) -> list[Conformer]:
 
 
 def spread(conformer: Conformer, references: Sequence[Reference]) -> Turned | None:
-    """What a row's energy and forces differ by; None unless PySCF converged in every orientation.
-
-    Args:
-        conformer: as it is in the row.
-        references: PySCF's numbers for it, and for its `orientations`.
-    """
+    """What PySCF gives for a row and its `orientations` differs by; None unless all converged."""
     if not all(one.converged for one in references):
         return None
-    energies = [one.energy for one in references]
-    turns = (np.eye(3), *ROTATIONS)
-    back = [
-        np.array(one.forces) @ turn
-        for one, turn in zip(references, turns, strict=True)
-        if one.forces is not None
-    ]
-    apart = np.ptp(back, axis=0).max() * FORCE_TO_MEV_PER_ANGSTROM if back else None
+    turns = zip(references, (np.eye(3), *ROTATIONS), strict=True)
+    back = [np.array(one.forces) @ turn for one, turn in turns if one.forces is not None]
+    apart = float(np.ptp(back, axis=0).max()) if back else 0.0
     return Turned(
         line=conformer.line,
         conformer=conformer.conformer,
-        energy_mev=1e3 * HARTREE_TO_EV * float(np.ptp(energies)),
-        force_mev_angstrom=None if apart is None else float(apart),
+        energy_mev=1e3 * HARTREE_TO_EV * float(np.ptp([one.energy for one in references])),
+        force_mev_angstrom=FORCE_TO_MEV_PER_ANGSTROM * apart if back else None,
     )

@@ -179,10 +179,7 @@ def _recompute(
     """All rows compared with their references; those in another state a second time, thoroughly."""
     jobs = [(picked.conformer, picked.form) for picked in wanted]
     references = _references(jobs, level, effort)
-    rows = [
-        (comparison.compare(picked, one), one)
-        for picked, one in zip(wanted, references, strict=True)
-    ]
+    rows = [(comparison.compare(p, one), one) for p, one in zip(wanted, references, strict=True)]
     again = [i for i, (row, _) in enumerate(rows) if row.state != SAME]
     if again and not effort.thorough:
         thorough = replace(effort, thorough=True)
@@ -196,11 +193,7 @@ def _turn(
     rows: Sequence[tuple[Picked, Reference]], level: Settings, effort: Effort
 ) -> list[Turned]:
     """Some rows and their references in the other orientations."""
-    jobs = [
-        (turned, picked.form)
-        for picked, _ in rows
-        for turned in turning.orientations(picked.conformer)
-    ]
+    jobs = [(one, p.form) for p, _ in rows for one in turning.orientations(p.conformer)]
     others, count = _references(jobs, level, effort), len(turning.ROTATIONS)
     spreads = (
         turning.spread(picked.conformer, [one, *others[i * count : (i + 1) * count]])

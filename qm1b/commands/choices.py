@@ -78,17 +78,12 @@ def forces_need(level: Settings, preset: str | None) -> None:
 
 
 def properties(names: Sequence[str], level: Settings) -> tuple[str, ...]:
-    """The properties of --properties, each once and in the order of the columns.
-
-    Raises:
-        UserError: there is no such property, or the SCF ends before properties are right.
-    """
-    for name in names:
-        if name not in PROPERTIES:
-            raise UserError(
-                f"--properties names {name!r}: use some of {', '.join(PROPERTIES)}, with spaces "
-                f"between{did_you_mean(name, PROPERTIES)}; the input stands before --properties"
-            )
+    """The properties of --properties, each once; refuses those that there are not."""
+    for name in [name for name in names if name not in PROPERTIES]:
+        raise UserError(
+            f"--properties names {name!r}: use some of {', '.join(PROPERTIES)}, with spaces "
+            f"between{did_you_mean(name, PROPERTIES)}; the input stands before --properties"
+        )
     if names and level.accuracy != "properties":
         raise UserError(
             f"--properties and --accuracy {level.accuracy} do not fit, because the SCF ends before "

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyscf_ipu.molecule import balance
 from qm1b.rows.schema import FIELDS, Conformer, Field, Json, Row, fields_of, stored_fields
 
 BY_NAME: Mapping[str, Field] = {f.name: f for f in FIELDS}
@@ -68,10 +67,6 @@ class Batch:
                 if len(ends) != len(self) + 1 or ends[0] or (np.diff(ends) < 0).any():
                     return False
                 lengths[name.removesuffix("_offset")] = int(ends[-1])
-        if "pair_offset" in self and "atom_offset" in self:
-            atoms = np.diff(self["atom_offset"])
-            if not np.array_equal(np.diff(self["pair_offset"]), atoms**2):
-                return False
         return all(len(self[f.name]) == lengths.get(f.ragged) for f in self.fields)
 
     def row(self, index: int) -> Record:
@@ -81,8 +76,8 @@ class Batch:
             values = self.columns[f.name]
             if f.ragged:
                 start, stop = self.columns[f"{f.ragged}_offset"][index : index + 2]
-                of_row = values[start:stop]
-                record[f.name] = of_pairs(of_row) if f.ragged == "pair" else of_row
+                by_pair = (math.isqrt(stop - start), -1) if f.ragged == "pair" else (-1, *f.shape)
+                record[f.name] = values[start:stop].reshape(by_pair)
             elif f.width > 1:
                 record[f.name] = values[index]
             else:
@@ -109,12 +104,6 @@ class Batch:
         wanted |= {f"{f.ragged}_offset" for f in self.fields if f.ragged and f.name in wanted}
         columns = {name: values for name, values in self.columns.items() if name in wanted}
         return Batch(columns, len(self))
-
-
-def of_pairs(values: np.ndarray) -> np.ndarray:
-    """[A, A] The values of all pairs of a row's atoms, from [A * A]."""
-    atoms = math.isqrt(len(values))
-    return values.reshape(atoms, atoms)
 
 
 def in_order(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -177,12 +166,19 @@ def _balanced(batch: Batch) -> Batch:
     """The rows with net force and torque, which follow from their forces, where they lack them."""
     if "net_force" not in batch:
         return batch
-    columns = batch.columns | {name: batch[name].copy() for name in ("net_force", "torque")}
-    for i in np.flatnonzero(np.isnan(batch["net_force"]).any(axis=1)).tolist():
-        row = batch.row(i)
-        columns["net_force"][i] = balance.net_force(row["forces"])
-        columns["torque"][i] = balance.torque(row["positions"], row["forces"])
-    return Batch(columns, len(batch))
+    lacking = np.isnan(batch["net_force"]).any(axis=1, keepdims=True)
+    values = {name: np.where(lacking, v, batch[name]) for name, v in balance(batch).items()}
+    return Batch(batch.columns | values, len(batch))
+
+
+def balance(batch: Batch) -> dict[str, np.ndarray]:
+    """[R, 3] Net force and torque, which is about the mean position of each row's atoms."""
+    sums = {name: np.full((len(batch), 3), np.nan) for name in ("net_force", "torque")}
+    for i, row in enumerate(batch.only(["positions", "forces"]).rows()):
+        arms = row["positions"].astype(np.float64)
+        sums["net_force"][i] = row["forces"].sum(axis=0)
+        sums["torque"][i] = np.cross(arms - arms.mean(axis=0), row["forces"]).sum(axis=0)
+    return sums
 
 
 def missing(batch: Batch, settings: Json) -> list[str]:

@@ -127,6 +127,7 @@ _count = partial(stored, "int32", "1")
 _energy = partial(stored, "float64", "hartree", default=NAN)
 NO_VECTOR = (NAN, NAN, NAN)
 _vector = partial(stored, "float64", default=NO_VECTOR, shape=(3,))
+_balance = partial(_vector, earlier=NAN, only_with="forces")
 _vectors = partial(stored, ragged="atom", shape=(3,))
 _price = partial(stored, "float64", "1", default=NAN, only_with=SIMULATED)
 _cycle = partial(_energy, default=(), ragged="cycle", only_with=CYCLES)
@@ -285,26 +286,19 @@ class Row:
         column=None,
     )
     quadrupole: tuple[tuple[float, float, float], ...] = stored(
-        "float64",
-        "e*bohr^2",
+        "float64", "e*bohr^2",
         "second moments of the charge about the origin of the positions, not traceless",
-        default=(NO_VECTOR,) * 3,
-        shape=(3, 3),
-        only_with=QUADRUPOLE,
+        default=(NO_VECTOR,) * 3, shape=(3, 3), only_with=QUADRUPOLE,
         column=Column("second moments of the charge xx, xy, xz, yx, ..., zz, not traceless"),
-    )
-    net_force: tuple[float, float, float] = _vector(
+    )  # fmt: skip
+    net_force: tuple[float, float, float] = _balance(
         "hartree/bohr",
         "sum of the forces, zero but for errors; NaN in rows that did not converge",
-        earlier=NAN,
-        only_with="forces",
         column=Column("sum of the forces, zero but for errors", "eV/angstrom", FLOAT),
     )
-    torque: tuple[float, float, float] = _vector(
+    torque: tuple[float, float, float] = _balance(
         "hartree",
         "moment of the forces about the mean position, zero but for errors; NaN likewise",
-        earlier=NAN,
-        only_with="forces",
         column=Column("moment of the forces about the mean position", "eV", FLOAT),
     )
     """Both are set when the row is written, or read from a file that lacks them."""
@@ -327,14 +321,10 @@ class Row:
     )
     """[A], or empty if there are none, which is stored as NaN for every atom; likewise the next."""
     charges_lowdin: tuple[float, ...] = stored(
-        "float64",
-        "e",
-        "Löwdin charges of the atoms",
-        default=(),
-        ragged="atom",
-        only_with=CHARGES_LOWDIN,
+        "float64", "e", "Löwdin charges of the atoms",
+        default=(), ragged="atom", only_with=CHARGES_LOWDIN,
         column=Column("Löwdin charges, in the order of atoms", dtype=FLOAT),
-    )
+    )  # fmt: skip
     forces: tuple[tuple[float, float, float], ...] = _vectors(
         "float64",
         "hartree/bohr",
@@ -344,14 +334,10 @@ class Row:
         column=Column("forces x, y, z, flat, in the order of atoms", "eV/angstrom", FLOAT),
     )
     bond_orders: tuple[tuple[float, ...], ...] = stored(
-        "float64",
-        "1",
-        "Mayer bond orders of all pairs of atoms, zero on the diagonal",
-        default=(),
-        ragged="pair",
-        only_with=BOND_ORDERS,
+        "float64", "1", "Mayer bond orders of all pairs of atoms, zero on the diagonal",
+        default=(), ragged="pair", only_with=BOND_ORDERS,
         column=Column("Mayer bond orders [A, A], flat, in the order of atoms"),
-    )
+    )  # fmt: skip
     """[A, A], or empty if there are none."""
     mo_energy: tuple[float, ...] = _energy(
         "orbital energies, ascending", default=(), ragged="orbital", column=None
@@ -417,11 +403,9 @@ def fields_of(settings: Mapping[str, object]) -> tuple[Field, ...]:
 
 
 def has(settings: Mapping[str, object], what: str) -> bool:
-    """Whether a run of these settings has something.
+    """Whether a run of these settings has DISPERSION, a property, or a setting that is on.
 
-    Args:
-        settings: the settings.
-        what: DISPERSION, one of PROPERTIES, or a setting that is on; every run has "".
+    Every run has "".
     """
     if what in PROPERTIES:
         return what in str(settings.get("properties", "")).split()

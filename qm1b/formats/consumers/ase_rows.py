@@ -41,8 +41,7 @@ class AseRow:
     energies: dict[str, float]
     """homo, lumo, gap and, if the level has it, dispersion in eV."""
     properties: dict[str, np.ndarray]
-    """What the run was asked for, by the names that trainers know: lowdin_charges (e) [A],
-    mayer_bond_orders [A, A], quadrupole (e*Angstrom^2) [3, 3]."""
+    """lowdin_charges (e) [A], mayer_bond_orders [A, A], quadrupole (e*Angstrom^2) [3, 3]."""
     charge: int
     smiles: str
     line: int

@@ -127,13 +127,8 @@ def _about(source: Dataset) -> dict[str, object]:
         "level": source.metadata.get("settings", {}),
         "functional_definition": source.metadata.get("functional_definition", ""),
         "free_atom_energies_hartree": source.free_atom_energies,
-        "units": {
-            "energy": "eV",
-            "forces": "eV/Ang",
-            "positions": "Ang",
-            "dipole": "e*Ang",
-            "quadrupole": "e*Ang^2",
-        },
+        "units": {"energy": "eV", "forces": "eV/Ang", "positions": "Ang", "dipole": "e*Ang"}
+        | {"quadrupole": "e*Ang^2"},
     }
 
 

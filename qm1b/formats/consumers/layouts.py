@@ -114,18 +114,17 @@ def _of_spice(molecule: Conformers, subset: str, free: dict[str, float]) -> dict
 
 def _properties_of_spice(molecule: Conformers) -> dict[str, WithUnits]:
     """[M, ...] What the run was asked for, by the names of SPICE and of QCArchive."""
-    rows, values = molecule.rows, dict[str, WithUnits]()
-    if "charges_lowdin" in rows:
-        charges = _single(molecule.per_atom("charges_lowdin"))[..., None]
-        values["lowdin_charges"] = WithUnits(charges, "elementary_charge")
-    if "bond_orders" in rows:
-        n_atoms = len(molecule.numbers)
-        orders = rows["bond_orders"].reshape(-1, n_atoms, n_atoms)
-        values["mayer_indices"] = WithUnits(_single(orders))
-    if "quadrupole" in rows:
-        moments = _single(rows["quadrupole"])
-        values["scf_quadrupole"] = WithUnits(moments, "elementary_charge*bohr**2")
-    return values
+    n_atoms = len(molecule.numbers)
+    known = {
+        "charges_lowdin": ("lowdin_charges", (n_atoms, 1), "elementary_charge"),
+        "bond_orders": ("mayer_indices", (n_atoms, n_atoms), ""),
+        "quadrupole": ("scf_quadrupole", (3, 3), "elementary_charge*bohr**2"),
+    }
+    return {
+        name: WithUnits(_single(molecule.rows[field].reshape(-1, *shape)), units)
+        for field, (name, shape, units) in known.items()
+        if field in molecule.rows
+    }
 
 
 def _ids(molecule: Conformers) -> dict[str, WithUnits]:

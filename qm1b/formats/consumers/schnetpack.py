@@ -113,11 +113,10 @@ def _add(database: Database, row: AseRow) -> None:
     }
     if "forces" in results:
         values["forces"] = results["forces"]
-    if "lowdin_charges" in row.properties:
-        values["lowdin_charges"] = row.properties["lowdin_charges"]
-    if "quadrupole" in row.properties:  # of one molecule, [1, 3, 3], of which a batch is [B, 3, 3]
-        in_debye = row.properties["quadrupole"] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM)
-        values["quadrupole_moment"] = in_debye[None]
+    if (charges := row.properties.get("lowdin_charges")) is not None:
+        values["lowdin_charges"] = charges
+    if (moments := row.properties.get("quadrupole")) is not None:  # [1, 3, 3]: they are joined
+        values["quadrupole_moment"] = moments[None] * (E_BOHR_TO_DEBYE / BOHR_TO_ANGSTROM)
     pairs = {"smiles": row.smiles, "line": row.line, "conformer": row.conformer}
     entry = {
         "numbers": row.numbers,

@@ -1,4 +1,4 @@
-"""Löwdin's charges, Mayer's bond orders, the quadrupole, net force and torque, against PySCF."""
+"""Löwdin's charges, Mayer's bond orders and the quadrupole, against PySCF."""
 
 import numpy as np
 import pytest
@@ -103,33 +103,19 @@ def test_a_quadrupole_moves_with_the_origin(solver_of):
     np.testing.assert_array_equal(there, there.T)
 
 
-def test_forces_say_their_own_error(solver_of):
-    result = pi.rks(HYDROGENS, solver=solver_of(), forces=True)
-    arms = HYDROGENS.positions - HYDROGENS.positions.mean(axis=0)
-    by_hand = sum(np.cross(arm, force) for arm, force in zip(arms, result.forces, strict=True))
-    np.testing.assert_allclose(result.net_force, result.forces[0] + result.forces[1])
-    np.testing.assert_allclose(result.torque, by_hand, atol=1e-15)
-    assert 0 < np.abs(result.net_force).max() < 1e-5
-
-
 def test_what_was_not_asked_for_is_said(solver_of):
     result = pi.rks(HYDROGENS, solver=solver_of())
     for name in ("charges_lowdin", "bond_orders", "quadrupole"):
         with pytest.raises(pi.UsageError, match="orbitals=True"):
             getattr(result, name)
-    for name in ("net_force", "torque"):
-        with pytest.raises(pi.UsageError, match="forces=True"):
-            getattr(result, name)
 
 
 def test_a_molecule_without_numbers_has_none_of_these(solver_of):
     radical = Molecule.from_symbols(["H", "H", "H"], [[0, 0, 0], [0, 0, 1], [0, 1, 1]])
-    result = pi.rks([HYDROGENS, radical], solver=solver_of(), orbitals=True, forces=True)
+    result = pi.rks([HYDROGENS, radical], solver=solver_of(), orbitals=True)
     assert result.status[1].startswith("invalid")
     assert np.isnan(result.charges_lowdin[1]).tolist() == [True] * 3
     assert np.isnan(result.bond_orders[1]).all()
     assert result.bond_orders[1].shape == (3, 3)
     assert np.isnan(result.quadrupole[1]).all()
-    assert np.isnan(result.net_force[1]).all()
-    assert np.isnan(result.torque[1]).all()
     assert np.isfinite(result.quadrupole[0]).all()

@@ -14,9 +14,9 @@ from qm1b.folder.shard_folder import ShardFolder
 from qm1b.report.distribution import Distribution
 from qm1b.report.info import describe
 from qm1b.report.plots import MAX_BINS, bins
-from qm1b.report.stats import QUANTITIES, as_text, collect
+from qm1b.report.stats import NET_FORCE, QUANTITIES, TORQUE, as_text, collect
 
-OF_SOME = ("max_force_ev_angstrom", "dispersion_ev", "cycles_to_1_mev")
+OF_SOME = ("max_force_ev_angstrom", NET_FORCE, TORQUE, "dispersion_ev", "cycles_to_1_mev")
 OF_ALL = [q.name for q in QUANTITIES if q.name not in OF_SOME]
 
 

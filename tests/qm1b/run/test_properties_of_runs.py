@@ -2,11 +2,14 @@
 
 import json
 import re
+import shutil
 
+import ase.db
+import ase.units
 import h5py
 import numpy as np
 import pytest
-from fake_runs import CALM, MANY, fake_run, seal_again
+from fake_runs import CALM, MANY, fake_run, give_free_atoms, seal_again
 from optional_columns import (
     check_merged,
     check_repaired,
@@ -105,6 +108,35 @@ def test_exports_lose_nothing(with_properties, tmp_path, name):
     export(with_properties, tmp_path / name, everything=True)
     import_file(tmp_path / name, tmp_path / "back")
     assert same.differences(with_properties, tmp_path / "back") == []
+
+
+def test_trainers_find_them_under_their_own_names(with_properties, tmp_path):
+    """Those of SchNetPack are joined, which bond orders of several sizes cannot be."""
+    folder = give_free_atoms(shutil.copytree(with_properties, tmp_path / "run"))
+    rows = [row for row in qm1b.load(folder) if row["converged"]]
+    (tmp_path / "fairchem").mkdir()
+    for path, kind in (("a.hdf5", "spice"), ("b.db", "schnetpack"), ("fairchem/c.aselmdb", None)):
+        export(folder, tmp_path / path, **({"kind": kind} if kind else {}))
+    with h5py.File(tmp_path / "a.hdf5") as file:
+        molecules = list(file.values())
+        first, units = molecules[0], "elementary_charge*bohr**2"
+        assert sum(len(one["mayer_indices"]) for one in molecules) == len(rows)
+        np.testing.assert_allclose(first["mayer_indices"][0], rows[0]["bond_orders"], rtol=1e-6)
+        np.testing.assert_allclose(first["scf_quadrupole"][0], rows[0]["quadrupole"], rtol=1e-6)
+        assert first["scf_quadrupole"].attrs["units"] == units
+        assert first["lowdin_charges"].shape == (*first["mulliken_charges"].shape,)
+    with ase.db.connect(tmp_path / "b.db", use_lock_file=False) as database:
+        words, data = database.metadata["_property_unit_dict"], database.get(1).data
+    assert {"lowdin_charges", "quadrupole_moment"} <= set(words) == set(data) - {"id"}
+    in_debye = rows[0]["quadrupole"] * ase.units.Bohr**2 / ase.units.Debye
+    np.testing.assert_allclose(data["quadrupole_moment"], in_debye[None], rtol=1e-6)
+    np.testing.assert_array_equal(data["lowdin_charges"], rows[0]["charges_lowdin"])
+    with ase.db.connect(tmp_path / "fairchem" / "c.aselmdb", readonly=True) as database:
+        data = database._get_row(1).data
+    np.testing.assert_allclose(data["mayer_bond_orders"], rows[0]["bond_orders"])
+    np.testing.assert_array_equal(data["lowdin_charges"], rows[0]["charges_lowdin"])
+    quadrupole = rows[0]["quadrupole"] * ase.units.Bohr**2
+    np.testing.assert_allclose(data["quadrupole"], quadrupole, rtol=1e-6)
 
 
 def test_a_run_without_rows_can_be_exported(tmp_path):

@@ -63,7 +63,7 @@ def test_an_audit_of_an_earlier_version_turned_nothing(folder):
     audit = json.loads((folder / shards.VERIFY_JSON).read_text())
     del audit["turning"]
     (folder / shards.VERIFY_JSON).write_text(json.dumps(audit))
-    measured = [line.what for line in of_labels(gather(folder)) if not line.is_measured]
+    measured = [line.what for line in of_labels(gather(folder)) if not line.rows]
     assert measured == [f"{what}, spread over three orientations" for what in ("energy", "forces")]
 
 
