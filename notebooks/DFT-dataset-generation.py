@@ -66,7 +66,7 @@ def qm1b(line, n_last=None):
 # %%
 good = """CCCO CCCN CCCC CCCF CC(C)O CC(C)N COCC CNCC OCCO NCCO NCCN FCCO CC(=O)O CC(N)=O CCC=O
 CC(C)=O NC=O CC#N CCC#N C=CC=C C=CCO C=CC#N C1CCO1 C1CC1 C1CCC1 C1CO1 OC=CC NC(N)=O""".split()
-bad = ["CC(C", "CC.OC", "[CH2]CC", "CC[NH3+]", "OCCC", "CCI"]
+bad = ["CC(C", "CC.OC", "[CH2]CC", "CC[NH3+]", "OCCC", "[U]"]
 (work / "molecules.smi").write_text("\n".join([*good, *bad]) + "\n")
 Draw.MolsToGridImage(
     [Chem.MolFromSmiles(s) for s in good], molsPerRow=7, subImgSize=(110, 90), legends=good

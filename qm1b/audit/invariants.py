@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from pyscf_ipu.elements.basis_sets import core_electrons
 from qm1b.audit.properties import CHARGE_TOLERANCE_E, wrong_properties
 from qm1b.folder import shards
 from qm1b.folder.completeness import ranges
@@ -46,6 +47,8 @@ class Invariants:
     fingerprint: str
     free_atoms: Mapping[str, float] = field(default_factory=dict)
     """Energies in Hartree by symbol."""
+    basis: str = ""
+    """The run's basis set, whose core potentials replace electrons; without one none does."""
     violations: dict[str, Violation] = field(
         default_factory=lambda: {name: Violation() for name in (*ROW_CHECKS, *FILE_CHECKS)}
     )
@@ -77,7 +80,8 @@ class Invariants:
             self.violations[name].add(len(values), [f"{path.name}: {p}" for p in values])
         if problems["offsets"]:
             return False
-        masks = {name: check(batch) for name, check in ROW_CHECKS.items()}
+        pairs = pairs_of(batch, self.basis)
+        masks = {name: check(batch, pairs) for name, check in ROW_CHECKS.items()}
         masks["atomisation_energy"] = atomisation.wrong(batch, self.free_atoms)
         for name, mask in masks.items():
             bad = np.flatnonzero(mask)
@@ -124,6 +128,13 @@ def electrons(batch: Batch) -> np.ndarray:
     return _sums(batch["numbers"].astype(np.int64), batch["atom_offset"]) - batch["charge"]
 
 
+def pairs_of(batch: Batch, basis: str) -> np.ndarray:
+    """[R] Doubly occupied orbitals of each row."""
+    kinds, place = np.unique(batch["numbers"], return_inverse=True)
+    cores = np.array([core_electrons(basis, z) if basis else 0 for z in kinds.tolist()], np.int64)
+    return (electrons(batch) - _sums(cores[place], batch["atom_offset"])) // 2
+
+
 def geometry_hashes(batch: Batch) -> np.ndarray:
     """[R] 64 bits of each row's elements, positions and charge."""
     offsets, numbers, positions = batch["atom_offset"], batch["numbers"], batch["positions"]
@@ -138,11 +149,11 @@ def _converged(batch: Batch) -> np.ndarray:
     return batch["status"] == CONVERGED
 
 
-def _has_lumo(batch: Batch) -> np.ndarray:
-    return electrons(batch) // 2 < batch["n_ao"]
+def _has_lumo(batch: Batch, pairs: np.ndarray) -> np.ndarray:
+    return pairs < batch["n_ao"]
 
 
-def _not_finite(batch: Batch) -> np.ndarray:
+def _not_finite(batch: Batch, pairs: np.ndarray) -> np.ndarray:
     """Converged rows with NaN or inf; a missing LUMO is fine if all orbitals are occupied."""
     names = ("energy", "homo", "energy_std", "commutator_norm")
     bad = ~np.stack([np.isfinite(batch[name]) for name in names]).all(axis=0)
@@ -151,12 +162,12 @@ def _not_finite(batch: Batch) -> np.ndarray:
     bad |= ~np.isfinite(batch["dipole"]).all(axis=1)
     bad |= _any(~np.isfinite(batch["mulliken_charges"]), batch["atom_offset"])
     bad |= _lacks_forces(batch)
-    bad |= _has_lumo(batch) & ~np.isfinite(batch["lumo"])
+    bad |= _has_lumo(batch, pairs) & ~np.isfinite(batch["lumo"])
     bad |= _any(~np.isfinite(batch["mo_energy"]), batch["orbital_offset"])
     return _converged(batch) & bad
 
 
-def _wrong_orbitals(batch: Batch) -> np.ndarray:
+def _wrong_orbitals(batch: Batch, pairs: np.ndarray) -> np.ndarray:
     """Converged rows unless there is one energy per orbital, ascending, with HOMO and LUMO.
 
     In float64 nearly dependent AOs are left out, as in PySCF: there are fewer orbitals then.
@@ -168,7 +179,7 @@ def _wrong_orbitals(batch: Batch) -> np.ndarray:
     descending[offsets[:-1][count > 0]] = False  # the first orbital of a row has no predecessor
     left_out = batch["n_ao"] - count
     bad = (left_out < 0) | (left_out > MOST_LEFT_OUT * batch["n_ao"]) | _any(descending, offsets)
-    occupied = np.clip(electrons(batch) // 2, 1, None)
+    occupied = np.clip(pairs, 1, None)
     for place, name in ((occupied - 1, "homo"), (occupied, "lumo")):
         there = place < count
         at = np.where(there, offsets[:-1] + place, 0)
@@ -230,23 +241,27 @@ def _spreads(energies: np.ndarray) -> np.ndarray:
     return np.concatenate([np.std(sliding_window_view(energies, n), axis=1) for n in widths])
 
 
-ROW_CHECKS: dict[str, Callable[[Batch], np.ndarray]] = {
+ROW_CHECKS: dict[str, Callable[[Batch, np.ndarray], np.ndarray]] = {
     "not_finite": _not_finite,
-    "positions_not_finite": lambda b: _any(
+    "positions_not_finite": lambda b, pairs: _any(
         np.any(~np.isfinite(b["positions"]), axis=1), b["atom_offset"]
     ),
-    "gap_not_positive": lambda b: _converged(b) & _has_lumo(b) & ~(b["lumo"] - b["homo"] > 0),
-    "odd_electron_count": lambda b: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
-    "status_contradicts_converged": lambda b: _converged(b) != b["converged"],
+    "gap_not_positive": lambda b, pairs: (
+        _converged(b) & _has_lumo(b, pairs) & ~(b["lumo"] - b["homo"] > 0)
+    ),
+    "odd_electron_count": lambda b, pairs: (electrons(b) % 2 != 0) | (electrons(b) <= 0),
+    "status_contradicts_converged": lambda b, pairs: _converged(b) != b["converged"],
     "orbital_energies_inconsistent": _wrong_orbitals,
-    "charges_do_not_add_up": _wrong_charges,
-    "properties_inconsistent": wrong_properties,
-    "forces_do_not_add_up": _net_force,
-    "cycles_inconsistent": _wrong_cycles,
-    "atom_of_input_twice": lambda b: _repeated(b["input_atom"], b["atom_offset"]),
-    "forces_without_convergence": lambda b: ("forces" in b) & ~_converged(b) & ~_lacks_forces(b),
+    "charges_do_not_add_up": lambda b, pairs: _wrong_charges(b),
+    "properties_inconsistent": lambda b, pairs: wrong_properties(b),
+    "forces_do_not_add_up": lambda b, pairs: _net_force(b),
+    "cycles_inconsistent": lambda b, pairs: _wrong_cycles(b),
+    "atom_of_input_twice": lambda b, pairs: _repeated(b["input_atom"], b["atom_offset"]),
+    "forces_without_convergence": lambda b, pairs: (
+        ("forces" in b) & ~_converged(b) & ~_lacks_forces(b)
+    ),
 }
-"""Functions that return a mask [R] of the rows that break each invariant."""
+"""Functions of rows and their occupied orbitals: a mask [R] of the rows that break each."""
 
 FILE_CHECKS = (
     *("missing_shard", "counts", "units", "offsets", "foreign_shard"),

@@ -126,7 +126,7 @@ def verify(
     source.check()
     level, definition = source.manifest.level, source.manifest.functional_definition
     check_functional(level.xc, definition)
-    checks = Invariants(source.manifest.fingerprint, source.free_atom_energies)
+    checks = Invariants(source.manifest.fingerprint, source.free_atom_energies, level.basis)
     picks = Picks(size, seed)
     for path, batch in zip(source.shards, source.batches(), strict=True):
         if checks.add(path, batch):

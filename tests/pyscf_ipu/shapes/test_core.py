@@ -150,3 +150,26 @@ def test_what_is_outside_of_the_engine_refuses():
 def test_elements_that_a_level_lacks(level, numbers, words):
     with pytest.raises(InvalidMolecule, match=words):
         pi.Solver(Settings(**level)).n_ao(numbers)
+
+
+TABLE = {
+    "RbF": "Rb 0 0 0; F 0 0 2.27",
+    "AgH": "Ag 0 0 0; H 0 0 1.618",
+    "XeF2": "Xe 0 0 0; F 0 0 1.977; F 0 0 -1.977",
+    "PbH4": "Pb 0 0 0; H 1 1 1; H -1 -1 1; H -1 1 -1; H 1 -1 -1",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("jk", ["exact", "ri"])
+@pytest.mark.parametrize("name", TABLE)
+def test_other_elements(solver_of, name, jk):
+    """The fit of silver has i functions."""
+    rows = [row.split() for row in TABLE[name].split(";")]
+    mol = pi.Molecule.from_symbols(
+        [row[0] for row in rows], [[float(x) for x in row[1:]] for row in rows], unit="angstrom"
+    )
+    solver = solver_of(basis="def2-svp", xc="pbe0", precision="float64", jk=jk)
+    field = solver.settings.pyscf_method(solver.settings.pyscf_mole(mol.numbers, mol.positions))
+    field.conv_tol = 1e-11
+    assert rks(mol, solver=solver).energy == pytest.approx(field.kernel(), abs=1e-7)

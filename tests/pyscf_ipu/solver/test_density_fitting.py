@@ -9,6 +9,7 @@ from oracle import small
 
 from pyscf_ipu import Convergence, Molecule, Settings, Solver, rks
 from pyscf_ipu.base.errors import InvalidMolecule
+from pyscf_ipu.elements.auxiliary import choice
 from pyscf_ipu.machines.machine import HOST
 from pyscf_ipu.shapes.shape import shape_of
 from pyscf_ipu.solver.memory import fitting_bytes, program_bytes
@@ -40,8 +41,10 @@ def test_float32(solver_of):
     assert found.jk == ["ri", "ri"]
 
 
-def test_an_element_without_auxiliary_functions_is_refused():
+def test_an_element_without_auxiliary_functions_is_refused(monkeypatch):
     mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
+    monkeypatch.setattr(choice, "MAX_L", 4)  # as if bromine's h shells were too high
+    choice.auxiliary_shells.cache_clear()
     with pytest.raises(InvalidMolecule, match="shells beyond i: use jk='exact'"):
         Solver(Settings(basis="def2-svp", jk="ri")).shape(mol)
     assert Solver(Settings(basis="def2-svp", jk="auto")).shape(mol).n_ao < 128
@@ -119,3 +122,15 @@ def test_cartesian_d_with_spherical_f(solver_of):
     field.conv_tol = 1e-12
     assert found.energy == pytest.approx(field.kernel(), abs=1e-8)
     assert len(found.mo_energy) == len(field.mo_energy)
+
+
+def test_bromine_has_h_shells(solver_of):
+    mol = Molecule([35, 1], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.7]])
+    solver = solver_of(basis="def2-svp", xc="hf", precision="float64", jk="ri")
+    result = rks(mol, solver=solver, forces=True)
+    field = solver.settings.pyscf_method(solver.settings.pyscf_mole(mol.numbers, mol.positions))
+    field.conv_tol, field.conv_tol_grad = 1e-12, 1e-8
+    assert result.energy == pytest.approx(field.kernel(), abs=1e-9)
+    method = field.nuc_grad_method()
+    method.verbose = 0
+    np.testing.assert_allclose(result.forces, -method.kernel(), rtol=0, atol=1e-6)

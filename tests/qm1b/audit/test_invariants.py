@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS, Invariants
+from qm1b.audit.invariants import FILE_CHECKS, ROW_CHECKS, Invariants, pairs_of
 from qm1b.audit.picking import Picks
 from qm1b.folder import shards
 from qm1b.rows.schema import FIELDS, Conformer, Row
@@ -56,6 +56,18 @@ def test_a_sound_dataset_breaks_none(tmp_path):
     counts, violations = broken(tmp_path, [*SOUND, helium, nothing, one_left_out])
     assert counts == {}
     assert set(violations) == {*ROW_CHECKS, *FILE_CHECKS}
+
+
+def test_core_potentials_leave_fewer_orbitals(tmp_path):
+    iodide = row(
+        1, smiles="[I-]", numbers=np.array([53], np.uint8), positions=np.zeros((1, 3)), charge=-1,
+        mulliken_charges=(-1.0,), n_ao=14, homo=-0.1, lumo=0.5, mo_energy=(*[-1.0] * 12, -0.1, 0.5),
+    )  # fmt: skip
+    batch = shards.read_shard(shards.write_shard(tmp_path, 0, [iodide], [], {"fingerprint": "f"}))
+    assert pairs_of(batch, "dzvp").tolist() == [27]
+    pairs = pairs_of(batch, "def2-svp")
+    assert pairs.tolist() == [13]
+    assert not ROW_CHECKS["orbital_energies_inconsistent"](batch, pairs).any()
 
 
 @pytest.mark.parametrize(
